@@ -1,0 +1,160 @@
+import { z } from 'zod';
+
+/**
+ * Everything Atrium reads from its environment, validated once at start and frozen. No other file reads
+ * `process.env` (lint keeps it so). `docs/configuration.md` has a row for each of these variables.
+ */
+
+const bool = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1');
+const list = z.string().transform((value) =>
+  value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+
+const environmentSchema = z.object({
+  ATRIUM_ENV: z.enum(['development', 'test', 'production']).default('development'),
+  ATRIUM_INSTALLATION: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}$/, 'lower-case letters, digits and hyphens, at most 40')
+    .default('atrium'),
+  ATRIUM_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  ATRIUM_DATA_DIR: z.string().min(1).default('.atrium'),
+
+  ATRIUM_HOST: z.string().min(1).default('127.0.0.1'),
+  ATRIUM_PORT: integer(0, 65_535).default(8080),
+  ATRIUM_PUBLIC_URL: z.url().optional(),
+  ATRIUM_CORS_ORIGINS: list.default([]),
+  ATRIUM_TRUST_PROXY: integer(0, 16).default(0),
+  ATRIUM_RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000).default(600),
+  ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: integer(0, 1_000_000).default(60),
+
+  ATRIUM_DATABASE_URL: z.url({ protocol: /^mysql$/ }).optional(),
+  ATRIUM_DATABASE_POOL_SIZE: integer(2, 500).default(20),
+
+  ATRIUM_TEMPORAL_ADDRESS: z.string().min(1).optional(),
+  ATRIUM_TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  ATRIUM_TEMPORAL_API_KEY: z.string().min(1).optional(),
+  ATRIUM_TEMPORAL_TLS: bool.default(false),
+  ATRIUM_TEMPORAL_UI_URL: z.url().optional(),
+
+  ATRIUM_S3_ENDPOINT: z.url().optional(),
+  ATRIUM_S3_REGION: z.string().min(1).default('us-east-1'),
+  ATRIUM_S3_BUCKET: z.string().min(3).max(63).default('atrium'),
+  ATRIUM_S3_ACCESS_KEY_ID: z.string().min(1).optional(),
+  ATRIUM_S3_SECRET_ACCESS_KEY: z.string().min(1).optional(),
+
+  ATRIUM_MASTER_KEY: z
+    .string()
+    .regex(/^[A-Za-z0-9+/]{43}=$/, '32 bytes in base64 (make one with: openssl rand -base64 32)')
+    .optional(),
+
+  ATRIUM_OPENAI_API_KEY: z.string().min(1).optional(),
+  ATRIUM_OPENAI_BASE_URL: z.url().optional(),
+  ATRIUM_ANTHROPIC_API_KEY: z.string().min(1).optional(),
+  ATRIUM_ANTHROPIC_BASE_URL: z.url().optional(),
+  ATRIUM_COMPATIBLE_BASE_URL: z.url().optional(),
+  ATRIUM_COMPATIBLE_API_KEY: z.string().min(1).optional(),
+  ATRIUM_COMPATIBLE_NAME: z.string().min(1).max(60).default('compatible'),
+  ATRIUM_MODELS_FILE: z.string().min(1).optional(),
+  ATRIUM_DEFAULT_MODEL: z.string().min(1).optional(),
+
+  ATRIUM_SWEEP_INTERVAL_SECONDS: integer(1, 3_600).default(30),
+  ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(10),
+  ATRIUM_TURN_LOG_RETENTION_DAYS: integer(1, 365).default(7),
+  ATRIUM_MAX_STEPS_PER_TURN: integer(1, 1_000).default(100),
+});
+
+export type Environment = Record<string, string | undefined>;
+
+/** A wrong setting, said in one line that names the variable. `atrium` prints it and exits with 1. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+function requireSetting(name: string, value: string | undefined): string {
+  if (value === undefined) {
+    throw new ConfigError(`${name} is not set. Set it, or run "npm start", which brings its own.`);
+  }
+  return value;
+}
+
+function parse(environment: Environment) {
+  // An empty variable means "not set": compose files and shells make them easily.
+  const present = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== '' && value !== undefined),
+  );
+  const result = environmentSchema.safeParse(present);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw new ConfigError(`${issue?.path.join('.') ?? 'The environment'} is not right: ${issue?.message ?? 'unknown'}.`);
+}
+
+/** The frozen configuration. Throws {@link ConfigError} with one line when a setting is wrong or missing. */
+export function loadConfig(environment: Environment = process.env) {
+  const env = parse(environment);
+  const publicUrl = env.ATRIUM_PUBLIC_URL ?? `http://localhost:${env.ATRIUM_PORT}`;
+  return Object.freeze({
+    env: env.ATRIUM_ENV,
+    installation: env.ATRIUM_INSTALLATION,
+    logLevel: env.ATRIUM_LOG_LEVEL,
+    dataDir: env.ATRIUM_DATA_DIR,
+    http: Object.freeze({
+      host: env.ATRIUM_HOST,
+      port: env.ATRIUM_PORT,
+      publicUrl,
+      corsOrigins: env.ATRIUM_CORS_ORIGINS,
+      /** How many reverse proxies stand in front, whose X-Forwarded-For is believed. */
+      trustedProxies: env.ATRIUM_TRUST_PROXY,
+      /** Requests a minute for one signed-in caller; 0 turns the limit off. */
+      rateLimitPerMinute: env.ATRIUM_RATE_LIMIT_PER_MINUTE,
+      /** Requests a minute for one address without a credential (sign-in, codes); 0 turns the limit off. */
+      anonymousRateLimitPerMinute: env.ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE,
+    }),
+    database: Object.freeze({
+      url: requireSetting('ATRIUM_DATABASE_URL', env.ATRIUM_DATABASE_URL),
+      poolSize: env.ATRIUM_DATABASE_POOL_SIZE,
+    }),
+    temporal: Object.freeze({
+      address: requireSetting('ATRIUM_TEMPORAL_ADDRESS', env.ATRIUM_TEMPORAL_ADDRESS),
+      namespace: env.ATRIUM_TEMPORAL_NAMESPACE,
+      apiKey: env.ATRIUM_TEMPORAL_API_KEY,
+      tls: env.ATRIUM_TEMPORAL_TLS,
+      uiUrl: env.ATRIUM_TEMPORAL_UI_URL,
+    }),
+    storage: Object.freeze({
+      /** Absent means AWS itself. */
+      endpoint: env.ATRIUM_S3_ENDPOINT,
+      region: env.ATRIUM_S3_REGION,
+      bucket: env.ATRIUM_S3_BUCKET,
+      accessKeyId: env.ATRIUM_S3_ACCESS_KEY_ID,
+      secretAccessKey: env.ATRIUM_S3_SECRET_ACCESS_KEY,
+    }),
+    /** 32 bytes in base64; absent means the file `master.key` in the data directory. */
+    masterKey: env.ATRIUM_MASTER_KEY,
+    llm: Object.freeze({
+      openai: { apiKey: env.ATRIUM_OPENAI_API_KEY, baseUrl: env.ATRIUM_OPENAI_BASE_URL },
+      anthropic: { apiKey: env.ATRIUM_ANTHROPIC_API_KEY, baseUrl: env.ATRIUM_ANTHROPIC_BASE_URL },
+      compatible: {
+        name: env.ATRIUM_COMPATIBLE_NAME,
+        apiKey: env.ATRIUM_COMPATIBLE_API_KEY,
+        baseUrl: env.ATRIUM_COMPATIBLE_BASE_URL,
+      },
+      modelsFile: env.ATRIUM_MODELS_FILE,
+      defaultModelId: env.ATRIUM_DEFAULT_MODEL,
+    }),
+    sweeper: Object.freeze({
+      intervalSeconds: env.ATRIUM_SWEEP_INTERVAL_SECONDS,
+      /** How old a row must be before the sweeper looks for its workflow. */
+      graceSeconds: env.ATRIUM_SWEEP_GRACE_SECONDS,
+    }),
+    chat: Object.freeze({
+      turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,
+      maxStepsPerTurn: env.ATRIUM_MAX_STEPS_PER_TURN,
+    }),
+  });
+}
+
+export type Config = ReturnType<typeof loadConfig>;

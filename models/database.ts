@@ -1,0 +1,69 @@
+import mysql, { type Pool } from 'mysql2/promise';
+import { Sequelize, type Transaction } from 'sequelize';
+import type { Config } from '../config/index.ts';
+
+/** The two ways to MySQL: Sequelize for models, and a plain pool for the few hot statements (the turn log). */
+export interface Database {
+  sequelize: Sequelize;
+  pool: Pool;
+  close(): Promise<void>;
+}
+
+/** Times are UTC with milliseconds everywhere: JavaScript dates cut microseconds, so the columns have none. */
+const utc = '+00:00';
+
+/** Opens the pools. Nothing connects until the first query. */
+export function openDatabase(config: Pick<Config, 'database'>): Database {
+  const sequelize = new Sequelize(config.database.url, {
+    dialect: 'mysql',
+    logging: false,
+    timezone: utc,
+    define: { underscored: true, timestamps: false, charset: 'utf8mb4' },
+    pool: { max: config.database.poolSize, min: 0, idle: 30_000, acquire: 10_000 },
+    dialectOptions: { charset: 'utf8mb4', connectTimeout: 5_000, supportBigNumbers: true },
+  });
+  const pool = mysql.createPool({
+    uri: config.database.url,
+    charset: 'utf8mb4_bin',
+    timezone: 'Z',
+    connectionLimit: config.database.poolSize,
+    connectTimeout: 5_000,
+    enableKeepAlive: true,
+    supportBigNumbers: true,
+  });
+  return {
+    sequelize,
+    pool,
+    async close() {
+      await Promise.all([sequelize.close(), pool.end()]);
+    },
+  };
+}
+
+const retriableErrorNumbers = new Set([
+  1213, // deadlock: the server has rolled the whole transaction back
+  1205, // lock wait timeout: only the statement was rolled back, Sequelize rolls back the rest
+]);
+
+function isRetriable(error: unknown): boolean {
+  const parent = (error as { parent?: { errno?: number } }).parent ?? (error as { errno?: number });
+  return retriableErrorNumbers.has(parent?.errno ?? 0);
+}
+
+/**
+ * Runs `work` in one transaction (READ COMMITTED: row locks without gap locks), and again, up to `attempts` times, when MySQL
+ * chose it as a deadlock's victim. So `work` must do nothing that a rollback does not undo.
+ */
+export async function transaction<T>(
+  database: Database,
+  work: (tx: Transaction) => Promise<T>,
+  attempts = 5,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await database.sequelize.transaction({ isolationLevel: 'READ COMMITTED' as never }, work);
+    } catch (error) {
+      if (attempt >= attempts || !isRetriable(error)) throw error;
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * What went wrong, in the terms of the domain. The API maps each kind to one HTTP status (design §6);
+ * a model or a launcher never knows about HTTP.
+ */
+export type DomainErrorKind =
+  | 'invalid' // 400: the request's own syntax
+  | 'unauthenticated' // 401
+  | 'paymentRequired' // 402
+  | 'forbidden' // 403: a role inside your own space, or not the thread's owner
+  | 'notFound' // 404: absent, or another tenant's
+  | 'conflict' // 409: state, or a key in flight
+  | 'gone' // 410: expired
+  | 'tooLarge' // 413
+  | 'unsupportedMediaType' // 415
+  | 'unprocessable' // 422: well-formed and refused
+  | 'rateLimited' // 429
+  | 'upstream' // 502: what is behind us answered wrongly
+  | 'unavailable' // 503: what is behind us is down
+  | 'upstreamTimeout'; // 504
+
+export interface FieldError {
+  /** JSON pointer into the request body, or the parameter's name. */
+  pointer: string;
+  detail: string;
+}
+
+export interface DomainErrorOptions {
+  errors?: FieldError[];
+  retryAfterSeconds?: number;
+  cause?: unknown;
+}
+
+/**
+ * An expected failure with a stable, upper-case code. `message` is shown to the client as `detail`,
+ * so it never holds a secret, SQL, a path or a provider's own text.
+ */
+export class DomainError extends Error {
+  override readonly name = 'DomainError';
+  readonly kind: DomainErrorKind;
+  readonly code: string;
+  readonly errors: FieldError[] | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(kind: DomainErrorKind, code: string, message: string, options: DomainErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = kind;
+    this.code = code;
+    this.errors = options.errors;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
+
+/** What a caller hears of an object that is absent, or another tenant's: the two are not told apart. */
+export function notFound(what: string): DomainError {
+  return new DomainError('notFound', 'NOT_FOUND', `There is no such ${what}.`);
+}

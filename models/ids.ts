@@ -1,0 +1,25 @@
+import { monotonicFactory } from 'ulid';
+
+/** Every kind of id that Atrium makes. The prefix tells a reader of a log what an id names. */
+export const idPrefixes = {
+  user: 'usr',
+  space: 'spc',
+  session: 'ses',
+  apiKey: 'key',
+  thread: 'thr',
+  turn: 'trn',
+  message: 'msg',
+  operation: 'op',
+  signingKey: 'sgk',
+  dataKey: 'dek',
+} as const;
+
+export type IdKind = keyof typeof idPrefixes;
+
+// Monotonic, so that ids made in one millisecond still sort in the order in which they were made.
+const nextUlid = monotonicFactory();
+
+/** A new id, `<prefix>_<ULID>`: unique, sortable by time of making, safe in a URL. */
+export function newId(kind: IdKind): string {
+  return `${idPrefixes[kind]}_${nextUlid()}`;
+}

@@ -1,0 +1,5 @@
+import type { Migration } from '../migrate.ts';
+import { identity } from './0001-identity.ts';
+
+/** Every step of the schema, in order. A step that has been released is never changed: add another. */
+export const migrations: Migration[] = [identity];

@@ -1,0 +1,30 @@
+import { pino, stdTimeFunctions } from 'pino';
+
+export type { Logger } from 'pino';
+
+/** Fields that never reach a log, wherever in the object they are. */
+const redactedPaths = [
+  'req.headers.authorization',
+  'req.headers.cookie',
+  'res.headers["set-cookie"]',
+  '*.password',
+  '*.secret',
+  '*.token',
+  '*.apiKey',
+  '*.sessionToken',
+];
+
+/** The process's logger: JSON lines on standard error, so that standard output stays for what a person asked for. */
+export function createLogger(options: { level: string; name?: string; destination?: string }) {
+  return pino(
+    {
+      level: options.level,
+      base: { name: options.name ?? 'atrium' },
+      timestamp: stdTimeFunctions.isoTime,
+      redact: { paths: redactedPaths, censor: '[redacted]' },
+    },
+    options.destination === undefined
+      ? pino.destination({ dest: 2, sync: true })
+      : pino.destination({ dest: options.destination, mkdir: true, sync: false }),
+  );
+}

@@ -1,0 +1,14 @@
+/** One function per workflow, so that an id can be made from a row alone, by the API and by the sweeper alike. */
+
+export function turnWorkflowId(turnId: string): string {
+  return `turn/${turnId}`;
+}
+
+export function operationWorkflowId(kind: string, operationId: string): string {
+  return `${kind}/${operationId}`;
+}
+
+/** The schedule that starts the sweeper. */
+export function sweeperScheduleId(installation: string): string {
+  return `${installation}-sweeper`;
+}
