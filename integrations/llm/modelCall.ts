@@ -1,0 +1,88 @@
+import type {
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Prompt,
+  LanguageModelV4Source,
+  LanguageModelV4ToolChoice,
+  SharedV4ProviderMetadata,
+} from '@ai-sdk/provider';
+
+/**
+ * One call of one model: what goes in, the parts that come out while it runs, and what it was in the end.
+ * Prompts and tools are the AI SDK's own types, so a message is stored once in a shape every provider takes.
+ */
+export interface ModelCall {
+  /** An id of the catalogue. */
+  modelId: string;
+  prompt: LanguageModelV4Prompt;
+  tools?: LanguageModelV4FunctionTool[];
+  toolChoice?: LanguageModelV4ToolChoice;
+  /** One of the model's `effortOptions`; absent or null means the model's `defaultEffort`. */
+  effort?: string | null;
+  maxOutputTokens?: number;
+  /** Aborting closes the provider's connection at once, before the first token too. `run` then throws the signal's reason. */
+  abortSignal: AbortSignal;
+}
+
+/** `inputTokens` includes the cached ones, `outputTokens` the reasoning ones. What a provider does not report is 0. */
+export interface TokenUsage {
+  inputTokens: number;
+  cachedInputTokens: number;
+  outputTokens: number;
+  reasoningTokens: number;
+}
+
+/** `error` is missing on purpose: a call that failed throws a ProviderError and is never a result. */
+export type ModelFinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'other';
+
+export interface ModelCallResult {
+  finishReason: ModelFinishReason;
+  usage: TokenUsage;
+  /** The catalogue's id of the model that answered. */
+  modelId: string;
+  /** From the call to the first part with content, in milliseconds. */
+  ttftMs: number;
+  durationMs: number;
+}
+
+/**
+ * What a provider needs to get back with this part in the next prompt (Anthropic's reasoning signature, OpenAI's
+ * item ids): keep it with the part and send it as the prompt part's `providerOptions`.
+ */
+interface Metadata {
+  providerMetadata?: SharedV4ProviderMetadata;
+}
+
+/**
+ * The parts of an answer, in order. Each `*-delta` and `*-end` carries the id of its `*-start`; ids are unique within one
+ * call only. Deltas that arrive together may come as one: the text is the same, byte for byte.
+ */
+export type ModelPart =
+  | ({ type: 'text-start'; id: string } & Metadata)
+  | { type: 'text-delta'; id: string; delta: string }
+  | ({ type: 'text-end'; id: string } & Metadata)
+  | ({ type: 'reasoning-start'; id: string } & Metadata)
+  | { type: 'reasoning-delta'; id: string; delta: string }
+  | ({ type: 'reasoning-end'; id: string } & Metadata)
+  | { type: 'tool-input-start'; id: string; toolName: string }
+  | { type: 'tool-input-delta'; id: string; delta: string }
+  | { type: 'tool-input-end'; id: string }
+  /** `input` is the model's JSON, unchecked: a model can write JSON that does not parse, and should be told so. */
+  | ({ type: 'tool-call'; toolCallId: string; toolName: string; input: string } & Metadata)
+  | LanguageModelV4Source
+  /** `data` is base64 or, where the provider keeps the file, an address. */
+  | { type: 'file'; mediaType: string; data: { base64: string } | { url: string } };
+
+/**
+ * Takes the next part. Synchronous on the hot path; when it returns a promise, reading from the provider waits for it,
+ * so a slow reader slows the provider down instead of filling memory.
+ */
+export type OnModelPart = (part: ModelPart) => void | Promise<void>;
+
+export interface ModelRunner {
+  /**
+   * Streams one model call. Throws {@link ProviderError} (errors.ts) for every way a provider can fail, a
+   * `DomainError` for a model or effort the catalogue lacks, and the signal's reason when aborted. It never retries:
+   * the workflow decides that.
+   */
+  run(call: ModelCall, onPart: OnModelPart): Promise<ModelCallResult>;
+}
