@@ -1,3 +1,4 @@
+import type { Connection as CallbackConnection } from 'mysql2';
 import mysql, { type Pool } from 'mysql2/promise';
 import { Sequelize, type Transaction } from 'sequelize';
 import type { Config } from '../config/index.ts';
@@ -31,6 +32,15 @@ export function openDatabase(config: Pick<Config, 'database'>): Database {
     enableKeepAlive: true,
     supportBigNumbers: true,
   });
+  // Row locks without gap locks, set once per connection: naming it per transaction costs a round trip each time.
+  const isolation = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED';
+  sequelize.addHook('afterConnect', async (connection: unknown) => {
+    await (connection as CallbackConnection).promise().query(isolation);
+  });
+  pool.pool.on('connection', (connection) => {
+    // Statements of one connection run in order, so this one is done before its first borrower's.
+    (connection as unknown as CallbackConnection).query(isolation);
+  });
   return {
     sequelize,
     pool,
@@ -45,14 +55,15 @@ const retriableErrorNumbers = new Set([
   1205, // lock wait timeout: only the statement was rolled back, Sequelize rolls back the rest
 ]);
 
-function isRetriable(error: unknown): boolean {
+/** Whether MySQL gave the transaction up for a reason that a second try may not meet. */
+export function isRetriable(error: unknown): boolean {
   const parent = (error as { parent?: { errno?: number } }).parent ?? (error as { errno?: number });
   return retriableErrorNumbers.has(parent?.errno ?? 0);
 }
 
 /**
- * Runs `work` in one transaction (READ COMMITTED: row locks without gap locks), and again, up to `attempts` times, when MySQL
- * chose it as a deadlock's victim. So `work` must do nothing that a rollback does not undo.
+ * Runs `work` in one transaction (READ COMMITTED), and again, up to `attempts` times, when MySQL chose it as a
+ * deadlock's victim. So `work` must do nothing that a rollback does not undo.
  */
 export async function transaction<T>(
   database: Database,
@@ -61,7 +72,7 @@ export async function transaction<T>(
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await database.sequelize.transaction({ isolationLevel: 'READ COMMITTED' as never }, work);
+      return await database.sequelize.transaction(work);
     } catch (error) {
       if (attempt >= attempts || !isRetriable(error)) throw error;
     }

@@ -1,5 +1,6 @@
 import type { Migration } from '../migrate.ts';
 import { identity } from './0001-identity.ts';
+import { chat } from './0002-chat.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
-export const migrations: Migration[] = [identity];
+export const migrations: Migration[] = [identity, chat];

@@ -1,0 +1,62 @@
+/**
+ * The chunks of the AI SDK UI Message Stream, version 1, that Atrium emits: only those that its clients of
+ * the major versions 5, 6 and 7 all accept. https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol
+ */
+
+export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
+
+/** What one turn has used so far, in tokens, summed over its model calls. */
+export interface Usage {
+  inputTokens: number;
+  cachedInputTokens: number;
+  outputTokens: number;
+  reasoningTokens: number;
+}
+
+export type TurnStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'stopped' | 'failed';
+
+export type UiChunk =
+  | { type: 'start'; messageId?: string; messageMetadata?: Record<string, unknown> }
+  | { type: 'start-step' }
+  | { type: 'finish-step' }
+  | { type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'; id: string }
+  | { type: 'text-delta' | 'reasoning-delta'; id: string; delta: string }
+  | { type: 'tool-input-start'; toolCallId: string; toolName: string; dynamic?: boolean }
+  | { type: 'tool-input-delta'; toolCallId: string; inputTextDelta: string }
+  | { type: 'tool-input-available'; toolCallId: string; toolName: string; input: unknown; dynamic?: boolean }
+  | {
+      type: 'tool-input-error';
+      toolCallId: string;
+      toolName: string;
+      input: unknown;
+      errorText: string;
+      dynamic?: boolean;
+    }
+  | { type: 'tool-output-available'; toolCallId: string; output: unknown; dynamic?: boolean }
+  | { type: 'tool-output-error'; toolCallId: string; errorText: string; dynamic?: boolean }
+  | { type: 'source-url'; sourceId: string; url: string; title?: string }
+  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
+  | { type: 'file'; url: string; mediaType: string }
+  /** Where the turn stands. Transient: clients hear it through `onData`, it is no part of the message. */
+  | {
+      type: 'data-turn';
+      transient: true;
+      data: { turnId: string; threadId: string; userMessageId: string; status: TurnStatus };
+    }
+  /** A step begins again after a failure: whoever shows the message drops the parts with these ids. */
+  | { type: 'data-attempt'; transient: true; data: { step: number; attempt: number; discard: string[] } }
+  | { type: 'finish'; finishReason: FinishReason; messageMetadata?: Record<string, unknown> }
+  | { type: 'abort'; reason?: string }
+  /** `code` is the one that problem+json would carry for the same failure. */
+  | { type: 'error'; errorText: string; code: string };
+
+/** The last chunk of a turn, or of the part of it that one response carries. */
+export function endsResponse(chunk: UiChunk): boolean {
+  return chunk.type === 'finish' || chunk.type === 'abort' || chunk.type === 'error';
+}
+
+export type DeltaChunk = Extract<UiChunk, { type: 'text-delta' | 'reasoning-delta' }>;
+
+export function isDelta(chunk: UiChunk): chunk is DeltaChunk {
+  return chunk.type === 'text-delta' || chunk.type === 'reasoning-delta';
+}

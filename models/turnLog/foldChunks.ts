@@ -1,0 +1,149 @@
+import type { UiChunk } from './chunks.ts';
+
+/** The parts of a stored UI message: what AI SDK clients put together from the same chunks. */
+export type MessagePart =
+  | { type: 'step-start' }
+  | { type: 'text' | 'reasoning'; text: string; state: 'streaming' | 'done' }
+  | {
+      type: 'dynamic-tool';
+      toolName: string;
+      toolCallId: string;
+      state: 'input-streaming' | 'input-available' | 'output-available' | 'output-error';
+      input?: unknown;
+      output?: unknown;
+      errorText?: string;
+    }
+  | { type: 'source-url'; sourceId: string; url: string; title?: string }
+  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
+  | { type: 'file'; url: string; mediaType: string; filename?: string };
+
+type TextPart = Extract<MessagePart, { type: 'text' | 'reasoning' }>;
+type ToolPart = Extract<MessagePart, { type: 'dynamic-tool' }>;
+
+/** A part, and the id by which `data-attempt` would discard it. */
+interface IdentifiedPart {
+  id: string | undefined;
+  part: MessagePart;
+}
+
+/**
+ * Puts a turn's message together from its log, or from the beginning of it. Feed it chunks in order; parts that a later attempt
+ * discards are gone. What a stopped turn keeps is therefore just what its reader saw.
+ */
+export class MessageFold {
+  #parts: IdentifiedPart[] = [];
+  readonly #open = new Map<string, TextPart>();
+  readonly #tools = new Map<string, ToolPart>();
+
+  add(chunk: UiChunk): void {
+    switch (chunk.type) {
+      case 'start-step':
+        this.#push(undefined, { type: 'step-start' });
+        break;
+      case 'text-start':
+      case 'reasoning-start':
+        this.#openText(chunk.id, chunk.type === 'text-start' ? 'text' : 'reasoning');
+        break;
+      case 'text-delta':
+      case 'reasoning-delta': {
+        const part = this.#open.get(chunk.id);
+        if (part !== undefined) part.text += chunk.delta;
+        break;
+      }
+      case 'text-end':
+      case 'reasoning-end':
+        this.#closeText(chunk.id);
+        break;
+      case 'tool-input-start':
+        this.#tool(chunk.toolCallId, chunk.toolName).state = 'input-streaming';
+        break;
+      case 'tool-input-available':
+        Object.assign(this.#tool(chunk.toolCallId, chunk.toolName), { state: 'input-available', input: chunk.input });
+        break;
+      case 'tool-input-error':
+        Object.assign(this.#tool(chunk.toolCallId, chunk.toolName), {
+          state: 'output-error',
+          input: chunk.input,
+          errorText: chunk.errorText,
+        });
+        break;
+      case 'tool-output-available':
+        this.#finishTool(chunk.toolCallId, { state: 'output-available', output: chunk.output });
+        break;
+      case 'tool-output-error':
+        this.#finishTool(chunk.toolCallId, { state: 'output-error', errorText: chunk.errorText });
+        break;
+      case 'source-url':
+      case 'source-document':
+      case 'file':
+        this.#push(undefined, chunk);
+        break;
+      case 'data-attempt':
+        this.#discard(chunk.data.discard);
+        break;
+      default:
+        // start, finish, deltas of a tool's input and the transient data chunks leave nothing in the message.
+        break;
+    }
+  }
+
+  /** The message's parts as they stand. An empty text part is nothing that anybody said. */
+  parts(): MessagePart[] {
+    return this.#parts.map(({ part }) => part).filter((part) => part.type !== 'text' || part.text !== '');
+  }
+
+  /** The ids of text and reasoning parts that were begun and not ended. */
+  openTextIds(): { id: string; type: 'text' | 'reasoning' }[] {
+    return [...this.#open].map(([id, { type }]) => ({ id, type }));
+  }
+
+  #push(id: string | undefined, part: MessagePart): void {
+    this.#parts.push({ id, part });
+  }
+
+  #openText(id: string, type: 'text' | 'reasoning'): void {
+    const part: TextPart = { type, text: '', state: 'streaming' };
+    this.#open.set(id, part);
+    this.#push(id, part);
+  }
+
+  #closeText(id: string): void {
+    const part = this.#open.get(id);
+    if (part !== undefined) part.state = 'done';
+    this.#open.delete(id);
+  }
+
+  #tool(toolCallId: string, toolName: string): ToolPart {
+    const existing = this.#tools.get(toolCallId);
+    if (existing !== undefined) return existing;
+    const part: ToolPart = { type: 'dynamic-tool', toolName, toolCallId, state: 'input-streaming' };
+    this.#tools.set(toolCallId, part);
+    this.#push(toolCallId, part);
+    return part;
+  }
+
+  #finishTool(toolCallId: string, result: Partial<ToolPart>): void {
+    const part = this.#tools.get(toolCallId);
+    if (part !== undefined) Object.assign(part, result);
+  }
+
+  #discard(ids: string[]): void {
+    const gone = new Set(ids);
+    this.#parts = this.#parts.filter(({ id }) => id === undefined || !gone.has(id));
+    for (const id of gone) {
+      this.#open.delete(id);
+      this.#tools.delete(id);
+    }
+  }
+}
+
+/** The ids of the parts that a step has begun since its own beginning, for the next attempt to discard. */
+export function partIdsOf(chunks: UiChunk[]): string[] {
+  const ids = new Set<string>();
+  for (const chunk of chunks) {
+    if (chunk.type === 'text-start' || chunk.type === 'reasoning-start') ids.add(chunk.id);
+    if (chunk.type === 'tool-input-start' || chunk.type === 'tool-input-available') ids.add(chunk.toolCallId);
+    if (chunk.type === 'data-attempt') for (const id of chunk.data.discard) ids.delete(id);
+  }
+  return [...ids];
+}

@@ -1,0 +1,116 @@
+import { QueryTypes, type Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import type { UiChunk } from './chunks.ts';
+import { type CommitListener, type CommittedSegment, encodeChunks, WriterFencedError } from './entry.ts';
+import { GroupCommitter } from './groupCommitter.ts';
+import { TurnWriter } from './turnWriter.ts';
+
+interface FenceRow {
+  writer_epoch: number;
+  next_seq: number;
+  terminal: number;
+}
+
+export interface SegmentRow {
+  firstSeq: number;
+  lastSeq: number;
+  lines: string;
+}
+
+/** Bytes of chunks that one batch carries at most; MySQL's own default packet is 16 MiB or more everywhere. */
+const maxBatchBytes = 4 * 1024 * 1024;
+
+/**
+ * The turn log: what a turn said, chunk by chunk, numbered from 1 without a gap. It is written in two ways: by a writer
+ * that streams under an epoch, and by a transaction that changes the turn's state and says so in the same commit.
+ * Whatever is committed here is told to `onCommit` afterwards; nobody hears of a chunk earlier.
+ */
+export class TurnLog {
+  readonly #database: Database;
+  readonly #committer: GroupCommitter;
+  readonly #onCommit: CommitListener;
+
+  constructor(options: { database: Database; onCommit: CommitListener }) {
+    this.#database = options.database;
+    this.#onCommit = options.onCommit;
+    this.#committer = new GroupCommitter({ pool: options.database.pool, onCommit: options.onCommit, maxBatchBytes });
+  }
+
+  /** A writer for the epoch that {@link takeEpoch} took, once that transaction is committed. */
+  writer(options: { turnId: string; epoch: number; nextSeq: number }): TurnWriter {
+    return new TurnWriter({ ...options, wake: this.#committer.wake });
+  }
+
+  /**
+   * Takes the turn's next epoch within `tx`: every earlier writer is fenced off by it. Undefined when the turn has ended.
+   */
+  async takeEpoch(tx: Transaction, turnId: string): Promise<{ epoch: number; nextSeq: number } | undefined> {
+    const fence = await this.#lock(tx, turnId);
+    if (fence === undefined || fence.terminal === 1) return undefined;
+    const epoch = fence.writer_epoch + 1;
+    await this.#database.sequelize.query('UPDATE turns SET writer_epoch = ? WHERE id = ?', {
+      replacements: [epoch, turnId],
+      transaction: tx,
+    });
+    return { epoch, nextSeq: fence.next_seq };
+  }
+
+  /**
+   * Appends within a transaction that also changes the turn's state, which makes it happen once. With an `epoch` it is
+   * that writer's last word, and throws {@link WriterFencedError} when the epoch is old. Pass the returned segment to
+   * {@link announce} after the commit.
+   */
+  async appendIn(
+    tx: Transaction,
+    turnId: string,
+    chunks: UiChunk[],
+    options: { epoch?: number; terminal?: boolean; rests?: boolean } = {},
+  ): Promise<CommittedSegment> {
+    const fence = await this.#lock(tx, turnId);
+    const outdated = options.epoch !== undefined && fence?.writer_epoch !== options.epoch;
+    if (fence === undefined || fence.terminal === 1 || outdated) throw new WriterFencedError(turnId);
+    const terminal = options.terminal ?? false;
+    const firstSeq = fence.next_seq;
+    const lastSeq = firstSeq + chunks.length - 1;
+    const lines = encodeChunks(chunks);
+    const { sequelize } = this.#database;
+    await sequelize.query(
+      'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES (?, ?, ?, ?, ?)',
+      { replacements: [turnId, firstSeq, lastSeq, options.epoch ?? 0, lines], transaction: tx },
+    );
+    await sequelize.query('UPDATE turns SET next_seq = ?, terminal = ? WHERE id = ?', {
+      replacements: [lastSeq + 1, terminal ? 1 : 0, turnId],
+      transaction: tx,
+    });
+    return { turnId, firstSeq, lastSeq, lines, rests: terminal || options.rests === true };
+  }
+
+  /** Tells this process's readers of a segment that {@link appendIn} wrote, now that its transaction is committed. */
+  announce(segment: CommittedSegment): void {
+    this.#onCommit(segment);
+  }
+
+  /** Segments that hold chunks after `afterSeq`, oldest first, at most `limit` of them. */
+  async read(turnId: string, afterSeq: number, limit = 500, tx?: Transaction): Promise<SegmentRow[]> {
+    return this.#database.sequelize.query<SegmentRow>(
+      // The primary key finds the place: a segment that holds afterSeq + 1 begins at it or before it.
+      `SELECT first_seq AS firstSeq, last_seq AS lastSeq, chunks AS \`lines\` FROM turn_segments
+        WHERE turn_id = :turnId AND last_seq > :afterSeq AND first_seq >= COALESCE(
+          (SELECT MAX(first_seq) FROM turn_segments WHERE turn_id = :turnId AND first_seq <= :afterSeq + 1), 0)
+        ORDER BY first_seq LIMIT :limit`,
+      { replacements: { turnId, afterSeq, limit }, type: QueryTypes.SELECT, transaction: tx },
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#committer.close();
+  }
+
+  async #lock(tx: Transaction, turnId: string): Promise<FenceRow | undefined> {
+    const rows = await this.#database.sequelize.query<FenceRow>(
+      'SELECT writer_epoch, next_seq, terminal FROM turns WHERE id = ? FOR UPDATE',
+      { replacements: [turnId], type: QueryTypes.SELECT, transaction: tx },
+    );
+    return rows[0];
+  }
+}

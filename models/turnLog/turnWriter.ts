@@ -1,0 +1,108 @@
+import { isDelta, type UiChunk } from './chunks.ts';
+import { encodeChunks, WriterFencedError } from './entry.ts';
+
+/** What a writer hands to the committer: the chunks gathered since its last commit. */
+export interface PendingSegment {
+  writer: TurnWriter;
+  firstSeq: number;
+  lastSeq: number;
+  lines: string;
+  bytes: number;
+}
+
+interface FlushWaiter {
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+/**
+ * Writes one turn's log under one epoch. `append` only gathers; the group committer takes what has gathered as soon as
+ * its last commit is done. Deltas of one part that meet while they wait become one chunk: a slow database makes
+ * chunks larger, not later, and a paced stream still has one chunk a token.
+ */
+export class TurnWriter {
+  readonly turnId: string;
+  readonly epoch: number;
+  /** Aborted when this writer is fenced off or fails, so that its model call ends too. */
+  readonly signal: AbortSignal;
+  /** The sequence number that the next chunk gets, as far as this process knows. */
+  nextSeq: number;
+
+  readonly #abort = new AbortController();
+  readonly #wake: (writer: TurnWriter) => void;
+  #pending: UiChunk[] = [];
+  #inFlight = false;
+  #failure: Error | undefined;
+  #waiters: FlushWaiter[] = [];
+
+  constructor(options: { turnId: string; epoch: number; nextSeq: number; wake: (writer: TurnWriter) => void }) {
+    this.turnId = options.turnId;
+    this.epoch = options.epoch;
+    this.nextSeq = options.nextSeq;
+    this.#wake = options.wake;
+    this.signal = this.#abort.signal;
+  }
+
+  /** Adds a chunk to the next commit. Throws the writer's failure once it has one. */
+  append(chunk: UiChunk): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    const last = this.#pending.at(-1);
+    if (last !== undefined && isDelta(chunk) && isDelta(last) && last.type === chunk.type && last.id === chunk.id) {
+      last.delta += chunk.delta;
+      return;
+    }
+    // A delta is copied, since a later one may be joined to it.
+    this.#pending.push(isDelta(chunk) ? { ...chunk } : chunk);
+    if (this.#pending.length === 1 && !this.#inFlight) this.#wake(this);
+  }
+
+  /** Resolves when everything appended so far is committed; rejects when it never will be. */
+  flush(): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    if (this.#pending.length === 0 && !this.#inFlight) return Promise.resolve();
+    return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
+  }
+
+  /** Committer only: takes what has gathered, or nothing. */
+  take(): PendingSegment | undefined {
+    if (this.#pending.length === 0 || this.#failure !== undefined) return undefined;
+    const chunks = this.#pending;
+    this.#pending = [];
+    this.#inFlight = true;
+    const lines = encodeChunks(chunks);
+    const firstSeq = this.nextSeq;
+    return {
+      writer: this,
+      firstSeq,
+      lastSeq: firstSeq + chunks.length - 1,
+      lines,
+      bytes: Buffer.byteLength(lines),
+    };
+  }
+
+  /** Committer only: the taken segment is in the log, up to `lastSeq`. */
+  committed(lastSeq: number): void {
+    this.#inFlight = false;
+    this.nextSeq = lastSeq + 1;
+    if (this.#pending.length > 0) {
+      this.#wake(this);
+      return;
+    }
+    for (const waiter of this.#waiters.splice(0)) waiter.resolve();
+  }
+
+  /** Committer only: this writer is dead, for `error`. What it had not committed is nowhere. */
+  fail(error: Error): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
+    this.#inFlight = false;
+    this.#pending = [];
+    this.#abort.abort(error);
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(error);
+  }
+
+  /** Ends the writer's use: a late append is an error instead of a chunk behind the end. */
+  close(): void {
+    this.fail(new WriterFencedError(this.turnId));
+  }
+}
