@@ -1,0 +1,168 @@
+import type { RowDataPacket } from 'mysql2';
+import { Op, type Transaction, type WhereOptions } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { hashApiKey, hintOf, isWellFormedApiKey, newApiKey } from './apiKeyFormat.ts';
+import { createFreshCache } from './freshCache.ts';
+import { allows, isScope, scopes as knownScopes, type Scope } from './scopes.ts';
+import { revocationMaxAgeMs } from './sessions.ts';
+import { type ApiKeyRow, identityTables } from './tables.ts';
+
+/** What a presented key stands for. */
+export interface KeyGrant {
+  keyId: string;
+  userId: string;
+  scopes: string[];
+  expiresAt: Date | null;
+}
+
+export interface NewApiKey {
+  name: string;
+  /** Absent: all that the maker may do. */
+  scopes?: readonly string[] | undefined;
+  expiresAt?: Date | null | undefined;
+  /** The key with which this one is made: it bounds the scopes and the expiry. */
+  madeWith?: { keyId: string; scopes: readonly string[]; expiresAt: Date | null } | undefined;
+}
+
+/** "Last used" is written at most this often for one key. */
+const lastUsedEveryMs = 60_000;
+
+/** API keys: a user's own credential for programs. */
+export function createApiKeys(database: Database) {
+  const { apiKeys } = identityTables(database);
+  const grants = createFreshCache(loadGrant, { maxAgeMs: revocationMaxAgeMs });
+  const lastUsed = new Map<string, number>();
+
+  async function loadGrant(hashHex: string): Promise<KeyGrant | undefined> {
+    const [rows] = await database.pool.execute<RowDataPacket[]>(
+      `SELECT k.id AS keyId, k.user_id AS userId, k.scopes AS scopes, k.expires_at AS expiresAt
+         FROM api_keys k JOIN users u ON u.id = k.user_id
+        WHERE k.hash = ? AND k.revoked_at IS NULL AND u.disabled_at IS NULL`,
+      [Buffer.from(hashHex, 'hex')],
+    );
+    const row = rows[0] as (Omit<KeyGrant, 'scopes'> & { scopes: string }) | undefined;
+    return row === undefined ? undefined : { ...row, scopes: JSON.parse(row.scopes) as string[] };
+  }
+
+  async function lockLiving(where: WhereOptions<ApiKeyRow>, tx: Transaction): Promise<ApiKeyRow[]> {
+    const rows = await apiKeys.findAll({ where: { ...where, revokedAt: null }, transaction: tx, lock: tx.LOCK.UPDATE });
+    return rows.map((row) => row.get());
+  }
+
+  function noteUse(keyId: string): void {
+    const now = Date.now();
+    if (now - (lastUsed.get(keyId) ?? 0) < lastUsedEveryMs) return;
+    if (lastUsed.size > 10_000) lastUsed.clear();
+    lastUsed.set(keyId, now);
+    // Nobody waits for it, and a request does not fail because of it.
+    apiKeys.update({ lastUsedAt: new Date(now) }, { where: { id: keyId } }).catch(() => lastUsed.delete(keyId));
+  }
+
+  return {
+    /** The key's row, and its text, which is never seen again. */
+    async create(userId: string, wanted: NewApiKey): Promise<{ row: ApiKeyRow; key: string }> {
+      const { granted, expiresAt } = bound(wanted);
+      const key = newApiKey();
+      const row: ApiKeyRow = {
+        id: newId('apiKey'),
+        userId,
+        parentKeyId: wanted.madeWith?.keyId ?? null,
+        name: wanted.name,
+        hash: hashApiKey(key),
+        hint: hintOf(key),
+        scopes: JSON.stringify(granted),
+        createdAt: new Date(),
+        expiresAt,
+        revokedAt: null,
+        lastUsedAt: null,
+      };
+      await transaction(database, async (tx) => {
+        // Locked, so that a key which is being revoked at this moment does not leave a child behind.
+        const parent = row.parentKeyId === null ? undefined : await lockLiving({ id: row.parentKeyId }, tx);
+        if (parent?.length === 0) throw invalidKey();
+        await apiKeys.create(row, { transaction: tx });
+      });
+      return { row, key };
+    },
+
+    /** What the key stands for. Throws 401 `INVALID_API_KEY`, for a malformed one without asking the database. */
+    async authenticate(key: string): Promise<KeyGrant> {
+      if (!isWellFormedApiKey(key)) throw invalidKey();
+      const grant = await grants.get(hashApiKey(key).toString('hex'));
+      if (grant === undefined) throw invalidKey();
+      if (grant.expiresAt !== null && grant.expiresAt.getTime() <= Date.now()) throw invalidKey();
+      noteUse(grant.keyId);
+      return grant;
+    },
+
+    /** Whether the key still holds; open streams ask it again every few seconds. */
+    async isValid(keyId: string): Promise<boolean> {
+      const row = (await apiKeys.findByPk(keyId))?.get();
+      return row?.revokedAt === null && (row.expiresAt === null || row.expiresAt.getTime() > Date.now());
+    },
+
+    /** The user's keys that are not revoked, newest first; expired ones are shown, for they explain a refusal. */
+    async list(userId: string, page: PageRequest): Promise<Page<ApiKeyRow>> {
+      const before = decodeCursor(page.cursor);
+      const rows = await apiKeys.findAll({
+        where: { userId, revokedAt: null, ...(before === undefined ? {} : { id: { [Op.lt]: before } }) },
+        order: [['id', 'DESC']],
+        limit: page.limit + 1,
+      });
+      return toPage(
+        rows.map((row) => row.get()),
+        page.limit,
+        (row) => row.id,
+      );
+    },
+
+    /** Revokes the key and every key made with it: whoever stole one may have made more. False when there is none. */
+    async revoke(userId: string, keyId: string): Promise<boolean> {
+      const revoked = await transaction(database, async (tx) => {
+        const found: ApiKeyRow[] = [];
+        let wave = await lockLiving({ id: keyId, userId }, tx);
+        while (wave.length > 0) {
+          found.push(...wave);
+          wave = await lockLiving({ parentKeyId: wave.map((row) => row.id) }, tx);
+        }
+        await apiKeys.update({ revokedAt: new Date() }, { where: { id: found.map((row) => row.id) }, transaction: tx });
+        return found;
+      });
+      for (const row of revoked) grants.forget(row.hash.toString('hex'));
+      return revoked.length > 0;
+    },
+  };
+}
+
+export type ApiKeys = ReturnType<typeof createApiKeys>;
+
+/** A key never does more, or lives longer, than the key that made it. */
+function bound({ scopes, expiresAt, madeWith }: NewApiKey): { granted: Scope[]; expiresAt: Date | null } {
+  const wanted = [...new Set(scopes ?? madeWith?.scopes ?? ['*'])];
+  const granted = wanted.filter(isScope);
+  if (granted.length === 0 || granted.length < wanted.length) {
+    const known = Object.keys(knownScopes).join(', ');
+    throw new DomainError('unprocessable', 'UNKNOWN_SCOPE', `A key needs at least one scope, of these: ${known}.`);
+  }
+  if (expiresAt != null && expiresAt.getTime() <= Date.now()) {
+    throw new DomainError('unprocessable', 'EXPIRY_IN_THE_PAST', 'The expiry must be in the future.', {
+      errors: [{ pointer: '/expiresAt', detail: 'must be in the future' }],
+    });
+  }
+  if (madeWith === undefined) return { granted, expiresAt: expiresAt ?? null };
+  if (!granted.every((scope) => allows(madeWith.scopes, scope))) {
+    throw new DomainError('forbidden', 'SCOPE_TOO_WIDE', 'A key cannot make a key with more scopes than its own.');
+  }
+  const until = expiresAt ?? madeWith.expiresAt;
+  if (madeWith.expiresAt !== null && until !== null && until > madeWith.expiresAt) {
+    throw new DomainError('forbidden', 'EXPIRY_TOO_LATE', 'A key cannot make a key that outlives it.');
+  }
+  return { granted, expiresAt: until };
+}
+
+function invalidKey(): DomainError {
+  return new DomainError('unauthenticated', 'INVALID_API_KEY', 'The API key is wrong, expired or revoked.');
+}

@@ -1,0 +1,69 @@
+import { hash, randomInt } from 'node:crypto';
+import { Op } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import type { Sessions } from './sessions.ts';
+import { identityTables } from './tables.ts';
+
+const lifetimeMs = 60_000;
+// Crockford's base 32: no I, L, O or U, so a code can be read out and typed. 16 of them are 80 bits.
+const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const codeLength = 16;
+const groupLength = 4;
+
+/** One-time codes: good once, for 60 seconds. Only their hash is stored. */
+export function createAuthCodes(database: Database, sessions: Sessions) {
+  const { authCodes, users } = identityTables(database);
+  return {
+    /** A code with which its bearer becomes this user. */
+    async create(userId: string): Promise<{ code: string; expiresAt: Date }> {
+      const symbols = Array.from({ length: codeLength }, () => alphabet[randomInt(alphabet.length)]).join('');
+      const createdAt = new Date();
+      const expiresAt = new Date(createdAt.getTime() + lifetimeMs);
+      await authCodes.create({ hash: hashOf(symbols), userId, createdAt, expiresAt, usedAt: null });
+      return { code: symbols.match(new RegExp(`.{${groupLength}}`, 'g'))?.join('-') ?? symbols, expiresAt };
+    },
+
+    /**
+     * Takes the code and answers with a new session's token. Of several at once exactly one succeeds: the row is taken by a
+     * conditional update, in the transaction that makes the session. Throws 401 `INVALID_CODE`.
+     */
+    async exchange(code: string, options: { label?: string | undefined } = {}): Promise<string> {
+      const codeHash = hashOf(code);
+      return transaction(database, async (tx) => {
+        const now = new Date();
+        const [taken] = await authCodes.update(
+          { usedAt: now },
+          { where: { hash: codeHash, usedAt: null, expiresAt: { [Op.gt]: now } }, transaction: tx },
+        );
+        const row = taken === 1 ? await authCodes.findByPk(codeHash, { transaction: tx }) : null;
+        const userId = row?.get().userId;
+        const user = userId === undefined ? null : await users.findByPk(userId, { transaction: tx });
+        if (user === null || user.get().disabledAt !== null) throw invalidCode();
+        return sessions.create(user.get().id, { label: options.label, tx });
+      });
+    },
+
+    /** Deletes the codes that nobody can use any more. */
+    async purge(now: Date): Promise<number> {
+      return authCodes.destroy({ where: { expiresAt: { [Op.lt]: now } } });
+    },
+  };
+}
+
+export type AuthCodes = ReturnType<typeof createAuthCodes>;
+
+/** People add spaces and dashes, write in lower case, and read I for 1 and O for 0. */
+function hashOf(code: string): Buffer {
+  const symbols = code.toUpperCase().replace(/[\s-]/g, '').replaceAll('O', '0').replace(/[IL]/g, '1');
+  return hash('sha256', `atrium/code/${symbols}`, 'buffer');
+}
+
+/** One answer for unknown, used and expired: none of them is the caller's business. */
+function invalidCode(): DomainError {
+  return new DomainError(
+    'unauthenticated',
+    'INVALID_CODE',
+    'The code is wrong, was used before, or is older than 60 seconds. Get a new one.',
+  );
+}

@@ -1,0 +1,41 @@
+import type { Config } from '../../config/index.ts';
+import { createEnvelope, type Envelope } from '../../crypto/envelope.ts';
+import { openMasterKeys } from '../../crypto/openMasterKeys.ts';
+import type { Database } from '../database.ts';
+import { createApiKeys } from './apiKeys.ts';
+import { createAuthCodes } from './authCodes.ts';
+import { createDataKeyStore } from './dataKeys.ts';
+import { createMembers } from './members.ts';
+import { createSessions } from './sessions.ts';
+import { createSessionTokens } from './sessionTokens.ts';
+import { createSigningKeys } from './signingKeys.ts';
+import { createSpaces } from './spaces.ts';
+import { createUsers } from './users.ts';
+
+/** Everything about who somebody is and what is theirs. The API and the command line use the same functions. */
+export function createIdentity(database: Database, envelope: Envelope, config: Pick<Config, 'installation'>) {
+  const signingKeys = createSigningKeys(database, envelope);
+  const tokens = createSessionTokens(signingKeys, config.installation);
+  const users = createUsers(database);
+  const sessions = createSessions(database, tokens);
+  const members = createMembers(database, users);
+  return {
+    users,
+    spaces: createSpaces(database, members),
+    members,
+    sessions,
+    keys: createApiKeys(database),
+    codes: createAuthCodes(database, sessions),
+    signingKeys,
+  };
+}
+
+export type Identity = ReturnType<typeof createIdentity>;
+
+/** Opens the encryption of this installation: its master key, and its data keys in the database. */
+export async function openEnvelope(
+  database: Database,
+  config: Pick<Config, 'masterKey' | 'dataDir'>,
+): Promise<Envelope> {
+  return createEnvelope(await openMasterKeys(config), createDataKeyStore(database));
+}

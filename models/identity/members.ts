@@ -1,0 +1,155 @@
+import type { RowDataPacket } from 'mysql2';
+import { Op, type Transaction, UniqueConstraintError } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { createFreshCache } from './freshCache.ts';
+import { revocationMaxAgeMs } from './sessions.ts';
+import { identityTables, type MemberRow, type Role, type SpaceRow, type UserRow } from './tables.ts';
+import type { Users } from './users.ts';
+
+/** A member as the API shows one. */
+export interface Member {
+  user: UserRow;
+  role: Role;
+  joinedAt: Date;
+}
+
+/** A space as one of its members sees it. */
+export interface SpaceAccess {
+  space: Pick<SpaceRow, 'id' | 'name' | 'createdAt'>;
+  role: Role;
+}
+
+/** Who belongs to a space, and as what. */
+export function createMembers(database: Database, users: Users) {
+  const { members, spaces, users: userTable } = identityTables(database);
+  const access = createFreshCache(loadAccess, { maxAgeMs: revocationMaxAgeMs });
+
+  async function loadAccess(key: string): Promise<SpaceAccess | undefined> {
+    const [spaceId, userId] = key.split(' ');
+    const [rows] = await database.pool.execute<RowDataPacket[]>(
+      `SELECT s.id, s.name, s.created_at AS createdAt, m.role
+         FROM space_members m JOIN spaces s ON s.id = m.space_id
+        WHERE m.space_id = ? AND m.user_id = ? AND s.deleted_at IS NULL`,
+      [spaceId ?? '', userId ?? ''],
+    );
+    const row = rows[0] as (SpaceAccess['space'] & { role: Role }) | undefined;
+    if (row === undefined) return undefined;
+    return { space: { id: row.id, name: row.name, createdAt: row.createdAt }, role: row.role };
+  }
+
+  /** Locks the space's row: changes to one space's members come one after the other, so its last owner cannot slip away. */
+  async function lockSpace(spaceId: string, tx: Transaction): Promise<void> {
+    const space = await spaces.findOne({
+      where: { id: spaceId, deletedAt: null },
+      transaction: tx,
+      lock: tx.LOCK.UPDATE,
+    });
+    if (space === null) throw notFound('space');
+  }
+
+  async function memberOf(spaceId: string, userId: string, tx: Transaction): Promise<MemberRow> {
+    const member = await members.findOne({ where: { spaceId, userId }, transaction: tx });
+    if (member === null) throw notFound('member');
+    return member.get();
+  }
+
+  async function keepAnOwner(spaceId: string, leaving: MemberRow, tx: Transaction): Promise<void> {
+    if (leaving.role !== 'owner') return;
+    const owners = await members.count({ where: { spaceId, role: 'owner' }, transaction: tx });
+    if (owners < 2) {
+      throw new DomainError('conflict', 'LAST_OWNER', 'This is the last owner. Make somebody else an owner first.');
+    }
+  }
+
+  async function present(member: MemberRow): Promise<Member> {
+    const user = await users.byId(member.userId);
+    if (user === undefined) throw notFound('member');
+    return { user, role: member.role, joinedAt: member.createdAt };
+  }
+
+  return {
+    /** The space as this user sees it; undefined when it is absent, deleted, or not theirs. At most a second old. */
+    access(spaceId: string, userId: string): Promise<SpaceAccess | undefined> {
+      // No id has a space in it, so the pair cannot be taken for another one.
+      if (spaceId.includes(' ')) return Promise.resolve(undefined);
+      return access.get(keyOf(spaceId, userId));
+    },
+    forget: (spaceId: string, userId: string) => access.forget(keyOf(spaceId, userId)),
+
+    async list(spaceId: string, page: PageRequest): Promise<Page<Member>> {
+      const after = decodeCursor(page.cursor);
+      const rows = (
+        await members.findAll({
+          where: { spaceId, ...(after === undefined ? {} : { userId: { [Op.gt]: after } }) },
+          order: [['userId', 'ASC']],
+          limit: page.limit + 1,
+        })
+      ).map((row) => row.get());
+      const people = await userTable.findAll({ where: { id: rows.map((row) => row.userId) } });
+      const byId = new Map(people.map((person) => [person.get().id, person.get()]));
+      const found = rows.flatMap((row) => {
+        const user = byId.get(row.userId);
+        return user === undefined ? [] : [{ user, role: row.role, joinedAt: row.createdAt }];
+      });
+      return toPage(found, page.limit, (member) => member.user.id);
+    },
+
+    /** Throws 422 `UNKNOWN_USER` or 409 `ALREADY_MEMBER`. */
+    async add(spaceId: string, email: string, role: Role): Promise<Member> {
+      const member = await transaction(database, async (tx) => {
+        await lockSpace(spaceId, tx);
+        const user = await users.byEmail(email, tx);
+        if (user === undefined || user.disabledAt !== null) {
+          throw new DomainError('unprocessable', 'UNKNOWN_USER', 'Nobody here has this e-mail address.', {
+            errors: [{ pointer: '/email', detail: 'belongs to no user' }],
+          });
+        }
+        const row: MemberRow = { spaceId, userId: user.id, role, createdAt: new Date() };
+        try {
+          await members.create(row, { transaction: tx });
+        } catch (error) {
+          if (!(error instanceof UniqueConstraintError)) throw error;
+          throw new DomainError('conflict', 'ALREADY_MEMBER', 'This person is a member already.');
+        }
+        return { user, role, joinedAt: row.createdAt };
+      });
+      access.forget(keyOf(spaceId, member.user.id));
+      return member;
+    },
+
+    /** Throws 404 for a stranger, 409 `LAST_OWNER`. */
+    async changeRole(spaceId: string, userId: string, role: Role): Promise<Member> {
+      const changed = await transaction(database, async (tx) => {
+        await lockSpace(spaceId, tx);
+        const member = await memberOf(spaceId, userId, tx);
+        if (role !== 'owner') await keepAnOwner(spaceId, member, tx);
+        await members.update({ role }, { where: { spaceId, userId }, transaction: tx });
+        return { ...member, role };
+      });
+      access.forget(keyOf(spaceId, userId));
+      return present(changed);
+    },
+
+    /** Throws 404 for a stranger, 409 `LAST_OWNER`. */
+    async remove(spaceId: string, userId: string): Promise<void> {
+      await transaction(database, async (tx) => {
+        await lockSpace(spaceId, tx);
+        await keepAnOwner(spaceId, await memberOf(spaceId, userId, tx), tx);
+        await members.destroy({ where: { spaceId, userId }, transaction: tx });
+        await userTable.update(
+          { defaultSpaceId: null },
+          { where: { id: userId, defaultSpaceId: spaceId }, transaction: tx },
+        );
+      });
+      access.forget(keyOf(spaceId, userId));
+    },
+  };
+}
+
+export type Members = ReturnType<typeof createMembers>;
+
+function keyOf(spaceId: string, userId: string): string {
+  return `${spaceId} ${userId}`;
+}

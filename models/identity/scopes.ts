@@ -1,0 +1,23 @@
+/**
+ * What an API key may be allowed. A session may do everything its user may; a key only what its scopes say, and never more than
+ * its user's role. Each operation names its scope in the contract (`x-scope`). `docs/api-keys.md` lists them.
+ */
+export const scopes = {
+  '*': 'Everything its user may do.',
+  chat: 'Chat: threads, turns, models, and the operations they start.',
+  'spaces:read': 'See spaces and their members.',
+  'spaces:write': 'Make, change and delete spaces and their members. Includes spaces:read.',
+  keys: 'List, make and revoke API keys, never with more than its own scopes.',
+} as const;
+
+export type Scope = keyof typeof scopes;
+
+export function isScope(value: string): value is Scope {
+  return Object.hasOwn(scopes, value);
+}
+
+/** Whether `granted` covers `needed`. `x:write` includes `x:read`. */
+export function allows(granted: readonly string[], needed: string): boolean {
+  if (granted.includes('*') || granted.includes(needed)) return true;
+  return needed.endsWith(':read') && granted.includes(needed.replace(/:read$/, ':write'));
+}

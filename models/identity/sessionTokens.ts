@@ -1,0 +1,105 @@
+import { hash } from 'node:crypto';
+import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
+import { DomainError } from '../errors.ts';
+import { type SigningKeys, signingAlgorithm } from './signingKeys.ts';
+
+/** What a session token says, once its signature and claims have been checked. */
+export interface SessionClaims {
+  userId: string;
+  sessionId: string;
+  expiresAtMs: number;
+}
+
+// RFC 9068's type: a token that we sign for another purpose later is then never taken for a session.
+const tokenType = 'at+jwt';
+const clockToleranceSeconds = 5;
+const cachedTokens = 10_000;
+const longestTokenLength = 4_096;
+
+/**
+ * Signs and verifies session tokens (JWT, EdDSA). A signature that was verified once is remembered by the token's hash,
+ * so a busy client costs a hash and not a signature check each time; whether the *session* is still valid is asked elsewhere.
+ */
+export function createSessionTokens(keys: SigningKeys, installation: string) {
+  const issuer = `urn:atrium:${installation}`;
+  const audience = `urn:atrium:${installation}:api`;
+  const verified = new Map<string, SessionClaims>();
+
+  async function verifySlowly(token: string): Promise<SessionClaims> {
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        async ({ kid }) => {
+          // `jwk`, `jku` and `x5c` of the header are never looked at: a key comes from our own table.
+          const key = typeof kid === 'string' ? await keys.publicKey(kid) : undefined;
+          if (key === undefined) throw new errors.JWKSNoMatchingKey();
+          return key;
+        },
+        {
+          algorithms: [signingAlgorithm],
+          issuer,
+          audience,
+          typ: tokenType,
+          requiredClaims: ['sub', 'sid', 'iat', 'exp'],
+          clockTolerance: clockToleranceSeconds,
+          maxTokenAge: '12h',
+        },
+      );
+      const { sub, sid, exp } = payload;
+      if (typeof sub !== 'string' || typeof sid !== 'string' || exp === undefined) throw new errors.JWTInvalid();
+      return { userId: sub, sessionId: sid, expiresAtMs: exp * 1_000 };
+    } catch (error) {
+      if (error instanceof errors.JWTExpired) throw tokenExpired();
+      if (error instanceof errors.JOSEError) throw invalidToken();
+      throw error;
+    }
+  }
+
+  return {
+    async sign(claims: SessionClaims): Promise<string> {
+      const { id, privateKey } = await keys.current();
+      const nowSeconds = Math.floor(Date.now() / 1_000);
+      return new SignJWT({ sid: claims.sessionId })
+        .setProtectedHeader({ alg: signingAlgorithm, typ: tokenType, kid: id })
+        .setSubject(claims.userId)
+        .setIssuer(issuer)
+        .setAudience(audience)
+        .setIssuedAt(nowSeconds)
+        .setNotBefore(nowSeconds)
+        .setExpirationTime(Math.floor(claims.expiresAtMs / 1_000))
+        .sign(privateKey);
+    },
+    /** Throws 401 `INVALID_TOKEN` or `TOKEN_EXPIRED`. */
+    async verify(token: string): Promise<SessionClaims> {
+      if (token.length > longestTokenLength || !looksLikeOurs(token)) throw invalidToken();
+      const id = hash('sha256', token, 'base64');
+      const known = verified.get(id);
+      if (known !== undefined && known.expiresAtMs > Date.now()) return known;
+      verified.delete(id);
+      const claims = await verifySlowly(token);
+      if (verified.size >= cachedTokens) {
+        const oldest = verified.keys().next();
+        if (!oldest.done) verified.delete(oldest.value);
+      }
+      verified.set(id, claims);
+      return claims;
+    },
+  };
+}
+
+/** Refuses `alg: none`, HMACs and foreign tokens before anything is looked up. */
+function looksLikeOurs(token: string): boolean {
+  try {
+    return decodeProtectedHeader(token).alg === signingAlgorithm;
+  } catch {
+    return false;
+  }
+}
+
+export function invalidToken(): DomainError {
+  return new DomainError('unauthenticated', 'INVALID_TOKEN', 'The session token is not valid. Sign in again.');
+}
+
+export function tokenExpired(): DomainError {
+  return new DomainError('unauthenticated', 'TOKEN_EXPIRED', 'The session has ended. Sign in again.');
+}

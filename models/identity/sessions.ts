@@ -1,0 +1,97 @@
+import type { RowDataPacket } from 'mysql2';
+import { Op, type Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { newId } from '../ids.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { createFreshCache } from './freshCache.ts';
+import type { createSessionTokens, SessionClaims } from './sessionTokens.ts';
+import { invalidToken, tokenExpired } from './sessionTokens.ts';
+import { sessionLifetimeMs } from './signingKeys.ts';
+import { identityTables, type SessionRow } from './tables.ts';
+
+/** How long a revocation may go unseen by another API process. */
+export const revocationMaxAgeMs = 1_000;
+
+const labelMaxLength = 200;
+
+type Tokens = ReturnType<typeof createSessionTokens>;
+
+/** Sessions: one for each sign-in, twelve hours long, ended early by logging out or by being revoked. */
+export function createSessions(database: Database, tokens: Tokens) {
+  const { sessions } = identityTables(database);
+  const validity = createFreshCache(loadValidity, { maxAgeMs: revocationMaxAgeMs });
+
+  async function loadValidity(sessionId: string): Promise<{ userId: string; expiresAt: Date } | undefined> {
+    const [rows] = await database.pool.execute<RowDataPacket[]>(
+      `SELECT s.user_id AS userId, s.expires_at AS expiresAt
+         FROM sessions s JOIN users u ON u.id = s.user_id
+        WHERE s.id = ? AND s.revoked_at IS NULL AND u.disabled_at IS NULL`,
+      [sessionId],
+    );
+    return rows[0] as { userId: string; expiresAt: Date } | undefined;
+  }
+
+  return {
+    /** A new session's token. `label` says what it is for (the client's user agent); it is shown in the list of sessions. */
+    async create(userId: string, options: { label?: string | undefined; tx?: Transaction } = {}): Promise<string> {
+      const createdAt = new Date();
+      const row: SessionRow = {
+        id: newId('session'),
+        userId,
+        label: options.label?.slice(0, labelMaxLength) ?? null,
+        createdAt,
+        expiresAt: new Date(createdAt.getTime() + sessionLifetimeMs),
+        revokedAt: null,
+      };
+      await sessions.create(row, { transaction: options.tx ?? null });
+      return tokens.sign({ userId, sessionId: row.id, expiresAtMs: row.expiresAt.getTime() });
+    },
+
+    /** The claims of a token whose session is still valid. Throws 401 `INVALID_TOKEN` or `TOKEN_EXPIRED`. */
+    async authenticate(token: string): Promise<SessionClaims> {
+      const claims = await tokens.verify(token);
+      const session = await validity.get(claims.sessionId);
+      if (session === undefined || session.userId !== claims.userId) throw invalidToken();
+      if (session.expiresAt.getTime() <= Date.now()) throw tokenExpired();
+      return claims;
+    },
+
+    /** Whether the session still holds; open streams ask it again every few seconds. */
+    async isValid(sessionId: string): Promise<boolean> {
+      const session = await validity.get(sessionId);
+      return session !== undefined && session.expiresAt.getTime() > Date.now();
+    },
+
+    /** The user's sessions that still hold, newest first. */
+    async list(userId: string, page: PageRequest): Promise<Page<SessionRow>> {
+      const before = decodeCursor(page.cursor);
+      const rows = await sessions.findAll({
+        where: {
+          userId,
+          revokedAt: null,
+          expiresAt: { [Op.gt]: new Date() },
+          ...(before === undefined ? {} : { id: { [Op.lt]: before } }),
+        },
+        order: [['id', 'DESC']],
+        limit: page.limit + 1,
+      });
+      return toPage(
+        rows.map((row) => row.get()),
+        page.limit,
+        (row) => row.id,
+      );
+    },
+
+    /** False when the user has no such session that still holds. */
+    async revoke(userId: string, sessionId: string): Promise<boolean> {
+      const [changed] = await sessions.update(
+        { revokedAt: new Date() },
+        { where: { id: sessionId, userId, revokedAt: null, expiresAt: { [Op.gt]: new Date() } } },
+      );
+      validity.forget(sessionId);
+      return changed > 0;
+    },
+  };
+}
+
+export type Sessions = ReturnType<typeof createSessions>;

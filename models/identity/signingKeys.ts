@@ -1,0 +1,107 @@
+import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
+import { Op } from 'sequelize';
+import { type Envelope, systemScope } from '../../crypto/envelope.ts';
+import type { Database } from '../database.ts';
+import { newId } from '../ids.ts';
+import { identityTables } from './tables.ts';
+
+export const signingAlgorithm = 'EdDSA';
+/** A session's life, and so the time for which a retired key must still verify. */
+export const sessionLifetimeMs = 12 * 3_600_000;
+
+const refreshAtMostEveryMs = 1_000;
+const refreshAtLeastEveryMs = 60_000;
+
+/**
+ * The keys that sign session tokens. The private part is sealed in the database, so every API process signs with the
+ * same one and a dump of the database signs nothing. A token's `kid` is looked up here and nowhere else.
+ */
+export interface SigningKeys {
+  /** The key to sign with; the installation's first is made when there is none. */
+  current(): Promise<{ id: string; privateKey: CryptoKey }>;
+  /** The public key of that id, unless it is unknown or was retired longer ago than a session lives. */
+  publicKey(id: string): Promise<CryptoKey | undefined>;
+  /** Signs with a new key from now on. Tokens of the earlier keys stay valid until they expire. */
+  rotate(): Promise<string>;
+}
+
+export function createSigningKeys(database: Database, envelope: Envelope): SigningKeys {
+  const { signingKeys } = identityTables(database);
+  let known = new Map<string, CryptoKey>();
+  let newest: { id: string; privateKey: CryptoKey } | undefined;
+  let refreshedAt = Number.NEGATIVE_INFINITY;
+  let refreshing: Promise<void> | undefined;
+
+  async function refresh(): Promise<void> {
+    const startedAt = performance.now();
+    const rows = await signingKeys.findAll({
+      where: { retiredAt: { [Op.or]: [null, { [Op.gt]: new Date(Date.now() - sessionLifetimeMs) }] } },
+      order: [['id', 'ASC']],
+    });
+    const keys = new Map<string, CryptoKey>();
+    for (const row of rows) keys.set(row.get().id, await importKey(row.get().publicJwk));
+    known = keys;
+    const last = rows.map((row) => row.get()).findLast((row) => row.retiredAt === null);
+    if (last === undefined) newest = undefined;
+    else if (last.id !== newest?.id) {
+      const jwk = await envelope.open(systemScope, contextOf(last.id), last.privateJwkSealed);
+      newest = { id: last.id, privateKey: await importKey(jwk.toString('utf8')) };
+    }
+    refreshedAt = startedAt;
+  }
+
+  /** At most one query a second, however many made-up key ids arrive. */
+  async function refreshIfOlderThan(ageMs: number): Promise<void> {
+    if (performance.now() - refreshedAt < ageMs) return;
+    refreshing ??= refresh().finally(() => {
+      refreshing = undefined;
+    });
+    await refreshing;
+  }
+
+  async function add(): Promise<string> {
+    const id = newId('signingKey');
+    const pair = await generateKeyPair(signingAlgorithm, { crv: 'Ed25519', extractable: true });
+    const privateJwk = Buffer.from(JSON.stringify(await exportJWK(pair.privateKey)));
+    await signingKeys.create({
+      id,
+      algorithm: signingAlgorithm,
+      publicJwk: JSON.stringify(await exportJWK(pair.publicKey)),
+      privateJwkSealed: await envelope.seal(systemScope, contextOf(id), privateJwk),
+      createdAt: new Date(),
+      retiredAt: null,
+    });
+    await refresh();
+    return id;
+  }
+
+  return {
+    async current() {
+      await refreshIfOlderThan(refreshAtLeastEveryMs);
+      if (newest === undefined) await add();
+      if (newest === undefined) throw new Error('A signing key that was just made is not there.');
+      return newest;
+    },
+    async publicKey(id) {
+      await refreshIfOlderThan(known.has(id) ? refreshAtLeastEveryMs : refreshAtMostEveryMs);
+      return known.get(id);
+    },
+    async rotate() {
+      const id = await add();
+      await signingKeys.update({ retiredAt: new Date() }, { where: { retiredAt: null, id: { [Op.ne]: id } } });
+      await refresh();
+      return id;
+    },
+  };
+}
+
+/** What a sealed private key is bound to. */
+function contextOf(id: string): string {
+  return `signing_keys/${id}`;
+}
+
+async function importKey(json: string): Promise<CryptoKey> {
+  const key = await importJWK(JSON.parse(json) as JWK, signingAlgorithm);
+  if (key instanceof Uint8Array) throw new Error('A signing key is not symmetric.');
+  return key;
+}

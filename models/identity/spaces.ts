@@ -1,0 +1,89 @@
+import { Op, type Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import type { Members, SpaceAccess } from './members.ts';
+import { identityTables, type SpaceRow } from './tables.ts';
+
+/** Spaces: what an agent and its people share. */
+export function createSpaces(database: Database, members: Members) {
+  const { spaces, members: memberTable, users } = identityTables(database);
+
+  async function oldestOf(userId: string): Promise<string | undefined> {
+    const memberships = await memberTable.findAll({ where: { userId }, order: [['createdAt', 'ASC']] });
+    const living = await spaces.findAll({
+      where: { id: memberships.map((row) => row.get().spaceId), deletedAt: null },
+      attributes: ['id'],
+    });
+    const ids = new Set(living.map((row) => row.get().id));
+    return memberships.map((row) => row.get().spaceId).find((id) => ids.has(id));
+  }
+
+  return {
+    /** Makes a space, with its maker as owner. A user's first one becomes their default. */
+    async create(userId: string, name: string, options: { tx?: Transaction } = {}): Promise<SpaceAccess> {
+      const make = async (tx: Transaction): Promise<SpaceRow> => {
+        const user = await users.findByPk(userId, { transaction: tx, lock: tx.LOCK.UPDATE });
+        if (user === null) throw notFound('user');
+        const row: SpaceRow = { id: newId('space'), name, createdBy: userId, createdAt: new Date(), deletedAt: null };
+        await spaces.create(row, { transaction: tx });
+        await memberTable.create(
+          { spaceId: row.id, userId, role: 'owner', createdAt: row.createdAt },
+          { transaction: tx },
+        );
+        if (user.get().defaultSpaceId === null) await user.update({ defaultSpaceId: row.id }, { transaction: tx });
+        return row;
+      };
+      const space = await (options.tx === undefined ? transaction(database, make) : make(options.tx));
+      return { space, role: 'owner' };
+    },
+
+    /** The user's spaces, oldest first. */
+    async list(userId: string, page: PageRequest): Promise<Page<SpaceAccess>> {
+      const after = decodeCursor(page.cursor);
+      const memberships = await memberTable.findAll({ where: { userId }, attributes: ['spaceId', 'role'] });
+      const roles = new Map(memberships.map((row) => [row.get().spaceId, row.get().role]));
+      const rows = await spaces.findAll({
+        where: {
+          id: { [Op.in]: [...roles.keys()], ...(after === undefined ? {} : { [Op.gt]: after }) },
+          deletedAt: null,
+        },
+        order: [['id', 'ASC']],
+        limit: page.limit + 1,
+      });
+      const found = rows.map((row) => ({ space: row.get(), role: roles.get(row.get().id) ?? ('viewer' as const) }));
+      return toPage(found, page.limit, (item) => item.space.id);
+    },
+
+    /** The space that is meant when a request names none; undefined when the user has none. */
+    async defaultFor(userId: string): Promise<string | undefined> {
+      const chosen = (await users.findByPk(userId))?.get().defaultSpaceId;
+      if (chosen != null && (await members.access(chosen, userId)) !== undefined) return chosen;
+      return oldestOf(userId);
+    },
+
+    async rename(spaceId: string, userId: string, name: string): Promise<void> {
+      const [changed] = await spaces.update({ name }, { where: { id: spaceId, deletedAt: null } });
+      members.forget(spaceId, userId);
+      if (changed === 0 && (await spaces.count({ where: { id: spaceId, deletedAt: null } })) === 0)
+        throw notFound('space');
+    },
+
+    /** Marks the space deleted: it is gone for everybody from now on. What it held is purged by a workflow. */
+    async markDeleted(spaceId: string): Promise<void> {
+      const people = await transaction(database, async (tx) => {
+        const [changed] = await spaces.update(
+          { deletedAt: new Date() },
+          { where: { id: spaceId, deletedAt: null }, transaction: tx },
+        );
+        if (changed === 0) throw notFound('space');
+        await users.update({ defaultSpaceId: null }, { where: { defaultSpaceId: spaceId }, transaction: tx });
+        return memberTable.findAll({ where: { spaceId }, attributes: ['userId'], transaction: tx });
+      });
+      for (const person of people) members.forget(spaceId, person.get().userId);
+    },
+  };
+}
+
+export type Spaces = ReturnType<typeof createSpaces>;

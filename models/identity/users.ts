@@ -1,0 +1,60 @@
+import { type Transaction, UniqueConstraintError } from 'sequelize';
+import type { Database } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { identityTables, type UserRow } from './tables.ts';
+
+const emailPattern = /^[^\s@<>"',;]{1,64}@[^\s@<>"',;]{1,189}$/;
+
+/** The people of this installation. */
+export function createUsers(database: Database) {
+  const { users } = identityTables(database);
+  return {
+    /** Adds a person. Throws 422 `INVALID_EMAIL` or 409 `USER_EXISTS`. */
+    async add(email: string, name?: string): Promise<UserRow> {
+      const address = normalizeEmail(email);
+      if (!emailPattern.test(address)) {
+        throw new DomainError('unprocessable', 'INVALID_EMAIL', 'This is not an e-mail address.');
+      }
+      const row: UserRow = {
+        id: newId('user'),
+        email: address,
+        name: name ?? address.slice(0, address.indexOf('@')),
+        defaultSpaceId: null,
+        createdAt: new Date(),
+        disabledAt: null,
+      };
+      try {
+        await users.create(row);
+      } catch (error) {
+        if (!(error instanceof UniqueConstraintError)) throw error;
+        throw new DomainError('conflict', 'USER_EXISTS', `There is already a user ${address}.`);
+      }
+      return row;
+    },
+
+    async byId(id: string): Promise<UserRow | undefined> {
+      return (await users.findByPk(id))?.get();
+    },
+
+    async byEmail(email: string, tx?: Transaction): Promise<UserRow | undefined> {
+      return (await users.findOne({ where: { email: normalizeEmail(email) }, transaction: tx ?? null }))?.get();
+    },
+
+    /** The first user, whom `npm start` made: the one that the command line means when none is named. */
+    async first(): Promise<UserRow | undefined> {
+      return (await users.findOne({ order: [['id', 'ASC']] }))?.get();
+    },
+
+    async count(): Promise<number> {
+      return users.count();
+    },
+  };
+}
+
+export type Users = ReturnType<typeof createUsers>;
+
+/** Addresses are compared without regard to case or surrounding space. */
+export function normalizeEmail(email: string): string {
+  return email.trim().toLowerCase();
+}

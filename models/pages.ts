@@ -1,0 +1,41 @@
+import { DomainError } from './errors.ts';
+
+/** Which part of a list is wanted. */
+export interface PageRequest {
+  /** From 1 to 200; the contract checks it. */
+  limit: number;
+  /** What the page before gave as `nextCursor`. */
+  cursor?: string | undefined;
+}
+
+export interface Page<T> {
+  data: T[];
+  /** Null when this was the last page. */
+  nextCursor: string | null;
+}
+
+/**
+ * The key after which the page begins, or undefined for the first page. Cursors are opaque to clients, so
+ * that the order of a list can change without breaking one.
+ */
+export function decodeCursor(cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const key = Buffer.from(cursor, 'base64url').toString('utf8');
+  if (key === '' || encodeCursor(key) !== cursor) {
+    throw new DomainError('invalid', 'INVALID_CURSOR', 'The cursor is not one that this list has given.', {
+      errors: [{ pointer: 'cursor', detail: 'is not a cursor of this list' }],
+    });
+  }
+  return key;
+}
+
+function encodeCursor(key: string): string {
+  return Buffer.from(key, 'utf8').toString('base64url');
+}
+
+/** Makes a page of rows that were read with `limit + 1`: the one too many says whether there is more. */
+export function toPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => string): Page<T> {
+  const data = rows.slice(0, limit);
+  const last = data.at(-1);
+  return { data, nextCursor: rows.length > limit && last !== undefined ? encodeCursor(keyOf(last)) : null };
+}
