@@ -81,7 +81,8 @@ function requireSetting(name: string, value: string | undefined): string {
   return value;
 }
 
-function parse(environment: Environment) {
+/** The environment as typed settings, with the defaults; what a process needs beyond them is `loadConfig`'s to ask for. */
+export function parseEnvironment(environment: Environment) {
   // An empty variable means "not set": compose files and shells make them easily.
   const present = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== '' && value !== undefined),
@@ -94,7 +95,7 @@ function parse(environment: Environment) {
 
 /** The frozen configuration. Throws {@link ConfigError} with one line when a setting is wrong or missing. */
 export function loadConfig(environment: Environment = process.env) {
-  const env = parse(environment);
+  const env = parseEnvironment(environment);
   const publicUrl = env.ATRIUM_PUBLIC_URL ?? `http://localhost:${env.ATRIUM_PORT}`;
   return Object.freeze({
     env: env.ATRIUM_ENV,

@@ -1,0 +1,124 @@
+// The first thing that runs in a fresh clone, so: plain JavaScript, no dependencies, on the machine's own Node from 20 on.
+// It installs the dependencies when they are missing or stale, and hands over to Node 24, which they bring along.
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { waitForLock } from '../stack/fileLock.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const parentPollMs = 250;
+const stopping = new AbortController();
+let child;
+
+/** One line that says what to do. */
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+/**
+ * Runs a program in our process group and waits for its end. The kernel sends it SIGTERM should this process be killed, where
+ * the machine has `setpriv`.
+ */
+function run(command, args, options = {}) {
+  return new Promise((resolve) => {
+    const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find(
+      (path) => process.platform === 'linux' && existsSync(path),
+    );
+    const [program, ...rest] =
+      setpriv === undefined ? [command, ...args] : [setpriv, '--pdeathsig', 'TERM', '--', command, ...args];
+    child = spawn(program, rest, { cwd: root, stdio: 'inherit', ...options });
+    child.once('error', (error) => fail(`${command} could not be run: ${error.message}`));
+    child.once('exit', (code, signal) =>
+      resolve(code ?? 128 + (signal === 'SIGINT' ? 2 : signal === 'SIGKILL' ? 9 : 15)),
+    );
+  });
+}
+
+/** Whether node_modules is what package-lock.json says: npm writes what it has installed beside it, at the very end. */
+function isInstalled() {
+  try {
+    const read = (path) => JSON.parse(readFileSync(join(root, path), 'utf8')).packages;
+    const wanted = read('package-lock.json');
+    const installed = read('node_modules/.package-lock.json');
+    return Object.entries(wanted).every(([path, entry]) => {
+      if (path === '') return true;
+      const found = installed[path];
+      // Packages for other platforms are optional and absent.
+      if (found === undefined) return entry.optional === true || entry.devOptional === true || entry.peer === true;
+      return found.version === entry.version && found.integrity === entry.integrity;
+    });
+  } catch {
+    return false;
+  }
+}
+
+async function install() {
+  if (isInstalled()) return;
+  const lock = await waitForLock(join(root, '.atrium', 'install.lock'), {
+    signal: stopping.signal,
+    onWait: (owner) => console.error(`Waiting for process ${owner.pid}, which installs the dependencies …`),
+  });
+  try {
+    if (isInstalled()) return;
+    console.error('Installing the dependencies (npm ci) …');
+    const begin = Date.now();
+    const args = ['ci', '--include=dev', '--include=optional', '--no-fund', '--no-audit', '--loglevel=error'];
+    const npm = process.env.npm_execpath;
+    const code =
+      npm === undefined ? await run('npm', args, output) : await run(process.execPath, [npm, ...args], output);
+    if (stopping.signal.aborted) return;
+    if (code !== 0) fail('The dependencies could not be installed: npm says above why. Mend that, then start again.');
+    console.error(`Dependencies installed (${Math.round((Date.now() - begin) / 1000)} s)`);
+  } finally {
+    lock.release();
+  }
+}
+
+// What npm prints is progress, not the answer of the command that follows: that has standard output to itself.
+const output = { stdio: ['ignore', 2, 2] };
+
+/** The machine's Node where it is new enough, else the pinned one of node_modules. */
+function findNode() {
+  if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath;
+  const pinned = join(root, 'node_modules', '.bin', 'node');
+  if (existsSync(pinned)) return pinned;
+  return fail(
+    `There is no pinned Node 24 for ${process.platform}-${process.arch}. Install Node 24 or later, then start again.`,
+  );
+}
+
+function commandLine(args) {
+  if (args[0] !== 'test') return [join(root, 'bin', 'atrium.ts'), ...args];
+  const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
+  return ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', jest, ...args.slice(1)];
+}
+
+/** Signals reach us from the terminal, from npm, from a supervisor: the child hears each of them and stops in order. */
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => {
+    stopping.abort();
+    child?.kill(signal);
+  });
+}
+
+/** Killing npm does not tell its script: then we are somebody else's child, and stop. */
+if (process.env.npm_lifecycle_event !== undefined) {
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid === parent || stopping.signal.aborted) return;
+    stopping.abort();
+    child?.kill('SIGTERM');
+  }, parentPollMs).unref();
+}
+
+if (Number(process.versions.node.split('.')[0]) < 20)
+  fail('Atrium needs Node 20 or later. Install it, then start again.');
+try {
+  await install();
+} catch (error) {
+  if (!stopping.signal.aborted) throw error;
+}
+if (stopping.signal.aborted) process.exit(130);
+process.exit(await run(findNode(), commandLine(process.argv.slice(2)), { cwd: process.cwd() }));

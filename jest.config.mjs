@@ -1,0 +1,22 @@
+/** Tests are ES modules in TypeScript; `npm test` runs Jest with --experimental-vm-modules for that. */
+export default {
+  testEnvironment: 'node',
+  testMatch: ['<rootDir>/test/**/*.test.ts', '<rootDir>/test/**/*.test.tsx'],
+  extensionsToTreatAsEsm: ['.ts', '.tsx'],
+  transform: {
+    '^.+\\.tsx?$': [
+      '@swc/jest',
+      {
+        jsc: { target: 'es2024', parser: { syntax: 'typescript', tsx: false } },
+        module: { type: 'es6' },
+        sourceMaps: 'inline',
+      },
+    ],
+  },
+  modulePathIgnorePatterns: ['<rootDir>/.atrium/'],
+  // Plain modules, which Node loads by itself: each only calls its TypeScript neighbour.
+  globalSetup: '<rootDir>/test/support/globalSetup.mjs',
+  globalTeardown: '<rootDir>/test/support/globalTeardown.mjs',
+  maxWorkers: 2,
+  testTimeout: 30_000,
+};

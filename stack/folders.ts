@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+import { accessSync, chmodSync, constants, mkdirSync, realpathSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { StackError } from './errors.ts';
+
+/** Where root keeps what the services' users must reach, when the usual place is closed to them. */
+const sharedRoot = '/var/lib/atrium';
+
+/** Whether users other than the owner get to this path: each folder above it lets them through. */
+export function isReachableByOthers(path: string): boolean {
+  for (let folder = dirname(realpathSync(path)); ; folder = dirname(folder)) {
+    if ((statSync(folder).mode & 0o001) === 0) return false;
+    if (folder === dirname(folder)) return true;
+  }
+}
+
+/** Makes the data directory with its folders for locks, pid files and logs. */
+export function prepareDataDir(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true });
+    accessSync(dataDir, constants.W_OK);
+    if (statSync(dataDir).uid === process.getuid?.()) chmodSync(dataDir, 0o711);
+    for (const name of ['run', 'logs']) mkdirSync(join(dataDir, name), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown error';
+    throw new StackError(
+      `The data directory ${dataDir} cannot be written (${code}). Start as its owner, or set ATRIUM_DATA_DIR.`,
+    );
+  }
+}
+
+/**
+ * The folder in which the services keep their data: `services` in the data directory. As root, with the data directory somewhere below a
+ * folder that only root may enter (/root, a private temporary folder), the services' users could not get there: then it is a
+ * link to a folder of its own under /var/lib/atrium.
+ */
+export function prepareServicesDir(dataDir: string): string {
+  const path = join(dataDir, 'services');
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    rmSync(path, { force: true }); // a link whose target is gone
+    if (process.getuid?.() === 0 && !isReachableByOthers(path.concat('/..'))) {
+      const target = join(sharedRoot, `data-${randomBytes(6).toString('hex')}`);
+      mkdirSync(target, { recursive: true });
+      symlinkSync(target, path);
+    } else {
+      mkdirSync(path);
+    }
+  }
+  const real = realpathSync(path);
+  chmodSync(real, 0o711);
+  return real;
+}
+
+/** Removes a data directory that is no longer wanted, with what `services` links to. For tests: nothing else removes data. */
+export function removeDataDir(dataDir: string): void {
+  const services = join(dataDir, 'services');
+  if (statSync(services, { throwIfNoEntry: false }) !== undefined) {
+    rmSync(realpathSync(services), { recursive: true, force: true });
+  }
+  rmSync(dataDir, { recursive: true, force: true });
+}
+
+export const sharedProgramsDir = join(sharedRoot, 'programs');

@@ -1,0 +1,146 @@
+import { join, resolve } from 'node:path';
+import type { Environment } from '../config/index.ts';
+import type { StackContext } from './context.ts';
+import { StackError } from './errors.ts';
+import { tryLock } from './fileLock.mjs';
+import { prepareDataDir, prepareServicesDir } from './folders.ts';
+import { getMariaDb, startMariaDb } from './mariadb.ts';
+import { startObjectStore } from './objectStore.ts';
+import { getTemporal, getVersitygw } from './programs.ts';
+import type { Report } from './report.ts';
+import type { Service } from './services.ts';
+import { startTemporalServer } from './temporalServer.ts';
+
+export { StackError } from './errors.ts';
+export { removeDataDir } from './folders.ts';
+export { type Report, timed } from './report.ts';
+
+export interface StackOptions {
+  dataDir: string;
+  /** Which parts to run: those for which no address is configured. */
+  need: { database: boolean; temporal: boolean; storage: boolean };
+  cacheDir: string;
+  environment: Environment;
+  ports?: 'usual' | 'free';
+  bucket?: string;
+  report?: Report;
+  signal?: AbortSignal;
+}
+
+export interface Part {
+  name: string;
+  address: string;
+  pid: number;
+}
+
+export interface Stack {
+  /** The variables of config/ that name what was started. */
+  environment: Record<string, string>;
+  parts: Part[];
+  /** Settles with a part's name when one of them ends though nobody has asked it to. */
+  failed: Promise<string>;
+  /** Stops the parts: first what writes to the others, the database last. */
+  stop(): Promise<void>;
+}
+
+interface Started {
+  service: Service;
+  address: string;
+  environment: Record<string, string>;
+}
+
+/**
+ * Gets and starts the parts that are needed on this machine, on loopback only. When it throws, or the signal is aborted, nothing that it
+ * started is left running. The caller holds the data directory's lock.
+ */
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const dataDir = resolve(options.dataDir);
+  prepareDataDir(dataDir);
+  const context: StackContext = {
+    dataDir,
+    servicesDir: prepareServicesDir(dataDir),
+    cacheDir: resolve(options.cacheDir),
+    environment: options.environment,
+    ports: options.ports ?? 'usual',
+    bucket: options.bucket ?? 'atrium',
+    report: options.report ?? (() => undefined),
+    signal: options.signal ?? new AbortController().signal,
+  };
+
+  // Programs one after the other: each build uses all cores. Starts at once: each mostly waits.
+  const starts: (() => Promise<Started>)[] = [];
+  if (options.need.database) {
+    const programs = await getMariaDb(context);
+    starts.push(async () => {
+      const { service, address, url } = await startMariaDb(context, programs);
+      return { service, address, environment: { ATRIUM_DATABASE_URL: url } };
+    });
+  }
+  if (options.need.temporal) {
+    const program = await getTemporal(context);
+    starts.push(async () => {
+      const { service, address, uiUrl } = await startTemporalServer(context, program);
+      return { service, address, environment: { ATRIUM_TEMPORAL_ADDRESS: address, ATRIUM_TEMPORAL_UI_URL: uiUrl } };
+    });
+  }
+  if (options.need.storage) {
+    const program = await getVersitygw(context);
+    starts.push(async () => {
+      const store = await startObjectStore(context, program);
+      return {
+        service: store.service,
+        address: store.address,
+        environment: {
+          ATRIUM_S3_ENDPOINT: store.endpoint,
+          ATRIUM_S3_REGION: store.region,
+          ATRIUM_S3_BUCKET: context.bucket,
+          ATRIUM_S3_ACCESS_KEY_ID: store.accessKeyId,
+          ATRIUM_S3_SECRET_ACCESS_KEY: store.secretAccessKey,
+        },
+      };
+    });
+  }
+  return running(await startAll(starts));
+}
+
+/** Starts all at once; when one fails, waits for the others and stops them. */
+async function startAll(starts: (() => Promise<Started>)[]): Promise<Started[]> {
+  const results = await Promise.allSettled(starts.map((start) => start()));
+  const started = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const failure = results.find((result) => result.status === 'rejected');
+  if (failure === undefined) return started;
+  await stopAll(started);
+  throw failure.reason;
+}
+
+async function stopAll(started: Started[]): Promise<void> {
+  for (const { service } of started.toReversed()) await service.stop();
+}
+
+function running(started: Started[]): Stack {
+  let stopping: Promise<void> | undefined;
+  const failed = new Promise<string>((resolve) => {
+    for (const { service } of started) {
+      void service.exited.then(() => stopping === undefined && resolve(service.name));
+    }
+  });
+  return {
+    environment: Object.assign({}, ...started.map((part) => part.environment)) as Record<string, string>,
+    parts: started.map(({ service, address }) => ({ name: service.name, address, pid: service.pid })),
+    failed,
+    stop() {
+      stopping ??= stopAll(started);
+      return stopping;
+    },
+  };
+}
+
+/** Lets one Atrium at a time use a data directory. A lock whose owner was killed is taken over. */
+export function lockDataDir(dataDir: string): { release(): void } {
+  prepareDataDir(resolve(dataDir));
+  const result = tryLock(join(resolve(dataDir), 'lock'));
+  if (result.release !== undefined) return result;
+  throw new StackError(
+    `Atrium runs already with ${resolve(dataDir)} (process ${result.owner.pid}). Stop that one, or set ATRIUM_DATA_DIR to another folder.`,
+  );
+}

@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import mysql from 'mysql2/promise';
+import { CommandError, runCommand } from './commands.ts';
+import { findProgram, type StackContext } from './context.ts';
+import { StackError } from './errors.ts';
+import { canInstall, installPackages } from './install.ts';
+import { choosePort } from './ports.ts';
+import { timed } from './report.ts';
+import { type Service, serviceLog, startService } from './services.ts';
+import { giveTo, type ServiceUser, serviceFolder, serviceUser } from './users.ts';
+import { waitUntil } from './waiting.ts';
+
+const databaseName = 'atrium';
+const userName = 'atrium';
+const usualPort = 3306;
+const startTimeoutMs = 120_000; // a recovery after a power cut replays the redo log first
+
+export interface MariaDb {
+  service: Service;
+  address: string;
+  url: string;
+}
+
+/** What is needed of the packages: the server, the script that fills a data directory, and a tool that the script calls. */
+const packages = ['mariadb-server-core', 'mariadb-client-core'];
+const programNames = ['mariadbd', 'mariadb-install-db', 'my_print_defaults'] as const;
+
+export interface MariaDbPrograms {
+  server: string;
+  installer: string;
+}
+
+function findMariaDb(context: StackContext): MariaDbPrograms | undefined {
+  const [server, installer, helper] = programNames.map((name) => findProgram(name, context.environment));
+  return server !== undefined && installer !== undefined && helper !== undefined ? { server, installer } : undefined;
+}
+
+/** Gets MariaDB, on Debian and Ubuntu by installing it when root asks: its programs alone, without the system service. */
+export async function getMariaDb(context: StackContext): Promise<MariaDbPrograms> {
+  const found = findMariaDb(context);
+  if (found !== undefined) return found;
+  if (canInstall(context)) await installPackages(context, packages, 'MariaDB');
+  const installed = findMariaDb(context);
+  if (installed !== undefined) return installed;
+  throw new StackError(
+    `MariaDB is missing. Install it (Debian and Ubuntu: apt-get install ${packages.join(' ')}; macOS: brew install mariadb), or set ATRIUM_DATABASE_URL.`,
+  );
+}
+
+/** A private MariaDB with a data directory, port and socket of its own; not the system's service. */
+export async function startMariaDb(context: StackContext, programs: MariaDbPrograms): Promise<MariaDb> {
+  const user = serviceUser(context, 'database');
+  const folder = serviceFolder(context, 'database', user);
+  const dataFolder = join(folder, 'data');
+  if (!existsSync(dataFolder)) await initialise(context, programs.installer, folder, user);
+
+  const password = readOrMakePassword(context);
+  const setupFile = join(folder, 'setup.sql');
+  writeFileSync(setupFile, setupStatements(password), { mode: 0o600 });
+  giveTo(setupFile, user);
+
+  return timed(context.report, { done: 'MariaDB started' }, async () => {
+    const port = await choosePort(context.ports === 'usual' ? usualPort : undefined);
+    const service = await startService(context, {
+      name: 'database',
+      title: 'MariaDB',
+      command: programs.server,
+      args: serverArguments(dataFolder, port, setupFile),
+      cwd: folder,
+      environment: {},
+      user,
+    });
+    const url = `mysql://${userName}:${password}@127.0.0.1:${port}/${databaseName}`;
+    try {
+      await waitUntil(() => assertAnswers(url), {
+        ...context,
+        timeoutMs: startTimeoutMs,
+        assertAlive: service.assertAlive,
+      });
+    } catch (error) {
+      await service.stop();
+      throw error;
+    }
+    return { service, address: `127.0.0.1:${port}`, url };
+  });
+}
+
+/** Fills a new data directory beside its final place, so that a start that is killed here begins afresh the next time. */
+async function initialise(
+  context: StackContext,
+  installer: string,
+  folder: string,
+  user: ServiceUser | undefined,
+): Promise<void> {
+  const unfinished = join(folder, 'data.new');
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { mode: 0o700 });
+  giveTo(unfinished, user);
+  const args = [
+    '--no-defaults',
+    `--datadir=${unfinished}`,
+    '--auth-root-authentication-method=normal',
+    '--skip-test-db',
+  ];
+  try {
+    await timed(context.report, { done: 'MariaDB initialised' }, () =>
+      runCommand(installer, args, {
+        logFile: serviceLog(context, 'database'),
+        environment: context.environment,
+        signal: context.signal,
+        cwd: folder,
+        user,
+      }),
+    );
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    throw new StackError(
+      `MariaDB could not be initialised: ${error.lastLine} — the whole log is ${serviceLog(context, 'database')}`,
+    );
+  }
+  renameSync(unfinished, join(folder, 'data'));
+}
+
+function serverArguments(dataFolder: string, port: number, setupFile: string): string[] {
+  return [
+    '--no-defaults',
+    `--datadir=${dataFolder}`,
+    '--bind-address=127.0.0.1',
+    `--port=${port}`,
+    '--socket=mariadb.sock', // within the data directory: a full path can be too long for a socket
+    `--pid-file=mariadb.pid`,
+    `--init-file=${setupFile}`,
+    '--skip-name-resolve',
+    '--character-set-server=utf8mb4',
+    '--max-allowed-packet=64M',
+    '--max-connections=300',
+    '--innodb-flush-log-at-trx-commit=1',
+    '--innodb-buffer-pool-size=256M',
+    '--innodb-log-file-size=256M',
+    '--performance-schema=OFF',
+  ];
+}
+
+/**
+ * Runs at each start before the first connection is let in. The account may do everything, since databases of spaces are made and dropped
+ * with users of their own; root is left with the same password, and only through the socket.
+ */
+function setupStatements(password: string): string {
+  return [
+    `CREATE DATABASE IF NOT EXISTS ${databaseName} CHARACTER SET utf8mb4;`,
+    `CREATE USER IF NOT EXISTS '${userName}'@'127.0.0.1' IDENTIFIED BY '${password}';`,
+    `ALTER USER '${userName}'@'127.0.0.1' IDENTIFIED BY '${password}';`,
+    `GRANT ALL PRIVILEGES ON *.* TO '${userName}'@'127.0.0.1' WITH GRANT OPTION;`,
+    `ALTER USER 'root'@'localhost' IDENTIFIED BY '${password}';`,
+    `DROP USER IF EXISTS 'root'@'127.0.0.1', 'root'@'::1', ''@'localhost';`,
+    '',
+  ].join('\n');
+}
+
+function readOrMakePassword(context: StackContext): string {
+  const file = join(context.dataDir, 'database-password');
+  if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });
+  chmodSync(file, 0o600);
+  return readFileSync(file, 'utf8').trim();
+}
+
+async function assertAnswers(url: string): Promise<void> {
+  const connection = await mysql.createConnection({ uri: url, connectTimeout: 2_000 });
+  try {
+    await connection.query('SELECT 1');
+  } finally {
+    await connection.end();
+  }
+}

@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CreateBucketCommand, HeadBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import type { StackContext } from './context.ts';
+import { choosePort } from './ports.ts';
+import { timed } from './report.ts';
+import { type Service, startService } from './services.ts';
+import { giveTo, serviceFolder, serviceUser } from './users.ts';
+import { waitUntil } from './waiting.ts';
+
+const usualPort = 7070;
+const startTimeoutMs = 30_000;
+const region = 'us-east-1';
+
+interface Credentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+}
+
+export interface ObjectStore extends Credentials {
+  service: Service;
+  address: string;
+  endpoint: string;
+  region: string;
+}
+
+/** versitygw: S3 over a folder. Its keys come in the environment, since everybody on the machine can read a command line. */
+export async function startObjectStore(context: StackContext, program: string): Promise<ObjectStore> {
+  const user = serviceUser(context, 'storage');
+  const folder = serviceFolder(context, 'storage', user);
+  const objects = join(folder, 'objects');
+  mkdirSync(objects, { recursive: true });
+  giveTo(objects, user);
+  const credentials = readOrMakeCredentials(context);
+
+  return timed(context.report, { done: 'Object store started' }, async () => {
+    const port = await choosePort(context.ports === 'usual' ? usualPort : undefined);
+    const service = await startService(context, {
+      name: 'storage',
+      title: 'The object store',
+      command: program,
+      args: ['--port', `127.0.0.1:${port}`, '--quiet', 'posix', objects],
+      cwd: folder,
+      environment: {
+        ROOT_ACCESS_KEY: credentials.accessKeyId,
+        ROOT_SECRET_KEY: credentials.secretAccessKey,
+        VGW_REGION: region,
+      },
+      user,
+    });
+    const endpoint = `http://127.0.0.1:${port}`;
+    try {
+      await waitUntil(() => ensureBucket(endpoint, credentials, context.bucket), {
+        ...context,
+        timeoutMs: startTimeoutMs,
+        assertAlive: service.assertAlive,
+      });
+    } catch (error) {
+      await service.stop();
+      throw error;
+    }
+    return { service, address: `127.0.0.1:${port}`, endpoint, region, ...credentials };
+  });
+}
+
+async function ensureBucket(endpoint: string, credentials: Credentials, bucket: string): Promise<void> {
+  const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true, maxAttempts: 1 });
+  try {
+    await client.send(new HeadBucketCommand({ Bucket: bucket })).catch(async (error: { name?: string }) => {
+      if (error.name !== 'NotFound') throw error;
+      await client.send(new CreateBucketCommand({ Bucket: bucket }));
+    });
+  } finally {
+    client.destroy();
+  }
+}
+
+function readOrMakeCredentials(context: StackContext): Credentials {
+  const file = join(context.dataDir, 'storage-credentials.json');
+  if (!existsSync(file)) {
+    const made = { accessKeyId: randomBytes(10).toString('hex'), secretAccessKey: randomBytes(24).toString('hex') };
+    writeFileSync(file, JSON.stringify(made), { mode: 0o600 });
+  }
+  return JSON.parse(readFileSync(file, 'utf8')) as Credentials;
+}

@@ -1,0 +1,25 @@
+import { randomInt } from 'node:crypto';
+import { createServer } from 'node:net';
+
+/** Whether something can listen on this address now. */
+export async function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
+  });
+}
+
+// Below the range from which the kernel takes ports for outgoing connections, so that none of those is in the way a moment later.
+const firstFreePort = 20_000;
+const lastFreePort = 32_000;
+
+/** The usual port where it is free, else any free one on loopback. */
+export async function choosePort(usual?: number): Promise<number> {
+  if (usual !== undefined && (await isPortFree(usual))) return usual;
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const port = randomInt(firstFreePort, lastFreePort);
+    if (await isPortFree(port)) return port;
+  }
+  throw new Error('No free port was found on 127.0.0.1.');
+}

@@ -1,0 +1,155 @@
+import {
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import { CommandError, runCommand } from './commands.ts';
+import { findProgram, isExecutable, type StackContext } from './context.ts';
+import { downloadTemporal } from './downloads.ts';
+import { StackError } from './errors.ts';
+import { waitForLock } from './fileLock.mjs';
+import { isReachableByOthers, sharedProgramsDir } from './folders.ts';
+import { timed } from './report.ts';
+import { serviceLog } from './services.ts';
+
+interface GoProgram {
+  name: string;
+  title: string;
+  version: string;
+  module: string;
+  buildTime: string;
+}
+
+/** The last version that `go install` can build. */
+const temporal: GoProgram = {
+  name: 'temporal',
+  title: 'the Temporal server',
+  version: '1.5.1',
+  module: 'github.com/temporalio/cli/cmd/temporal',
+  buildTime: 'about 4 minutes on 2 cores',
+};
+
+const versitygw: GoProgram = {
+  name: 'versitygw',
+  title: 'the object store',
+  version: '1.8.0',
+  module: 'github.com/versity/versitygw/cmd/versitygw',
+  buildTime: 'about 2 minutes on 2 cores',
+};
+
+/** The `temporal` command: the machine's own, the cache's, downloaded, or built. */
+export async function getTemporal(context: StackContext): Promise<string> {
+  return getProgram(context, temporal, downloadTemporal);
+}
+
+/** The `versitygw` command: the machine's own, the cache's, or built. */
+export async function getVersitygw(context: StackContext): Promise<string> {
+  return getProgram(context, versitygw);
+}
+
+type Download = (context: StackContext, folder: string, version: string) => Promise<string | undefined>;
+
+async function getProgram(context: StackContext, program: GoProgram, download?: Download): Promise<string> {
+  const onPath = findProgram(program.name, context.environment);
+  if (onPath !== undefined) return shared(onPath);
+  const cached = join(context.cacheDir, `${program.name}-${program.version}`);
+  if (isExecutable(cached)) return shared(cached);
+
+  // Two starts may want it at once (`npm start` beside `npm test`): one gets it, the other waits and finds it.
+  const lock = await waitForLock(`${cached}.lock`, {
+    signal: context.signal,
+    onWait: (owner) => context.report(`Waiting for process ${owner.pid}, which is getting ${program.title} …`),
+  });
+  try {
+    if (isExecutable(cached)) return shared(cached);
+    // In the same folder, so that the finished program arrives by one rename: nobody ever sees half of it.
+    removeLeftovers(context.cacheDir, program.name);
+    const folder = mkdtempSync(join(context.cacheDir, `.${program.name}-`));
+    try {
+      const made = (await download?.(context, folder, program.version)) ?? (await build(context, program, folder));
+      renameSync(made, cached);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+    return shared(cached);
+  } finally {
+    lock.release();
+  }
+}
+
+async function build(context: StackContext, program: GoProgram, folder: string): Promise<string> {
+  const go = findProgram('go', context.environment);
+  if (go === undefined) {
+    throw new StackError(
+      `The program "${program.name}" is missing, and so is Go, which could build it. Install either of them, then start again.`,
+    );
+  }
+  const logFile = serviceLog(context, `build-${program.name}`);
+  // No C compiler is needed, and Go's scratch files end up where a start that is given up removes them.
+  const environment = {
+    ...context.environment,
+    GOBIN: folder,
+    GOTMPDIR: folder,
+    CGO_ENABLED: '0',
+    GOFLAGS: '-trimpath',
+  };
+  try {
+    await timed(
+      context.report,
+      {
+        announce: `Building ${program.title} with Go, once for this user (${program.buildTime})`,
+        done: `Built ${program.title}`,
+      },
+      () =>
+        runCommand(go, ['install', '-ldflags=-s -w', `${program.module}@v${program.version}`], {
+          logFile,
+          environment,
+          signal: context.signal,
+          cwd: folder,
+        }),
+    );
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    throw new StackError(`${program.name} could not be built: ${error.lastLine} — the whole log is ${logFile}`);
+  }
+  return join(folder, program.name);
+}
+
+/** What a build that was killed has left. The lock is held, so nobody works there. */
+function removeLeftovers(cacheDir: string, name: string): void {
+  for (const entry of readdirSync(cacheDir)) {
+    if (entry.startsWith(`.${name}-`)) rmSync(join(cacheDir, entry), { recursive: true, force: true });
+  }
+}
+
+/**
+ * A path to the program that the services' users can run. Root's cache folder is closed to them: then a second link to the same file,
+ * or a copy where links do not reach, stands under /var/lib/atrium.
+ */
+function shared(program: string): string {
+  if (process.getuid?.() !== 0 || isReachableByOthers(program)) return program;
+  const { size, mtimeMs, atime, mtime } = statSync(program);
+  const target = join(
+    sharedProgramsDir,
+    `${basename(program)}-${size.toString(36)}-${Math.round(mtimeMs).toString(36)}`,
+  );
+  if (isExecutable(target)) return target;
+  mkdirSync(sharedProgramsDir, { recursive: true, mode: 0o755 });
+  const temporary = `${target}.${process.pid}`;
+  rmSync(temporary, { force: true });
+  try {
+    linkSync(program, temporary);
+  } catch {
+    copyFileSync(program, temporary);
+    utimesSync(temporary, atime, mtime);
+  }
+  renameSync(temporary, target);
+  return target;
+}

@@ -1,0 +1,137 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { lastLineOf } from './commands.ts';
+import { findProgram, type StackContext } from './context.ts';
+import { StackError } from './errors.ts';
+import { isRunning, type ProcessStamp, processStamp } from './fileLock.mjs';
+import type { ServiceUser } from './users.ts';
+
+export interface ServiceOptions {
+  /** Also names the log and the pid file. */
+  name: string;
+  /** As a person knows it, for messages. */
+  title: string;
+  command: string;
+  args: string[];
+  cwd: string;
+  environment: Record<string, string>;
+  user: ServiceUser | undefined;
+}
+
+/** A program of the stack that runs. */
+export interface Service {
+  name: string;
+  pid: number;
+  /** Throws a {@link StackError} with the last line of its log when it has ended. */
+  assertAlive(): void;
+  /** Settles when it has ended, however that came. */
+  exited: Promise<void>;
+  /** Asks it to end, and after a grace ends it. */
+  stop(): Promise<void>;
+}
+
+const stopTimeoutMs = 20_000;
+const maxLogBytes = 20 * 1024 * 1024;
+
+/**
+ * Starts a service in a process group of its own, so that Ctrl-C in the terminal reaches only Atrium, which then stops its parts in
+ * order. Should Atrium itself be killed, the kernel ends the service (`--pdeathsig`), and where that is not to be had the next start does,
+ * by the pid file.
+ */
+export async function startService(context: StackContext, options: ServiceOptions): Promise<Service> {
+  context.signal.throwIfAborted();
+  const logFile = serviceLog(context, options.name);
+  const pidFile = join(context.dataDir, 'run', `${options.name}.pid`);
+  await endLeftover(pidFile);
+  rotate(logFile);
+
+  const log = openSync(logFile, 'a');
+  const [command, ...args] = wrap(context, options);
+  const child = spawn(command, args, {
+    detached: true,
+    cwd: options.cwd,
+    stdio: ['ignore', log, log],
+    env: {
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      LANG: 'C.UTF-8',
+      ...options.environment,
+    },
+  });
+  closeSync(log);
+  let outcome: string | undefined;
+  const exited = new Promise<void>((resolve) => {
+    const end = (how: string) => {
+      outcome ??= how;
+      resolve();
+    };
+    child.once('error', (error) => end(`could not be started (${error.message})`));
+    child.once('exit', (code, signal) => end(`ended with ${signal ?? `code ${code}`}`));
+  });
+  if (child.pid === undefined) {
+    await exited;
+    throw new StackError(`${options.title} ${outcome}.`);
+  }
+  writeFileSync(pidFile, JSON.stringify(processStamp(child.pid) ?? { pid: child.pid, startTime: '' }));
+
+  return {
+    name: options.name,
+    pid: child.pid,
+    exited,
+    assertAlive() {
+      if (outcome === undefined) return;
+      throw new StackError(`${options.title} ${outcome}: ${lastLineOf(logFile)} — the whole log is ${logFile}`);
+    },
+    async stop() {
+      if (outcome === undefined) child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
+      await exited;
+      clearTimeout(timer);
+      rmSync(pidFile, { force: true });
+    },
+  };
+}
+
+export function serviceLog(context: Pick<StackContext, 'dataDir'>, name: string): string {
+  return join(context.dataDir, 'logs', `${name}.log`);
+}
+
+/** The command line as it is run: under the service's own user, and tied to the life of this process. */
+function wrap(context: StackContext, { command, args, user }: ServiceOptions): [string, ...string[]] {
+  const setpriv = process.platform === 'linux' ? findProgram('setpriv', context.environment) : undefined;
+  if (setpriv === undefined) {
+    if (user === undefined) return [command, ...args];
+    throw new StackError(
+      'The program "setpriv" is missing. Install it (Debian and Ubuntu: apt-get install util-linux).',
+    );
+  }
+  const identity = user === undefined ? [] : [`--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'];
+  return [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', ...identity, '--', command, ...args];
+}
+
+/** Ends what an earlier start left running, if it is that very process and not another with its pid. */
+async function endLeftover(pidFile: string): Promise<void> {
+  const stamp = readStamp(pidFile);
+  if (stamp === undefined) return;
+  for (let waitedMs = 0; isRunning(stamp); waitedMs += 100) {
+    if (waitedMs === 0) process.kill(stamp.pid, 'SIGTERM');
+    if (waitedMs === 10_000) process.kill(stamp.pid, 'SIGKILL');
+    await sleep(100);
+  }
+  rmSync(pidFile, { force: true });
+}
+
+function readStamp(pidFile: string): ProcessStamp | undefined {
+  try {
+    return JSON.parse(readFileSync(pidFile, 'utf8')) as ProcessStamp;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keeps one older log, so that logs do not grow without end. */
+function rotate(logFile: string): void {
+  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > maxLogBytes) renameSync(logFile, `${logFile}.1`);
+}

@@ -1,0 +1,59 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { findProgram, type StackContext } from './context.ts';
+import { StackError } from './errors.ts';
+
+/** The unprivileged user as whom a service runs when Atrium itself is started by root. */
+export interface ServiceUser {
+  name: string;
+  uid: number;
+  gid: number;
+}
+
+function lookUp(name: string): ServiceUser | undefined {
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((entry) => entry.startsWith(`${name}:`));
+  const fields = line?.split(':');
+  return fields === undefined ? undefined : { name, uid: Number(fields[2]), gid: Number(fields[3]) };
+}
+
+/**
+ * One user a service, so that none of them can read another's data, made where it is missing. Undefined when Atrium was not started by
+ * root: then everything belongs to whoever did.
+ */
+export function serviceUser(context: StackContext, service: string): ServiceUser | undefined {
+  if (process.getuid?.() !== 0 || process.platform !== 'linux') return undefined;
+  const name = `atrium-${service}`;
+  const known = lookUp(name);
+  if (known !== undefined) return known;
+
+  const useradd = findProgram('useradd', context.environment);
+  const advice = `Make it (useradd --system ${name}), or start Atrium as a user who is not root.`;
+  if (useradd === undefined) throw new StackError(`The system user ${name} is missing. ${advice}`);
+  try {
+    const args = ['--system', '--user-group', '--no-create-home', '--home-dir', '/nonexistent'];
+    execFileSync(useradd, [...args, '--shell', '/usr/sbin/nologin', name], { stdio: 'ignore' });
+  } catch {
+    // Another start may have made it in the same moment: look again before giving up.
+  }
+  const made = lookUp(name);
+  if (made === undefined) throw new StackError(`The system user ${name} could not be made. ${advice}`);
+  return made;
+}
+
+/** A service's own data folder, private to its user, also when an earlier start was somebody else's. */
+export function serviceFolder(context: StackContext, name: string, user: ServiceUser | undefined): string {
+  const folder = join(context.servicesDir, name);
+  mkdirSync(folder, { recursive: true });
+  giveTo(folder, user);
+  chmodSync(folder, 0o700);
+  return folder;
+}
+
+/** Makes `user` the owner of a folder and all in it. Does nothing when that is so already, or when there is no service user. */
+export function giveTo(path: string, user: ServiceUser | undefined): void {
+  if (user === undefined || statSync(path).uid === user.uid) return;
+  execFileSync('chown', ['-R', `${user.uid}:${user.gid}`, path], { stdio: 'ignore' });
+}

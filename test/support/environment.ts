@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import mysql from 'mysql2/promise';
+import { type Config, type Environment, loadConfig } from '../../config/index.ts';
+import { type Database, openDatabase } from '../../models/database.ts';
+import { migrate } from '../../models/migrate.ts';
+import { testVariablePrefix } from './testStack.ts';
+
+/** An Atrium of a test's own: nothing that it writes or starts is seen by another test. */
+export interface TestEnvironment {
+  config: Config;
+  /** The variables `config` was read from, for a process that the test starts. */
+  environment: Environment;
+  database: Database;
+  /** Closes the pools and drops the database. */
+  close(): Promise<void>;
+}
+
+/**
+ * Makes a fresh, migrated database and an installation name of its own, on which task queues and schedules hang, on this run's stack.
+ * `overrides` are variables of config/.
+ */
+export async function createTestEnvironment(overrides: Environment = {}): Promise<TestEnvironment> {
+  const name = `test-${randomBytes(6).toString('hex')}`;
+  const databaseName = name.replace('-', '_');
+  const dataDir = mkdtempSync(join(tmpdir(), 'atrium-environment-'));
+  const stack = stackEnvironment();
+  const databaseUrl = new URL(stack.ATRIUM_DATABASE_URL ?? '');
+  databaseUrl.pathname = `/${databaseName}`;
+
+  await administer(stack, `CREATE DATABASE ${databaseName} CHARACTER SET utf8mb4`);
+  const environment: Environment = {
+    ...stack,
+    ATRIUM_ENV: 'test',
+    ATRIUM_INSTALLATION: name,
+    ATRIUM_LOG_LEVEL: 'silent',
+    ATRIUM_DATA_DIR: dataDir,
+    ATRIUM_PORT: '0',
+    ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
+    ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: '0',
+    ATRIUM_DATABASE_URL: databaseUrl.href,
+    ATRIUM_DATABASE_POOL_SIZE: '10',
+    ATRIUM_MASTER_KEY: randomBytes(32).toString('base64'),
+    ...overrides,
+  };
+  const config = loadConfig(environment);
+  const database = openDatabase(config);
+  await migrate(database);
+
+  return {
+    config,
+    environment,
+    database,
+    async close() {
+      await database.close();
+      await administer(stack, `DROP DATABASE ${databaseName}`);
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The addresses of this run's stack, as variables of config/. */
+export function stackEnvironment(): Environment {
+  const entries = Object.entries(process.env).filter(([name]) => name.startsWith(testVariablePrefix));
+  if (entries.length === 0) throw new Error('There is no test stack. Run tests with "npm test".');
+  return Object.fromEntries(entries.map(([name, value]) => [name.replace(testVariablePrefix, 'ATRIUM_'), value]));
+}
+
+async function administer(stack: Environment, statement: string): Promise<void> {
+  const connection = await mysql.createConnection({ uri: stack.ATRIUM_DATABASE_URL });
+  try {
+    await connection.query(statement);
+  } finally {
+    await connection.end();
+  }
+}

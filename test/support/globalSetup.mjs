@@ -1,0 +1,1 @@
+export { startTestStack as default } from './testStack.ts';

@@ -1,0 +1,1 @@
+export { stopTestStack as default } from './testStack.ts';

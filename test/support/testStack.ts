@@ -1,0 +1,77 @@
+import { chmodSync, mkdtempSync, readdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadLaunchConfig } from '../../config/launch.ts';
+import { lockDataDir, removeDataDir, type Stack, startStack } from '../../stack/index.ts';
+
+/** Tests in their own processes find the stack by these: the variables of config/, with TEST_ in the name. */
+export const testVariablePrefix = 'ATRIUM_TEST_STACK_';
+const folderPrefix = 'atrium-test-';
+
+let stack: Stack | undefined;
+let dataDir: string | undefined;
+let lock: { release(): void } | undefined;
+
+/**
+ * Starts one stack for all test files of this run, with its own data and ports, so that tests run beside a running Atrium and beside each
+ * other. What a test adds to it stays in a database and an installation of its own (`environment.ts`).
+ */
+export async function startTestStack(): Promise<void> {
+  removeLeftovers();
+  dataDir = mkdtempSync(join(tmpdir(), folderPrefix));
+  chmodSync(dataDir, 0o711);
+  lock = lockDataDir(dataDir);
+  const abort = new AbortController();
+  stopOnSignal(abort);
+
+  const launch = loadLaunchConfig({ ...process.env, ATRIUM_DATA_DIR: dataDir });
+  stack = await startStack({
+    ...launch,
+    need: { database: true, temporal: true, storage: true },
+    bucket: 'atrium-test',
+    ports: 'free',
+    report: (line) => process.stderr.write(`${line}\n`),
+    signal: abort.signal,
+  });
+  for (const [name, value] of Object.entries(stack.environment)) {
+    process.env[name.replace(/^ATRIUM_/, testVariablePrefix)] = value;
+  }
+}
+
+export async function stopTestStack(): Promise<void> {
+  await stack?.stop();
+  lock?.release();
+  if (dataDir !== undefined) removeDataDir(dataDir);
+}
+
+/** Jest itself ends at once on a signal, without its teardown. */
+function stopOnSignal(abort: AbortController): void {
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    process.once(signal, () => {
+      abort.abort(new Error(`Stopped by ${signal}.`));
+      void stopTestStack().finally(() => process.exit(code));
+    });
+  }
+}
+
+/** A run that has just begun has its folder, and not yet its lock. */
+const leftoverAgeMs = 60_000;
+
+/** Data of runs that were killed. One whose lock is held still runs. */
+function removeLeftovers(): void {
+  for (const name of readdirSync(tmpdir())) {
+    if (!name.startsWith(folderPrefix)) continue;
+    const folder = join(tmpdir(), name);
+    try {
+      if (Date.now() - statSync(folder).ctimeMs < leftoverAgeMs) continue;
+      const held = lockDataDir(folder);
+      removeDataDir(folder);
+      held.release();
+    } catch {
+      // It is in use, or another user's.
+    }
+  }
+}
