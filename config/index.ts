@@ -58,8 +58,11 @@ const environmentSchema = z.object({
   ATRIUM_COMPATIBLE_BASE_URL: z.url().optional(),
   ATRIUM_COMPATIBLE_API_KEY: z.string().min(1).optional(),
   ATRIUM_COMPATIBLE_NAME: z.string().min(1).max(60).default('compatible'),
+  ATRIUM_COMPATIBLE_MODELS: list.default([]),
   ATRIUM_MODELS_FILE: z.string().min(1).optional(),
   ATRIUM_DEFAULT_MODEL: z.string().min(1).optional(),
+  ATRIUM_DEMO_MODEL: bool.default(false),
+  ATRIUM_MODEL_IDLE_TIMEOUT_SECONDS: integer(1, 3_600).default(60),
 
   ATRIUM_SWEEP_INTERVAL_SECONDS: integer(1, 3_600).default(30),
   ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(10),
@@ -142,9 +145,15 @@ export function loadConfig(environment: Environment = process.env) {
         name: env.ATRIUM_COMPATIBLE_NAME,
         apiKey: env.ATRIUM_COMPATIBLE_API_KEY,
         baseUrl: env.ATRIUM_COMPATIBLE_BASE_URL,
+        /** The server's models by name, for one that needs no models file. */
+        modelIds: env.ATRIUM_COMPATIBLE_MODELS,
       },
       modelsFile: env.ATRIUM_MODELS_FILE,
       defaultModelId: env.ATRIUM_DEFAULT_MODEL,
+      /** List the demo model beside real ones; without any, it is there anyway. */
+      demoModel: env.ATRIUM_DEMO_MODEL,
+      /** How long a provider may be silent within one call. */
+      idleTimeoutMs: env.ATRIUM_MODEL_IDLE_TIMEOUT_SECONDS * 1000,
     }),
     sweeper: Object.freeze({
       intervalSeconds: env.ATRIUM_SWEEP_INTERVAL_SECONDS,

@@ -1,3 +1,9 @@
+import type { JSONObject } from '@ai-sdk/provider';
+import { type Config, ConfigError } from '../../config/index.ts';
+import { builtinModels, demoModel, unknownModel } from './builtinModels.ts';
+import { canDo, chooseModel, effortOf, effortOrDefault, refused } from './modelRules.ts';
+import { type ModelsFile, readModelsFile } from './modelsFile.ts';
+
 /** What a model costs, as endpoint 1 shows it (spec §2): `credits` is for people, `creditsPerUnit` for arithmetic. */
 export interface PricingRate {
   label: string;
@@ -20,7 +26,10 @@ export type ProviderName = 'openai' | 'anthropic' | 'compatible' | 'demo';
 export interface CatalogueModel {
   id: string;
   name: string;
-  provider: ProviderName;
+  /** The provider as it is shown: for an OpenAI-compatible server, the name the operator gave it. */
+  provider: string;
+  /** Which library speaks to it. */
+  adapter: ProviderName;
   /** The provider's own name of the model. */
   providerModelId: string;
   pricingRates: PricingRate[];
@@ -28,15 +37,25 @@ export interface CatalogueModel {
   effortOptions: string[];
   defaultEffort: string | undefined;
   capabilities: ModelCapabilities;
+  /** Further settings that go to the provider as they are, from the models file. */
+  providerOptions: JSONObject;
 }
 
-/** What a turn needs of a model, for `autoModel`'s rules (docs/models.md). */
+/** What a turn needs of a model, for `autoModel` and for fallbacks (docs/models.md has the rules). */
 export interface ModelNeeds {
   images?: boolean;
   pdf?: boolean;
   tools?: boolean;
-  /** A rough count of the prompt's tokens. */
+  mode?: 'ask' | 'work';
+  /** A rough count of the prompt's tokens (tokens.ts). */
   inputTokens?: number;
+}
+
+export interface ModelRequest {
+  modelId?: string | null;
+  autoModel?: boolean;
+  effort?: string | null;
+  needs?: ModelNeeds;
 }
 
 export interface ModelChoice {
@@ -46,19 +65,70 @@ export interface ModelChoice {
 }
 
 export interface Catalogue {
+  /** The models that can be used now, in the order in which they stand in for one another. */
   list(): CatalogueModel[];
   find(id: string): CatalogueModel | undefined;
   readonly defaultModelId: string;
   /**
-   * The model for a turn: `modelId` beats `autoModel`, which beats the default. Throws
-   * DomainError 'unprocessable' MODEL_UNKNOWN or EFFORT_UNKNOWN, naming what there is.
+   * The model for a turn: `modelId` beats `autoModel`, which beats the default. Throws DomainError 'unprocessable'
+   * MODEL_UNKNOWN, MODEL_UNSUITABLE or EFFORT_UNKNOWN, each naming what there is.
    */
-  resolve(request: {
-    modelId?: string | null;
-    autoModel?: boolean;
-    effort?: string | null;
-    needs?: ModelNeeds;
-  }): ModelChoice;
-  /** The models to try, in order, when this one's provider fails: the rest of the catalogue that can do as much. */
-  fallbacksOf(modelId: string, needs?: ModelNeeds): CatalogueModel[];
+  resolve(request: ModelRequest): ModelChoice;
+  /** What to try, in order, when this model's provider fails: the rest of the catalogue that can do as much. */
+  fallbacksOf(modelId: string, request?: Pick<ModelRequest, 'effort' | 'needs'>): ModelChoice[];
+}
+
+/** Builds the catalogue from the configuration, once at start. Throws {@link ConfigError} with one line. */
+export function createCatalogue(config: Config['llm']): Catalogue {
+  const file = config.modelsFile === undefined ? undefined : readModelsFile(config.modelsFile, config.compatible.name);
+  const models = usableModels(config, file);
+  const byId = new Map(models.map((model) => [model.id, model]));
+  const ids = models.map((model) => model.id).join(', ');
+  const defaultModelId = config.defaultModelId ?? file?.defaultModelId ?? models[0]?.id ?? demoModel.id;
+  if (!byId.has(defaultModelId)) {
+    throw new ConfigError(`The default model "${defaultModelId}" is not among the usable ones: ${ids}.`);
+  }
+
+  return {
+    list: () => [...models],
+    find: (id) => byId.get(id),
+    defaultModelId,
+    resolve({ modelId, autoModel, effort, needs = {} }) {
+      if (typeof modelId !== 'string' && autoModel === true) {
+        return chooseModel(models, defaultModelId, needs, effort ?? undefined);
+      }
+      const model = byId.get(modelId ?? defaultModelId);
+      if (model === undefined) {
+        throw refused('MODEL_UNKNOWN', `There is no such model. Available are: ${ids}.`, '/modelId');
+      }
+      return { model, effort: effortOf(model, effort) };
+    },
+    fallbacksOf(modelId, { effort, needs = {} } = {}) {
+      const index = models.findIndex((model) => model.id === modelId);
+      const others = [...models.slice(index + 1), ...models.slice(0, Math.max(index, 0))];
+      return others
+        .filter((model) => model.adapter !== 'demo' && canDo(model, needs))
+        .map((model) => ({ model, effort: effortOrDefault(model, effort) }));
+    },
+  };
+}
+
+/** Only models whose provider is configured; the demo model where there is no other, or where it is asked for. */
+function usableModels(config: Config['llm'], file: ModelsFile | undefined): CatalogueModel[] {
+  const configured: Record<ProviderName, boolean> = {
+    openai: config.openai.apiKey !== undefined,
+    anthropic: config.anthropic.apiKey !== undefined,
+    compatible: config.compatible.baseUrl !== undefined,
+    demo: config.demoModel,
+  };
+  const { name, modelIds } = config.compatible;
+  const all = file?.models ?? [...builtinModels, ...modelIds.map((id) => unknownModel(id, name))];
+  const usable = all.filter((model) => configured[model.adapter]);
+  if (configured.compatible && !usable.some((model) => model.adapter === 'compatible')) {
+    throw new ConfigError(
+      'ATRIUM_COMPATIBLE_BASE_URL is set, but no model of it is known. Name some in ATRIUM_COMPATIBLE_MODELS or ATRIUM_MODELS_FILE.',
+    );
+  }
+  const withDemo = usable.length === 0 || (config.demoModel && !usable.some((model) => model.adapter === 'demo'));
+  return withDemo ? [...usable, demoModel] : usable;
 }

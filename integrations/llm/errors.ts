@@ -27,6 +27,16 @@ const failures = {
 
 export type ProviderErrorCode = keyof typeof failures;
 
+/** Whether a turn's error code is a provider's. */
+export function isProviderErrorCode(code: string): code is ProviderErrorCode {
+  return Object.hasOwn(failures, code);
+}
+
+/** The sentence for a code, where only the code was kept. */
+export function providerErrorMessage(code: ProviderErrorCode): string {
+  return failures[code].message;
+}
+
 export interface ProviderErrorOptions {
   /** What the provider asked for with Retry-After. */
   retryAfterMs?: number;

@@ -1,0 +1,93 @@
+import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import { ProviderError } from './errors.ts';
+import type { ModelFinishReason, ModelPart } from './modelCall.ts';
+
+type FinishPart = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+
+/**
+ * Normalises one provider stream, part by part, and at its end says what the answer was. It gives text and reasoning
+ * parts ids of its own: the SDKs use one id again for a second part of the same answer.
+ */
+export class Answer {
+  private readonly ids = new Map<string, string>();
+  private parts = 0;
+  private hasText = false;
+  private toolCalls = 0;
+  private files = 0;
+  private finish: FinishPart | undefined;
+  /** Of all deltas, for estimating the usage of a call that no provider counted. */
+  outputCharacters = 0;
+
+  /** The part as ours; undefined for what is not passed on (metadata, pings, empty deltas, tools run by the provider). */
+  take(part: LanguageModelV4StreamPart): ModelPart | undefined {
+    switch (part.type) {
+      case 'text-delta':
+      case 'reasoning-delta': {
+        if (part.delta === '') return undefined;
+        this.outputCharacters += part.delta.length;
+        if (part.type === 'text-delta') this.hasText = true;
+        return { type: part.type, id: this.idOf(part.id), delta: part.delta };
+      }
+      case 'text-start':
+      case 'reasoning-start': {
+        const id = `${part.type === 'text-start' ? 'text' : 'reasoning'}-${this.parts++}`;
+        this.ids.set(part.id, id);
+        return { type: part.type, id, providerMetadata: part.providerMetadata };
+      }
+      case 'text-end':
+      case 'reasoning-end':
+        return { type: part.type, id: this.idOf(part.id), providerMetadata: part.providerMetadata };
+      case 'tool-input-start':
+        return part.providerExecuted ? undefined : { type: part.type, id: part.id, toolName: part.toolName };
+      case 'tool-input-delta':
+        this.outputCharacters += part.delta.length;
+        return { type: part.type, id: part.id, delta: part.delta };
+      case 'tool-input-end':
+        return { type: part.type, id: part.id };
+      case 'tool-call': {
+        if (part.providerExecuted) return undefined;
+        this.toolCalls += 1;
+        const { type, toolCallId, toolName, providerMetadata } = part;
+        // A call without arguments comes as nothing at all from some servers.
+        return { type, toolCallId, toolName, input: part.input.trim() === '' ? '{}' : part.input, providerMetadata };
+      }
+      case 'source':
+        return part;
+      case 'file':
+        this.files += 1;
+        return { type: 'file', mediaType: part.mediaType, data: fileData(part.data) };
+      case 'finish':
+        this.finish = part;
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  /** How the answer ended. Throws when it did not: no finish reason, an unknown end, nothing in it. */
+  end(): { finishReason: ModelFinishReason; finish: FinishPart } {
+    const finish = this.finish;
+    if (finish === undefined) throw new ProviderError('PROVIDER_CUT');
+    const { unified, raw } = finish.finishReason;
+    // Anthropic's SDK says `other` for a message that stopped without a reason.
+    if (unified === 'interrupted' || (unified === 'other' && raw === undefined))
+      throw new ProviderError('PROVIDER_CUT');
+    if (unified === 'error') throw new ProviderError('PROVIDER_BAD_RESPONSE');
+    // Some servers say `stop` beside tool calls, or `tool_calls` without one.
+    if (this.toolCalls > 0 && unified === 'stop') return { finishReason: 'tool-calls', finish };
+    if (this.toolCalls === 0 && unified === 'tool-calls') throw new ProviderError('PROVIDER_BAD_RESPONSE');
+    if (unified === 'stop' && !this.hasText && this.files === 0) throw new ProviderError('PROVIDER_EMPTY_ANSWER');
+    return { finishReason: unified, finish };
+  }
+
+  private idOf(id: string): string {
+    const own = this.ids.get(id);
+    if (own === undefined) throw new ProviderError('PROVIDER_BAD_RESPONSE');
+    return own;
+  }
+}
+
+function fileData(data: Extract<LanguageModelV4StreamPart, { type: 'file' }>['data']) {
+  if (data.type === 'url') return { url: String(data.url) };
+  return { base64: typeof data.data === 'string' ? data.data : Buffer.from(data.data).toString('base64') };
+}

@@ -1,0 +1,67 @@
+import type {
+  JSONObject,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Prompt,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
+import type { CatalogueModel, ProviderName } from './catalogue.ts';
+import type { ModelCall } from './modelCall.ts';
+
+const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+
+/** The efforts that the AI SDK can turn into a provider's setting; a catalogue may offer any of them. */
+export type Effort = (typeof efforts)[number];
+export const knownEfforts: readonly Effort[] = efforts;
+
+/** Where each SDK looks for its own options, and what we always want there. */
+const providerDefaults: Record<ProviderName, { key: string; options: JSONObject }> = {
+  // Conversations are kept here, not at OpenAI; reasoning then travels encrypted within the prompt.
+  openai: { key: 'openai', options: { store: false } },
+  anthropic: { key: 'anthropic', options: {} },
+  compatible: { key: 'openaiCompatible', options: {} },
+  demo: { key: 'demo', options: {} },
+};
+
+/** A model call in the SDK's terms: effort, limits, caching marks, and the options of the provider and the catalogue. */
+export function callOptions(
+  call: ModelCall,
+  model: CatalogueModel,
+  effort: string | undefined,
+  abortSignal: AbortSignal,
+): LanguageModelV4CallOptions & { abortSignal: AbortSignal } {
+  const { key, options } = providerDefaults[model.adapter];
+  const tools = model.capabilities.tools && call.tools?.length ? call.tools : undefined;
+  return {
+    prompt: model.adapter === 'anthropic' ? withCacheMarks(call.prompt) : call.prompt,
+    tools,
+    toolChoice: tools === undefined ? undefined : call.toolChoice,
+    maxOutputTokens: Math.min(call.maxOutputTokens ?? Number.POSITIVE_INFINITY, model.capabilities.maxOutputTokens),
+    reasoning: efforts.find((known) => known === effort),
+    providerOptions: { [key]: { ...options, ...model.providerOptions } },
+    abortSignal,
+  };
+}
+
+/**
+ * Anthropic caches up to marks that the request sets: one after the system prompt (which covers the tools too, they come
+ * before it) and one on each of the last two messages that are not the model's own. The next step of a turn finds the
+ * older mark and pays for what is new. The other providers cache by themselves.
+ */
+export function withCacheMarks(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
+  const marked = new Set<number>();
+  const lastSystem = prompt.findLastIndex((message) => message.role === 'system');
+  if (lastSystem >= 0) marked.add(lastSystem);
+  for (let index = prompt.length - 1, found = 0; index >= 0 && found < 2; index--) {
+    const role = prompt[index]?.role;
+    if (role !== 'user' && role !== 'tool') continue;
+    marked.add(index);
+    found += 1;
+  }
+  return prompt.map((message, index) =>
+    marked.has(index) ? { ...message, providerOptions: withMark(message.providerOptions) } : message,
+  );
+}
+
+function withMark(options: SharedV4ProviderOptions | undefined): SharedV4ProviderOptions {
+  return { ...options, anthropic: { cacheControl: { type: 'ephemeral' }, ...options?.anthropic } };
+}

@@ -1,0 +1,74 @@
+import { DomainError } from '../../models/errors.ts';
+import type { CatalogueModel, ModelChoice, ModelNeeds } from './catalogue.ts';
+
+/** Up to here an `ask` turn counts as a small question. */
+const smallPromptTokens = 8_000;
+
+/**
+ * The rules of `autoModel`, in order; docs/models.md has them in words.
+ * 1. Models that cannot take the turn's files, tools or length are left out, and so are those without the effort asked for.
+ * 2. A small question (mode `ask`, no files, at most 8,000 tokens) goes to the cheapest of the rest by the price of output.
+ * 3. Everything else goes to the default model, or to the first in the catalogue when the default was left out.
+ */
+export function chooseModel(
+  models: readonly CatalogueModel[],
+  defaultModelId: string,
+  needs: ModelNeeds,
+  effort: string | undefined,
+): ModelChoice {
+  const able = models.filter((model) => canDo(model, needs));
+  const suitable = effort === undefined ? able : able.filter((model) => model.effortOptions.includes(effort));
+  const first = suitable[0];
+  if (first === undefined) throw nothingSuits(models, able, effort);
+
+  const small = needs.mode === 'ask' && !needs.images && !needs.pdf && (needs.inputTokens ?? 0) <= smallPromptTokens;
+  const model = small
+    ? suitable.reduce((best, next) => (outputPrice(next) < outputPrice(best) ? next : best))
+    : (suitable.find(({ id }) => id === defaultModelId) ?? first);
+  return { model, effort: effortOrDefault(model, effort) };
+}
+
+/** A model without a price for output is not taken for a cheap one. */
+function outputPrice(model: CatalogueModel): number {
+  const rate = model.pricingRates.find(({ label }) => label.toLowerCase() === 'output');
+  return rate?.creditsPerUnit ?? Number.POSITIVE_INFINITY;
+}
+
+function nothingSuits(models: readonly CatalogueModel[], able: readonly CatalogueModel[], effort: string | undefined) {
+  if (able.length > 0) {
+    const efforts = new Set(able.flatMap((model) => model.effortOptions));
+    const available = efforts.size === 0 ? 'none at all' : [...efforts].join(', ');
+    return refused('EFFORT_UNKNOWN', `No model has the effort ${effort}. Available are: ${available}.`, '/effort');
+  }
+  const ids = models.map((model) => model.id).join(', ');
+  return refused('MODEL_UNSUITABLE', `No model can take this message. Available are: ${ids}.`, '/autoModel');
+}
+
+/** Whether a model can take what a turn brings: its files, its tools, its length with room for an answer. */
+export function canDo({ capabilities }: CatalogueModel, needs: ModelNeeds): boolean {
+  const roomForAnswer = Math.min(capabilities.maxOutputTokens, 4_096);
+  return (
+    (capabilities.images || needs.images !== true) &&
+    (capabilities.pdf || needs.pdf !== true) &&
+    (capabilities.tools || needs.tools !== true) &&
+    (needs.inputTokens ?? 0) + roomForAnswer <= capabilities.contextWindowTokens
+  );
+}
+
+/** The effort to call a model with: what was asked for, else its default. Throws EFFORT_UNKNOWN, naming what it has. */
+export function effortOf(model: CatalogueModel, effort: string | null | undefined): string | undefined {
+  if (effort === undefined || effort === null || model.effortOptions.includes(effort))
+    return effort ?? model.defaultEffort;
+  const available = model.effortOptions.length === 0 ? 'none at all' : model.effortOptions.join(', ');
+  throw refused('EFFORT_UNKNOWN', `The model ${model.id} has no such effort. It has: ${available}.`, '/effort');
+}
+
+/** For a model that only stands in for the one asked for, an effort it lacks is no error. */
+export function effortOrDefault(model: CatalogueModel, effort: string | null | undefined): string | undefined {
+  return typeof effort === 'string' && model.effortOptions.includes(effort) ? effort : model.defaultEffort;
+}
+
+/** A 422 that names the field it is about. */
+export function refused(code: string, detail: string, pointer: string): DomainError {
+  return new DomainError('unprocessable', code, detail, { errors: [{ pointer, detail }] });
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import { ConfigError } from '../../config/index.ts';
+import { knownEfforts } from './callOptions.ts';
+import type { CatalogueModel } from './catalogue.ts';
+
+const rateSchema = z.strictObject({
+  label: z.string().min(1).max(60),
+  credits: z.string().min(1).max(60).optional(),
+  creditsPerUnit: z.number().min(0),
+  unit: z.string().min(1).max(60),
+});
+
+const modelSchema = z
+  .strictObject({
+    id: z.string().min(1).max(120),
+    name: z.string().min(1).max(120).optional(),
+    provider: z.enum(['openai', 'anthropic', 'compatible', 'demo']),
+    model: z.string().min(1).max(200).optional(),
+    pricingRates: z.array(rateSchema).max(20).default([]),
+    effortOptions: z.array(z.enum(knownEfforts)).default([]),
+    defaultEffort: z.enum(knownEfforts).optional(),
+    capabilities: z
+      .strictObject({
+        images: z.boolean().default(false),
+        pdf: z.boolean().default(false),
+        tools: z.boolean().default(true),
+        reasoning: z.boolean().default(false),
+        contextWindowTokens: z.number().int().min(1_000).default(128_000),
+        maxOutputTokens: z.number().int().min(1).default(16_384),
+      })
+      .prefault({}),
+    providerOptions: z.record(z.string(), z.json()).default({}),
+  })
+  .refine((model) => model.defaultEffort === undefined || model.effortOptions.includes(model.defaultEffort), {
+    path: ['defaultEffort'],
+    message: 'not one of effortOptions',
+  });
+
+const fileSchema = z
+  .strictObject({ models: z.array(modelSchema).min(1).max(200), defaultModelId: z.string().optional() })
+  .superRefine(({ models }, context) => {
+    const seen = new Set<string>();
+    for (const [index, { id }] of models.entries()) {
+      if (seen.has(id))
+        context.addIssue({ code: 'custom', path: ['models', index, 'id'], message: `"${id}" is there twice` });
+      seen.add(id);
+    }
+  });
+
+export interface ModelsFile {
+  models: CatalogueModel[];
+  defaultModelId: string | undefined;
+}
+
+/** Reads ATRIUM_MODELS_FILE, YAML or JSON. Throws {@link ConfigError} with one line that says where it is wrong. */
+export function readModelsFile(path: string, compatibleName: string): ModelsFile {
+  const wrong = (detail: string) => new ConfigError(`ATRIUM_MODELS_FILE (${path}) is not right: ${detail}.`);
+  let content: unknown;
+  try {
+    content = parseYaml(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw wrong(firstLine(error));
+  }
+  const result = fileSchema.safeParse(content);
+  if (!result.success) {
+    const issue = result.error.issues[0];
+    throw wrong(`${issue?.path.join('.') || 'the file'}: ${issue?.message ?? 'unknown'}`);
+  }
+  return {
+    defaultModelId: result.data.defaultModelId,
+    models: result.data.models.map(({ provider, model, name, pricingRates, ...rest }) => ({
+      ...rest,
+      name: name ?? rest.id,
+      adapter: provider,
+      provider: provider === 'compatible' ? compatibleName : provider,
+      providerModelId: model ?? rest.id,
+      pricingRates: pricingRates.map((rate) => ({ ...rate, credits: rate.credits ?? String(rate.creditsPerUnit) })),
+      defaultEffort: rest.defaultEffort,
+    })),
+  };
+}
+
+function firstLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return (message.split('\n')[0] ?? message).replace(/[.:]$/, '');
+}

@@ -1,0 +1,52 @@
+import type { LanguageModelV4Prompt, LanguageModelV4Usage } from '@ai-sdk/provider';
+import type { TokenUsage } from './modelCall.ts';
+
+/** The rule of thumb that providers themselves give for English; used only where no provider counted. */
+const charactersPerToken = 4;
+/** About what a picture or a page costs; its base64 says nothing about that. */
+const tokensPerFile = 1_000;
+
+/** A rough count, never billed where a provider's own is known. */
+export function estimateTokens(characters: number): number {
+  return Math.ceil(characters / charactersPerToken);
+}
+
+/** A rough count of a prompt's tokens, for `autoModel`'s rules and for calls whose provider did not count. */
+export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
+  let characters = 0;
+  let files = 0;
+  for (const message of prompt) {
+    if (message.role === 'system') {
+      characters += message.content.length;
+      continue;
+    }
+    for (const part of message.content) {
+      if (part.type === 'text' || part.type === 'reasoning') characters += part.text.length;
+      else if (part.type === 'file') files += 1;
+      else if (part.type === 'tool-call') characters += JSON.stringify(part.input ?? null).length;
+      else if (part.type === 'tool-result') characters += JSON.stringify(part.output).length;
+    }
+  }
+  return estimateTokens(characters) + files * tokensPerFile;
+}
+
+/** The usage of a call whose provider said nothing of it: a call that was stopped or cut, or a server that never counts. */
+export function estimateUsage(prompt: LanguageModelV4Prompt, outputCharacters: number): TokenUsage {
+  return {
+    inputTokens: estimatePromptTokens(prompt),
+    cachedInputTokens: 0,
+    outputTokens: estimateTokens(outputCharacters),
+    reasoningTokens: 0,
+  };
+}
+
+/** The provider's own count, or undefined when it gave none. */
+export function reportedUsage(usage: LanguageModelV4Usage): TokenUsage | undefined {
+  if (usage.inputTokens.total === undefined && usage.outputTokens.total === undefined) return undefined;
+  return {
+    inputTokens: usage.inputTokens.total ?? 0,
+    cachedInputTokens: usage.inputTokens.cacheRead ?? 0,
+    outputTokens: usage.outputTokens.total ?? 0,
+    reasoningTokens: usage.outputTokens.reasoning ?? 0,
+  };
+}
