@@ -28,6 +28,7 @@ const environmentSchema = z.object({
   ATRIUM_PUBLIC_URL: z.url().optional(),
   ATRIUM_CORS_ORIGINS: list.default([]),
   ATRIUM_TRUST_PROXY: integer(0, 16).default(0),
+  ATRIUM_METRICS_KEY: z.string().min(16).optional(),
   ATRIUM_RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000).default(600),
   ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: integer(0, 1_000_000).default(60),
 
@@ -39,6 +40,7 @@ const environmentSchema = z.object({
   ATRIUM_TEMPORAL_API_KEY: z.string().min(1).optional(),
   ATRIUM_TEMPORAL_TLS: bool.default(false),
   ATRIUM_TEMPORAL_UI_URL: z.url().optional(),
+  ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: integer(2, 300).default(10),
 
   ATRIUM_S3_ENDPOINT: z.url().optional(),
   ATRIUM_S3_REGION: z.string().min(1).default('us-east-1'),
@@ -112,6 +114,8 @@ export function loadConfig(environment: Environment = process.env) {
       corsOrigins: env.ATRIUM_CORS_ORIGINS,
       /** How many reverse proxies stand in front, whose X-Forwarded-For is believed. */
       trustedProxies: env.ATRIUM_TRUST_PROXY,
+      /** Lets its bearer read /metrics from elsewhere than loopback. */
+      metricsKey: env.ATRIUM_METRICS_KEY,
       /** Requests a minute for one signed-in caller; 0 turns the limit off. */
       rateLimitPerMinute: env.ATRIUM_RATE_LIMIT_PER_MINUTE,
       /** Requests a minute for one address without a credential (sign-in, codes); 0 turns the limit off. */
@@ -127,6 +131,8 @@ export function loadConfig(environment: Environment = process.env) {
       apiKey: env.ATRIUM_TEMPORAL_API_KEY,
       tls: env.ATRIUM_TEMPORAL_TLS,
       uiUrl: env.ATRIUM_TEMPORAL_UI_URL,
+      /** How long a worker may be silent before its work is given to another. */
+      heartbeatTimeoutMs: env.ATRIUM_HEARTBEAT_TIMEOUT_SECONDS * 1_000,
     }),
     storage: Object.freeze({
       /** Absent means AWS itself. */

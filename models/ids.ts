@@ -9,6 +9,7 @@ export const idPrefixes = {
   thread: 'thr',
   turn: 'trn',
   message: 'msg',
+  toolCall: 'tcl',
   operation: 'op',
   signingKey: 'sgk',
   dataKey: 'dek',

@@ -63,11 +63,18 @@ export function createSpaces(database: Database, members: Members) {
       return oldestOf(userId);
     },
 
-    async rename(spaceId: string, userId: string, name: string): Promise<void> {
-      const [changed] = await spaces.update({ name }, { where: { id: spaceId, deletedAt: null } });
-      members.forget(spaceId, userId);
-      if (changed === 0 && (await spaces.count({ where: { id: spaceId, deletedAt: null } })) === 0)
-        throw notFound('space');
+    async rename(spaceId: string, name: string): Promise<void> {
+      const people = await transaction(database, async (tx) => {
+        const space = await spaces.findOne({
+          where: { id: spaceId, deletedAt: null },
+          transaction: tx,
+          lock: tx.LOCK.UPDATE,
+        });
+        if (space === null) throw notFound('space');
+        await space.update({ name }, { transaction: tx });
+        return memberTable.findAll({ where: { spaceId }, attributes: ['userId'], transaction: tx });
+      });
+      for (const person of people) members.forget(spaceId, person.get().userId);
     },
 
     /** Marks the space deleted: it is gone for everybody from now on. What it held is purged by a workflow. */

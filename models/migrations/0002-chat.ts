@@ -54,8 +54,9 @@ export const chat: Migration = {
         log_purged_at DATETIME(3) NULL,
         UNIQUE KEY turns_outbox (user_id, outbox_item_id),
         UNIQUE KEY turns_thread_ordinal (thread_id, ordinal),
+        KEY turns_space (space_id, terminal),
         KEY turns_sweep (terminal, status, created_at),
-        KEY turns_ended (ended_at)
+        KEY turns_log_purge (log_purged_at, ended_at)
       )`,
       // What the client said of its device, beside the hot row, which is rewritten with every append.
       `CREATE TABLE IF NOT EXISTS turn_contexts (
@@ -88,6 +89,18 @@ export const chat: Migration = {
         ended_at DATETIME(3) NULL,
         PRIMARY KEY (turn_id, step)
       )`,
+      // One row per tool call that a model made: its id makes running it twice harmless.
+      `CREATE TABLE IF NOT EXISTS tool_calls (
+        id VARCHAR(40) NOT NULL PRIMARY KEY,
+        turn_id VARCHAR(40) NOT NULL,
+        step INT UNSIGNED NOT NULL,
+        tool_name VARCHAR(200) NOT NULL,
+        input MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+        status ENUM('pending','succeeded','failed') NOT NULL,
+        created_at DATETIME(3) NOT NULL,
+        ended_at DATETIME(3) NULL,
+        KEY tool_calls_turn (turn_id, step)
+      )`,
       `CREATE TABLE IF NOT EXISTS messages (
         thread_id VARCHAR(40) NOT NULL,
         turn_ordinal INT UNSIGNED NOT NULL,
@@ -98,6 +111,7 @@ export const chat: Migration = {
         parts MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
         metadata TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
         created_at DATETIME(3) NOT NULL,
+        replaced_at DATETIME(3) NULL,
         PRIMARY KEY (thread_id, turn_ordinal, position),
         UNIQUE KEY messages_thread_id (thread_id, id)
       )`,

@@ -19,11 +19,18 @@ export type UiChunk =
   | { type: 'start'; messageId?: string; messageMetadata?: Record<string, unknown> }
   | { type: 'start-step' }
   | { type: 'finish-step' }
-  | { type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'; id: string }
+  | { type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'; id: string; providerMetadata?: unknown }
   | { type: 'text-delta' | 'reasoning-delta'; id: string; delta: string }
   | { type: 'tool-input-start'; toolCallId: string; toolName: string; dynamic?: boolean }
   | { type: 'tool-input-delta'; toolCallId: string; inputTextDelta: string }
-  | { type: 'tool-input-available'; toolCallId: string; toolName: string; input: unknown; dynamic?: boolean }
+  | {
+      type: 'tool-input-available';
+      toolCallId: string;
+      toolName: string;
+      input: unknown;
+      dynamic?: boolean;
+      providerMetadata?: unknown;
+    }
   | {
       type: 'tool-input-error';
       toolCallId: string;

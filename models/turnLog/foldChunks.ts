@@ -3,7 +3,7 @@ import type { UiChunk } from './chunks.ts';
 /** The parts of a stored UI message: what AI SDK clients put together from the same chunks. */
 export type MessagePart =
   | { type: 'step-start' }
-  | { type: 'text' | 'reasoning'; text: string; state: 'streaming' | 'done' }
+  | { type: 'text' | 'reasoning'; text: string; state: 'streaming' | 'done'; providerMetadata?: unknown }
   | {
       type: 'dynamic-tool';
       toolName: string;
@@ -12,6 +12,7 @@ export type MessagePart =
       input?: unknown;
       output?: unknown;
       errorText?: string;
+      callProviderMetadata?: unknown;
     }
   | { type: 'source-url'; sourceId: string; url: string; title?: string }
   | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
@@ -42,7 +43,7 @@ export class MessageFold {
         break;
       case 'text-start':
       case 'reasoning-start':
-        this.#openText(chunk.id, chunk.type === 'text-start' ? 'text' : 'reasoning');
+        this.#openText(chunk.id, chunk.type === 'text-start' ? 'text' : 'reasoning', chunk.providerMetadata);
         break;
       case 'text-delta':
       case 'reasoning-delta': {
@@ -52,13 +53,17 @@ export class MessageFold {
       }
       case 'text-end':
       case 'reasoning-end':
-        this.#closeText(chunk.id);
+        this.#closeText(chunk.id, chunk.providerMetadata);
         break;
       case 'tool-input-start':
         this.#tool(chunk.toolCallId, chunk.toolName).state = 'input-streaming';
         break;
       case 'tool-input-available':
-        Object.assign(this.#tool(chunk.toolCallId, chunk.toolName), { state: 'input-available', input: chunk.input });
+        Object.assign(this.#tool(chunk.toolCallId, chunk.toolName), {
+          state: 'input-available',
+          input: chunk.input,
+          ...(chunk.providerMetadata !== undefined && { callProviderMetadata: chunk.providerMetadata }),
+        });
         break;
       case 'tool-input-error':
         Object.assign(this.#tool(chunk.toolCallId, chunk.toolName), {
@@ -101,16 +106,19 @@ export class MessageFold {
     this.#parts.push({ id, part });
   }
 
-  #openText(id: string, type: 'text' | 'reasoning'): void {
+  #openText(id: string, type: 'text' | 'reasoning', providerMetadata: unknown): void {
     const part: TextPart = { type, text: '', state: 'streaming' };
+    if (providerMetadata !== undefined) part.providerMetadata = providerMetadata;
     this.#open.set(id, part);
     this.#push(id, part);
   }
 
-  #closeText(id: string): void {
+  #closeText(id: string, providerMetadata: unknown): void {
     const part = this.#open.get(id);
-    if (part !== undefined) part.state = 'done';
     this.#open.delete(id);
+    if (part === undefined) return;
+    part.state = 'done';
+    if (providerMetadata !== undefined) part.providerMetadata = providerMetadata;
   }
 
   #tool(toolCallId: string, toolName: string): ToolPart {

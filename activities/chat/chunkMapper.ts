@@ -1,0 +1,117 @@
+import type { ModelPart } from '../../integrations/llm/modelCall.ts';
+import { newId } from '../../models/ids.ts';
+import type { UiChunk } from '../../models/turnLog/chunks.ts';
+
+/** A tool call that the model has made; `input` is undefined when its JSON did not parse. */
+export interface MadeToolCall {
+  id: string;
+  toolName: string;
+  input: unknown;
+  inputError?: string;
+}
+
+/**
+ * Turns a model's parts into chunks of the UI stream. Part ids get the step and the epoch as a prefix: they are unique in the turn, and
+ * those of an attempt that failed never meet those of the next. Tool calls get ids of our own, since some providers
+ * number theirs from 0 in every answer.
+ */
+export class ChunkMapper {
+  readonly #prefix: string;
+  readonly #toolIds = new Map<string, string>();
+  readonly #open = new Map<string, 'text-end' | 'reasoning-end'>();
+  readonly toolCalls: MadeToolCall[] = [];
+
+  constructor(step: number, epoch: number) {
+    this.#prefix = `${step}.${epoch}.`;
+  }
+
+  map(part: ModelPart): UiChunk[] {
+    switch (part.type) {
+      case 'text-start':
+      case 'reasoning-start':
+        this.#open.set(part.id, part.type === 'text-start' ? 'text-end' : 'reasoning-end');
+        return [withMetadata({ type: part.type, id: this.#prefix + part.id }, part)];
+      case 'text-delta':
+      case 'reasoning-delta':
+        return [{ type: part.type, id: this.#prefix + part.id, delta: part.delta }];
+      case 'text-end':
+      case 'reasoning-end':
+        this.#open.delete(part.id);
+        return [withMetadata({ type: part.type, id: this.#prefix + part.id }, part)];
+      case 'tool-input-start':
+        return [
+          { type: 'tool-input-start', toolCallId: this.#toolId(part.id), toolName: part.toolName, dynamic: true },
+        ];
+      case 'tool-input-delta':
+        return [{ type: 'tool-input-delta', toolCallId: this.#toolId(part.id), inputTextDelta: part.delta }];
+      case 'tool-input-end':
+        return [];
+      case 'tool-call':
+        return [this.#toolCall(part)];
+      case 'source':
+        return [
+          part.sourceType === 'url'
+            ? { type: 'source-url', sourceId: part.id, url: part.url, title: part.title }
+            : {
+                type: 'source-document',
+                sourceId: part.id,
+                mediaType: part.mediaType,
+                title: part.title,
+                filename: part.filename,
+              },
+        ];
+      case 'file': {
+        const url = 'url' in part.data ? part.data.url : `data:${part.mediaType};base64,${part.data.base64}`;
+        return [{ type: 'file', url, mediaType: part.mediaType }];
+      }
+    }
+  }
+
+  /** Ends the parts that a cut answer has left open. */
+  closeOpen(): UiChunk[] {
+    const chunks: UiChunk[] = [...this.#open].map(([id, type]) => ({ type, id: this.#prefix + id }));
+    this.#open.clear();
+    return chunks;
+  }
+
+  #toolCall(part: Extract<ModelPart, { type: 'tool-call' }>): UiChunk {
+    const id = this.#toolId(part.toolCallId);
+    const { toolName } = part;
+    const parsed = parseInput(part.input);
+    if (!parsed.ok) {
+      const inputError = 'The input of this tool call is not valid JSON.';
+      this.toolCalls.push({ id, toolName, input: undefined, inputError });
+      return {
+        type: 'tool-input-error',
+        toolCallId: id,
+        toolName,
+        input: part.input,
+        errorText: inputError,
+        dynamic: true,
+      };
+    }
+    this.toolCalls.push({ id, toolName, input: parsed.value });
+    return withMetadata(
+      { type: 'tool-input-available', toolCallId: id, toolName, input: parsed.value, dynamic: true },
+      part,
+    );
+  }
+
+  #toolId(providersId: string): string {
+    const id = this.#toolIds.get(providersId) ?? newId('toolCall');
+    this.#toolIds.set(providersId, id);
+    return id;
+  }
+}
+
+function parseInput(text: string): { ok: true; value: unknown } | { ok: false } {
+  try {
+    return { ok: true, value: text.trim() === '' ? {} : JSON.parse(text) };
+  } catch {
+    return { ok: false };
+  }
+}
+
+function withMetadata<C extends UiChunk>(chunk: C, part: { providerMetadata?: unknown }): C {
+  return part.providerMetadata === undefined ? chunk : { ...chunk, providerMetadata: part.providerMetadata };
+}

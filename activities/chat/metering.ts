@@ -1,0 +1,26 @@
+import type { Transaction } from 'sequelize';
+import type { TokenUsage } from '../../integrations/llm/modelCall.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+
+export interface MeteredCall {
+  turn: Turn;
+  step: number;
+  modelId: string;
+}
+
+/**
+ * What a model call costs, around the call: reserved before it, settled in the transaction that records its end. A call is named
+ * by turn and step, so that one that is tried again is reserved and settled once.
+ */
+export interface Metering {
+  /** Sets credits aside, and may bound the answer by them. Throws a DomainError (402) when there are none. */
+  reserve(call: MeteredCall): Promise<{ maxOutputTokens?: number }>;
+  /** Books what was used and frees the rest. `usage` is what the provider reported; a stopped call may have none. */
+  settle(tx: Transaction, call: MeteredCall, usage: TokenUsage | undefined): Promise<void>;
+}
+
+/** No ledger: usage is kept with the model call's row, and nobody is refused. */
+export const unlimited: Metering = {
+  reserve: async () => ({}),
+  settle: async () => undefined,
+};

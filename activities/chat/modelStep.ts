@@ -1,0 +1,177 @@
+import type { Transaction } from 'sequelize';
+import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
+import { ModelCall } from '../../models/chat/modelCall.ts';
+import { ToolCall } from '../../models/chat/toolCall.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import { transaction } from '../../models/database.ts';
+import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
+import { decodeLines, WriterFencedError } from '../../models/turnLog/entry.ts';
+import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
+import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { ChunkMapper, type MadeToolCall } from './chunkMapper.ts';
+
+/** How one attempt at a step ended. */
+export type StepEnd =
+  | { status: 'completed'; finishReason: FinishReason; usage: TokenUsage }
+  | { status: 'stopped'; usage: undefined };
+
+/**
+ * One attempt at a step, as the log sees it: an epoch taken, parts appended, an end recorded once. Opening it takes a commit, so
+ * it runs beside the provider's own first milliseconds; parts that are faster wait for it.
+ */
+export class ModelStep {
+  readonly #deps: ActivityDeps;
+  readonly #turn: Turn;
+  readonly #step: number;
+  readonly #modelId: string;
+  readonly #early: ModelPart[] = [];
+  readonly #abort = new AbortController();
+  #writer: TurnWriter | undefined;
+  #mapper: ChunkMapper | undefined;
+
+  constructor(deps: ActivityDeps, turn: Turn, step: number, modelId: string) {
+    this.#deps = deps;
+    this.#turn = turn;
+    this.#step = step;
+    this.#modelId = modelId;
+  }
+
+  /** Aborted when another attempt has taken over, or the turn has ended. */
+  get fenced(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Takes the epoch. What an earlier attempt at this step has said is discarded in the log, for readers and message alike. */
+  async open(): Promise<void> {
+    const { database, turnLog } = this.#deps;
+    const turnId = this.#turn.id;
+    try {
+      const taken = await transaction(database, async (tx) => {
+        const fence = await turnLog.takeEpoch(tx, turnId);
+        if (fence === undefined) throw new WriterFencedError(turnId);
+        const call = await this.#recordAttempt(tx, fence.nextSeq);
+        return { ...fence, call };
+      });
+      const opening = await this.#openingChunks(taken.call);
+      this.#mapper = new ChunkMapper(this.#step, taken.epoch);
+      this.#writer = turnLog.writer({ turnId, epoch: taken.epoch, nextSeq: taken.nextSeq });
+      this.#writer.signal.addEventListener('abort', () => this.#abort.abort(this.#writer?.signal.reason));
+      for (const chunk of opening) this.#writer.append(chunk);
+      for (const part of this.#early.splice(0)) this.add(part);
+    } catch (error) {
+      this.#abort.abort(error);
+      throw error;
+    }
+  }
+
+  /** Adds what the model said. It is in the log, and so visible, a commit later. */
+  add(part: ModelPart): void {
+    if (this.#writer === undefined || this.#mapper === undefined) {
+      this.#early.push(part);
+      return;
+    }
+    for (const chunk of this.#mapper.map(part)) this.#writer.append(chunk);
+  }
+
+  get toolCalls(): MadeToolCall[] {
+    return this.#mapper?.toolCalls ?? [];
+  }
+
+  /** Waits until everything added is in the log. */
+  async flush(): Promise<void> {
+    await this.#writer?.flush();
+  }
+
+  /** Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. */
+  async end(end: StepEnd): Promise<void> {
+    const { database, turnLog, metering } = this.#deps;
+    const [turn, step, writer] = [this.#turn, this.#step, this.#writer];
+    if (writer === undefined) throw new WriterFencedError(turn.id);
+    for (const chunk of this.#mapper?.closeOpen() ?? []) writer.append(chunk);
+    await writer.flush();
+    writer.close();
+    const segment = await transaction(database, async (tx) => {
+      const appended = await turnLog.appendIn(tx, turn.id, [{ type: 'finish-step' }], { epoch: writer.epoch });
+      await ModelCall.update(
+        {
+          status: end.status,
+          modelId: this.#modelId,
+          finishReason: end.status === 'completed' ? end.finishReason : null,
+          endedAt: new Date(),
+          ...end.usage,
+        },
+        { where: { turnId: turn.id, step }, transaction: tx },
+      );
+      if (end.status === 'completed') await this.#recordToolCalls(tx);
+      await metering.settle(tx, { turn, step, modelId: this.#modelId }, end.usage);
+      return appended;
+    });
+    turnLog.announce(segment);
+  }
+
+  async #recordAttempt(tx: Transaction, nextSeq: number): Promise<ModelCall> {
+    const key = { turnId: this.#turn.id, step: this.#step };
+    const known = await ModelCall.findOne({ where: key, transaction: tx });
+    if (known !== null) {
+      return known.update({ attempts: known.attempts + 1, modelId: this.#modelId }, { transaction: tx });
+    }
+    return ModelCall.create(
+      {
+        ...key,
+        attempts: 1,
+        firstSeq: nextSeq,
+        modelId: this.#modelId,
+        status: 'started',
+        inputTokens: 0,
+        cachedInputTokens: 0,
+        outputTokens: 0,
+        reasoningTokens: 0,
+        startedAt: new Date(),
+      },
+      { transaction: tx },
+    );
+  }
+
+  async #openingChunks(call: ModelCall): Promise<UiChunk[]> {
+    if (call.attempts === 1) return [{ type: 'start-step' }];
+    const said = await this.#saidSince(call.firstSeq);
+    if (said.length === 0) return [{ type: 'start-step' }];
+    const fold = new MessageFold();
+    for (const chunk of said) fold.add(chunk);
+    const closing: UiChunk[] = fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
+    const data = { step: this.#step, attempt: call.attempts, discard: partIdsOf(said) };
+    return [...closing, { type: 'data-attempt', transient: true, data }];
+  }
+
+  async #saidSince(firstSeq: number): Promise<UiChunk[]> {
+    const chunks: UiChunk[] = [];
+    for (let position = firstSeq - 1; ; ) {
+      const segments = await this.#deps.turnLog.read(this.#turn.id, position);
+      const last = segments.at(-1);
+      if (last === undefined) return chunks;
+      for (const segment of segments) chunks.push(...decodeLines(segment.lines));
+      position = last.lastSeq;
+    }
+  }
+
+  async #recordToolCalls(tx: Transaction): Promise<void> {
+    const now = new Date();
+    for (const { id, toolName, input, inputError } of this.toolCalls) {
+      await ToolCall.create(
+        {
+          id,
+          turnId: this.#turn.id,
+          step: this.#step,
+          toolName,
+          input: input ?? null,
+          // The stream has said already that its input is no JSON; there is nothing to run.
+          status: inputError === undefined ? 'pending' : 'failed',
+          createdAt: now,
+          endedAt: inputError === undefined ? null : now,
+        },
+        { transaction: tx },
+      );
+    }
+  }
+}

@@ -1,0 +1,14 @@
+import { isProviderErrorCode, providerErrorMessage } from '../../integrations/llm/errors.ts';
+
+const details: Record<string, string> = {
+  STEP_LIMIT: 'The turn reached its limit of steps. Send another message to go on.',
+  CREDITS_EXHAUSTED: 'The space has no credits left for this answer.',
+  WORKFLOW_LOST: 'The turn was ended by an operator or lost by the workflow server.',
+  INTERNAL: 'Something went wrong on our side. The answer so far is kept.',
+};
+
+/** The sentence that a client reads for a turn's error code. Written here, so that no provider's text gets out. */
+export function describeTurnError(code: string): string {
+  if (isProviderErrorCode(code)) return providerErrorMessage(code);
+  return details[code] ?? 'The turn could not be completed.';
+}

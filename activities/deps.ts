@@ -1,0 +1,33 @@
+import type { Config } from '../config/index.ts';
+import type { Catalogue } from '../integrations/llm/catalogue.ts';
+import type { ModelRunner } from '../integrations/llm/modelCall.ts';
+import type { Turn } from '../models/chat/turn.ts';
+import type { Database } from '../models/database.ts';
+import type { Operation } from '../models/operation.ts';
+import type { TurnLog } from '../models/turnLog/turnLog.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import type { Metering } from './chat/metering.ts';
+import type { StopWatch } from './chat/stopWatch.ts';
+
+/** What activities need of the launcher (temporal/client.ts): to go on with a thread, and to look after what was lost. */
+export interface WorkflowStarter {
+  startTurn(turn: Turn): Promise<void>;
+  stopTurn(turnId: string): Promise<void>;
+  startOperation(operation: Operation): Promise<void>;
+  /** `absent`: Temporal knows of none, since it was never started or is past its retention. */
+  describeTurn(turnId: string): Promise<'running' | 'closed' | 'absent'>;
+  describeOperation(kind: string, operationId: string): Promise<'running' | 'closed' | 'absent'>;
+}
+
+/** Everything activities touch the world with, made once per worker. */
+export interface ActivityDeps {
+  config: Config;
+  database: Database;
+  turnLog: TurnLog;
+  modelRunner: ModelRunner;
+  catalogue: Catalogue;
+  metering: Metering;
+  stopWatch: StopWatch;
+  workflows: WorkflowStarter;
+  logger: Logger;
+}

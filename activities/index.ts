@@ -1,0 +1,19 @@
+import { createCallModel } from './chat/callModel.ts';
+import { createEndTurn } from './chat/endTurn.ts';
+import { createRunTool } from './chat/runTool.ts';
+import type { ActivityDeps } from './deps.ts';
+import { createPurges } from './operations/purges.ts';
+import { createSweeps } from './operations/sweeps.ts';
+
+/** Every activity, by the name that workflows call it. */
+export function createActivities(deps: ActivityDeps) {
+  return {
+    callModel: createCallModel(deps),
+    runTool: createRunTool(deps),
+    endTurn: createEndTurn(deps),
+    ...createSweeps(deps),
+    ...createPurges(deps),
+  };
+}
+
+export type Activities = ReturnType<typeof createActivities>;

@@ -1,0 +1,33 @@
+import { requestStop } from '../../models/chat/endTurn.ts';
+import { type PurgeScope, purgeBatch } from '../../models/chat/purge.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { transaction } from '../../models/database.ts';
+import { Operation, type OperationEnd } from '../../models/operation.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
+
+const maxStopsAtOnce = 200;
+
+/** What removes the rows of a thread or a space that somebody has deleted. */
+export function createPurges(deps: ActivityDeps) {
+  return {
+    /** Asks the scope's unended turns to stop, and says how many there were: 0 means that nothing writes there any more. */
+    async stopTurns(scope: PurgeScope): Promise<number> {
+      const turns = await Turn.unendedOf(scope, maxStopsAtOnce);
+      for (const { id } of turns) {
+        if ((await requestStop(deps, id)) === 'stopping') await deps.workflows.stopTurn(id);
+      }
+      return turns.length;
+    },
+
+    /** Removes the scope's rows, in batches that lock little. */
+    async purgeRows(scope: PurgeScope): Promise<void> {
+      using heartbeat = keepAlive();
+      while (await purgeBatch(deps.database, scope)) heartbeat.cancelled.throwIfAborted();
+    },
+
+    async endOperation({ operationId, end }: { operationId: string; end: OperationEnd }): Promise<void> {
+      await transaction(deps.database, (tx) => Operation.end(operationId, end, tx));
+    },
+  };
+}

@@ -1,0 +1,212 @@
+import { QueryTypes, type Transaction, UniqueConstraintError } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import type { UiChunk } from '../turnLog/chunks.ts';
+import { encodeChunks } from '../turnLog/entry.ts';
+import { Message, type StoredPart, userPosition } from './message.ts';
+import { Thread, ThreadAlias } from './thread.ts';
+import { type NotificationPriority, Turn, type TurnMode } from './turn.ts';
+
+/** How many turns of one thread may wait behind the running one. */
+const maxQueuedTurns = 50;
+const acceptAttempts = 5;
+
+/** Everything that a send means, checked and authorized, before anything is done about it. */
+export interface SendIntent {
+  userId: string;
+  spaceId: string;
+  /** An existing thread of the user's; absent makes one, under `alias` when the client named it. */
+  threadId?: string;
+  alias?: string;
+  parts: StoredPart[];
+  userMessageId?: string;
+  outboxItemId?: string;
+  mode: TurnMode;
+  modelId: string;
+  effort: string | null;
+  notificationPriority: NotificationPriority;
+  onBusy: 'queue' | 'reject' | 'interrupt';
+  /** Answer the message `userMessageId` again, or the thread's last one; its earlier answer is replaced. */
+  regenerate?: boolean;
+  /** The sender's device: panes, snapshot. Kept as it came, beside the turn. */
+  context?: Record<string, unknown>;
+}
+
+export interface AcceptedMessage {
+  turn: Turn;
+  /** False when the same message had been accepted before: the caller attaches to its turn. */
+  created: boolean;
+  /** The turn that has to stop for this one to begin. */
+  interrupted?: string;
+}
+
+/**
+ * Writes the intent: thread, user message, turn and the first chunks of its log, in one transaction. The same outbox item,
+ * or the same message id in a thread, gives the turn that it gave before, so that no message is answered twice.
+ */
+export async function acceptMessage(database: Database, intent: SendIntent): Promise<AcceptedMessage> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await transaction(database, (tx) => acceptIn(database, tx, intent));
+    } catch (error) {
+      // Somebody else wrote the same outbox item, alias or message a moment ago: the next look finds it.
+      if (!(error instanceof UniqueConstraintError) || attempt === acceptAttempts) throw error;
+    }
+  }
+}
+
+async function acceptIn(database: Database, tx: Transaction, intent: SendIntent): Promise<AcceptedMessage> {
+  if (intent.outboxItemId !== undefined) {
+    const known = await Turn.byOutboxItem(intent.userId, intent.outboxItemId, tx);
+    if (known !== null) return { turn: known, created: false };
+  }
+  const thread = await findOrMakeThread(tx, intent);
+  const repeated = await findRepeated(tx, thread, intent);
+  if (repeated !== undefined) return { turn: repeated, created: false };
+
+  const now = new Date();
+  const busy = thread.activeTurnId !== null;
+  if (busy) await refuseIfTooBusy(tx, thread, intent);
+  const turnId = newId('turn');
+  const ordinal = thread.takeOrdinal();
+  const userMessageId = await placeUserMessage(tx, thread, intent, { turnId, ordinal, now });
+  const turn = Turn.build({
+    id: turnId,
+    threadId: thread.id,
+    spaceId: thread.spaceId,
+    userId: thread.userId,
+    ordinal,
+    status: busy ? 'queued' : 'running',
+    terminal: 0,
+    writerEpoch: 0,
+    outboxItemId: intent.outboxItemId ?? null,
+    userMessageId,
+    assistantMessageId: newId('message'),
+    mode: intent.mode,
+    modelId: intent.modelId,
+    effort: intent.effort,
+    notificationPriority: intent.notificationPriority,
+    createdAt: now,
+    startedAt: busy ? null : now,
+  });
+  const opening: UiChunk[] = [
+    {
+      type: 'start',
+      messageId: turn.assistantMessageId,
+      messageMetadata: { turnId, threadId: thread.id, modelId: turn.modelId },
+    },
+    turn.statusChunk(turn.status),
+  ];
+  turn.nextSeq = opening.length + 1;
+  await turn.save({ transaction: tx });
+  await insertOpening(database, tx, turnId, opening, intent.context);
+  await thread.update({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now }, { transaction: tx });
+  return { turn, created: true, ...(busy && (await interrupt(tx, thread, intent, now))) };
+}
+
+async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Thread> {
+  const { userId, spaceId, alias } = intent;
+  if (intent.threadId !== undefined) return Thread.lock(intent.threadId, tx);
+  if (alias === undefined) return Thread.make({ userId, spaceId }, tx);
+  const known = await ThreadAlias.findOne({ where: { userId, spaceId, alias }, transaction: tx });
+  if (known !== null) return Thread.lock(known.threadId, tx);
+  const thread = await Thread.make({ userId, spaceId }, tx);
+  await ThreadAlias.create({ userId, spaceId, alias, threadId: thread.id }, { transaction: tx });
+  return thread;
+}
+
+async function findRepeated(tx: Transaction, thread: Thread, intent: SendIntent): Promise<Turn | undefined> {
+  if (intent.userMessageId === undefined || intent.regenerate) return undefined;
+  const message = await Message.find(thread.id, intent.userMessageId, tx);
+  if (message === null) return undefined;
+  if (message.role !== 'user') {
+    throw new DomainError('conflict', 'MESSAGE_ID_TAKEN', 'Another message of this thread has this userMessageId.');
+  }
+  return (await Turn.findByPk(message.turnId, { transaction: tx })) ?? undefined;
+}
+
+async function refuseIfTooBusy(tx: Transaction, thread: Thread, intent: SendIntent): Promise<void> {
+  if (intent.onBusy === 'reject') {
+    throw new DomainError('conflict', 'THREAD_BUSY', 'A turn of this thread is running; send again when it has ended.');
+  }
+  if ((await Turn.countQueued(thread.id, tx)) >= maxQueuedTurns) {
+    throw new DomainError('conflict', 'QUEUE_FULL', `${maxQueuedTurns} messages of this thread are waiting already.`);
+  }
+}
+
+/** Stores the new message, or moves the one to be answered again behind the thread's end, and returns its id. */
+async function placeUserMessage(
+  tx: Transaction,
+  thread: Thread,
+  intent: SendIntent,
+  place: { turnId: string; ordinal: number; now: Date },
+): Promise<string> {
+  const { turnId, ordinal, now } = place;
+  if (!intent.regenerate) {
+    const id = intent.userMessageId ?? newId('message');
+    await Message.create(
+      {
+        threadId: thread.id,
+        turnOrdinal: ordinal,
+        position: userPosition,
+        id,
+        turnId,
+        role: 'user',
+        parts: intent.parts,
+        createdAt: now,
+      },
+      { transaction: tx },
+    );
+    return id;
+  }
+  const last = await Message.findOne({
+    where: { threadId: thread.id, role: 'user', replacedAt: null },
+    order: [['turnOrdinal', 'DESC']],
+    transaction: tx,
+  });
+  if (last === null) throw notFound('message to answer again');
+  if (thread.activeTurnId !== null || (intent.userMessageId !== undefined && intent.userMessageId !== last.id)) {
+    throw new DomainError('conflict', 'NOT_LAST_MESSAGE', 'Only the last message of an idle thread is answered again.');
+  }
+  const answered = { threadId: thread.id, turnOrdinal: last.turnOrdinal };
+  await Message.update({ replacedAt: now }, { where: { ...answered, role: 'assistant' }, transaction: tx });
+  await Message.update(
+    { turnOrdinal: ordinal, turnId },
+    { where: { ...answered, position: userPosition }, transaction: tx },
+  );
+  return last.id;
+}
+
+async function insertOpening(
+  database: Database,
+  tx: Transaction,
+  turnId: string,
+  chunks: UiChunk[],
+  context: Record<string, unknown> | undefined,
+): Promise<void> {
+  await database.sequelize.query(
+    'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES (?, 1, ?, 0, ?)',
+    { replacements: [turnId, chunks.length, encodeChunks(chunks)], type: QueryTypes.INSERT, transaction: tx },
+  );
+  if (context === undefined || Object.keys(context).length === 0) return;
+  await database.sequelize.query('INSERT INTO turn_contexts (turn_id, context) VALUES (?, ?)', {
+    replacements: [turnId, JSON.stringify(context)],
+    type: QueryTypes.INSERT,
+    transaction: tx,
+  });
+}
+
+async function interrupt(
+  tx: Transaction,
+  thread: Thread,
+  intent: SendIntent,
+  now: Date,
+): Promise<{ interrupted: string } | undefined> {
+  if (intent.onBusy !== 'interrupt' || thread.activeTurnId === null) return undefined;
+  await Turn.update(
+    { stopRequestedAt: now },
+    { where: { id: thread.activeTurnId, terminal: 0, stopRequestedAt: null }, transaction: tx },
+  );
+  return { interrupted: thread.activeTurnId };
+}

@@ -1,0 +1,165 @@
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import type { FinishReason, UiChunk, Usage } from '../turnLog/chunks.ts';
+import { type CommittedSegment, decodeLines } from '../turnLog/entry.ts';
+import { MessageFold } from '../turnLog/foldChunks.ts';
+import type { TurnLog } from '../turnLog/turnLog.ts';
+import { assistantPosition, Message } from './message.ts';
+import { ModelCall } from './modelCall.ts';
+import { Thread } from './thread.ts';
+import { Turn } from './turn.ts';
+
+/** How a turn ended. A terminal state never changes: the first end wins. */
+export type TurnEnd =
+  | { status: 'completed'; finishReason: FinishReason }
+  | { status: 'stopped' }
+  | { status: 'failed'; code: string; detail: string };
+
+export interface EndedTurn {
+  /** False when the turn had ended before. */
+  ended: boolean;
+  /** The turn that the thread goes on with: it has its place, and wants its workflow. */
+  nextTurn: Turn | undefined;
+}
+
+/**
+ * Ends a turn in one transaction: the assistant's message as its readers saw it, the last chunk, the terminal state, and
+ * the thread's next turn. Safe to call again, by the workflow and the sweeper alike.
+ */
+export async function endTurn(
+  deps: { database: Database; turnLog: TurnLog },
+  turnId: string,
+  end: TurnEnd,
+): Promise<EndedTurn> {
+  const { database, turnLog } = deps;
+  const known = await Turn.findByPk(turnId);
+  if (known === null) return { ended: false, nextTurn: undefined };
+  const segments: CommittedSegment[] = [];
+  const result = await transaction(database, async (tx) => {
+    segments.length = 0;
+    // Thread first, then turn: the order in which everybody locks them. A deleted thread's turns end too.
+    const thread = await Thread.findByPk(known.threadId, { transaction: tx, lock: tx.LOCK.UPDATE });
+    const turn = await Turn.lock(turnId, tx);
+    if (turn === null) return { ended: false, nextTurn: undefined };
+    if (turn.isTerminal) return { ended: false, nextTurn: await successorOf(tx, thread, turnId) };
+    const fold = await foldLog(turnLog, turnId, tx);
+    const usage = await ModelCall.usageOf(turnId, tx);
+    segments.push(await turnLog.appendIn(tx, turnId, closingChunks(turn, end, fold, usage), { terminal: true }));
+    await storeAnswer(tx, turn, end, fold, usage);
+    const endedAt = new Date();
+    await Turn.update(
+      {
+        status: end.status,
+        endedAt,
+        finishReason: end.status === 'completed' ? end.finishReason : null,
+        errorCode: end.status === 'failed' ? end.code : null,
+        errorDetail: end.status === 'failed' ? end.detail : null,
+      },
+      { where: { id: turnId }, transaction: tx },
+    );
+    const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, endedAt) : undefined;
+    if (next !== undefined) segments.push(next.segment);
+    return { ended: true, nextTurn: next?.turn };
+  });
+  for (const segment of segments) turnLog.announce(segment);
+  return result;
+}
+
+/** Marks that a turn shall stop. A queued one ends here and now; a running one is ended by its workflow. */
+export async function requestStop(
+  deps: { database: Database; turnLog: TurnLog },
+  turnId: string,
+): Promise<'ended' | 'stopping'> {
+  const turn = await transaction(deps.database, async (tx) => {
+    const locked = await Turn.lock(turnId, tx);
+    if (locked !== null && !locked.isTerminal && locked.stopRequestedAt === null) {
+      await locked.update({ stopRequestedAt: new Date() }, { transaction: tx });
+    }
+    return locked;
+  });
+  if (turn === null || turn.isTerminal) return 'ended';
+  if (turn.status !== 'queued') return 'stopping';
+  // It may have been promoted since: then endTurn finds it active, ends it all the same, and its workflow finds it ended.
+  await endTurn(deps, turnId, { status: 'stopped' });
+  return 'ended';
+}
+
+/** After a crash between the end and the start of the next turn, the same answer leads to the same start. */
+async function successorOf(tx: Transaction, thread: Thread | null, turnId: string): Promise<Turn | undefined> {
+  const active = thread?.activeTurnId ?? null;
+  if (active === null || active === turnId) return undefined;
+  return (await Turn.findByPk(active, { transaction: tx })) ?? undefined;
+}
+
+async function foldLog(turnLog: TurnLog, turnId: string, tx: Transaction): Promise<MessageFold> {
+  const fold = new MessageFold();
+  let position = 0;
+  for (;;) {
+    const segments = await turnLog.read(turnId, position, 500, tx);
+    for (const segment of segments) for (const chunk of decodeLines(segment.lines)) fold.add(chunk);
+    const last = segments.at(-1);
+    if (last === undefined) return fold;
+    position = last.lastSeq;
+  }
+}
+
+function closingChunks(turn: Turn, end: TurnEnd, fold: MessageFold, usage: Usage): UiChunk[] {
+  const chunks: UiChunk[] = fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
+  for (const chunk of chunks) fold.add(chunk);
+  chunks.push(turn.statusChunk(end.status));
+  if (end.status === 'completed') {
+    chunks.push({ type: 'finish', finishReason: end.finishReason, messageMetadata: answerMetadata(turn, end, usage) });
+  } else if (end.status === 'stopped') {
+    chunks.push({ type: 'abort', reason: 'stopped' });
+  } else {
+    chunks.push({ type: 'error', errorText: end.detail, code: end.code });
+  }
+  return chunks;
+}
+
+function answerMetadata(turn: Turn, end: TurnEnd, usage: Usage): Record<string, unknown> {
+  return {
+    turnId: turn.id,
+    threadId: turn.threadId,
+    modelId: turn.modelId,
+    status: end.status,
+    ...(end.status === 'completed' && { finishReason: end.finishReason }),
+    ...(end.status === 'failed' && { code: end.code }),
+    usage,
+  };
+}
+
+/** What was said is kept, however the turn ended; a turn that said nothing leaves no message. */
+async function storeAnswer(tx: Transaction, turn: Turn, end: TurnEnd, fold: MessageFold, usage: Usage): Promise<void> {
+  const parts = fold.parts();
+  if (parts.every((part) => part.type === 'step-start')) return;
+  await Message.create(
+    {
+      threadId: turn.threadId,
+      turnOrdinal: turn.ordinal,
+      position: assistantPosition,
+      id: turn.assistantMessageId,
+      turnId: turn.id,
+      role: 'assistant',
+      parts,
+      metadata: answerMetadata(turn, end, usage),
+      createdAt: new Date(),
+    },
+    { transaction: tx },
+  );
+}
+
+/** Gives the thread to its oldest queued turn, and says so in that turn's log. */
+async function promoteNext(
+  tx: Transaction,
+  turnLog: TurnLog,
+  thread: Thread,
+  now: Date,
+): Promise<{ turn: Turn; segment: CommittedSegment } | undefined> {
+  const next = await Turn.nextQueued(thread.id, tx);
+  await thread.update({ activeTurnId: next?.id ?? null, updatedAt: now }, { transaction: tx });
+  if (next === null) return undefined;
+  await Turn.update({ status: 'running', startedAt: now }, { where: { id: next.id }, transaction: tx });
+  const segment = await turnLog.appendIn(tx, next.id, [next.statusChunk('running')]);
+  return { turn: next, segment };
+}

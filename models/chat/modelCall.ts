@@ -1,0 +1,53 @@
+import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
+import type { FinishReason, Usage } from '../turnLog/chunks.ts';
+
+/** The model call of one step of a turn. One row however often it was tried, so its usage counts once. */
+export class ModelCall extends Model {
+  declare turnId: string;
+  declare step: number;
+  declare attempts: number;
+  /** Where in the log the step begins: what an earlier attempt said stands from here on. */
+  declare firstSeq: number;
+  declare modelId: string;
+  declare status: 'started' | 'completed' | 'stopped';
+  declare finishReason: FinishReason | null;
+  declare inputTokens: number;
+  declare cachedInputTokens: number;
+  declare outputTokens: number;
+  declare reasoningTokens: number;
+  declare startedAt: Date;
+  declare endedAt: Date | null;
+
+  /** What the turn has used, over the calls that ended. */
+  static async usageOf(turnId: string, tx?: Transaction): Promise<Usage> {
+    const calls = await ModelCall.findAll({ where: { turnId }, transaction: tx });
+    const sum = (pick: (call: ModelCall) => number) => calls.reduce((total, call) => total + pick(call), 0);
+    return {
+      inputTokens: sum((call) => call.inputTokens),
+      cachedInputTokens: sum((call) => call.cachedInputTokens),
+      outputTokens: sum((call) => call.outputTokens),
+      reasoningTokens: sum((call) => call.reasoningTokens),
+    };
+  }
+}
+
+export function defineModelCalls(sequelize: Sequelize): void {
+  ModelCall.init(
+    {
+      turnId: { type: DataTypes.STRING(40), primaryKey: true },
+      step: { type: DataTypes.INTEGER.UNSIGNED, primaryKey: true },
+      attempts: DataTypes.INTEGER.UNSIGNED,
+      firstSeq: DataTypes.INTEGER.UNSIGNED,
+      modelId: DataTypes.STRING(200),
+      status: DataTypes.STRING(20),
+      finishReason: DataTypes.STRING(20),
+      inputTokens: DataTypes.INTEGER.UNSIGNED,
+      cachedInputTokens: DataTypes.INTEGER.UNSIGNED,
+      outputTokens: DataTypes.INTEGER.UNSIGNED,
+      reasoningTokens: DataTypes.INTEGER.UNSIGNED,
+      startedAt: DataTypes.DATE(3),
+      endedAt: DataTypes.DATE(3),
+    },
+    { sequelize, tableName: 'model_calls', timestamps: false, underscored: true },
+  );
+}

@@ -1,0 +1,113 @@
+import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+
+/** A conversation. It belongs to one person in one space, and has at most one turn under way. */
+export class Thread extends Model {
+  declare id: string;
+  declare spaceId: string;
+  declare userId: string;
+  declare title: string | null;
+  declare activeTurnId: string | null;
+  declare nextTurnOrdinal: number;
+  declare createdAt: Date;
+  declare updatedAt: Date;
+  declare deletedAt: Date | null;
+
+  static async open(id: string, tx?: Transaction): Promise<Thread | null> {
+    return Thread.findOne({ where: { id, deletedAt: null }, transaction: tx });
+  }
+
+  /** The thread's row, locked: whoever changes which turn is active holds it. */
+  static async lock(id: string, tx: Transaction): Promise<Thread> {
+    const thread = await Thread.findOne({ where: { id, deletedAt: null }, transaction: tx, lock: tx.LOCK.UPDATE });
+    if (thread === null) throw notFound('thread');
+    return thread;
+  }
+
+  static async make(
+    fields: { spaceId: string; userId: string; title?: string | null; id?: string },
+    tx?: Transaction,
+  ): Promise<Thread> {
+    const now = new Date();
+    return Thread.create(
+      {
+        id: fields.id ?? newId('thread'),
+        spaceId: fields.spaceId,
+        userId: fields.userId,
+        title: fields.title ?? null,
+        activeTurnId: null,
+        nextTurnOrdinal: 1,
+        createdAt: now,
+        updatedAt: now,
+        deletedAt: null,
+      },
+      { transaction: tx },
+    );
+  }
+
+  /** The owner's threads of a space, the latest used first. `cursor` is the last row's `updatedAt,id`. */
+  static async page(options: {
+    spaceId: string;
+    userId: string;
+    limit: number;
+    cursor?: { updatedAt: Date; id: string };
+  }): Promise<Thread[]> {
+    const { spaceId, userId, limit, cursor } = options;
+    const after = cursor && {
+      [Op.or]: [
+        { updatedAt: { [Op.lt]: cursor.updatedAt } },
+        { updatedAt: cursor.updatedAt, id: { [Op.lt]: cursor.id } },
+      ],
+    };
+    return Thread.findAll({
+      where: { spaceId, userId, deletedAt: null, ...after },
+      order: [
+        ['updatedAt', 'DESC'],
+        ['id', 'DESC'],
+      ],
+      limit,
+    });
+  }
+
+  /** Takes the thread's next place in order for a turn. The caller holds the row's lock and saves it. */
+  takeOrdinal(): number {
+    const ordinal = this.nextTurnOrdinal;
+    this.nextTurnOrdinal = ordinal + 1;
+    return ordinal;
+  }
+}
+
+/** A chat id that a client made, by which the same caller finds the thread again. */
+export class ThreadAlias extends Model {
+  declare userId: string;
+  declare spaceId: string;
+  declare alias: string;
+  declare threadId: string;
+}
+
+export function defineThreads(sequelize: Sequelize): void {
+  Thread.init(
+    {
+      id: { type: DataTypes.STRING(40), primaryKey: true },
+      spaceId: DataTypes.STRING(40),
+      userId: DataTypes.STRING(40),
+      title: DataTypes.STRING(300),
+      activeTurnId: DataTypes.STRING(40),
+      nextTurnOrdinal: DataTypes.INTEGER.UNSIGNED,
+      createdAt: DataTypes.DATE(3),
+      updatedAt: DataTypes.DATE(3),
+      deletedAt: DataTypes.DATE(3),
+    },
+    { sequelize, tableName: 'threads', timestamps: false, underscored: true },
+  );
+  ThreadAlias.init(
+    {
+      userId: { type: DataTypes.STRING(40), primaryKey: true },
+      spaceId: { type: DataTypes.STRING(40), primaryKey: true },
+      alias: { type: DataTypes.STRING(200), primaryKey: true },
+      threadId: DataTypes.STRING(40),
+    },
+    { sequelize, tableName: 'thread_aliases', timestamps: false, underscored: true },
+  );
+}

@@ -1,0 +1,136 @@
+import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import type { FinishReason, TurnStatus, UiChunk } from '../turnLog/chunks.ts';
+
+export type NotificationPriority = 'low' | 'default' | 'high';
+export type TurnMode = 'ask' | 'work';
+
+/**
+ * One answer of the assistant to one message of the user. Its row is also the fence of its log: `nextSeq`, `writerEpoch` and
+ * `terminal` change in the same commit as the chunks that they count.
+ */
+export class Turn extends Model {
+  declare id: string;
+  declare threadId: string;
+  declare spaceId: string;
+  declare userId: string;
+  declare ordinal: number;
+  declare status: TurnStatus;
+  declare terminal: number;
+  declare nextSeq: number;
+  declare writerEpoch: number;
+  declare outboxItemId: string | null;
+  declare userMessageId: string;
+  declare assistantMessageId: string;
+  declare mode: TurnMode;
+  declare modelId: string;
+  declare effort: string | null;
+  declare notificationPriority: NotificationPriority;
+  declare stopRequestedAt: Date | null;
+  declare finishReason: FinishReason | null;
+  declare errorCode: string | null;
+  declare errorDetail: string | null;
+  declare createdAt: Date;
+  declare startedAt: Date | null;
+  declare endedAt: Date | null;
+  declare logPurgedAt: Date | null;
+
+  /** The turn's row, locked. Lock its thread first where both are needed, so that two callers cannot deadlock. */
+  static async lock(id: string, tx: Transaction): Promise<Turn | null> {
+    return Turn.findOne({ where: { id }, transaction: tx, lock: tx.LOCK.UPDATE });
+  }
+
+  static async byOutboxItem(userId: string, outboxItemId: string, tx?: Transaction): Promise<Turn | null> {
+    return Turn.findOne({ where: { userId, outboxItemId }, transaction: tx });
+  }
+
+  /** The oldest turn of a thread that waits for its place. */
+  static async nextQueued(threadId: string, tx: Transaction): Promise<Turn | null> {
+    return Turn.findOne({
+      where: { threadId, status: 'queued' },
+      order: [['ordinal', 'ASC']],
+      transaction: tx,
+      lock: tx.LOCK.UPDATE,
+    });
+  }
+
+  static async countQueued(threadId: string, tx: Transaction): Promise<number> {
+    return Turn.count({ where: { threadId, status: 'queued' }, transaction: tx });
+  }
+
+  static async page(threadId: string, limit: number, afterOrdinal: number): Promise<Turn[]> {
+    return Turn.findAll({
+      where: { threadId, ordinal: { [Op.gt]: afterOrdinal } },
+      order: [['ordinal', 'ASC']],
+      limit,
+    });
+  }
+
+  /** Those of the given turns that somebody wants stopped. */
+  static async findStopping(turnIds: string[]): Promise<string[]> {
+    if (turnIds.length === 0) return [];
+    const turns = await Turn.findAll({
+      where: { id: turnIds, stopRequestedAt: { [Op.ne]: null } },
+      attributes: ['id'],
+      raw: true,
+    });
+    return turns.map(({ id }) => id);
+  }
+
+  /** Turns that have their thread's place and have not ended, begun before `before`: each should have a workflow. */
+  static async unendedBefore(before: Date, limit: number): Promise<Turn[]> {
+    return Turn.findAll({
+      where: { terminal: 0, status: ['running', 'waiting'], createdAt: { [Op.lt]: before } },
+      order: [['createdAt', 'ASC']],
+      limit,
+    });
+  }
+
+  static async unendedOf(scope: { threadId: string } | { spaceId: string }, limit: number): Promise<Turn[]> {
+    return Turn.findAll({ where: { ...scope, terminal: 0 }, limit });
+  }
+
+  get isTerminal(): boolean {
+    return this.terminal === 1;
+  }
+
+  /** What a client hears of where the turn stands. */
+  statusChunk(status: TurnStatus): UiChunk {
+    return {
+      type: 'data-turn',
+      transient: true,
+      data: { turnId: this.id, threadId: this.threadId, userMessageId: this.userMessageId, status },
+    };
+  }
+}
+
+export function defineTurns(sequelize: Sequelize): void {
+  Turn.init(
+    {
+      id: { type: DataTypes.STRING(40), primaryKey: true },
+      threadId: DataTypes.STRING(40),
+      spaceId: DataTypes.STRING(40),
+      userId: DataTypes.STRING(40),
+      ordinal: DataTypes.INTEGER.UNSIGNED,
+      status: DataTypes.STRING(20),
+      terminal: DataTypes.INTEGER,
+      nextSeq: DataTypes.INTEGER.UNSIGNED,
+      writerEpoch: DataTypes.INTEGER.UNSIGNED,
+      outboxItemId: DataTypes.STRING(200),
+      userMessageId: DataTypes.STRING(200),
+      assistantMessageId: DataTypes.STRING(40),
+      mode: DataTypes.STRING(10),
+      modelId: DataTypes.STRING(200),
+      effort: DataTypes.STRING(40),
+      notificationPriority: DataTypes.STRING(10),
+      stopRequestedAt: DataTypes.DATE(3),
+      finishReason: DataTypes.STRING(20),
+      errorCode: DataTypes.STRING(80),
+      errorDetail: DataTypes.STRING(500),
+      createdAt: DataTypes.DATE(3),
+      startedAt: DataTypes.DATE(3),
+      endedAt: DataTypes.DATE(3),
+      logPurgedAt: DataTypes.DATE(3),
+    },
+    { sequelize, tableName: 'turns', timestamps: false, underscored: true },
+  );
+}

@@ -1,0 +1,28 @@
+/** Error codes that say the server is away or takes nobody, and not that a statement was wrong. */
+const unavailableCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT', // its socket is gone
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EAI_AGAIN',
+  'PROTOCOL_CONNECTION_LOST',
+  'PROTOCOL_SEQUENCE_TIMEOUT',
+  'ER_CON_COUNT_ERROR',
+  'ER_SERVER_SHUTDOWN',
+  'ER_TOO_MANY_USER_CONNECTIONS',
+]);
+
+/** Whether a query failed because MySQL is down, restarting or full: the same request may succeed a little later. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.name.startsWith('SequelizeConnection') || error.name === 'SequelizeHostNotFoundError') return true;
+  const { code, fatal, parent } = error as { code?: string; fatal?: boolean; parent?: unknown };
+  // `fatal` is mysql2's: a file or another service may fail with the same codes.
+  if (fatal === true && code !== undefined && unavailableCodes.has(code)) return true;
+  if (/closed state|Pool is closed|No connections available/.test(error.message)) return true;
+  return parent !== undefined && isDatabaseUnavailable(parent);
+}

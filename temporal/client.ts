@@ -1,0 +1,148 @@
+import {
+  type Client,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowIdReusePolicy,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
+import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType } from '@temporalio/common';
+import type { Config } from '../config/index.ts';
+import { purgeDeleted } from '../workflows/purgeDeleted.ts';
+import { runChatTurn, stopTurnSignal } from '../workflows/runChatTurn.ts';
+import { ensureSweeper } from './sweeperSchedule.ts';
+import { mainTaskQueue } from './taskQueues.ts';
+import { operationWorkflowId, turnWorkflowId } from './workflowIds.ts';
+
+/** What a workflow is started with, read off the row that is its intent. */
+export interface TurnReference {
+  id: string;
+  spaceId: string;
+  threadId: string;
+  userId: string;
+  modelId: string;
+}
+
+export interface OperationReference {
+  id: string;
+  kind: string;
+  spaceId: string | null;
+  userId: string;
+  subjectId: string;
+}
+
+/** `absent`: Temporal knows of none, since it was never started or is past its retention. */
+export type WorkflowState = 'running' | 'closed' | 'absent';
+
+const spaceIdKey = defineSearchAttributeKey('SpaceId', SearchAttributeType.KEYWORD);
+const threadIdKey = defineSearchAttributeKey('ThreadId', SearchAttributeType.KEYWORD);
+const userIdKey = defineSearchAttributeKey('UserId', SearchAttributeType.KEYWORD);
+const kindKey = defineSearchAttributeKey('Kind', SearchAttributeType.KEYWORD);
+
+/**
+ * The only place where workflows are started and signalled: by function, with ids made from the row, and "already started" as a result. A
+ * start that is repeated, by a retry or by the sweeper, finds the first one.
+ */
+export function createLauncher(options: { client: Client; config: Config; sharesWorkersConnection: boolean }) {
+  const { client, config, sharesWorkersConnection } = options;
+  const taskQueue = mainTaskQueue(config.installation);
+  const common = {
+    taskQueue,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+    // Only where client and worker share a connection: on any other, asking for it is an error.
+    ...(sharesWorkersConnection && { requestEagerStart: true }),
+  };
+
+  async function once(start: Promise<unknown>): Promise<void> {
+    try {
+      await start;
+    } catch (error) {
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    }
+  }
+
+  async function describe(workflowId: string): Promise<WorkflowState> {
+    try {
+      const { status } = await client.workflow.getHandle(workflowId).describe();
+      return status.name === 'RUNNING' ? 'running' : 'closed';
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return 'absent';
+      throw error;
+    }
+  }
+
+  return {
+    async startTurn(turn: TurnReference): Promise<void> {
+      await once(
+        client.workflow.start(runChatTurn, {
+          ...common,
+          workflowId: turnWorkflowId(turn.id),
+          args: [
+            {
+              turnId: turn.id,
+              modelId: turn.modelId,
+              maxSteps: config.chat.maxStepsPerTurn,
+              heartbeatTimeoutMs: config.temporal.heartbeatTimeoutMs,
+            },
+          ],
+          typedSearchAttributes: [
+            { key: spaceIdKey, value: turn.spaceId },
+            { key: threadIdKey, value: turn.threadId },
+            { key: userIdKey, value: turn.userId },
+            { key: kindKey, value: 'turn' },
+          ],
+          staticSummary: `Chat turn on ${turn.modelId}`,
+        }),
+      );
+    },
+
+    /** Asks a running turn to stop. One whose workflow is gone is ended by the sweeper. */
+    async stopTurn(turnId: string): Promise<void> {
+      try {
+        await client.workflow.getHandle(turnWorkflowId(turnId)).signal(stopTurnSignal);
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+      }
+    },
+
+    async startOperation(operation: OperationReference): Promise<void> {
+      const attributes: SearchAttributePair[] = [
+        { key: userIdKey, value: operation.userId },
+        { key: kindKey, value: operation.kind },
+      ];
+      if (operation.spaceId !== null) attributes.push({ key: spaceIdKey, value: operation.spaceId });
+      const startOptions = {
+        ...common,
+        workflowId: operationWorkflowId(operation.kind, operation.id),
+        typedSearchAttributes: attributes,
+      };
+      const { heartbeatTimeoutMs } = config.temporal;
+      const { id: operationId, subjectId } = operation;
+      switch (operation.kind) {
+        case 'deleteThread':
+        case 'deleteSpace': {
+          const scope = operation.kind === 'deleteThread' ? { threadId: subjectId } : { spaceId: subjectId };
+          const args: Parameters<typeof purgeDeleted> = [{ operationId, scope, heartbeatTimeoutMs }];
+          return once(client.workflow.start(purgeDeleted, { ...startOptions, args }));
+        }
+        default:
+          throw new Error(`No workflow is known for operations of kind ${operation.kind}.`);
+      }
+    },
+
+    /** Asks an operation's workflow to cancel. */
+    async cancelOperation(operation: OperationReference): Promise<void> {
+      try {
+        await client.workflow.getHandle(operationWorkflowId(operation.kind, operation.id)).cancel();
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+      }
+    },
+
+    describeTurn: (turnId: string) => describe(turnWorkflowId(turnId)),
+    describeOperation: (kind: string, id: string) => describe(operationWorkflowId(kind, id)),
+
+    /** Makes the sweeper's schedule, or brings it up to date. */
+    ensureSweeper: () => ensureSweeper(client, config, taskQueue),
+  };
+}
+
+export type Launcher = ReturnType<typeof createLauncher>;

@@ -1,0 +1,37 @@
+import type { ModelFailure } from './modelRetry.ts';
+
+/** What a turn came to, in the workflow's terms. */
+export type TurnOutcome =
+  | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
+  | { kind: 'stopped' }
+  /** The turn had ended before the workflow could do anything: stopped in the queue, or finalized by the sweeper. */
+  | { kind: 'alreadyEnded' }
+  | { kind: 'stepLimit' }
+  | { kind: 'failed'; code: string };
+
+/** How the turn's row ends. The text for the client is chosen by code, where the code becomes an answer. */
+export type TurnEndInput =
+  | { status: 'completed'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
+  | { status: 'stopped' }
+  | { status: 'failed'; code: string };
+
+/** The end that an outcome leads to; none when the turn has one already. */
+export function endOf(outcome: TurnOutcome): TurnEndInput | undefined {
+  switch (outcome.kind) {
+    case 'answered':
+      return { status: 'completed', finishReason: outcome.finishReason };
+    case 'stopped':
+      return { status: 'stopped' };
+    case 'alreadyEnded':
+      return undefined;
+    case 'stepLimit':
+      return { status: 'failed', code: 'STEP_LIMIT' };
+    case 'failed':
+      return { status: 'failed', code: outcome.code };
+  }
+}
+
+/** A failure's code, as the turn's own. */
+export function failed(failure: ModelFailure): TurnOutcome {
+  return { kind: 'failed', code: failure.code };
+}

@@ -1,0 +1,126 @@
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  CancellationScope,
+  defineQuery,
+  defineSignal,
+  isCancellation,
+  proxyActivities,
+  setHandler,
+  sleep,
+} from '@temporalio/workflow';
+import type { Activities } from '../activities/index.ts';
+import { decideAfterFailure } from './rules/modelRetry.ts';
+import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
+
+/** Ids and limits only: what was said is in MySQL, never in a history. */
+export interface RunChatTurnInput {
+  turnId: string;
+  /** The catalogue's id of the model to ask first. */
+  modelId: string;
+  maxSteps: number;
+  /** How long a worker may be silent before its work is given to another, in milliseconds. */
+  heartbeatTimeoutMs: number;
+}
+
+type ToolCallReference = { id: string; toolName: string };
+type StepResult = TurnOutcome | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string };
+
+/** The user wants the turn to stop. It is also in the turn's row, where a busy worker looks. */
+export const stopTurnSignal = defineSignal('stopTurn');
+
+/** Where the turn is, for an operator who looks at it in the Temporal UI. */
+export const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
+
+// Only rows are touched: safe to repeat for as long as the database is away. A turn must end, so there is no last attempt.
+const { endTurn } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
+});
+
+/**
+ * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it ends,
+ * `endTurn` writes that end once, and gives the thread to its next turn.
+ */
+export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome['kind']> {
+  const work = new CancellationScope();
+  setHandler(stopTurnSignal, () => work.cancel());
+
+  let outcome: TurnOutcome;
+  try {
+    outcome = await work.run(() => answer(input));
+  } catch (error) {
+    if (isCancellation(error)) outcome = { kind: 'stopped' };
+    else if (error instanceof ActivityFailure) outcome = { kind: 'failed', code: 'INTERNAL' };
+    else throw error;
+  }
+  const end = endOf(outcome);
+  if (end !== undefined) await CancellationScope.nonCancellable(() => endTurn({ turnId: input.turnId, end }));
+  return outcome.kind;
+}
+
+async function answer(input: RunChatTurnInput): Promise<TurnOutcome> {
+  const progress = { step: 0, modelId: input.modelId, attempt: 1 };
+  setHandler(turnProgressQuery, () => progress);
+  for (; progress.step < input.maxSteps; progress.step++) {
+    const result = await takeStep(input, progress);
+    if (result.kind !== 'toolCalls') return result;
+    await runTools(input, progress.step, result.toolCalls);
+  }
+  return { kind: 'stepLimit' };
+}
+
+/** One model call, with its retries and fallbacks. A step that a crash has interrupted goes on from what is written. */
+async function takeStep(
+  input: RunChatTurnInput,
+  progress: { step: number; modelId: string; attempt: number },
+): Promise<StepResult> {
+  // A crash is found by its missing heartbeats and tried again at once; what a provider answers is the workflow's to judge.
+  const { callModel } = proxyActivities<Activities>({
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: input.heartbeatTimeoutMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: {
+      initialInterval: '100 milliseconds',
+      backoffCoefficient: 2,
+      maximumInterval: '15 seconds',
+      maximumAttempts: 30,
+    },
+  });
+  for (progress.attempt = 1; ; progress.attempt++) {
+    const { step, modelId } = progress;
+    const result = await callModel.executeWithOptions({ summary: `step ${step + 1}, ${modelId}` }, [
+      { turnId: input.turnId, step, modelId },
+    ]);
+    if (result.kind !== 'failed') return result;
+    const next = decideAfterFailure(result, progress.attempt, Math.random());
+    if (next.action === 'fail') return failed(result);
+    if (next.action === 'retry') {
+      await sleep(next.delayMs);
+    } else {
+      progress.modelId = next.modelId;
+      progress.attempt = 0;
+    }
+  }
+}
+
+/** A step's tool calls, side by side. A tool that fails is an answer for the model, not for the workflow. */
+async function runTools(input: RunChatTurnInput, step: number, toolCalls: ToolCallReference[]): Promise<void> {
+  // Tools are idempotent by tool-call id, so another worker may repeat what a dead one had begun.
+  const { runTool } = proxyActivities<Activities>({
+    startToCloseTimeout: '15 minutes',
+    heartbeatTimeout: input.heartbeatTimeoutMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: {
+      initialInterval: '200 milliseconds',
+      backoffCoefficient: 2,
+      maximumInterval: '15 seconds',
+      maximumAttempts: 5,
+    },
+  });
+  await Promise.all(
+    toolCalls.map(({ id, toolName }) =>
+      runTool.executeWithOptions({ summary: toolName }, [{ turnId: input.turnId, step, toolCallId: id }]),
+    ),
+  );
+}
