@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import type { Environment } from '../config/index.ts';
 import type { StackContext } from './context.ts';
 import { StackError } from './errors.ts';
-import { tryLock } from './fileLock.mjs';
+import { type ProcessStamp, processStamp, tryLock } from './fileLock.mjs';
 import { prepareDataDir, prepareServicesDir } from './folders.ts';
 import { getMariaDb, startMariaDb } from './mariadb.ts';
 import { startObjectStore } from './objectStore.ts';
@@ -12,8 +12,11 @@ import type { Service } from './services.ts';
 import { startTemporalServer } from './temporalServer.ts';
 
 export { StackError } from './errors.ts';
+export { isRunning, type ProcessStamp } from './fileLock.mjs';
 export { removeDataDir } from './folders.ts';
-export { type Report, timed } from './report.ts';
+export { isPortFree } from './ports.ts';
+export { describeProgram } from './programs.ts';
+export { formatDuration, type Report, timed } from './report.ts';
 
 export interface StackOptions {
   dataDir: string;
@@ -37,7 +40,7 @@ export interface Stack {
   /** The variables of config/ that name what was started. */
   environment: Record<string, string>;
   parts: Part[];
-  /** Settles with a part's name when one of them ends though nobody has asked it to. */
+  /** Settles with a line for a person when one of them ends though nobody has asked it to. */
   failed: Promise<string>;
   /** Stops the parts: first what writes to the others, the database last. */
   stop(): Promise<void>;
@@ -121,7 +124,7 @@ function running(started: Started[]): Stack {
   let stopping: Promise<void> | undefined;
   const failed = new Promise<string>((resolve) => {
     for (const { service } of started) {
-      void service.exited.then(() => stopping === undefined && resolve(service.name));
+      void service.exited.then(() => stopping === undefined && resolve(service.describeEnd()));
     }
   });
   return {
@@ -143,4 +146,9 @@ export function lockDataDir(dataDir: string): { release(): void } {
   throw new StackError(
     `Atrium runs already with ${resolve(dataDir)} (process ${result.owner.pid}). Stop that one, or set ATRIUM_DATA_DIR to another folder.`,
   );
+}
+
+/** Names this process for those who find it later. */
+export function stampOfThisProcess(): ProcessStamp {
+  return processStamp(process.pid) ?? { pid: process.pid, startTime: '' };
 }

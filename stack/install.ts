@@ -7,7 +7,7 @@ import { timed } from './report.ts';
 import { serviceLog } from './services.ts';
 
 /** Whether this start may install packages: root, on a system with apt. */
-export function canInstall(context: StackContext): boolean {
+export function canInstall(context: Pick<StackContext, 'environment'>): boolean {
   return process.getuid?.() === 0 && findProgram('apt-get', context.environment) !== undefined;
 }
 

@@ -16,6 +16,7 @@ import { downloadTemporal } from './downloads.ts';
 import { StackError } from './errors.ts';
 import { waitForLock } from './fileLock.mjs';
 import { isReachableByOthers, sharedProgramsDir } from './folders.ts';
+import { canInstall } from './install.ts';
 import { timed } from './report.ts';
 import { serviceLog } from './services.ts';
 
@@ -52,6 +53,26 @@ export async function getTemporal(context: StackContext): Promise<string> {
 /** The `versitygw` command: the machine's own, the cache's, or built. */
 export async function getVersitygw(context: StackContext): Promise<string> {
   return getProgram(context, versitygw);
+}
+
+/** For `atrium doctor`: where a program of the stack is, or how a start would get it. */
+export function describeProgram(
+  name: string,
+  { cacheDir, environment }: Pick<StackContext, 'cacheDir' | 'environment'>,
+): { missing: boolean; detail: string } {
+  const found = findProgram(name, environment);
+  if (found !== undefined) return { missing: false, detail: found };
+  const program = [temporal, versitygw].find((candidate) => candidate.name === name);
+  if (program === undefined) {
+    return canInstall({ environment })
+      ? { missing: false, detail: 'missing; "npm start" installs it' }
+      : { missing: true, detail: 'missing; install it (Debian and Ubuntu: apt-get install mariadb-server-core)' };
+  }
+  const cached = join(cacheDir, `${name}-${program.version}`);
+  if (isExecutable(cached)) return { missing: false, detail: cached };
+  return findProgram('go', environment) === undefined
+    ? { missing: true, detail: 'missing, and so is Go, which could build it; install either of them' }
+    : { missing: false, detail: `missing; "npm start" gets it (${program.buildTime})` };
 }
 
 type Download = (context: StackContext, folder: string, version: string) => Promise<string | undefined>;

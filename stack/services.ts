@@ -28,6 +28,8 @@ export interface Service {
   assertAlive(): void;
   /** Settles when it has ended, however that came. */
   exited: Promise<void>;
+  /** Why it has ended, for a person. */
+  describeEnd(): string;
   /** Asks it to end, and after a grace ends it. */
   stop(): Promise<void>;
 }
@@ -75,13 +77,14 @@ export async function startService(context: StackContext, options: ServiceOption
   }
   writeFileSync(pidFile, JSON.stringify(processStamp(child.pid) ?? { pid: child.pid, startTime: '' }));
 
+  const describeEnd = () => `${options.title} ${outcome}: ${lastLineOf(logFile)} — the whole log is ${logFile}`;
   return {
     name: options.name,
     pid: child.pid,
     exited,
+    describeEnd,
     assertAlive() {
-      if (outcome === undefined) return;
-      throw new StackError(`${options.title} ${outcome}: ${lastLineOf(logFile)} — the whole log is ${logFile}`);
+      if (outcome !== undefined) throw new StackError(describeEnd());
     },
     async stop() {
       if (outcome === undefined) child.kill('SIGTERM');

@@ -1,0 +1,26 @@
+import { Command } from 'commander';
+import { addCode } from './commands/code.ts';
+import { addDoctor } from './commands/doctor.ts';
+import { addKey } from './commands/key.ts';
+import { addMigrate } from './commands/migrate.ts';
+import { addSpace } from './commands/space.ts';
+import { addStatus } from './commands/status.ts';
+import { addToken } from './commands/token.ts';
+import { addUp } from './commands/up.ts';
+import { addUser } from './commands/user.ts';
+import { describeFailure } from './support/failure.ts';
+
+/** The operator's command line. `npm run -s atrium -- <command>` runs it on Node 24, whatever the machine's own is. */
+const program = new Command('atrium')
+  .description('A self-hosted backend for AI-agent workspaces.')
+  .showHelpAfterError('(atrium --help lists the commands)');
+
+const commands = [addUp, addDoctor, addStatus, addMigrate, addToken, addCode, addUser, addSpace, addKey];
+for (const add of commands) add(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(describeFailure(error));
+  process.exit(1);
+}

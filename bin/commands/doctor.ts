@@ -1,0 +1,24 @@
+import type { Command } from 'commander';
+import { columns, print } from '../support/answer.ts';
+import type { Check } from '../support/check.ts';
+import { runChecks } from '../support/checks.ts';
+
+const marks = { ok: '✓', off: '–', wrong: '✗' } as const;
+
+/** `atrium doctor`: looks at everything Atrium needs, and says of each what is wrong and what to do. Exit code 1 when something is. */
+export function addDoctor(program: Command): void {
+  program
+    .command('doctor')
+    .description('check what Atrium needs, and say what to do about what is wrong')
+    .option('--json', 'answer in JSON')
+    .action(async (_options: unknown, command: Command) => {
+      const checks = await runChecks();
+      const healthy = checks.every((check) => check.state !== 'wrong');
+      if (!healthy) process.exitCode = 1;
+      print(command, { json: { healthy, checks }, text: toText(checks) });
+    });
+}
+
+function toText(checks: Check[]): string {
+  return columns(checks.map((check) => [`${marks[check.state]} ${check.name}`, check.detail] as const));
+}

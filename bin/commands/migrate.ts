@@ -1,0 +1,24 @@
+import type { Command } from 'commander';
+import { migrate } from '../../models/migrate.ts';
+import { print } from '../support/answer.ts';
+import { withDatabase } from '../support/installation.ts';
+import { registerWhereAllowed } from '../support/temporal.ts';
+
+/** `atrium migrate`: brings the database up to date, and the search attributes of the Temporal namespace. For production: `up` does both itself. */
+export function addMigrate(program: Command): void {
+  program
+    .command('migrate')
+    .description('bring the database and the Temporal namespace up to date')
+    .option('--json', 'answer in JSON')
+    .action(async (_options: unknown, command: Command) => {
+      const done = await withDatabase(async (database, config) => ({
+        migrations: await migrate(database),
+        searchAttributes: await registerWhereAllowed(config),
+      }));
+      const lines = [
+        ...done.migrations.map((name) => `Ran ${name}`),
+        ...done.searchAttributes.map((name) => `Registered ${name}`),
+      ];
+      print(command, { json: done, text: lines.length === 0 ? 'Everything is up to date.' : lines.join('\n') });
+    });
+}

@@ -1,0 +1,19 @@
+import type { Command } from 'commander';
+import { print } from '../support/answer.ts';
+import { findUser, withIdentity } from '../support/installation.ts';
+
+/** `atrium token`: a session for whoever can reach the installation's database and master key, and so could make one anyway. */
+export function addToken(program: Command): void {
+  program
+    .command('token')
+    .description('print a session token, good for 12 hours')
+    .option('--user <email>', 'for this user instead of the first')
+    .option('--json', 'answer in JSON')
+    .action(async (options: { user?: string }, command: Command) => {
+      const token = await withIdentity(async (identity) => {
+        const user = await findUser(identity, options.user);
+        return identity.sessions.create(user.id, { label: 'atrium token' });
+      });
+      print(command, { json: { sessionToken: token }, text: token });
+    });
+}

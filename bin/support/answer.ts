@@ -1,0 +1,22 @@
+import type { Command } from 'commander';
+
+/** What a command answers: as data for `--json`, as text for a person. */
+export interface Answer {
+  json: unknown;
+  text: string;
+}
+
+/** Prints a command's answer on standard output, which nothing else writes to. */
+export function print(command: Command, answer: Answer): void {
+  console.log(wantsJson(command) ? JSON.stringify(answer.json) : answer.text);
+}
+
+export function wantsJson(command: Command): boolean {
+  return command.optsWithGlobals<{ json?: boolean }>().json === true;
+}
+
+/** Lines up the second column: `[['API', 'http://…']]`. */
+export function columns(rows: (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join('\n');
+}

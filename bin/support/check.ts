@@ -1,0 +1,12 @@
+/** One line of `atrium doctor`. `off` is neither good nor bad: a part that is not wanted, or does not run now. */
+export interface Check {
+  name: string;
+  state: 'ok' | 'off' | 'wrong';
+  detail: string;
+}
+
+export type CheckResult = Omit<Check, 'name'>;
+
+export const ok = (detail: string): CheckResult => ({ state: 'ok', detail });
+export const off = (detail: string): CheckResult => ({ state: 'off', detail });
+export const wrong = (detail: string): CheckResult => ({ state: 'wrong', detail });

@@ -1,0 +1,59 @@
+import { HeadBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import type { Config } from '../../config/index.ts';
+import { openDatabase } from '../../models/database.ts';
+import { pendingMigrations } from '../../models/migrate.ts';
+import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
+import { ok, wrong } from './check.ts';
+import { withTemporal } from './temporal.ts';
+
+/** Whether the database answers, lets large batches in, and has the schema of this version. */
+export async function checkDatabase(config: Config) {
+  const database = openDatabase(config);
+  try {
+    const [rows] = await database.pool.query('SELECT VERSION() AS version, @@max_allowed_packet AS packet');
+    const { version, packet } = (rows as { version: string; packet: number }[])[0] ?? { version: '?', packet: 0 };
+    if (packet < 16 * 1024 * 1024)
+      return wrong(`${version}; set its max_allowed_packet to 64M (it is ${packet} bytes)`);
+    const pending = await pendingMigrations(database);
+    if (pending.length > 0)
+      return wrong(`${version}; run "npm run -s atrium -- migrate": ${pending.length} migrations wait`);
+    return ok(`${version}, schema up to date`);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Whether Temporal answers, has the namespace, and knows the search attributes. */
+export async function checkTemporal(config: Config) {
+  return withTemporal(config, async (connection) => {
+    const { namespace, address } = config.temporal;
+    await connection.workflowService.describeNamespace({ namespace });
+    const missing = await missingSearchAttributes(connection, namespace);
+    if (missing.length === 0) return ok(`${address}, namespace ${namespace}`);
+    return wrong(`namespace ${namespace} lacks search attributes: make ${missing.join(', ')}, each of type Keyword`);
+  });
+}
+
+/** Whether the bucket is there for these keys. */
+export async function checkStorage({ storage }: Config) {
+  const { endpoint, region, bucket, accessKeyId, secretAccessKey } = storage;
+  const client = new S3Client({
+    endpoint,
+    region,
+    forcePathStyle: endpoint !== undefined,
+    maxAttempts: 1,
+    ...(accessKeyId !== undefined && secretAccessKey !== undefined
+      ? { credentials: { accessKeyId, secretAccessKey } }
+      : {}),
+  });
+  try {
+    await client.send(new HeadBucketCommand({ Bucket: bucket }));
+    return ok(`${endpoint ?? 'AWS'}, bucket ${bucket}`);
+  } catch (error) {
+    if ((error as { name?: string }).name === 'NotFound')
+      return wrong(`there is no bucket ${bucket}: make it, or set ATRIUM_S3_BUCKET`);
+    throw error;
+  } finally {
+    client.destroy();
+  }
+}

@@ -1,0 +1,59 @@
+import { loadConfig } from '../../config/index.ts';
+import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
+import { describeProgram, isPortFree } from '../../stack/index.ts';
+import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
+import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
+import { describeFailure } from './failure.ts';
+import { findRunning } from './running.ts';
+
+/** All checks, one after the other; none of them changes anything. */
+export async function runChecks(): Promise<Check[]> {
+  const checks: Check[] = [];
+  const check = async (name: string, look: () => CheckResult | Promise<CheckResult>) => {
+    const answer = await Promise.resolve()
+      .then(look)
+      .catch((error: unknown) => wrong(describeFailure(error).split('\n')[0] ?? 'unknown'));
+    checks.push({ name, ...answer });
+    return answer.state === 'ok';
+  };
+
+  await check('Node', () => ok(process.version));
+  if (!(await check('settings', () => ok(`data in ${loadLaunchConfig().dataDir}`)))) return checks;
+  const launch = loadLaunchConfig();
+  await checkPrograms(launch, check);
+  const running = findRunning(launch.dataDir);
+  await check('port', () => checkPort(launch, running !== undefined));
+
+  const environment = { ...running?.environment, ...launch.environment };
+  const configured = running !== undefined || Object.values(launch.need).every((needed) => !needed);
+  if (!configured) {
+    await check('parts', () => off('do not run now; "npm start" starts them'));
+    return checks;
+  }
+  const config = loadConfig(environment);
+  await check('database', () => checkDatabase(config));
+  await check('temporal', () => checkTemporal(config));
+  await check('storage', () => checkStorage(config));
+  return checks;
+}
+
+/** The programs that `npm start` would use here, for the parts that are not configured elsewhere. */
+async function checkPrograms(
+  launch: LaunchConfig,
+  check: (name: string, look: () => CheckResult) => Promise<boolean>,
+): Promise<void> {
+  const programs = { database: 'mariadbd', temporal: 'temporal', storage: 'versitygw' } as const;
+  for (const [part, program] of Object.entries(programs) as [keyof typeof programs, string][]) {
+    if (!launch.need[part]) continue;
+    await check(program, () => {
+      const found = describeProgram(program, launch);
+      return found.missing ? wrong(found.detail) : ok(found.detail);
+    });
+  }
+}
+
+async function checkPort({ http }: LaunchConfig, isRunning: boolean): Promise<CheckResult> {
+  if (isRunning) return ok(`${http.port}, by the Atrium that runs`);
+  if (http.port === 0 || (await isPortFree(http.port, http.host))) return ok(`${http.port} is free`);
+  return wrong(`${http.port} is taken. Stop what uses it, or set ATRIUM_PORT to another.`);
+}

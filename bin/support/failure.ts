@@ -1,0 +1,43 @@
+import { ConfigError } from '../../config/index.ts';
+import { DomainError } from '../../models/errors.ts';
+import { StackError } from '../../stack/index.ts';
+
+/** What cannot be done, and what to do about it, in one line. */
+export class CommandFailure extends Error {
+  override readonly name = 'CommandFailure';
+}
+
+const expected = [CommandFailure, ConfigError, DomainError, StackError];
+
+/** One line for what a person can mend; a stack for what is a fault of ours. */
+export function describeFailure(error: unknown): string {
+  if (expected.some((type) => error instanceof type)) return (error as Error).message;
+  const unreachable = findUnreachable(error);
+  if (unreachable !== undefined) return unreachable;
+  if (!(error instanceof Error)) return String(error);
+  // Sequelize sets its message after the stack was taken, so the stack alone does not say what happened.
+  const stack = error.stack ?? '';
+  return stack.includes(error.message) ? stack : `${error.message}\n${stack}`;
+}
+
+interface NetworkError {
+  code?: string;
+  address?: string;
+  port?: number;
+  hostname?: string;
+  cause?: unknown;
+  parent?: unknown;
+}
+
+/** Drivers wrap the socket's error; what helps is the address at the bottom of it. */
+function findUnreachable(error: unknown): string | undefined {
+  for (let current = error as NetworkError | undefined; current != null; ) {
+    const { code, address, port, hostname } = current;
+    if (code === 'ECONNREFUSED' || code === 'ETIMEDOUT' || code === 'ENOTFOUND') {
+      const where = hostname ?? (address === undefined ? 'a configured address' : `${address}:${port}`);
+      return `${where} does not answer (${code}). Start what should be there, or correct its address; "npm run -s atrium -- doctor" says which one it is.`;
+    }
+    current = (current.cause ?? current.parent) as NetworkError | undefined;
+  }
+  return undefined;
+}

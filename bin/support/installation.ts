@@ -1,0 +1,48 @@
+import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
+import { loadLaunchConfig } from '../../config/launch.ts';
+import { type Database, openDatabase } from '../../models/database.ts';
+import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
+import { CommandFailure } from './failure.ts';
+import { findRunning } from './running.ts';
+
+/** The configuration of a command: the environment's, and what a running `atrium up` has started for it. */
+export function loadCommandConfig(): Config {
+  const launch = loadLaunchConfig();
+  const running = findRunning(launch.dataDir);
+  try {
+    return loadConfig({ ...running?.environment, ...launch.environment });
+  } catch (error) {
+    const notStarted = running === undefined && Object.values(launch.need).some((needed) => needed);
+    if (!(error instanceof ConfigError) || !notStarted) throw error;
+    throw new CommandFailure('Atrium does not run here. Start it with "npm start", or set the addresses of its parts.');
+  }
+}
+
+/** Runs a command that works on the database. */
+export async function withDatabase<T>(work: (database: Database, config: Config) => Promise<T>): Promise<T> {
+  const config = loadCommandConfig();
+  const database = openDatabase(config);
+  try {
+    return await work(database, config);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Runs a command that works on users and what is theirs. */
+export async function withIdentity<T>(work: (identity: Identity) => Promise<T>): Promise<T> {
+  return withDatabase(async (database, config) =>
+    work(createIdentity(database, await openEnvelope(database, config), config)),
+  );
+}
+
+/** The user with this address; the first one, whom `npm start` made, when none is named. */
+export async function findUser(identity: Identity, email: string | undefined) {
+  const user = email === undefined ? await identity.users.first() : await identity.users.byEmail(email);
+  if (user !== undefined) return user;
+  throw new CommandFailure(
+    email === undefined
+      ? 'There is no user yet. Add one: npm run -s atrium -- user add EMAIL'
+      : `There is no user ${email}. Add one: npm run -s atrium -- user add ${email}`,
+  );
+}

@@ -1,0 +1,30 @@
+import type { Config } from '../../config/index.ts';
+import { openDatabase } from '../../models/database.ts';
+import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
+import { migrate } from '../../models/migrate.ts';
+import { registerWhereAllowed } from './temporal.ts';
+
+/** Nobody's address elsewhere: this user signs in with `atrium token` or `atrium code`. */
+const firstUserEmail = 'admin@localhost';
+const firstSpaceName = 'Home';
+
+/** Brings the database and the Temporal namespace to this version, and makes the first user. Safe to run again at each start. */
+export async function prepareInstallation(config: Config): Promise<{ user: { email: string } }> {
+  const database = openDatabase(config);
+  try {
+    await Promise.all([migrate(database), registerWhereAllowed(config)]);
+    const identity = createIdentity(database, await openEnvelope(database, config), config);
+    return { user: await seedFirstUser(identity) };
+  } finally {
+    await database.close();
+  }
+}
+
+/** The first user, with a space of their own. A start that was killed between the two is made good by the next. */
+async function seedFirstUser(identity: Identity): Promise<{ email: string }> {
+  const user = (await identity.users.first()) ?? (await identity.users.add(firstUserEmail, 'Admin'));
+  if (user.email === firstUserEmail && user.defaultSpaceId === null) {
+    await identity.spaces.create(user.id, firstSpaceName);
+  }
+  return user;
+}

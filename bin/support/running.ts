@@ -1,0 +1,95 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  isRunning,
+  lockDataDir,
+  type Part,
+  type ProcessStamp,
+  type Report,
+  StackError,
+  stampOfThisProcess,
+} from '../../stack/index.ts';
+
+/** What `atrium up` leaves in the data directory for the commands beside it: `token` must find the database that it started. */
+export interface RunningAtrium {
+  process: ProcessStamp;
+  state: 'starting' | 'running' | 'stopping';
+  startedAt: string;
+  /** Variables of config/ for the parts that were started; they hold passwords, so the file is its owner's alone. */
+  environment: Record<string, string>;
+  parts: Part[];
+  apiUrl?: string;
+}
+
+const fileName = 'run/atrium.json';
+/** How long a running Atrium may take to notice that its npm was killed, and to say that it stops. */
+const noticeMs = 3_000;
+const stopMs = 60_000;
+const pollMs = 100;
+
+/** The Atrium that runs with this data directory now, or undefined. */
+export function findRunning(dataDir: string): RunningAtrium | undefined {
+  try {
+    const found = JSON.parse(readFileSync(join(dataDir, fileName), 'utf8')) as RunningAtrium;
+    return isRunning(found.process) ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Tells others how far this process is, from now until `withdraw`. */
+export function announceOurselves(dataDir: string): {
+  update(change: Partial<RunningAtrium>): void;
+  withdraw(): void;
+} {
+  const file = join(dataDir, fileName);
+  let current: RunningAtrium | undefined = {
+    process: stampOfThisProcess(),
+    state: 'starting',
+    startedAt: new Date().toISOString(),
+    environment: {},
+    parts: [],
+  };
+  const write = () => {
+    // Arrives by a rename: a reader never sees half of it.
+    writeFileSync(`${file}.new`, JSON.stringify(current, undefined, 2), { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+  };
+  write();
+  return {
+    update(change) {
+      if (current === undefined) return;
+      current = { ...current, ...change };
+      write();
+    },
+    withdraw() {
+      current = undefined;
+      rmSync(file, { force: true });
+    },
+  };
+}
+
+/**
+ * Takes the data directory for this process. Waits for an earlier Atrium that is about to stop: somebody who has ended it and starts it again
+ * at once should not have to try twice.
+ */
+export async function takeDataDir(dataDir: string, report: Report, signal: AbortSignal): Promise<{ release(): void }> {
+  let deadline = performance.now() + noticeMs;
+  let waiting = false;
+  for (;;) {
+    try {
+      return lockDataDir(dataDir);
+    } catch (error) {
+      if (!(error instanceof StackError)) throw error;
+      const other = findRunning(dataDir);
+      if (other?.state === 'stopping' && !waiting) {
+        report(`Waiting for the earlier Atrium (process ${other.process.pid}) to stop …`);
+        waiting = true;
+        deadline = performance.now() + stopMs;
+      }
+      if (performance.now() > deadline) throw error;
+    }
+    await sleep(pollMs, undefined, { signal });
+  }
+}

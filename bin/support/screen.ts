@@ -1,0 +1,37 @@
+import { columns } from './answer.ts';
+
+export interface ScreenFacts {
+  apiUrl: string;
+  temporalUiUrl: string | undefined;
+  logFile: string;
+  email: string;
+  /** The checkout, so that the lines can be pasted in any folder. */
+  root: string;
+}
+
+/** What a person needs once everything runs. */
+export function readyScreen(facts: ScreenFacts): string {
+  const token = `$(npm --prefix ${shellQuote(facts.root)} run -s atrium -- token)`;
+  const places: [string, string][] = [
+    ['API', facts.apiUrl],
+    ['Reference', `${facts.apiUrl}/docs`],
+    ...(facts.temporalUiUrl === undefined ? [] : [['Temporal UI', facts.temporalUiUrl] as [string, string]]),
+    ['Log', facts.logFile],
+  ];
+  return `
+${columns(places)}
+
+  A session token for ${facts.email}, good for 12 hours:
+  npm --prefix ${shellQuote(facts.root)} run -s atrium -- token
+
+  A first answer, from another terminal:
+  curl -N ${facts.apiUrl}/chat/stream -H "Authorization: Bearer ${token}" -H 'Content-Type: application/json' -d '{"content":"Hello"}'
+
+  Ctrl-C stops everything.
+`;
+}
+
+/** Quoted only where it must be, so that the usual path stays readable. */
+function shellQuote(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}
