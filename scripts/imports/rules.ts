@@ -1,0 +1,67 @@
+/**
+ * Who may import whom (design §1, §2; CONTRIBUTING.md says it in prose). A folder's entry names the folders, or single files, that it
+ * may use at run time and those of which it may use types only. What is not named is forbidden; a folder may always import itself.
+ */
+export interface Rule {
+  may: string[];
+  typesOf?: string[];
+  /** The packages it may import, where that is limited. */
+  packages?: string[];
+  why: string;
+}
+
+const leaves = ['config', 'crypto', 'telemetry'];
+
+export const rules: Record<string, Rule> = {
+  config: { may: [], why: 'everything else depends on it' },
+  crypto: { may: ['config'], why: 'it is a primitive' },
+  telemetry: { may: ['config'], why: 'everything else may log' },
+  models: { may: leaves, why: 'the truth in MySQL knows nothing of who uses it' },
+  integrations: {
+    may: ['models/errors.ts', ...leaves], // the domain's errors, with which it refuses
+    why: 'what talks to the outside knows nothing of the product',
+  },
+  workflows: {
+    may: ['temporal/workflowIds.ts', 'temporal/taskQueues.ts'],
+    typesOf: ['activities', 'models', 'integrations'],
+    packages: ['@temporalio/workflow', '@temporalio/common'],
+    why: 'workflows only decide, and must give the same decisions again on replay',
+  },
+  activities: {
+    may: ['models', 'integrations', 'temporal', ...leaves],
+    typesOf: ['workflows'],
+    why: 'an activity is called by workflows, never by a request',
+  },
+  temporal: {
+    may: ['workflows', 'activities', 'models', 'integrations', ...leaves],
+    why: 'it joins workflows and activities, and is used by the API',
+  },
+  api: {
+    may: ['models', 'temporal', 'integrations', ...leaves],
+    typesOf: ['workflows'],
+    why: 'a route writes an intent and starts a workflow; the work is done by activities',
+  },
+  stack: {
+    may: ['config', 'temporal/searchAttributes.ts'],
+    why: 'it runs the parts, and knows nothing of the product',
+  },
+  bin: {
+    may: ['api', 'temporal', 'models', 'integrations', 'stack', ...leaves],
+    typesOf: ['workflows', 'activities'],
+    why: 'commands use the product from outside',
+  },
+};
+
+/** Statements that belong in one place only. */
+export const confined: { pattern: RegExp; only: (path: string) => boolean; message: string }[] = [
+  {
+    pattern: /\bprocess\.env\b/,
+    only: (path) => path.startsWith('config/'),
+    message: 'reads process.env; add a setting to config/index.ts',
+  },
+  {
+    pattern: /\bworkflow\s*\.\s*(start|execute|signalWithStart|startUpdateWithStart|executeUpdateWithStart)\s*\(/,
+    only: (path) => path === 'temporal/client.ts',
+    message: 'starts a workflow; add a launcher to temporal/client.ts',
+  },
+];

@@ -1,0 +1,44 @@
+import { checkImports, readSources } from '../../scripts/imports/check.ts';
+
+const check = (path: string, source: string) => checkImports(new Map([[path, source]]));
+
+test('the project keeps its own rules', () => {
+  expect(checkImports(readSources('.'))).toEqual([]);
+});
+
+test.each([
+  ['api/routes/chat.ts', `import { callModel } from '../../activities/chat/callModel.ts';`, 'api/ may not'],
+  ['models/turn.ts', `import { launchTurn } from '../temporal/client.ts';`, 'models/ may not'],
+  ['models/turn.ts', `export * from '../api/errors.ts';`, 'models/ may not'],
+  ['integrations/llm/a.ts', `import type { Turn } from '../../models/turn.ts';`, 'integrations/ may not'],
+  ['workflows/runChatTurn.ts', `import {\n  callModel,\n} from '../activities/chat/callModel.ts';`, 'types only'],
+  ['workflows/runChatTurn.ts', `import { type A } from '../activities/index.ts';`, 'types only'],
+  ['workflows/runChatTurn.ts', `import fs from 'node:fs';`, 'package node:fs'],
+  ['activities/chat/a.ts', `await import('../../api/app.ts');`, 'activities/ may not'],
+])('in %s, %s is found', (path, source, message) => {
+  expect(check(path, source)).toEqual([expect.stringContaining(message)]);
+});
+
+test.each([
+  ['api/routes/chat.ts', `import { launchTurn } from '../../temporal/client.ts';`],
+  ['workflows/runChatTurn.ts', `import type { Activities } from '../activities/index.ts';`],
+  ['workflows/runChatTurn.ts', `import { turnWorkflowId } from '../temporal/workflowIds.ts';`],
+  ['integrations/llm/a.ts', `import type { DomainError } from '../../models/errors.ts';`],
+  [
+    'models/turn.ts',
+    `/** Not import { x } from '../api/app.ts'; */\n// import '../api/app.ts';\nimport { z } from 'zod';`,
+  ],
+])('in %s, %s is allowed', (path, source) => {
+  expect(check(path, source)).toEqual([]);
+});
+
+test('the environment is read in config/ only', () => {
+  expect(check('api/app.ts', 'const port = process.env.PORT;')).toEqual([expect.stringContaining('config/index.ts')]);
+  expect(check('config/index.ts', 'const port = process.env.PORT;')).toEqual([]);
+});
+
+test('workflows are started in temporal/client.ts only', () => {
+  const start = '\n\nawait client.workflow.start(runChatTurn, {});';
+  expect(check('api/app.ts', start)).toEqual(['api/app.ts:3 starts a workflow; add a launcher to temporal/client.ts']);
+  expect(check('temporal/client.ts', start)).toEqual([]);
+});
