@@ -1,0 +1,20 @@
+/** The reference of bench/llm.ts: a chat completions stream read with as little as it takes. */
+export async function readDirectly(url: string, model: string, onText: (text: string) => void): Promise<void> {
+  const response = await fetch(`${url}/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'hello' }] }),
+  });
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const bytes of response.body ?? []) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (!line.startsWith('data: {')) continue;
+      const chunk = JSON.parse(line.slice(6)) as { choices: { delta: { content?: string } }[] };
+      const text = chunk.choices[0]?.delta.content;
+      if (text) onText(text);
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { anthropicWire } from './anthropicWire.ts';
+import { chatCompletionsWire } from './chatCompletionsWire.ts';
+import { type Played, play } from './player.ts';
+import { responsesWire } from './responsesWire.ts';
+import { type FakeRequest, type FakeRequestBody, type FakeScript, scriptOf } from './script.ts';
+import type { Wire } from './wire.ts';
+
+const wires: Record<string, (id: string, model: string) => Wire> = {
+  '/v1/chat/completions': chatCompletionsWire,
+  '/v1/responses': responsesWire,
+  '/v1/messages': anthropicWire,
+};
+
+export interface RecordedRequest extends FakeRequest, Played {
+  receivedMs: number;
+  /** When the exchange was over, and whether the client ended it before its time. */
+  closedMs?: number;
+  closedByClient: boolean;
+}
+
+export interface FakeProvider {
+  /** The base URL to configure, of all three APIs. */
+  url: string;
+  requests: RecordedRequest[];
+  openConnections(): number;
+  /** Scripts for the next requests, before `respond` and the request itself are asked. */
+  enqueue(...scripts: FakeScript[]): void;
+  /** Resolves when the server has seen the end of the exchange. */
+  closed(request: RecordedRequest): Promise<RecordedRequest>;
+  /** Resolves with the n-th request (from 0), when it is there. */
+  request(index: number): Promise<RecordedRequest>;
+  /** Forgets what was recorded and enqueued. */
+  reset(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * A provider on a loopback port that speaks the streaming APIs of OpenAI (chat completions and responses) and Anthropic as
+ * their servers do, as well and as badly as its scripts say.
+ */
+export async function startFakeProvider(
+  options: { port?: number; respond?: (request: FakeRequest) => FakeScript | undefined } = {},
+): Promise<FakeProvider> {
+  const requests: RecordedRequest[] = [];
+  const queue: FakeScript[] = [];
+  const sockets = new Set<Socket>();
+  const changes = new EventTarget();
+  const changed = () => changes.dispatchEvent(new Event('change'));
+
+  async function answer(incoming: IncomingMessage, response: ServerResponse) {
+    const path = incoming.url ?? '/';
+    const makeWire = wires[path];
+    if (makeWire === undefined || incoming.method !== 'POST') return control(path, incoming, response);
+    const body = (await json(incoming)) as FakeRequestBody;
+    const request: RecordedRequest = {
+      path,
+      headers: incoming.headers,
+      body,
+      receivedMs: performance.now(),
+      closedByClient: false,
+      deltasSent: 0,
+      bytesSent: 0,
+    };
+    requests.push(request);
+    response.once('close', () => {
+      request.closedMs = performance.now();
+      request.closedByClient = !response.writableFinished;
+      changed();
+    });
+    changed();
+    const script = queue.shift() ?? options.respond?.(request) ?? scriptOf(body);
+    if (script.headersDelayMs) await sleep(script.headersDelayMs);
+    if (response.destroyed) return;
+    const wire = makeWire(`fake_${requests.length}`, body.model);
+    if (script.status !== undefined) {
+      response.writeHead(script.status, { 'content-type': 'application/json', ...script.headers });
+      response.end(script.body ?? wire.errorBody(script.status));
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream', ...script.headers });
+    response.flushHeaders();
+    await play(script, wire, response, request);
+  }
+
+  /** For a fake in another process: look at it, and tell it what to do, over HTTP. */
+  async function control(path: string, incoming: IncomingMessage, response: ServerResponse) {
+    if (path === '/fake/enqueue') queue.push(...((await json(incoming)) as FakeScript[]));
+    else if (path !== '/fake/stats') response.statusCode = 404;
+    const open = requests.filter((request) => request.closedMs === undefined).length;
+    response.end(
+      JSON.stringify({
+        requests: requests.length,
+        open,
+        closedByClient: requests.filter((r) => r.closedByClient).length,
+      }),
+    );
+  }
+
+  const until = async <T>(look: () => T | undefined): Promise<T> => {
+    for (;;) {
+      const found = look();
+      if (found !== undefined) return found;
+      await once(changes, 'change');
+    }
+  };
+
+  const server = createServer((incoming, response) => {
+    answer(incoming, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  server.on('connection', (socket) => {
+    socket.setNoDelay(true);
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.listen(options.port ?? 0, '127.0.0.1');
+  await once(server, 'listening');
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    requests,
+    openConnections: () => sockets.size,
+    enqueue: (...scripts) => void queue.push(...scripts),
+    closed: (request) => until(() => (request.closedMs === undefined ? undefined : request)),
+    request: (index) => until(() => requests[index]),
+    reset() {
+      requests.length = 0;
+      queue.length = 0;
+    },
+    async stop() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+}
