@@ -72,6 +72,9 @@ const environmentSchema = z.object({
   ATRIUM_MAX_STEPS_PER_TURN: integer(1, 1_000).default(100),
 });
 
+/** Every variable there is; a name that is not among them is ignored, which `atrium doctor` points out. */
+export const settingNames: readonly string[] = Object.keys(environmentSchema.shape);
+
 export type Environment = Record<string, string | undefined>;
 
 /** A wrong setting, said in one line that names the variable. `atrium` prints it and exits with 1. */

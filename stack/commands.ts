@@ -1,14 +1,17 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import type { Environment } from '../config/index.ts';
+import { type Identity, tied } from './tied.ts';
 
 export interface CommandOptions {
   /** Everything the command prints is added here. */
   logFile: string;
   signal?: AbortSignal;
-  environment?: Environment;
+  environment: Environment;
   cwd?: string;
-  user?: { uid: number; gid: number };
+  user?: Identity;
+  /** Whether it may go on when this process is killed: for what must not be broken off. */
+  outlives?: boolean;
 }
 
 /** A tool that did not succeed. `lastLine` is the last thing it printed, which is mostly the reason. */
@@ -30,12 +33,14 @@ export async function runCommand(command: string, args: string[], options: Comma
   options.signal?.throwIfAborted();
   const log = openSync(options.logFile, 'a');
   try {
-    const child = spawn(command, args, {
+    const [program, ...rest] = options.outlives
+      ? [command, ...args]
+      : tied(options.environment, [command, ...args], options.user);
+    const child = spawn(program, rest, {
       detached: true,
       stdio: ['ignore', log, log],
       env: options.environment,
       cwd: options.cwd,
-      ...options.user,
     });
     const end = () => signalGroup(child.pid, 'SIGTERM');
     options.signal?.addEventListener('abort', end, { once: true });

@@ -19,17 +19,17 @@ export async function installPackages(context: StackContext, names: string[], pu
   const lock = await waitForLock(existsSync('/run/lock') ? '/run/lock/atrium-apt' : '/tmp/atrium-apt', context);
   const logFile = serviceLog(context, 'install');
   const environment = { ...context.environment, DEBIAN_FRONTEND: 'noninteractive' };
-  const apt = (args: string[], signal?: AbortSignal) =>
-    runCommand('apt-get', ['-o', 'DPkg::Lock::Timeout=120', ...args], { logFile, environment, signal });
+  const apt = (args: string[], options: { signal?: AbortSignal; outlives?: boolean }) =>
+    runCommand('apt-get', ['-o', 'DPkg::Lock::Timeout=120', ...args], { logFile, environment, ...options });
   const install = ['install', '--yes', '--no-install-recommends'];
   try {
     await timed(
       context.report,
       { announce: `Installing ${purpose} (${names.join(', ')})`, done: `${purpose} installed` },
       async () => {
-        await apt(['update'], context.signal);
-        await apt([...install, '--download-only', ...names], context.signal);
-        await apt([...install, ...names]);
+        await apt(['update'], { signal: context.signal });
+        await apt([...install, '--download-only', ...names], { signal: context.signal });
+        await apt([...install, ...names], { outlives: true });
       },
     );
   } catch (error) {

@@ -3,9 +3,10 @@ import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeF
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lastLineOf } from './commands.ts';
-import { findProgram, type StackContext } from './context.ts';
+import type { StackContext } from './context.ts';
 import { StackError } from './errors.ts';
 import { isRunning, type ProcessStamp, processStamp } from './fileLock.mjs';
+import { tied } from './tied.ts';
 import type { ServiceUser } from './users.ts';
 
 export interface ServiceOptions {
@@ -50,7 +51,7 @@ export async function startService(context: StackContext, options: ServiceOption
   rotate(logFile);
 
   const log = openSync(logFile, 'a');
-  const [command, ...args] = wrap(context, options);
+  const [command, ...args] = tied(context.environment, [options.command, ...options.args], options.user);
   const child = spawn(command, args, {
     detached: true,
     cwd: options.cwd,
@@ -98,19 +99,6 @@ export async function startService(context: StackContext, options: ServiceOption
 
 export function serviceLog(context: Pick<StackContext, 'dataDir'>, name: string): string {
   return join(context.dataDir, 'logs', `${name}.log`);
-}
-
-/** The command line as it is run: under the service's own user, and tied to the life of this process. */
-function wrap(context: StackContext, { command, args, user }: ServiceOptions): [string, ...string[]] {
-  const setpriv = process.platform === 'linux' ? findProgram('setpriv', context.environment) : undefined;
-  if (setpriv === undefined) {
-    if (user === undefined) return [command, ...args];
-    throw new StackError(
-      'The program "setpriv" is missing. Install it (Debian and Ubuntu: apt-get install util-linux).',
-    );
-  }
-  const identity = user === undefined ? [] : [`--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'];
-  return [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', ...identity, '--', command, ...args];
 }
 
 /** Ends what an earlier start left running, if it is that very process and not another with its pid. */

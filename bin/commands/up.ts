@@ -33,6 +33,7 @@ async function up(report: Report, show: (facts: ScreenFacts) => void): Promise<n
   const signal = stopOnSignals();
   const begin = performance.now();
   const launch = loadLaunchConfig();
+  signal.addEventListener('abort', () => report('Stopping …'), { once: true });
   const started = new AsyncDisposableStack();
   let ready = false;
   try {
@@ -50,7 +51,6 @@ async function up(report: Report, show: (facts: ScreenFacts) => void): Promise<n
     return interruptedExitCode;
   } finally {
     const stopBegin = performance.now();
-    if (signal.aborted) report('Stopping …');
     await started.disposeAsync();
     if (signal.aborted)
       report(`${ready ? 'Stopped' : 'Stopped before it was ready'} (${formatDuration(performance.now() - stopBegin)})`);

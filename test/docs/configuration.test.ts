@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+import { parseEnvironment, settingNames } from '../../config/index.ts';
+
+const page = readFileSync('docs/configuration.md', 'utf8');
+const rows = new Map(
+  [...page.matchAll(/^\| `(ATRIUM_\w+)` \| (?:`(.*?)`)? ?\|/gm)].map(([, name = '', value]) => [name, value]),
+);
+
+test('docs/configuration.md has a row for each variable, and no other', () => {
+  expect([...rows.keys()].sort()).toEqual([...settingNames].sort());
+});
+
+test.each([...settingNames])('the documented default of %s is the real one', (name) => {
+  const value = (parseEnvironment({}) as Record<string, unknown>)[name];
+  const real = Array.isArray(value) ? value.join(',') : String(value ?? '');
+  expect(rows.get(name) ?? '').toBe(real);
+});
