@@ -77,13 +77,13 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   signal.throwIfAborted();
 
   const logFile = join(launch.dataDir, 'logs', 'atrium.log');
-  const product = await timed(report, { done: 'API and worker started' }, () => startProduct(config, logFile));
+  const product = await timed(report, { done: 'API and worker started' }, () => startProduct(config, 'both', logFile));
   started.defer(() => product.stop());
   signal.throwIfAborted();
   presence.update({ state: 'running', apiUrl: product.apiUrl });
 
   const facts: ScreenFacts = {
-    apiUrl: product.apiUrl,
+    apiUrl: product.apiUrl ?? config.http.publicUrl,
     temporalUiUrl: config.temporal.uiUrl,
     logFile,
     email: user.email,

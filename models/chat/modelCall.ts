@@ -20,15 +20,25 @@ export class ModelCall extends Model {
 
   /** What the turn has used, over the calls that ended. */
   static async usageOf(turnId: string, tx?: Transaction): Promise<Usage> {
-    const calls = await ModelCall.findAll({ where: { turnId }, transaction: tx });
-    const sum = (pick: (call: ModelCall) => number) => calls.reduce((total, call) => total + pick(call), 0);
-    return {
-      inputTokens: sum((call) => call.inputTokens),
-      cachedInputTokens: sum((call) => call.cachedInputTokens),
-      outputTokens: sum((call) => call.outputTokens),
-      reasoningTokens: sum((call) => call.reasoningTokens),
-    };
+    return sum(await ModelCall.findAll({ where: { turnId }, transaction: tx }));
   }
+
+  /** The same for many turns, by one query. */
+  static async usageOfMany(turnIds: string[]): Promise<(turnId: string) => Usage> {
+    const calls = await ModelCall.findAll({ where: { turnId: turnIds } });
+    const byTurn = Map.groupBy(calls, ({ turnId }) => turnId);
+    return (turnId) => sum(byTurn.get(turnId) ?? []);
+  }
+}
+
+function sum(calls: ModelCall[]): Usage {
+  const total = (pick: (call: ModelCall) => number) => calls.reduce((sofar, call) => sofar + pick(call), 0);
+  return {
+    inputTokens: total((call) => call.inputTokens),
+    cachedInputTokens: total((call) => call.cachedInputTokens),
+    outputTokens: total((call) => call.outputTokens),
+    reasoningTokens: total((call) => call.reasoningTokens),
+  };
 }
 
 export function defineModelCalls(sequelize: Sequelize): void {

@@ -37,6 +37,12 @@ export function createUsers(database: Database) {
       return (await users.findByPk(id))?.get();
     },
 
+    /** The space for what names none; undefined for somebody who has no space. */
+    async defaultSpaceId(id: string): Promise<string | undefined> {
+      const user = await users.findByPk(id, { attributes: ['defaultSpaceId'], raw: true });
+      return user === null ? undefined : ((user as unknown as UserRow).defaultSpaceId ?? undefined);
+    },
+
     async byEmail(email: string, tx?: Transaction): Promise<UserRow | undefined> {
       return (await users.findOne({ where: { email: normalizeEmail(email) }, transaction: tx ?? null }))?.get();
     },

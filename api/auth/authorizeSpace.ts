@@ -1,0 +1,34 @@
+import { DomainError, notFound } from '../../models/errors.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import type { SpaceAccess } from '../../models/identity/members.ts';
+import { isAtLeast } from '../../models/identity/roles.ts';
+import type { Role } from '../../models/identity/tables.ts';
+import type { Caller } from './caller.ts';
+
+/**
+ * The one way to a space: every object is looked up through it. 404 when the space is absent or another tenant's (the two look
+ * the same), 403 when the caller's role is too low. One query at most, and its answer is at most a second old.
+ */
+export async function authorizeSpace(
+  deps: { identity: Pick<Identity, 'members'> },
+  caller: Pick<Caller, 'userId'>,
+  spaceId: string,
+  minimumRole: Role,
+): Promise<SpaceAccess> {
+  const access = await deps.identity.members.access(spaceId, caller.userId);
+  if (access === undefined) throw notFound('space');
+  if (!isAtLeast(access.role, minimumRole)) {
+    throw new DomainError('forbidden', 'ROLE_TOO_LOW', `Only an ${minimumRole} of this space may do this.`);
+  }
+  return access;
+}
+
+/** Whether the caller's credential still holds. Open streams ask it every few seconds: revoking closes them too. */
+export async function isStillSignedIn(
+  deps: { identity: Pick<Identity, 'sessions' | 'keys'> },
+  caller: Caller,
+): Promise<boolean> {
+  return caller.via === 'session'
+    ? deps.identity.sessions.isValid(caller.sessionId)
+    : deps.identity.keys.isValid(caller.keyId);
+}

@@ -1,0 +1,111 @@
+import { DomainError, type DomainErrorKind, type FieldError } from '../models/errors.ts';
+import { isDatabaseUnavailable } from '../models/unavailable.ts';
+import { notAuthenticated } from './auth/caller.ts';
+
+/** What the client is told of an error. */
+export interface Failure {
+  status: number;
+  code: string;
+  detail: string;
+  errors?: FieldError[] | undefined;
+  headers?: Record<string, string> | undefined;
+  retryAfterSeconds?: number | undefined;
+}
+
+const statusOf: Record<DomainErrorKind, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  paymentRequired: 402,
+  forbidden: 403,
+  notFound: 404,
+  conflict: 409,
+  gone: 410,
+  tooLarge: 413,
+  unsupportedMediaType: 415,
+  unprocessable: 422,
+  rateLimited: 429,
+  upstream: 502,
+  unavailable: 503,
+  upstreamTimeout: 504,
+};
+
+const databaseRetryAfterSeconds = 2;
+
+/** Every error that can reach the API, in the client's terms; what is not known is a 500 that tells nothing. */
+export function describeFailure(error: unknown): Failure {
+  if (error instanceof DomainError) return describeDomainError(error);
+  if (error instanceof URIError) return { status: 400, code: 'INVALID_PATH', detail: 'The path is not well encoded.' };
+  if (isDatabaseUnavailable(error)) {
+    return {
+      status: 503,
+      code: 'DATABASE_UNAVAILABLE',
+      detail: 'The database does not answer. Try again soon.',
+      retryAfterSeconds: databaseRetryAfterSeconds,
+    };
+  }
+  return describeHttpError(error) ?? internalError;
+}
+
+const internalError: Failure = {
+  status: 500,
+  code: 'INTERNAL_ERROR',
+  detail: 'Something went wrong here. The request id finds it in the log.',
+};
+
+function describeDomainError(error: DomainError): Failure {
+  const { code, message, errors, retryAfterSeconds } = error;
+  return { status: statusOf[error.kind], code, detail: message, errors, retryAfterSeconds };
+}
+
+/** What the body parser and the contract's validator throw. */
+interface HttpError {
+  status: number;
+  type?: string;
+  message?: string;
+  headers?: Record<string, string>;
+  errors?: { path?: string; message?: string }[];
+}
+
+function describeHttpError(error: unknown): Failure | undefined {
+  const { status, type, message, headers, errors } = error as HttpError;
+  switch (status) {
+    case 400:
+      if (type === 'entity.parse.failed') {
+        return { status, code: 'INVALID_JSON', detail: 'The body is not valid JSON.' };
+      }
+      if (type !== undefined) return { status, code: 'INVALID_BODY', detail: 'The body could not be read.' };
+      return {
+        status,
+        code: 'INVALID_REQUEST',
+        detail: errors?.[0] === undefined ? (message ?? 'The request is wrong.') : describeFields(errors),
+        errors: errors?.map(fieldErrorOf),
+      };
+    case 401:
+      return describeDomainError(notAuthenticated());
+    case 404:
+      return { status, code: 'NOT_FOUND', detail: 'There is nothing at this path.' };
+    case 405:
+      return { status, code: 'METHOD_NOT_ALLOWED', detail: 'This path does not take this method.', headers };
+    case 413:
+      return { status, code: 'BODY_TOO_LARGE', detail: 'The body is larger than 1 MiB.' };
+    case 415:
+      return {
+        status,
+        code: 'UNSUPPORTED_MEDIA_TYPE',
+        detail: 'The body is of a type, character set or encoding that this operation does not take.',
+      };
+    default:
+      return undefined;
+  }
+}
+
+function describeFields(errors: readonly { path?: string; message?: string }[]): string {
+  const { pointer, detail } = fieldErrorOf(errors[0] ?? {});
+  return `${pointer === '' ? 'The body' : pointer} ${detail}.`;
+}
+
+/** `/body/name` becomes the pointer `/name`; `/query/limit` the parameter `limit`. */
+function fieldErrorOf({ path = '', message = 'is wrong' }: { path?: string; message?: string }): FieldError {
+  const pointer = path.replace(/^\/body/, '').replace(/^\/(query|params|headers)\//, '');
+  return { pointer: pointer.slice(0, 1_000), detail: message.slice(0, 1_000) };
+}

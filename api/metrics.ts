@@ -1,0 +1,36 @@
+import type { RequestHandler } from 'express';
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+/** A registry of its own for each API, with what the process itself does; areas register theirs beside it. */
+export function createMetrics(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: 'atrium_' });
+  return registry;
+}
+
+/** Counts and times requests by operation: a path would make one series for each id. */
+export function measureRequests(registry: Registry): RequestHandler {
+  const durations = new Histogram({
+    name: 'atrium_http_request_duration_seconds',
+    help: 'Time from the request to the end of its response; streams last as long as they are open.',
+    labelNames: ['operation', 'method', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers: [registry],
+  });
+  const inFlight = new Gauge({
+    name: 'atrium_http_requests_in_flight',
+    help: 'Requests whose response has not ended.',
+    registers: [registry],
+  });
+  return (req, res, next) => {
+    const startedAt = performance.now();
+    inFlight.inc();
+    res.once('close', () => {
+      inFlight.dec();
+      const { id = 'none', method = 'other' } = req.operation ?? {};
+      const labels = { operation: id, method, status: String(res.statusCode) };
+      durations.observe(labels, (performance.now() - startedAt) / 1_000);
+    });
+    next();
+  };
+}

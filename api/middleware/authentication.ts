@@ -1,0 +1,24 @@
+import type { RequestHandler } from 'express';
+import { describeFailure } from '../failures.ts';
+import type { RateLimits } from './rateLimits.ts';
+import type { Validator } from './validator.ts';
+
+/** Checks the credential as the contract asks for it, and then how often its caller has come. */
+export function authentication(validator: Validator, limits: RateLimits): RequestHandler {
+  return async (req, res, next) => {
+    const refusal = await new Promise<unknown>((resolve) => {
+      void validator.security(req, res, resolve);
+    });
+    if (refusal === undefined) {
+      await limits.caller(req, res);
+      return next();
+    }
+    const error = req.authFailure ?? refusal;
+    if (describeFailure(error).status === 401) {
+      // From here on it is a matter of how often: the refusal itself is only told below the limit.
+      req.authFailure = undefined;
+      await limits.failedAuthentication(req, res);
+    }
+    throw error;
+  };
+}

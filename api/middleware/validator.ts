@@ -1,0 +1,103 @@
+import type { NextFunction, Request, Response } from 'express';
+import { middleware as openApiValidator } from 'express-openapi-validator';
+import type { Contract, Operation } from '../contract.ts';
+
+type Handler = (req: Request, res: Response, next: NextFunction) => unknown;
+
+/** What express-openapi-validator keeps of an operation, on `req.openapi`. */
+interface OperationMetadata {
+  expressRoute: string;
+  openApiRoute: string;
+  pathParams: Record<string, string>;
+}
+
+interface ValidatorOptions {
+  validateResponses: boolean;
+  securityHandlers: Record<string, (req: Request) => Promise<boolean>>;
+}
+
+/**
+ * express-openapi-validator, taken apart into its steps so that the body is read only after the credential was checked, and so
+ * that its own route lookup, which compiles every path on every request, runs once per operation, at the start.
+ */
+export function createValidator(contract: Contract, options: ValidatorOptions) {
+  const steps = openApiValidator({
+    apiSpec: structuredClone(contract.document) as never,
+    validateApiSpec: true,
+    validateRequests: { allowUnknownQueryParameters: false, coerceTypes: false },
+    // A stream is not JSON and does not pass through here: chunk shapes have a test of their own.
+    validateResponses: options.validateResponses,
+    validateSecurity: { handlers: options.securityHandlers },
+    validateFormats: true,
+    ajvFormats: { mode: 'full' },
+    fileUploader: false,
+  }) as Handler[];
+  const step = (name: string): Handler => {
+    const found = steps.find((handler) => handler.name === name);
+    if (found === undefined) throw new Error(`express-openapi-validator has no step ${name} any more.`);
+    return found;
+  };
+  const [load, lookUp, security, request] = [
+    step('pathParamsMiddleware'),
+    step('metadataMiddleware'),
+    step('securityMiddleware'),
+    step('requestMiddleware'),
+  ];
+  const response = steps.find((handler) => handler.name === 'responseMiddleware');
+  const metadata = new Map<Operation, OperationMetadata>();
+
+  /** Learns each operation's metadata and compiles its schemas, so that no request waits for it. */
+  async function warmUp(): Promise<void> {
+    await run(load, imitate({ method: 'GET', path: '/' }));
+    for (const operation of contract.operations) {
+      const req = imitate(operation);
+      await run(lookUp, req);
+      const found = (req as { openapi?: OperationMetadata }).openapi;
+      if (found?.openApiRoute !== operation.path)
+        throw new Error(`The contract's path ${operation.path} is ambiguous.`);
+      metadata.set(operation, found);
+      // The made-up request is refused, of course: what counts is that its validator has been compiled.
+      await run(request, req).catch(() => undefined);
+    }
+  }
+
+  return {
+    ready: warmUp(),
+    /** Tells the validator which operation the request is for. */
+    prepare(req: Request, operation: Operation, params: Record<string, string>): void {
+      const found = metadata.get(operation);
+      if (found === undefined) throw new Error('The contract is not loaded yet.');
+      Object.assign(req, { openapi: { ...found, pathParams: params }, params });
+    },
+    security,
+    request,
+    response: response ?? ((_req: Request, _res: Response, next: NextFunction) => next()),
+  };
+}
+
+/** A request that is just enough for the validator's own steps. */
+function imitate({ method, path, bodyTypes }: Pick<Operation, 'method' | 'path'> & Partial<Operation>): Request {
+  const url = path.replace(/\{[^}]+\}/g, 'x');
+  const contentType = bodyTypes?.[0];
+  return {
+    method,
+    path: url,
+    url,
+    originalUrl: url,
+    baseUrl: '',
+    app: { enabled: () => false, param: () => undefined },
+    headers: contentType === undefined ? {} : { 'content-type': contentType },
+    query: {},
+    params: {},
+    body: {},
+  } as unknown as Request;
+}
+
+function run(handler: Handler, req: Request): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const next = (error?: unknown) => (error === undefined ? resolve() : reject(error));
+    Promise.resolve(handler(req, {} as Response, next as NextFunction)).catch(reject);
+  });
+}
+
+export type Validator = ReturnType<typeof createValidator>;

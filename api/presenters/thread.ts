@@ -1,0 +1,62 @@
+import type { Message } from '../../models/chat/message.ts';
+import type { Thread } from '../../models/chat/thread.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import type { Operation } from '../../models/operation.ts';
+import type { Usage } from '../../models/turnLog/chunks.ts';
+
+export function presentThread(thread: Thread) {
+  return {
+    id: thread.id,
+    spaceId: thread.spaceId,
+    title: thread.title,
+    activeTurnId: thread.activeTurnId,
+    createdAt: thread.createdAt.toISOString(),
+    updatedAt: thread.updatedAt.toISOString(),
+  };
+}
+
+export function presentTurn(turn: Turn, usage: Usage) {
+  return {
+    id: turn.id,
+    threadId: turn.threadId,
+    spaceId: turn.spaceId,
+    status: turn.status,
+    mode: turn.mode,
+    modelId: turn.modelId,
+    effort: turn.effort,
+    userMessageId: turn.userMessageId,
+    assistantMessageId: turn.assistantMessageId,
+    finishReason: turn.finishReason,
+    error: turn.errorCode === null ? null : { code: turn.errorCode, detail: turn.errorDetail ?? '' },
+    usage,
+    lastSeq: turn.nextSeq - 1,
+    createdAt: turn.createdAt.toISOString(),
+    startedAt: turn.startedAt?.toISOString() ?? null,
+    endedAt: turn.endedAt?.toISOString() ?? null,
+  };
+}
+
+export function presentMessage(message: Message) {
+  return {
+    id: message.id,
+    role: message.role,
+    parts: message.parts,
+    metadata: message.metadata,
+    turnId: message.turnId,
+    createdAt: message.createdAt.toISOString(),
+  };
+}
+
+export function presentOperation(operation: Operation) {
+  return {
+    id: operation.id,
+    kind: operation.kind,
+    status: operation.status,
+    ...(operation.status === 'succeeded' && { result: operation.result ?? {} }),
+    ...(operation.status === 'failed' && {
+      error: { code: operation.errorCode ?? 'INTERNAL', detail: operation.errorDetail ?? '' },
+    }),
+    createdAt: operation.createdAt.toISOString(),
+    endedAt: operation.endedAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,15 @@
+import type { Caller } from './auth/caller.ts';
+import type { Operation } from './contract.ts';
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** The operation of the contract that this request is for. */
+      operation?: Operation;
+      /** Set once the credential has been checked; read it with `callerOf`. */
+      caller?: Caller;
+      /** Why the credential was refused: the validator would flatten it to a status. */
+      authFailure?: unknown;
+    }
+  }
+}

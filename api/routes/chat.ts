@@ -1,0 +1,168 @@
+import type { Request, Response } from 'express';
+import { acceptMessage, type SendIntent } from '../../models/chat/acceptMessage.ts';
+import { requestStop } from '../../models/chat/endTurn.ts';
+import { ModelCall } from '../../models/chat/modelCall.ts';
+import { Thread, ThreadAlias } from '../../models/chat/thread.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import { authorizeSpace, isStillSignedIn } from '../auth/authorizeSpace.ts';
+import { authorizeTurn, notThreadOwner } from '../auth/authorizeThread.ts';
+import { type Caller, callerOf } from '../auth/caller.ts';
+import { type ChatStreamBody, readContext, readMessage } from '../chatRequest.ts';
+import type { RouteDeps } from '../deps.ts';
+import { presentModel } from '../presenters/model.ts';
+import { presentTurn } from '../presenters/thread.ts';
+import { replayMessage } from '../replayMessage.ts';
+import { bodyOf, pathOf, queryOf } from '../request.ts';
+import { createRouter } from '../router.ts';
+import { streamTurn } from '../sse.ts';
+
+/** Models, sending, and the streams of turns. Threads themselves are in threads.ts. */
+export function chatRoutes(deps: RouteDeps) {
+  const { catalogue, identity, launcher, logger } = deps;
+  const router = createRouter();
+
+  router.get(['/chat/models', '/api/chat/models'], (_req, res) => {
+    res.json({ models: catalogue.list().map(presentModel), defaultModelId: catalogue.defaultModelId });
+  });
+
+  router.post('/chat/stream', async (req, res) => {
+    const caller = callerOf(req);
+    const intent = await readIntent(caller, bodyOf<'streamChat'>(req));
+    const { turn, created, interrupted } = await acceptMessage(deps.database, intent);
+    // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
+    if (created && turn.status === 'running') launcher.startTurn(turn).catch(logLateStart(turn.id));
+    if (interrupted !== undefined) launcher.stopTurn(interrupted).catch(logLateStart(interrupted));
+    if (!created && turn.logPurgedAt !== null) return replayMessage(res, turn);
+    stream(req, res, turn, 0);
+  });
+
+  router.get('/chat/stream/:threadId/stream', async (req, res) => {
+    const caller = callerOf(req);
+    const { threadId } = pathOf<'resumeThreadStream'>(req);
+    const { spaceId, after } = queryOf<'resumeThreadStream'>(req);
+    const thread = await findThread(caller, threadId, spaceId);
+    if (thread === undefined) throw notFound('thread');
+    const turn = thread.activeTurnId === null ? null : await Turn.findByPk(thread.activeTurnId);
+    if (turn === null || turn.isTerminal) {
+      res.status(204).end();
+      return;
+    }
+    stream(req, res, turn, positionIn(turn, req, after));
+  });
+
+  router.get('/chat/turns/:turnId', async (req, res) => {
+    const turn = await authorizeTurn(deps, callerOf(req), pathOf<'getTurn'>(req).turnId);
+    res.json(presentTurn(turn, await ModelCall.usageOf(turn.id)));
+  });
+
+  router.get('/chat/turns/:turnId/stream', async (req, res) => {
+    const turn = await authorizeTurn(deps, callerOf(req), pathOf<'streamTurn'>(req).turnId);
+    const after = positionIn(turn, req, queryOf<'streamTurn'>(req).after);
+    if (turn.logPurgedAt === null) return stream(req, res, turn, after);
+    if (after > 0) {
+      const detail = 'This position of the turn’s log is not kept any more. Read the turn from its beginning.';
+      throw new DomainError('gone', 'LOG_EXPIRED', detail);
+    }
+    await replayMessage(res, turn);
+  });
+
+  router.post('/chat/turns/:turnId/stop', async (req, res) => {
+    const turn = await authorizeTurn(deps, callerOf(req), pathOf<'stopTurn'>(req).turnId);
+    const state = await requestStop(deps, turn.id);
+    // The worker sees the flag in the row by itself; the signal ends what has no worker.
+    if (state === 'stopping') launcher.stopTurn(turn.id).catch(logLateStart(turn.id));
+    await turn.reload();
+    res.json(presentTurn(turn, await ModelCall.usageOf(turn.id)));
+  });
+
+  async function readIntent(caller: Caller, body: ChatStreamBody): Promise<SendIntent> {
+    if (body.content === undefined && body.messages === undefined) {
+      if (body.toolResults === undefined) {
+        throw new DomainError('invalid', 'CONTENT_REQUIRED', 'Send one of `content`, `messages` and `toolResults`.');
+      }
+      throw new DomainError('unprocessable', 'TOOL_RESULT_UNKNOWN', 'No turn of this thread waits for these results.');
+    }
+    const name = body.threadId ?? body.id;
+    const thread = name === undefined ? undefined : await findThread(caller, name, body.spaceId);
+    if (thread === undefined && body.threadId !== undefined) throw notFound('thread');
+    if (thread !== undefined && body.spaceId !== undefined && thread.spaceId !== body.spaceId) {
+      throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread belongs to another space than `spaceId`.');
+    }
+    const spaceId = thread?.spaceId ?? body.spaceId ?? (await defaultSpaceOf(caller));
+    const mode = body.mode ?? 'ask';
+    await authorizeSpace(deps, caller, spaceId, mode === 'work' ? 'editor' : 'viewer');
+    const { model, effort } = catalogue.resolve({
+      modelId: body.modelId,
+      autoModel: body.autoModel,
+      effort: body.effort,
+      needs: { mode },
+    });
+    return {
+      userId: caller.userId,
+      spaceId,
+      threadId: thread?.id,
+      alias: thread === undefined ? body.id : undefined,
+      ...readMessage(body),
+      outboxItemId: body.outboxItemId,
+      mode,
+      modelId: model.id,
+      effort: effort ?? null,
+      notificationPriority: body.notification?.priority ?? 'default',
+      onBusy: body.onBusy ?? 'queue',
+      context: readContext(body),
+    };
+  }
+
+  /** A thread by its id or by the chat id that the client made. Somebody else's is 403. */
+  async function findThread(caller: Caller, name: string, spaceId: string | undefined): Promise<Thread | undefined> {
+    const thread = await Thread.open(name);
+    if (thread !== null) {
+      if (thread.userId !== caller.userId) throw notThreadOwner();
+      await authorizeSpace(deps, caller, thread.spaceId, 'viewer');
+      return thread;
+    }
+    const space = spaceId ?? (await defaultSpaceOf(caller));
+    const alias = await ThreadAlias.findOne({ where: { userId: caller.userId, spaceId: space, alias: name } });
+    return alias === null ? undefined : ((await Thread.open(alias.threadId)) ?? undefined);
+  }
+
+  async function defaultSpaceOf(caller: Caller): Promise<string> {
+    const spaceId = await identity.users.defaultSpaceId(caller.userId);
+    if (spaceId !== undefined) return spaceId;
+    throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
+  }
+
+  function stream(req: Request, res: Response, turn: Turn, after: number): void {
+    const caller = callerOf(req);
+    streamTurn(req, res, {
+      turnId: turn.id,
+      threadId: turn.threadId,
+      after,
+      feed: deps.feed,
+      logger,
+      closing: deps.closing,
+      async isAllowed() {
+        if (!(await isStillSignedIn(deps, caller))) return false;
+        return (await identity.members.access(turn.spaceId, caller.userId)) !== undefined;
+      },
+    });
+  }
+
+  function logLateStart(turnId: string) {
+    return (error: unknown) =>
+      logger.warn({ err: error, turnId }, 'The turn’s workflow could not be reached; the sweeper will.');
+  }
+
+  return router;
+}
+
+/** The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. One that was never given is 400. */
+function positionIn(turn: Turn, req: Request, after: number | undefined): number {
+  const header = req.get('last-event-id');
+  const position = after ?? (header === undefined || header === '' ? 0 : Number(header));
+  if (Number.isInteger(position) && position >= 0 && position < turn.nextSeq) return position;
+  throw new DomainError('invalid', 'UNKNOWN_POSITION', 'This turn’s log has no such position.', {
+    errors: [{ pointer: after === undefined ? 'Last-Event-ID' : 'after', detail: 'is not a position of this log' }],
+  });
+}

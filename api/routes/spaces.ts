@@ -1,0 +1,45 @@
+import { authorizeSpace } from '../auth/authorizeSpace.ts';
+import { callerOf } from '../auth/caller.ts';
+import type { RouteDeps } from '../deps.ts';
+import { presentSpace } from '../presenters/space.ts';
+import { bodyOf, pageOf, pathOf } from '../request.ts';
+import { createRouter } from '../router.ts';
+
+/** Spaces themselves; who belongs to them is in members.ts. */
+export function spaceRoutes(deps: RouteDeps) {
+  const { identity } = deps;
+  const router = createRouter();
+
+  router.get('/api/spaces', async (req, res) => {
+    const { data, nextCursor } = await identity.spaces.list(callerOf(req).userId, pageOf(req));
+    res.json({ data: data.map(presentSpace), nextCursor });
+  });
+
+  router.post('/api/spaces', async (req, res) => {
+    const { name } = bodyOf<'createSpace'>(req);
+    const space = await identity.spaces.create(callerOf(req).userId, name);
+    res.status(201).json(presentSpace(space));
+  });
+
+  router.get('/api/spaces/:spaceId', async (req, res) => {
+    const { spaceId } = pathOf<'getSpace'>(req);
+    res.json(presentSpace(await authorizeSpace(deps, callerOf(req), spaceId, 'viewer')));
+  });
+
+  router.patch('/api/spaces/:spaceId', async (req, res) => {
+    const { spaceId } = pathOf<'updateSpace'>(req);
+    const { name } = bodyOf<'updateSpace'>(req);
+    const access = await authorizeSpace(deps, callerOf(req), spaceId, 'owner');
+    if (name !== undefined) await identity.spaces.rename(spaceId, name);
+    res.json(presentSpace({ ...access, space: { ...access.space, name: name ?? access.space.name } }));
+  });
+
+  router.delete('/api/spaces/:spaceId', async (req, res) => {
+    const { spaceId } = pathOf<'deleteSpace'>(req);
+    await authorizeSpace(deps, callerOf(req), spaceId, 'owner');
+    await identity.spaces.markDeleted(spaceId);
+    res.status(204).end();
+  });
+
+  return router;
+}

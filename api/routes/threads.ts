@@ -1,0 +1,90 @@
+import { deleteThread } from '../../models/chat/deleteThread.ts';
+import { Message } from '../../models/chat/message.ts';
+import { ModelCall } from '../../models/chat/modelCall.ts';
+import { Thread } from '../../models/chat/thread.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { decodeCursor, toPage } from '../../models/pages.ts';
+import { authorizeSpace } from '../auth/authorizeSpace.ts';
+import { authorizeThread } from '../auth/authorizeThread.ts';
+import { callerOf } from '../auth/caller.ts';
+import type { RouteDeps } from '../deps.ts';
+import { makeOnce } from '../idempotency.ts';
+import { presentMessage, presentThread, presentTurn } from '../presenters/thread.ts';
+import { bodyOf, pageOf, pathOf } from '../request.ts';
+import { createRouter } from '../router.ts';
+
+/** Threads, for their owner only: its messages, its turns. */
+export function threadRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/threads', async (req, res) => {
+    const caller = callerOf(req);
+    const { spaceId } = pathOf<'listThreads'>(req);
+    await authorizeSpace(deps, caller, spaceId, 'viewer');
+    const { limit, cursor } = pageOf(req);
+    const [updatedAt, id] = decodeCursor(cursor)?.split(' ') ?? [];
+    const threads = await Thread.page({
+      spaceId,
+      userId: caller.userId,
+      limit: limit + 1,
+      cursor: updatedAt === undefined || id === undefined ? undefined : { updatedAt: new Date(updatedAt), id },
+    });
+    const page = toPage(threads, limit, (thread) => `${thread.updatedAt.toISOString()} ${thread.id}`);
+    res.json({ data: page.data.map(presentThread), nextCursor: page.nextCursor });
+  });
+
+  router.post('/api/spaces/:spaceId/threads', async (req, res) => {
+    const { userId } = callerOf(req);
+    const { spaceId } = pathOf<'createThread'>(req);
+    await authorizeSpace(deps, callerOf(req), spaceId, 'viewer');
+    const title = bodyOf<'createThread'>(req)?.title ?? null;
+    await makeOnce(req, res, 'thread', async (id) => {
+      const made = (await Thread.open(id)) ?? (await Thread.make({ id, spaceId, userId, title }));
+      return presentThread(made);
+    });
+  });
+
+  router.get('/api/threads/:threadId', async (req, res) => {
+    res.json(presentThread(await authorizeThread(deps, callerOf(req), pathOf<'getThread'>(req).threadId)));
+  });
+
+  router.patch('/api/threads/:threadId', async (req, res) => {
+    const thread = await authorizeThread(deps, callerOf(req), pathOf<'updateThread'>(req).threadId);
+    await thread.update({ title: bodyOf<'updateThread'>(req).title });
+    res.json(presentThread(thread));
+  });
+
+  router.delete('/api/threads/:threadId', async (req, res) => {
+    const thread = await authorizeThread(deps, callerOf(req), pathOf<'deleteThread'>(req).threadId);
+    const operation = await deleteThread(deps.database, thread.id);
+    deps.launcher.startOperation(operation).catch((error: unknown) => {
+      deps.logger.warn({ err: error, operationId: operation.id }, 'The purge will be started by the sweeper.');
+    });
+    res.status(204).location(`/api/operations/${operation.id}`).end();
+  });
+
+  router.get('/api/threads/:threadId/messages', async (req, res) => {
+    const thread = await authorizeThread(deps, callerOf(req), pathOf<'listMessages'>(req).threadId);
+    const { limit, cursor } = pageOf(req);
+    const [turnOrdinal, position] = decodeCursor(cursor)?.split(' ').map(Number) ?? [];
+    const messages = await Message.page({
+      threadId: thread.id,
+      limit: limit + 1,
+      after: turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position },
+    });
+    const page = toPage(messages, limit, (message) => `${message.turnOrdinal} ${message.position}`);
+    res.json({ data: page.data.map(presentMessage), nextCursor: page.nextCursor });
+  });
+
+  router.get('/api/threads/:threadId/turns', async (req, res) => {
+    const thread = await authorizeThread(deps, callerOf(req), pathOf<'listTurns'>(req).threadId);
+    const { limit, cursor } = pageOf(req);
+    const turns = await Turn.page(thread.id, limit + 1, Number(decodeCursor(cursor) ?? 0));
+    const page = toPage(turns, limit, (turn) => String(turn.ordinal));
+    const usages = await ModelCall.usageOfMany(page.data.map(({ id }) => id));
+    const data = page.data.map((turn) => presentTurn(turn, usages(turn.id)));
+    res.json({ data, nextCursor: page.nextCursor });
+  });
+
+  return router;
+}

@@ -1,0 +1,82 @@
+import type { Request, Response } from 'express';
+import type { TurnFeed } from '../models/turnLog/feed.ts';
+import type { Logger } from '../telemetry/logger.ts';
+
+const heartbeatIntervalMs = 15_000;
+const authorizationIntervalMs = 5_000;
+/** A reader that is this far behind is cut off: it resumes from its last id, and nobody's memory fills up meanwhile. */
+const maxBacklogBytes = 1024 * 1024;
+const reconnectAfterMs = 1_000;
+
+export interface TurnStream {
+  turnId: string;
+  threadId: string;
+  /** The stream begins strictly after this chunk. */
+  after: number;
+  feed: TurnFeed;
+  logger: Logger;
+  /** Aborted when the server begins to close. */
+  closing: AbortSignal;
+  /** Whether the reader may still read; asked every few seconds. */
+  isAllowed(): Promise<boolean>;
+}
+
+/** The headers of every turn stream: the AI SDK UI Message Stream, version 1, which no proxy shall buffer. */
+export function openEventStream(res: Response, ids: { turnId: string; threadId: string }): void {
+  res.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+    'x-vercel-ai-ui-message-stream': 'v1',
+    'x-turn-id': ids.turnId,
+    'x-thread-id': ids.threadId,
+  });
+  res.write(`retry: ${reconnectAfterMs}\n\n`);
+}
+
+/** Events for chunks numbered from `firstSeq`; their JSON goes out as it stands in the log, byte for byte. */
+export function formatEvents(firstSeq: number, lines: string[]): string {
+  let events = '';
+  for (const [index, line] of lines.entries()) events += `id: ${firstSeq + index}\ndata: ${line}\n\n`;
+  return events;
+}
+
+/** The last event of a response that is complete. One that just breaks off is to be resumed. */
+export const doneEvent = 'data: [DONE]\n\n';
+
+/** Streams a turn's log until it ends, the reader leaves, falls too far behind, or may not read any more. */
+export function streamTurn(req: Request, res: Response, stream: TurnStream): void {
+  openEventStream(res, stream);
+  const timers = [
+    setInterval(() => res.write(': hb\n\n'), heartbeatIntervalMs),
+    setInterval(() => void leaveUnlessAllowed(), authorizationIntervalMs),
+  ];
+
+  const leave = stream.feed.subscribe(stream.turnId, stream.after, {
+    onChunks(firstSeq, lines) {
+      res.write(formatEvents(firstSeq, lines));
+      if (res.writableLength > maxBacklogBytes) res.destroy();
+    },
+    onEnd() {
+      res.end(doneEvent);
+    },
+    onError(error) {
+      stream.logger.warn({ err: error, turnId: stream.turnId }, 'A stream broke off; its client may resume.');
+      res.destroy();
+    },
+  });
+
+  const breakOff = () => res.end();
+  async function leaveUnlessAllowed(): Promise<void> {
+    // A database that is away for a moment does not end streams: the next look decides.
+    if (!(await stream.isAllowed().catch(() => true))) breakOff();
+  }
+  stream.closing.addEventListener('abort', breakOff);
+  res.on('close', () => {
+    leave();
+    stream.closing.removeEventListener('abort', breakOff);
+    for (const timer of timers) clearInterval(timer);
+  });
+  // A reader that is gone before its stream began has had its close event already.
+  if (req.destroyed) res.destroy();
+}

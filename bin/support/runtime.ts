@@ -1,0 +1,88 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { unlimited } from '../../activities/chat/metering.ts';
+import { StopWatch } from '../../activities/chat/stopWatch.ts';
+import type { ActivityDeps } from '../../activities/deps.ts';
+import type { ReadinessCheck } from '../../api/deps.ts';
+import { type RunningApi, startApi } from '../../api/server.ts';
+import type { Config } from '../../config/index.ts';
+import { createCatalogue } from '../../integrations/llm/catalogue.ts';
+import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
+import { openDatabase } from '../../models/database.ts';
+import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
+import { TurnFeed } from '../../models/turnLog/feed.ts';
+import { TurnLog } from '../../models/turnLog/turnLog.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { createLauncher } from '../../temporal/client.ts';
+import { connectTemporal } from '../../temporal/connection.ts';
+import { type RunningWorker, startWorker } from '../../temporal/worker.ts';
+
+/** Which parts of the product this process runs. */
+export type Role = 'api' | 'worker' | 'both';
+
+const sweeperRetryMs = 2_000;
+
+/** Everything a process of Atrium is made of, wired once. What `api` and `worker` share is one object in a process that is both. */
+export async function createRuntime(config: Config, logger: Logger, role: Role) {
+  const database = openDatabase(config);
+  const temporal = await connectTemporal(config);
+  const launcher = createLauncher({ client: temporal.client, config, sharesWorkersConnection: role === 'both' });
+  const feed = new TurnFeed({ database, logger, remoteWriters: role === 'api' });
+  const turnLog = new TurnLog({ database, onCommit: feed.publish });
+  feed.attach(turnLog);
+  const catalogue = createCatalogue(config.llm);
+  const identity = createIdentity(database, await openEnvelope(database, config), config);
+  const checks: ReadinessCheck[] = [
+    {
+      name: 'temporal',
+      async check() {
+        await temporal.client.workflowService.describeNamespace({ namespace: config.temporal.namespace });
+      },
+    },
+  ];
+
+  return {
+    config,
+    database,
+    launcher,
+    logger,
+
+    startApi: (): Promise<RunningApi> =>
+      startApi({ config, database, logger, identity, catalogue, launcher, turnLog, feed, checks }),
+
+    startWorker(options: { shutdownGraceMs: number }): Promise<RunningWorker> {
+      const deps: ActivityDeps = {
+        config,
+        database,
+        turnLog,
+        catalogue,
+        logger,
+        modelRunner: createModelRunner({ config, catalogue }),
+        metering: unlimited,
+        stopWatch: new StopWatch({ logger }),
+        workflows: launcher,
+      };
+      return startWorker({ temporal, deps, ...options });
+    },
+
+    /** Makes the sweeper's schedule; tries again for as long as Temporal is not there yet. */
+    async ensureSweeper(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        try {
+          return await launcher.ensureSweeper();
+        } catch (error) {
+          logger.warn({ err: error }, 'The sweeper’s schedule could not be made; trying again.');
+          await delay(sweeperRetryMs, undefined, { signal }).catch(() => undefined);
+        }
+      }
+    },
+
+    async close(): Promise<void> {
+      feed.close();
+      await turnLog.close();
+      await temporal.close();
+      await database.close();
+    },
+  };
+}
+
+export type AtriumRuntime = Awaited<ReturnType<typeof createRuntime>>;

@@ -1,0 +1,71 @@
+import type { Express } from 'express';
+import request from 'supertest';
+import { createApp } from '../../api/app.ts';
+import type { ApiDeps } from '../../api/deps.ts';
+import type { Environment } from '../../config/index.ts';
+import { createCatalogue } from '../../integrations/llm/catalogue.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import { TurnFeed } from '../../models/turnLog/feed.ts';
+import { TurnLog } from '../../models/turnLog/turnLog.ts';
+import { createLogger } from '../../telemetry/logger.ts';
+import { createLauncher } from '../../temporal/client.ts';
+import { connectTemporal } from '../../temporal/connection.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { buildIdentity } from './identity.ts';
+
+/** The whole API in this process, over a database of the test's own. */
+export interface TestApi {
+  app: Express;
+  identity: Identity;
+  environment: TestEnvironment;
+  /** A request as the bearer of a token or key; without one, as nobody. */
+  as(credential?: string): Client;
+  close(): Promise<void>;
+}
+
+export type Client = ReturnType<typeof clientOf>;
+
+export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDeps> = {}): Promise<TestApi> {
+  const environment = await createTestEnvironment(overrides);
+  const identity = await buildIdentity(environment);
+  const { config, database } = environment;
+  const logger = createLogger({ level: 'silent' });
+  const temporal = await connectTemporal(config);
+  const feed = new TurnFeed({ database, logger, remoteWriters: true });
+  const turnLog = new TurnLog({ database, onCommit: feed.publish });
+  feed.attach(turnLog);
+  const app = createApp({
+    config,
+    database,
+    logger,
+    identity,
+    catalogue: createCatalogue(config.llm),
+    launcher: createLauncher({ client: temporal.client, config, sharesWorkersConnection: false }),
+    turnLog,
+    feed,
+    checks: [],
+    closing: new AbortController().signal,
+    ...deps,
+  });
+  await (app.locals.ready as Promise<void>);
+  async function close() {
+    feed.close();
+    await turnLog.close();
+    await temporal.close();
+    await environment.close();
+  }
+  return { app, identity, environment, as: (credential) => clientOf(app, credential), close };
+}
+
+function clientOf(app: Express, credential: string | undefined) {
+  const send = (method: 'get' | 'post' | 'patch' | 'put' | 'delete', path: string) => {
+    const test = request(app)[method](path);
+    return credential === undefined ? test : test.set('authorization', `Bearer ${credential}`);
+  };
+  return {
+    get: (path: string) => send('get', path),
+    post: (path: string, body?: object) => (body === undefined ? send('post', path) : send('post', path).send(body)),
+    patch: (path: string, body: object) => send('patch', path).send(body),
+    delete: (path: string) => send('delete', path),
+  };
+}

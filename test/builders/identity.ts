@@ -1,0 +1,23 @@
+import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
+import type { SpaceAccess } from '../../models/identity/members.ts';
+import type { UserRow } from '../../models/identity/tables.ts';
+import type { TestEnvironment } from '../support/environment.ts';
+
+let counter = 0;
+
+/** The identity services over a test's own database. */
+export async function buildIdentity({ database, config }: TestEnvironment): Promise<Identity> {
+  return createIdentity(database, await openEnvelope(database, config), config);
+}
+
+/** A user whom no other test has, signed in. */
+export async function buildUser(identity: Identity, name = 'person'): Promise<{ user: UserRow; token: string }> {
+  counter += 1;
+  const user = await identity.users.add(`${name}-${process.pid}-${counter}@example.com`);
+  return { user, token: await identity.sessions.create(user.id) };
+}
+
+/** A space of that user's, who owns it. */
+export function buildSpace(identity: Identity, userId: string, name = 'Space'): Promise<SpaceAccess> {
+  return identity.spaces.create(userId, name);
+}
