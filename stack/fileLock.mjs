@@ -31,7 +31,7 @@ export function processStamp(pid) {
 
 /** Whether the very process that `stamp` names still runs. */
 export function isRunning(stamp) {
-  return stamp !== undefined && processStamp(stamp.pid)?.startTime === stamp.startTime;
+  return stamp?.startTime !== undefined && processStamp(stamp.pid)?.startTime === stamp.startTime;
 }
 
 function readOwner(path) {

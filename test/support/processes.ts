@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A program that a test has started, with what it printed so far. */
+export interface TestProcess {
+  child: ChildProcess;
+  pid: number;
+  /** Standard output and standard error, as they came. */
+  output(): string;
+  stdout(): string;
+  /** Settles with the output when `pattern` is in it; fails when the program ends without. */
+  printed(pattern: RegExp): Promise<string>;
+  exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+/** Starts a program in a process group of its own. The test ends it. */
+export function start(
+  command: string,
+  args: string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
+): TestProcess {
+  const child = spawn(command, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk;
+    output += chunk;
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  const exited = once(child, 'close').then(([code, signal]) => ({ code, signal }) as Awaited<TestProcess['exited']>);
+  return {
+    child,
+    pid: child.pid ?? 0,
+    output: () => output,
+    stdout: () => stdout,
+    exited,
+    async printed(pattern) {
+      let ended = false;
+      void exited.then(() => {
+        ended = true;
+      });
+      while (!pattern.test(output)) {
+        if (ended) throw new Error(`The program ended without printing ${pattern}:\n${output}`);
+        await sleep(10);
+      }
+      return output;
+    },
+  };
+}
+
+/** Waits until `condition` holds; the test's own time limit is the limit. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await sleep(10);
+}
+
+/** The command lines of all processes that mention `text`, without our own. For "nothing is left running". */
+export function processesWith(text: string): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .map(commandLineOf)
+    .filter((line) => line.includes(text));
+}
+
+function commandLineOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+  } catch {
+    return ''; // it has ended meanwhile
+  }
+}
