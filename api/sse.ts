@@ -78,5 +78,5 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
     for (const timer of timers) clearInterval(timer);
   });
   // A reader that is gone before its stream began has had its close event already.
-  if (req.destroyed) res.destroy();
+  if (req.socket.destroyed) res.destroy();
 }

@@ -1,11 +1,10 @@
 import { join } from 'node:path';
-import { Runtime, Worker } from '@temporalio/worker';
+import { Worker } from '@temporalio/worker';
 import type { ActivityDeps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
 import { bundleWorkflows } from './bundle.ts';
 import type { TemporalConnection } from './connection.ts';
 import { mainTaskQueue } from './taskQueues.ts';
-import { logTemporalTo } from './workerLog.ts';
 
 export interface RunningWorker {
   /** Stops polling, lets activities end for the grace period, then gives them up to other workers. */
@@ -23,8 +22,7 @@ export async function startWorker(options: {
   shutdownGraceMs: number;
 }): Promise<RunningWorker> {
   const { temporal, deps, shutdownGraceMs } = options;
-  const { config, logger } = deps;
-  logTemporalTo(Runtime, logger);
+  const { config } = deps;
   const worker = await Worker.create({
     connection: temporal.native,
     namespace: config.temporal.namespace,

@@ -91,7 +91,11 @@ const optionalTime = { type: DataTypes.DATE(3), allowNull: true } as const;
 function defineTables({ sequelize }: Database) {
   // Bound to this connection and not to a class, so that several databases live in one process (tests do that).
   function table<Row extends object>(name: string, attributes: ModelAttributes<Model<Row, Row>, Row>): Table<Row> {
-    return sequelize.define<Model<Row, Row>, Attributes<Model<Row, Row>>>(name, attributes, { tableName: name });
+    // Sequelize writes each column's name into its definition, so columns that share one get a copy of their own.
+    const own = Object.fromEntries(
+      Object.entries(attributes).map(([column, definition]) => [column, { ...(definition as object) }]),
+    ) as typeof attributes;
+    return sequelize.define<Model<Row, Row>, Attributes<Model<Row, Row>>>(name, own, { tableName: name });
   }
   return {
     users: table<UserRow>('users', {

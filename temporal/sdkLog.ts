@@ -1,0 +1,20 @@
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import type { Logger } from '../telemetry/logger.ts';
+
+const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
+
+let installed = false;
+
+/** Sends the SDK's own log lines to ours. The runtime is the process's, so the first caller decides. */
+export function logTemporalTo(logger: Logger): void {
+  if (installed) return;
+  installed = true;
+  const child = logger.child({ component: 'temporal' });
+  const sink = new DefaultLogger('INFO', ({ level, message, meta }) => {
+    // A task token is long, and of use to nobody who reads a log.
+    const { error, taskToken: _, ...rest } = (meta ?? {}) as Record<string, unknown>;
+    child[levels[level]](error === undefined ? rest : { ...rest, err: error }, message);
+  });
+  // Signals are the program's to handle: it stops its parts in order.
+  Runtime.install({ logger: sink, shutdownSignals: [] });
+}
