@@ -3,6 +3,7 @@ import { addCode } from './commands/code.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKey } from './commands/key.ts';
 import { addMigrate } from './commands/migrate.ts';
+import { addApiAndWorker } from './commands/serve.ts';
 import { addSpace } from './commands/space.ts';
 import { addStatus } from './commands/status.ts';
 import { addToken } from './commands/token.ts';
@@ -15,7 +16,18 @@ const program = new Command('atrium')
   .description('A self-hosted backend for AI-agent workspaces.')
   .showHelpAfterError('(atrium --help lists the commands)');
 
-const commands = [addUp, addDoctor, addStatus, addMigrate, addToken, addCode, addUser, addSpace, addKey];
+const commands = [
+  addUp,
+  addApiAndWorker,
+  addDoctor,
+  addStatus,
+  addMigrate,
+  addToken,
+  addCode,
+  addUser,
+  addSpace,
+  addKey,
+];
 for (const add of commands) add(program);
 
 try {

@@ -46,9 +46,9 @@ export const rules: Record<string, Rule> = {
     why: 'it runs the parts, and knows nothing of the product',
   },
   bin: {
-    may: ['api', 'temporal', 'models', 'integrations', 'stack', ...leaves],
-    typesOf: ['workflows', 'activities'],
-    why: 'commands use the product from outside',
+    may: ['api', 'activities', 'temporal', 'models', 'integrations', 'stack', ...leaves],
+    typesOf: ['workflows'],
+    why: 'it joins the parts to a program',
   },
 };
 
