@@ -17,11 +17,7 @@ export interface Problem {
   retryAfter?: number;
 }
 
-/** How an error looks to the client. Never a stack, SQL, a path or another system's text. */
-export function problemOf(error: unknown, req: Request): Problem {
-  return present(describeFailure(req.authFailure ?? error), req);
-}
-
+/** How a failure looks to the client. Never a stack, SQL, a path or another system's text. */
 function present(failure: Failure, req: Request): Problem {
   return {
     type: `urn:atrium:problem:${failure.code.toLowerCase().replaceAll('_', '-')}`,
@@ -39,10 +35,9 @@ function present(failure: Failure, req: Request): Problem {
 /** The one place where an error becomes an answer. */
 export function errorHandler(): ErrorRequestHandler {
   return (error: unknown, req, res, _next) => {
-    const failure = describeFailure(req.authFailure ?? error);
+    const failure = describeFailure(error);
     // Only our own faults are logged as errors; a client's mistakes are in the access log by their status.
-    if (failure.status >= 500)
-      req.log.error({ err: loggable(req.authFailure ?? error), requestId: req.id }, failure.code);
+    if (failure.status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, failure.code);
     if (res.headersSent) {
       // Too late to say it: the client must see that the answer is not whole.
       res.destroy();

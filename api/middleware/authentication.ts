@@ -13,12 +13,9 @@ export function authentication(validator: Validator, limits: RateLimits): Reques
       await limits.caller(req, res);
       return next();
     }
+    // The validator would tell the refusal's status and nothing else.
     const error = req.authFailure ?? refusal;
-    if (describeFailure(error).status === 401) {
-      // From here on it is a matter of how often: the refusal itself is only told below the limit.
-      req.authFailure = undefined;
-      await limits.failedAuthentication(req, res);
-    }
+    if (describeFailure(error).status === 401) await limits.failedAuthentication(req, res);
     throw error;
   };
 }

@@ -36,9 +36,13 @@ export function spaceRoutes(deps: RouteDeps) {
 
   router.delete('/api/spaces/:spaceId', async (req, res) => {
     const { spaceId } = pathOf<'deleteSpace'>(req);
-    await authorizeSpace(deps, callerOf(req), spaceId, 'owner');
-    await identity.spaces.markDeleted(spaceId);
-    res.status(204).end();
+    const caller = callerOf(req);
+    await authorizeSpace(deps, caller, spaceId, 'owner');
+    const operation = await identity.spaces.remove(spaceId, caller.userId);
+    deps.launcher.startOperation(operation).catch((error: unknown) => {
+      deps.logger.warn({ err: error, operationId: operation.id }, 'The purge will be started by the sweeper.');
+    });
+    res.status(204).location(`/api/operations/${operation.id}`).end();
   });
 
   return router;

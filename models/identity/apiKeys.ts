@@ -100,8 +100,14 @@ export function createApiKeys(database: Database) {
 
     /** Whether the key still holds; open streams ask it again every few seconds. */
     async isValid(keyId: string): Promise<boolean> {
-      const row = (await apiKeys.findByPk(keyId))?.get();
-      return row?.revokedAt === null && (row.expiresAt === null || row.expiresAt.getTime() > Date.now());
+      const [rows] = await database.pool.execute<RowDataPacket[]>(
+        `SELECT k.expires_at AS expiresAt
+           FROM api_keys k JOIN users u ON u.id = k.user_id
+          WHERE k.id = ? AND k.revoked_at IS NULL AND u.disabled_at IS NULL`,
+        [keyId],
+      );
+      const row = rows[0] as { expiresAt: Date | null } | undefined;
+      return row !== undefined && (row.expiresAt === null || row.expiresAt.getTime() > Date.now());
     },
 
     /** The user's keys that are not revoked, newest first; expired ones are shown, for they explain a refusal. */

@@ -43,11 +43,6 @@ export function createAuthCodes(database: Database, sessions: Sessions) {
         return sessions.create(user.get().id, { label: options.label, tx });
       });
     },
-
-    /** Deletes the codes that nobody can use any more. */
-    async purge(now: Date): Promise<number> {
-      return authCodes.destroy({ where: { expiresAt: { [Op.lt]: now } } });
-    },
   };
 }
 

@@ -2,6 +2,7 @@ import { Op, type Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
+import { Operation } from '../operation.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import type { Members, SpaceAccess } from './members.ts';
 import { identityTables, type SpaceRow } from './tables.ts';
@@ -77,18 +78,25 @@ export function createSpaces(database: Database, members: Members) {
       for (const person of people) members.forget(spaceId, person.get().userId);
     },
 
-    /** Marks the space deleted: it is gone for everybody from now on. What it held is purged by a workflow. */
-    async markDeleted(spaceId: string): Promise<void> {
-      const people = await transaction(database, async (tx) => {
+    /**
+     * Deletes the space: it is gone for everybody from now on. What it held is purged by the operation that this begins in the same
+     * transaction, and that the caller (or else the sweeper) starts.
+     */
+    async remove(spaceId: string, userId: string): Promise<Operation> {
+      const { people, operation } = await transaction(database, async (tx) => {
         const [changed] = await spaces.update(
           { deletedAt: new Date() },
           { where: { id: spaceId, deletedAt: null }, transaction: tx },
         );
         if (changed === 0) throw notFound('space');
         await users.update({ defaultSpaceId: null }, { where: { defaultSpaceId: spaceId }, transaction: tx });
-        return memberTable.findAll({ where: { spaceId }, attributes: ['userId'], transaction: tx });
+        return {
+          people: await memberTable.findAll({ where: { spaceId }, attributes: ['userId'], transaction: tx }),
+          operation: await Operation.begin({ kind: 'deleteSpace', spaceId, userId, subjectId: spaceId }, tx),
+        };
       });
       for (const person of people) members.forget(spaceId, person.get().userId);
+      return operation;
     },
   };
 }

@@ -1,0 +1,24 @@
+import type { ResultSetHeader } from 'mysql2';
+import type { Database } from '../database.ts';
+
+const rowsPerStatement = 1_000;
+const endedSessionsKeptMs = 30 * 86_400_000;
+
+/**
+ * Deletes what nobody can use any more: codes past their minute, and sessions that ended a month ago. The sweeper calls it; statements are
+ * small, so that none of them holds up a sign-in. Returns how many rows that were.
+ */
+export async function purgeIdentity(database: Database, now: Date): Promise<number> {
+  const codes = await deleteAll(database, 'DELETE FROM auth_codes WHERE expires_at < ? LIMIT ?', now);
+  const before = new Date(now.getTime() - endedSessionsKeptMs);
+  return codes + (await deleteAll(database, 'DELETE FROM sessions WHERE expires_at < ? LIMIT ?', before));
+}
+
+async function deleteAll(database: Database, statement: string, before: Date): Promise<number> {
+  let deleted = 0;
+  for (;;) {
+    const [result] = await database.pool.query<ResultSetHeader>(statement, [before, rowsPerStatement]);
+    deleted += result.affectedRows;
+    if (result.affectedRows < rowsPerStatement) return deleted;
+  }
+}
