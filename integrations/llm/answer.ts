@@ -1,15 +1,24 @@
-import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type { LanguageModelV4StreamPart, SharedV4ProviderMetadata } from '@ai-sdk/provider';
+import type { DeltaKind } from './deltaEvents.ts';
 import { ProviderError } from './errors.ts';
 import type { ModelFinishReason, ModelPart } from './modelCall.ts';
 
 type FinishPart = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+
+interface OpenPart {
+  kind: DeltaKind;
+  /** Ours. */
+  id: string;
+  metadata: SharedV4ProviderMetadata | undefined;
+}
 
 /**
  * Normalises one provider stream, part by part, and at its end says what the answer was. It gives text and reasoning
  * parts ids of its own: the SDKs use one id again for a second part of the same answer.
  */
 export class Answer {
-  private readonly ids = new Map<string, string>();
+  private readonly open = new Map<string, OpenPart>();
+  private last: OpenPart | undefined;
   private parts = 0;
   private hasText = false;
   private toolCalls = 0;
@@ -22,21 +31,21 @@ export class Answer {
   take(part: LanguageModelV4StreamPart): ModelPart | undefined {
     switch (part.type) {
       case 'text-delta':
-      case 'reasoning-delta': {
-        if (part.delta === '') return undefined;
-        this.outputCharacters += part.delta.length;
-        if (part.type === 'text-delta') this.hasText = true;
-        return { type: part.type, id: this.idOf(part.id), delta: part.delta };
-      }
+      case 'reasoning-delta':
+        this.last = this.partOf(part);
+        return this.more(part.delta);
       case 'text-start':
       case 'reasoning-start': {
-        const id = `${part.type === 'text-start' ? 'text' : 'reasoning'}-${this.parts++}`;
-        this.ids.set(part.id, id);
+        const kind = part.type === 'text-start' ? 'text' : 'reasoning';
+        const id = `${kind}-${this.parts++}`;
+        this.open.set(part.id, { kind, id, metadata: part.providerMetadata });
         return { type: part.type, id, providerMetadata: part.providerMetadata };
       }
       case 'text-end':
-      case 'reasoning-end':
-        return { type: part.type, id: this.idOf(part.id), providerMetadata: part.providerMetadata };
+      case 'reasoning-end': {
+        const { id, metadata } = this.partOf(part);
+        return { type: part.type, id, providerMetadata: metadata };
+      }
       case 'tool-input-start':
         return part.providerExecuted ? undefined : { type: part.type, id: part.id, toolName: part.toolName };
       case 'tool-input-delta':
@@ -64,6 +73,15 @@ export class Answer {
     }
   }
 
+  /** More of the part that the last delta belonged to. */
+  more(delta: string): ModelPart | undefined {
+    if (delta === '' || this.last === undefined) return undefined;
+    const { kind, id } = this.last;
+    this.outputCharacters += delta.length;
+    if (kind === 'text') this.hasText = true;
+    return { type: kind === 'text' ? 'text-delta' : 'reasoning-delta', id, delta };
+  }
+
   /** How the answer ended. Throws when it did not: no finish reason, an unknown end, nothing in it. */
   end(): { finishReason: ModelFinishReason; finish: FinishPart } {
     const finish = this.finish;
@@ -80,10 +98,12 @@ export class Answer {
     return { finishReason: unified, finish };
   }
 
-  private idOf(id: string): string {
-    const own = this.ids.get(id);
-    if (own === undefined) throw new ProviderError('PROVIDER_BAD_RESPONSE');
-    return own;
+  /** The open part that a delta or an end is about. Its metadata can come with any of them: Anthropic's signature is in a delta. */
+  private partOf(part: { id: string; providerMetadata?: SharedV4ProviderMetadata }): OpenPart {
+    const open = this.open.get(part.id);
+    if (open === undefined) throw new ProviderError('PROVIDER_BAD_RESPONSE');
+    open.metadata = part.providerMetadata ?? open.metadata;
+    return open;
   }
 }
 

@@ -22,20 +22,23 @@ const providerDefaults: Record<ProviderName, { key: string; options: JSONObject 
   demo: { key: 'demo', options: {} },
 };
 
+export type CallOptions = LanguageModelV4CallOptions & { abortSignal: AbortSignal };
+
 /** A model call in the SDK's terms: effort, limits, caching marks, and the options of the provider and the catalogue. */
 export function callOptions(
   call: ModelCall,
   model: CatalogueModel,
   effort: string | undefined,
   abortSignal: AbortSignal,
-): LanguageModelV4CallOptions & { abortSignal: AbortSignal } {
+): CallOptions {
   const { key, options } = providerDefaults[model.adapter];
   const tools = model.capabilities.tools && call.tools?.length ? call.tools : undefined;
   return {
     prompt: model.adapter === 'anthropic' ? withCacheMarks(call.prompt) : call.prompt,
     tools,
     toolChoice: tools === undefined ? undefined : call.toolChoice,
-    maxOutputTokens: Math.min(call.maxOutputTokens ?? Number.POSITIVE_INFINITY, model.capabilities.maxOutputTokens),
+    // Left out unless asked for: servers refuse a prompt and a limit that together exceed their window.
+    maxOutputTokens: call.maxOutputTokens && Math.min(call.maxOutputTokens, model.capabilities.maxOutputTokens),
     reasoning: efforts.find((known) => known === effort),
     providerOptions: { [key]: { ...options, ...model.providerOptions } },
     abortSignal,

@@ -1,4 +1,41 @@
-import type { LanguageModelV4 } from '@ai-sdk/provider';
+import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import { DemoAnswer } from './demoAnswer.ts';
+import { DemoFailures } from './demoFailures.ts';
+
+/**
+ * The built-in model: an ordinary model of the AI SDK that needs no account and does the same each time, so that everything can
+ * be tried and tested. docs/models.md lists its commands.
+ */
 export function createDemoModel(): LanguageModelV4 {
-  throw new Error('not yet');
+  const failures = new DemoFailures();
+  return {
+    specificationVersion: 'v4',
+    provider: 'demo',
+    modelId: 'demo',
+    supportedUrls: {},
+    doGenerate: () => Promise.reject(new Error('The demo model only streams.')),
+    async doStream(options) {
+      const parts = new DemoAnswer(options, failures).stream();
+      // As with a real provider, a failure before the first token is one of the request and not of the stream.
+      const first = await parts.next();
+      let held = first.done ? undefined : first.value;
+      const stream = new ReadableStream<LanguageModelV4StreamPart>(
+        {
+          async pull(controller) {
+            if (held !== undefined) {
+              controller.enqueue(held);
+              held = undefined;
+              return;
+            }
+            const { done, value } = await parts.next();
+            if (done) controller.close();
+            else controller.enqueue(value);
+          },
+          cancel: () => void parts.return(),
+        },
+        { highWaterMark: 0 },
+      );
+      return { stream };
+    },
+  };
 }

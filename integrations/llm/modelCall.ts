@@ -16,7 +16,7 @@ export interface ModelCall {
   prompt: LanguageModelV4Prompt;
   tools?: LanguageModelV4FunctionTool[];
   toolChoice?: LanguageModelV4ToolChoice;
-  /** One of the model's `effortOptions`; absent or null means the model's `defaultEffort`. */
+  /** One of the model's `effortOptions`; anything else means its `defaultEffort`, so that a model can stand in for another. */
   effort?: string | null;
   maxOutputTokens?: number;
   /** Aborting closes the provider's connection at once, before the first token too. `run` then throws the signal's reason. */
@@ -81,7 +81,7 @@ export type OnModelPart = (part: ModelPart) => void | Promise<void>;
 export interface ModelRunner {
   /**
    * Streams one model call. Throws {@link ProviderError} (errors.ts) for every way a provider can fail, a
-   * `DomainError` for a model or effort the catalogue lacks, and the signal's reason when aborted. It never retries:
+   * `DomainError` for a model the catalogue lacks, and the signal's reason when aborted. It never retries:
    * the workflow decides that.
    */
   run(call: ModelCall, onPart: OnModelPart): Promise<ModelCallResult>;

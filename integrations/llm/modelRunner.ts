@@ -1,52 +1,49 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { LanguageModelV4 } from '@ai-sdk/provider';
 import type { Config } from '../../config/index.ts';
 import { Answer } from './answer.ts';
-import { callOptions } from './callOptions.ts';
+import { type CallOptions, callOptions } from './callOptions.ts';
+import { CallWire, createWires } from './callWire.ts';
 import type { Catalogue } from './catalogue.ts';
 import { ProviderError } from './errors.ts';
+import { Handover, ReaderFailure } from './handover.ts';
 import { IdleWatch } from './idleWatch.ts';
-import type { ModelCall, ModelCallResult, ModelRunner, OnModelPart } from './modelCall.ts';
+import type { ModelCall, ModelCallResult, ModelRunner } from './modelCall.ts';
+import { effortOrDefault } from './modelRules.ts';
 import { toProviderError } from './normaliseError.ts';
-import { ProviderFetch } from './providerFetch.ts';
 import { createModels } from './providers.ts';
 import { estimateUsage, reportedUsage } from './tokens.ts';
 
 export interface ModelRunnerDependencies {
   config: Pick<Config, 'llm'>;
   catalogue: Catalogue;
-  /** For tests and proxies; Node's own by default. */
+  /** Instead of our own client (httpFetch.ts): every byte then goes through the SDK. */
   fetch?: typeof globalThis.fetch;
-}
-
-/** The reader's own failure (a fenced log writer, say): it ends the call and is nobody's provider error. */
-class ReaderFailure {
-  readonly reason: unknown;
-
-  constructor(reason: unknown) {
-    this.reason = reason;
-  }
 }
 
 /** Runs model calls on the configured providers. It never retries, and never leaves a connection open behind it. */
 export function createModelRunner({ config, catalogue, fetch }: ModelRunnerDependencies): ModelRunner {
-  const { idleTimeoutMs } = config.llm;
-  const wire = new ProviderFetch(fetch ?? globalThis.fetch);
-  const modelOf = createModels(config.llm, wire.fetch);
+  const { wires, fetch: ownFetch } = createWires();
+  const modelOf = createModels(config.llm, fetch ?? ownFetch);
   return {
     async run(call, onPart) {
-      const { model: entry, effort } = catalogue.resolve({ modelId: call.modelId, effort: call.effort });
-      const model = modelOf(entry);
+      const { model: entry } = catalogue.resolve({ modelId: call.modelId });
       call.abortSignal.throwIfAborted();
 
-      const startedMs = performance.now();
       const connection = new AbortController();
+      const { signal } = connection;
       const stop = () => connection.abort(call.abortSignal.reason);
       call.abortSignal.addEventListener('abort', stop, { once: true });
-      const watch = new IdleWatch(idleTimeoutMs, () => connection.abort(new ProviderError('PROVIDER_STALLED')));
-      wire.onBytes(connection.signal, watch.touch);
+      const watch = new IdleWatch(config.llm.idleTimeoutMs, () =>
+        connection.abort(new ProviderError('PROVIDER_STALLED')),
+      );
+      const answer = new Answer();
+      const handover = new Handover(onPart, watch, connection);
+      const wire = new CallWire(entry.adapter, watch.touch, (text) => handover.now(answer.more(text)));
+      handover.onBusy = (busy) => wire.lane?.pause(busy);
+      wires.set(signal, wire);
       try {
-        const options = callOptions(call, entry, effort, connection.signal);
-        return await streamAnswer({ call, model, options, onPart, watch, startedMs });
+        const options = callOptions(call, entry, effortOrDefault(entry, call.effort), signal);
+        return await streamAnswer(call, modelOf(entry), options, { answer, handover, wire, watch });
       } catch (error) {
         connection.abort(error);
         if (call.abortSignal.aborted) throw call.abortSignal.reason;
@@ -59,19 +56,21 @@ export function createModelRunner({ config, catalogue, fetch }: ModelRunnerDepen
   };
 }
 
-interface Streaming {
-  call: ModelCall;
-  model: LanguageModelV4;
-  options: LanguageModelV4CallOptions & { abortSignal: AbortSignal };
-  onPart: OnModelPart;
+interface Ends {
+  answer: Answer;
+  handover: Handover;
+  wire: CallWire;
   watch: IdleWatch;
-  startedMs: number;
 }
 
-async function streamAnswer({ call, model, options, onPart, watch, startedMs }: Streaming): Promise<ModelCallResult> {
-  const answer = new Answer();
+async function streamAnswer(
+  call: ModelCall,
+  model: LanguageModelV4,
+  options: CallOptions,
+  { answer, handover, wire, watch }: Ends,
+): Promise<ModelCallResult> {
   const signal = options.abortSignal;
-  let ttftMs: number | undefined;
+  const startedMs = performance.now();
   let headersSeen = false;
   try {
     const { stream } = await untilAborted(Promise.resolve(model.doStream(options)), signal);
@@ -85,36 +84,24 @@ async function streamAnswer({ call, model, options, onPart, watch, startedMs }: 
       if (done) break;
       watch.touch();
       if (value.type === 'error') throw value.error;
-      const part = answer.take(value);
-      if (part === undefined) continue;
-      ttftMs ??= performance.now() - startedMs;
-      await hand(part, onPart, watch);
+      await handover.next(answer.take(value));
+      if (value.type === 'text-delta' || value.type === 'reasoning-delta') wire.lane?.emitted(value.delta);
     }
+    await handover.idle();
     const { finishReason, finish } = answer.end();
+    const durationMs = performance.now() - startedMs;
     return {
       finishReason,
       usage: reportedUsage(finish.usage) ?? estimateUsage(call.prompt, answer.outputCharacters),
       modelId: call.modelId,
-      ttftMs: ttftMs ?? performance.now() - startedMs,
-      durationMs: performance.now() - startedMs,
+      ttftMs: (handover.firstMs ?? startedMs + durationMs) - startedMs,
+      durationMs,
     };
   } catch (error) {
-    if (error instanceof ReaderFailure) throw error.reason;
     // After an abort every library fails in a way of its own; what was meant is in the signal.
-    throw toProviderError(signal.aborted ? signal.reason : error, headersSeen);
-  }
-}
-
-/** Gives a part to the reader, and waits only where the reader asks for it. */
-async function hand(part: Parameters<OnModelPart>[0], onPart: OnModelPart, watch: IdleWatch): Promise<void> {
-  try {
-    const busy = onPart(part);
-    if (busy === undefined) return;
-    watch.pause();
-    await busy;
-    watch.resume();
-  } catch (error) {
-    throw new ReaderFailure(error);
+    const failure: unknown = signal.aborted ? signal.reason : error;
+    if (failure instanceof ReaderFailure) throw failure.reason;
+    throw toProviderError(failure, headersSeen || wire.answered);
   }
 }
 
@@ -122,6 +109,7 @@ async function hand(part: Parameters<OnModelPart>[0], onPart: OnModelPart, watch
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });

@@ -35,10 +35,10 @@ const statusByName: Record<string, number> = {
 };
 
 /**
- * The one place where a provider's failure becomes ours. `headersSeen` tells a provider that cannot be reached from one
+ * The one place where a provider's failure becomes ours. `answered` tells a provider that cannot be reached from one
  * that was cut while it answered.
  */
-export function toProviderError(error: unknown, headersSeen: boolean): ProviderError {
+export function toProviderError(error: unknown, answered: boolean): ProviderError {
   if (error instanceof ProviderError) return error;
   if (InvalidResponseDataError.isInstance(error) && error.data === undefined) {
     // What the OpenAI-compatible SDK reports for a stream that ends without a finish reason.
@@ -54,7 +54,7 @@ export function toProviderError(error: unknown, headersSeen: boolean): ProviderE
     });
   }
   if (isNetworkFailure(error)) {
-    return new ProviderError(headersSeen ? 'PROVIDER_CUT' : 'PROVIDER_UNAVAILABLE', { cause: error });
+    return new ProviderError(answered ? 'PROVIDER_CUT' : 'PROVIDER_UNAVAILABLE', { cause: error });
   }
   return new ProviderError('PROVIDER_BAD_RESPONSE', { cause: error });
 }

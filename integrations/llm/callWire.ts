@@ -1,0 +1,40 @@
+import type { ProviderName } from './catalogue.ts';
+import { type EventReader, readAnthropicEvent, readChatEvent } from './deltaEvents.ts';
+import { FastLane } from './fastLane.ts';
+import { createHttpFetch } from './httpFetch.ts';
+
+/** Whose streams have events that repeat byte for byte but for their text. OpenAI's own count each event. */
+const readers: Partial<Record<ProviderName, EventReader>> = {
+  compatible: readChatEvent,
+  anthropic: readAnthropicEvent,
+};
+
+/** What a model call sees of its own connection, beside what the SDK tells it. */
+export class CallWire {
+  readonly lane: FastLane | undefined;
+  /** Whether any of an answer has come: what tells a provider that is away from one that was cut. */
+  answered = false;
+  private readonly onBytes: () => void;
+
+  constructor(adapter: ProviderName, onBytes: () => void, onText: (text: string) => void) {
+    const read = readers[adapter];
+    this.onBytes = onBytes;
+    this.lane = read && new FastLane(read, (_kind, text) => onText(text));
+  }
+
+  bytes(chunk: Buffer): Uint8Array | undefined {
+    this.answered = true;
+    this.onBytes();
+    return this.lane ? this.lane.bytes(chunk) : chunk;
+  }
+
+  end(): Uint8Array | undefined {
+    return this.lane?.end();
+  }
+}
+
+/** The fetch for the SDKs, and the wires of the calls that run now: a call is known by its signal, which the SDKs hand through. */
+export function createWires(): { fetch: typeof fetch; wires: WeakMap<AbortSignal, CallWire> } {
+  const wires = new WeakMap<AbortSignal, CallWire>();
+  return { wires, fetch: createHttpFetch((signal) => (signal === undefined ? undefined : wires.get(signal))) };
+}

@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { APICallError, JSONParseError } from '@ai-sdk/provider';
+import type { DemoCommand } from './demoCommands.ts';
+
+type Fail = Extract<DemoCommand, { name: 'fail' }>;
+
+/** So many prompts' failures are remembered; a demo needs no more. */
+const maxRemembered = 1_000;
+
+/**
+ * The ways in which the demo model fails, as the real ones do. `/fail CODE TIMES` fails so many calls with the same prompt and
+ * then lets one pass, which is what a retry sees; the count is this process's, and begins again once a call has passed.
+ */
+export class DemoFailures {
+  private readonly failed = new Map<string, number>();
+
+  /** Throws as a provider would, or says how the answer ends early; undefined when this prompt has failed often enough. */
+  async fail(
+    key: string,
+    { failure, times, retryAfterSeconds }: Fail,
+    abortSignal: AbortSignal | undefined,
+  ): Promise<'withoutReason' | 'empty' | undefined> {
+    const before = this.failed.get(key) ?? 0;
+    if (before >= times) return undefined;
+    this.remember(key, before + 1);
+    switch (failure) {
+      case '429':
+      case '500':
+      case '529':
+        throw httpError(Number(failure), retryAfterSeconds);
+      case 'cut':
+        throw new TypeError('terminated', {
+          cause: Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' }),
+        });
+      case 'badjson':
+        throw new JSONParseError({ text: '{"broken', cause: new SyntaxError('Unexpected end of JSON input') });
+      case 'stall':
+        if (abortSignal?.aborted !== true) await once(abortSignal ?? new EventTarget(), 'abort');
+        throw abortSignal?.reason;
+      case 'empty':
+        return 'empty';
+      case 'end':
+        return 'withoutReason';
+    }
+  }
+
+  /** A call with this prompt has come to its end. */
+  survived(key: string): void {
+    this.failed.delete(key);
+  }
+
+  private remember(key: string, times: number): void {
+    this.failed.delete(key);
+    this.failed.set(key, times);
+    const oldest = this.failed.keys().next();
+    if (this.failed.size > maxRemembered && !oldest.done) this.failed.delete(oldest.value);
+  }
+}
+
+function httpError(statusCode: number, retryAfterSeconds: number | undefined): APICallError {
+  return new APICallError({
+    message: `The demo model was asked to fail with ${statusCode}.`,
+    url: 'demo:',
+    requestBodyValues: {},
+    statusCode,
+    responseHeaders: retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) },
+  });
+}

@@ -1,0 +1,76 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+
+/** What passes the bytes of an answer on to the SDK. `tap` sees each chunk first and gives back what the SDK is to see. */
+export interface ByteTap {
+  bytes(chunk: Buffer): Uint8Array | undefined;
+  end(): Uint8Array | undefined;
+}
+
+/**
+ * A fetch on Node's own HTTP client, for what the SDKs ask of one: a POST with text, answered by a stream. Measured, it
+ * costs half of the CPU that the built-in fetch takes for each token of a slow stream. It follows no redirects: no API of
+ * a model provider has any, and a key must not travel to another host. The global agents keep connections alive, and take
+ * the operator's proxy where Node is told to (NODE_USE_ENV_PROXY).
+ */
+export function createHttpFetch(tapFor: (signal: AbortSignal | undefined) => ByteTap | undefined): typeof fetch {
+  return async (input, init = {}) => {
+    const signal = init.signal ?? undefined;
+    signal?.throwIfAborted();
+    const url = new URL(input instanceof Request ? input.url : input);
+    const incoming = await send(url, init, signal).catch((error: unknown) => {
+      // A connection kept from an earlier call that the server had closed meanwhile: nothing was sent on it.
+      if (error instanceof StaleConnection) return send(url, init, signal);
+      throw error;
+    });
+    return toResponse(incoming, signal, tapFor(signal));
+  };
+}
+
+class StaleConnection extends Error {}
+
+function send(url: URL, init: RequestInit, signal: AbortSignal | undefined): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const request = url.protocol === 'http:' ? httpRequest : httpsRequest;
+    const headers = Object.fromEntries(new Headers(init.headers));
+    const outgoing = request(url, { method: init.method ?? 'GET', headers });
+    const abort = () => void outgoing.destroy(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    outgoing.once('close', () => signal?.removeEventListener('abort', abort));
+    outgoing.on('error', (error: NodeJS.ErrnoException) => {
+      const stale = outgoing.reusedSocket && error.code === 'ECONNRESET' && signal?.aborted !== true;
+      reject(stale ? new StaleConnection() : error);
+    });
+    outgoing.once('response', resolve);
+    outgoing.end(typeof init.body === 'string' ? init.body : undefined);
+  });
+}
+
+function toResponse(incoming: IncomingMessage, signal: AbortSignal | undefined, tap: ByteTap | undefined): Response {
+  const status = incoming.statusCode ?? 502;
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(incoming.headersDistinct)) {
+    for (const value of values ?? []) headers.append(name, value);
+  }
+  return new Response(toBody(incoming, signal, status < 400 ? tap : undefined), { status, headers });
+}
+
+function toBody(incoming: IncomingMessage, signal: AbortSignal | undefined, tap: ByteTap | undefined) {
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      const pass = (bytes: Uint8Array | undefined) => {
+        if (bytes === undefined || bytes.length === 0) return;
+        controller.enqueue(bytes);
+        if ((controller.desiredSize ?? 0) <= 0) incoming.pause();
+      };
+      incoming.on('data', (chunk: Buffer) => pass(tap ? tap.bytes(chunk) : chunk));
+      incoming.once('end', () => {
+        pass(tap?.end());
+        controller.close();
+      });
+      incoming.once('error', (error) => controller.error(signal?.aborted ? signal.reason : error));
+    },
+    pull: () => void incoming.resume(),
+    cancel: (reason) => void incoming.destroy(reason),
+  });
+}
