@@ -1,8 +1,6 @@
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Environment } from '../config/index.ts';
 import type { StackContext } from './context.ts';
-import { StackError } from './errors.ts';
-import { type ProcessStamp, processStamp, tryLock } from './fileLock.mjs';
 import { prepareDataDir, prepareServicesDir } from './folders.ts';
 import { getMariaDb, startMariaDb } from './mariadb.ts';
 import { startObjectStore } from './objectStore.ts';
@@ -10,13 +8,6 @@ import { getTemporal, getVersitygw } from './programs.ts';
 import type { Report } from './report.ts';
 import type { Service } from './services.ts';
 import { startTemporalServer } from './temporalServer.ts';
-
-export { StackError } from './errors.ts';
-export { isRunning, type ProcessStamp } from './fileLock.mjs';
-export { removeDataDir } from './folders.ts';
-export { isPortFree } from './ports.ts';
-export { describeProgram } from './programs.ts';
-export { formatDuration, type Report, timed } from './report.ts';
 
 export interface StackOptions {
   dataDir: string;
@@ -136,19 +127,4 @@ function running(started: Started[]): Stack {
       return stopping;
     },
   };
-}
-
-/** Lets one Atrium at a time use a data directory. A lock whose owner was killed is taken over. */
-export function lockDataDir(dataDir: string): { release(): void } {
-  prepareDataDir(resolve(dataDir));
-  const result = tryLock(join(resolve(dataDir), 'lock'));
-  if (result.release !== undefined) return result;
-  throw new StackError(
-    `Atrium runs already with ${resolve(dataDir)} (process ${result.owner.pid}). Stop that one, or set ATRIUM_DATA_DIR to another folder.`,
-  );
-}
-
-/** Names this process for those who find it later. */
-export function stampOfThisProcess(): ProcessStamp {
-  return processStamp(process.pid) ?? { pid: process.pid, startTime: '' };
 }

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { columns, print } from '../support/answer.ts';
 import type { Check } from '../support/check.ts';
-import { runChecks } from '../support/checks.ts';
 
 const marks = { ok: '✓', off: '–', wrong: '✗' } as const;
 
@@ -12,6 +11,7 @@ export function addDoctor(program: Command): void {
     .description('check what Atrium needs, and say what to do about what is wrong')
     .option('--json', 'answer in JSON')
     .action(async (_options: unknown, command: Command) => {
+      const { runChecks } = await import('../support/checks.ts');
       const checks = await runChecks();
       const healthy = checks.every((check) => check.state !== 'wrong');
       if (!healthy) process.exitCode = 1;

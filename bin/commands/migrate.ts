@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { migrate } from '../../models/migrate.ts';
 import { print } from '../support/answer.ts';
 import { withDatabase } from '../support/installation.ts';
-import { registerWhereAllowed } from '../support/temporal.ts';
 
 /** `atrium migrate`: brings the database up to date, and the search attributes of the Temporal namespace. For production: `up` does both itself. */
 export function addMigrate(program: Command): void {
@@ -11,6 +10,7 @@ export function addMigrate(program: Command): void {
     .description('bring the database and the Temporal namespace up to date')
     .option('--json', 'answer in JSON')
     .action(async (_options: unknown, command: Command) => {
+      const { registerWhereAllowed } = await import('../support/temporal.ts');
       const done = await withDatabase(async (database, config) => ({
         migrations: await migrate(database),
         searchAttributes: await registerWhereAllowed(config),

@@ -1,7 +1,4 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../../config/index.ts';
-import { startProduct } from '../support/product.ts';
-import { stopOnSignals, stopRequested } from '../support/signals.ts';
 
 /**
  * `atrium api` and `atrium worker`: the product as it runs in production, any number of each, against parts that are configured. Logs
@@ -16,17 +13,9 @@ export function addApiAndWorker(program: Command): void {
       .command(role)
       .description(description)
       .option('--json', 'print one line of JSON when it is ready')
-      .action(async (options: { json?: true }) => process.exit(await serve(role, options.json === true)));
+      .action(async (options: { json?: true }) => {
+        const { serve } = await import('../support/serve.ts');
+        process.exit(await serve(role, options.json === true));
+      });
   }
-}
-
-async function serve(role: 'api' | 'worker', json: boolean): Promise<number> {
-  const signal = stopOnSignals();
-  const product = await startProduct(loadConfig(), role);
-  if (json) console.log(JSON.stringify({ role, apiUrl: product.apiUrl }));
-  const failure = await Promise.race([stopRequested(signal), product.failed]);
-  await product.stop();
-  if (typeof failure !== 'string') return 0;
-  console.error(failure);
-  return 1;
 }

@@ -1,6 +1,7 @@
 import { loadConfig } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
-import { describeProgram, isPortFree } from '../../stack/index.ts';
+import { isPortFree } from '../../stack/ports.ts';
+import { describeProgram } from '../../stack/programs.ts';
 import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
 import { describeFailure } from './failure.ts';

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
-import { StackError } from '../../stack/index.ts';
+import { StackError } from '../../stack/errors.ts';
 
 /** What cannot be done, and what to do about it, in one line. */
 export class CommandFailure extends Error {

@@ -1,15 +1,11 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  isRunning,
-  lockDataDir,
-  type Part,
-  type ProcessStamp,
-  type Report,
-  StackError,
-  stampOfThisProcess,
-} from '../../stack/index.ts';
+import { lockDataDir } from '../../stack/dataDir.ts';
+import { StackError } from '../../stack/errors.ts';
+import { type HeldLock, isRunning, type ProcessStamp, processStamp } from '../../stack/fileLock.mjs';
+import type { Part } from '../../stack/index.ts';
+import type { Report } from '../../stack/report.ts';
 
 /** What `atrium up` leaves in the data directory for the commands beside it: `token` must find the database that it started. */
 export interface RunningAtrium {
@@ -45,7 +41,7 @@ export function announceOurselves(dataDir: string): {
 } {
   const file = join(dataDir, fileName);
   let current: RunningAtrium | undefined = {
-    process: stampOfThisProcess(),
+    process: processStamp(process.pid) ?? { pid: process.pid, startTime: '' },
     state: 'starting',
     startedAt: new Date().toISOString(),
     environment: {},
@@ -74,7 +70,7 @@ export function announceOurselves(dataDir: string): {
  * Takes the data directory for this process. Waits for an earlier Atrium that is about to stop: somebody who has ended it and starts it again
  * at once should not have to try twice.
  */
-export async function takeDataDir(dataDir: string, report: Report, signal: AbortSignal): Promise<{ release(): void }> {
+export async function takeDataDir(dataDir: string, report: Report, signal: AbortSignal): Promise<HeldLock> {
   let deadline = performance.now() + noticeMs;
   let waiting = false;
   for (;;) {

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { removeDataDir } from '../../stack/index.ts';
+import { removeDataDir } from '../../stack/folders.ts';
 
 const made: string[] = [];
 

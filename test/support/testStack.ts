@@ -2,7 +2,9 @@ import { chmodSync, mkdtempSync, readdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadLaunchConfig } from '../../config/launch.ts';
-import { lockDataDir, removeDataDir, type Stack, startStack } from '../../stack/index.ts';
+import { lockDataDir } from '../../stack/dataDir.ts';
+import { removeDataDir } from '../../stack/folders.ts';
+import { type Stack, startStack } from '../../stack/index.ts';
 
 /** Tests in their own processes find the stack by these: the variables of config/, with TEST_ in the name. */
 export const testVariablePrefix = 'ATRIUM_TEST_STACK_';

@@ -1,0 +1,85 @@
+import { join } from 'node:path';
+import { loadConfig } from '../../config/index.ts';
+import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
+import { startStack } from '../../stack/index.ts';
+import { isPortFree } from '../../stack/ports.ts';
+import { formatDuration, type Report, timed } from '../../stack/report.ts';
+import { CommandFailure } from './failure.ts';
+import { prepareInstallation } from './prepare.ts';
+import { startProduct } from './product.ts';
+import { announceOurselves, takeDataDir } from './running.ts';
+import type { ScreenFacts } from './screen.ts';
+import { stopOnSignals, stopRequested } from './signals.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const interruptedExitCode = 130;
+
+/** Runs the product until a stop is asked for, and stops what it started. Returns the exit code. */
+export async function up(report: Report, show: (facts: ScreenFacts) => void): Promise<number> {
+  const signal = stopOnSignals();
+  const begin = performance.now();
+  const launch = loadLaunchConfig();
+  signal.addEventListener('abort', () => report('Stopping …'), { once: true });
+  const started = new AsyncDisposableStack();
+  let ready = false;
+  try {
+    const { facts, failed } = await start(launch, report, signal, started);
+    ready = true;
+    report(`Atrium is ready (${formatDuration(performance.now() - begin)})`);
+    show(facts);
+    const failure = await Promise.race([stopRequested(signal), failed]);
+    if (typeof failure !== 'string') return 0;
+    report(failure);
+    return 1;
+  } catch (error) {
+    // What fails after a stop was asked for, mostly fails because of it.
+    if (!signal.aborted) throw error;
+    return interruptedExitCode;
+  } finally {
+    await started.disposeAsync();
+    if (signal.aborted) report(ready ? 'Stopped.' : 'Stopped before it was ready.');
+  }
+}
+
+/** Starts all in order. What has to be undone is put on `started`, so that it is undone in the reverse order, however far this came. */
+async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, started: AsyncDisposableStack) {
+  const lock = await takeDataDir(launch.dataDir, report, signal);
+  started.defer(() => lock.release());
+  await assertPortFree(launch);
+  const presence = announceOurselves(launch.dataDir);
+  started.defer(() => presence.withdraw());
+  signal.addEventListener('abort', () => presence.update({ state: 'stopping' }), { once: true });
+
+  const stack = await startStack({ ...launch, report, signal });
+  started.defer(() => stack.stop());
+  presence.update({ environment: stack.environment, parts: stack.parts });
+
+  const config = loadConfig({ ...launch.environment, ...stack.environment });
+  const { user } = await timed(report, { done: 'Database and namespace up to date' }, () =>
+    prepareInstallation(config),
+  );
+  signal.throwIfAborted();
+
+  const logFile = join(launch.dataDir, 'logs', 'atrium.log');
+  const product = await timed(report, { done: 'API and worker started' }, () => startProduct(config, 'both', logFile));
+  started.defer(() => product.stop());
+  signal.throwIfAborted();
+  presence.update({ state: 'running', apiUrl: product.apiUrl });
+
+  const facts: ScreenFacts = {
+    apiUrl: product.apiUrl ?? config.http.publicUrl,
+    temporalUiUrl: config.temporal.uiUrl,
+    logFile,
+    email: user.email,
+    root,
+  };
+  return { facts, failed: Promise.race([stack.failed, product.failed]) };
+}
+
+/** Asked before the long steps, not after them. */
+async function assertPortFree({ http }: LaunchConfig): Promise<void> {
+  if (http.port === 0 || (await isPortFree(http.port, http.host))) return;
+  throw new CommandFailure(
+    `Port ${http.port} on ${http.host} is taken. Stop the program that uses it, or choose another port: ATRIUM_PORT=${http.port + 1} npm start`,
+  );
+}

@@ -1,0 +1,74 @@
+import { runAtrium } from '../support/atrium.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+let atrium: TestEnvironment;
+
+beforeAll(async () => {
+  atrium = await createTestEnvironment();
+});
+afterAll(() => atrium.close());
+
+const run = (...args: string[]) => runAtrium(args, atrium.environment);
+const runJson = async (...args: string[]) =>
+  JSON.parse((await run(...args, '--json')).stdout) as Record<string, unknown>;
+
+test('a user, a space, a key, a code and a token are made and printed', async () => {
+  expect(await run('token')).toMatchObject({ code: 1, output: expect.stringContaining('user add EMAIL') });
+
+  expect(await runJson('user', 'add', 'Ada@Example.org', '--name', 'Ada')).toEqual({
+    id: expect.stringMatching(/^usr_/),
+    email: 'ada@example.org',
+    name: 'Ada',
+  });
+  expect(await runJson('space', 'add', 'Work')).toEqual({
+    id: expect.stringMatching(/^spc_/),
+    name: 'Work',
+    owner: 'ada@example.org',
+  });
+  expect(await runJson('key', 'create', '--expires', '2999-01-01')).toEqual({
+    id: expect.stringMatching(/^key_/),
+    key: expect.stringMatching(/^atr_\w{36}$/),
+    expiresAt: '2999-01-01T00:00:00.000Z',
+  });
+  expect(await runJson('code', '--user', 'ada@example.org')).toMatchObject({
+    code: expect.stringMatching(/^(\w{4}-?){4}$/),
+  });
+  // Without --json, standard output is the token alone, for $(…) in a shell.
+  expect((await run('token')).stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
+});
+
+test('what cannot be done is said in one line', async () => {
+  expect(await run('user', 'add', 'not an address')).toMatchObject({ code: 1, stdout: '' });
+  expect(await run('token', '--user', 'nobody@example.org')).toEqual({
+    code: 1,
+    stdout: '',
+    output: 'There is no user nobody@example.org. Add one: npm run -s atrium -- user add nobody@example.org\n',
+  });
+  expect(await runAtrium(['token'], { ATRIUM_DATA_DIR: temporaryFolder() })).toMatchObject({
+    code: 1,
+    output: 'Atrium does not run here. Start it with "npm start", or set the addresses of its parts.\n',
+  });
+});
+
+test('migrate has nothing to do a second time', async () => {
+  expect(await runJson('migrate')).toEqual({ migrations: [], searchAttributes: [] });
+});
+
+test('status tells that nothing runs, with an exit code', async () => {
+  expect(await run('status', '--json')).toMatchObject({ code: 1, stdout: '{"state":"stopped","ready":false}\n' });
+});
+
+test('doctor checks the configured parts', async () => {
+  const { code, stdout } = await run('doctor', '--json');
+  const report = JSON.parse(stdout) as { healthy: boolean; checks: { name: string; state: string }[] };
+  expect(report.checks.filter((check) => check.state !== 'ok')).toEqual([]);
+  expect(report.checks.map((check) => check.name)).toEqual(expect.arrayContaining(['database', 'temporal', 'storage']));
+  expect(code).toBe(0);
+});
+
+test('doctor says what is wrong with a part', async () => {
+  const { code, output } = await runAtrium(['doctor'], { ...atrium.environment, ATRIUM_S3_BUCKET: 'missing-bucket' });
+  expect(code).toBe(1);
+  expect(output).toMatch(/✗ storage +there is no bucket missing-bucket/);
+});

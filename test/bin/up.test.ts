@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { runAtrium, startAtrium } from '../support/atrium.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { processesWith } from '../support/processes.ts';
+
+/** `atrium up` with the whole embedded stack, in a data directory of its own. */
+const settings = (dataDir: string) => ({ ATRIUM_DATA_DIR: dataDir, ATRIUM_PORT: '0', ATRIUM_DEMO_MODEL: 'true' });
+
+interface Ready {
+  apiUrl: string;
+  email: string;
+}
+
+const readReady = (output: string) => JSON.parse(output) as Ready;
+
+test('a start, kill -9, and a start that has lost nothing; then Ctrl-C', async () => {
+  const dataDir = temporaryFolder();
+  const first = startAtrium(['up', '--json'], settings(dataDir));
+  await first.printed(/"apiUrl"/);
+  const added = await runAtrium(['space', 'add', 'Kept', '--json'], settings(dataDir));
+  const { id } = JSON.parse(added.stdout) as { id: string };
+  first.child.kill('SIGKILL');
+  await first.exited;
+
+  // At once, without any repair: the lock and the pid files of the dead one are still there.
+  expect(existsSync(join(dataDir, 'lock'))).toBe(true);
+  const begin = performance.now();
+  const second = startAtrium(['up', '--json'], settings(dataDir));
+  await second.printed(/"apiUrl"/);
+  expect(performance.now() - begin).toBeLessThan(10_000);
+
+  const token = (await runAtrium(['token'], settings(dataDir))).stdout.trim();
+  const { apiUrl } = readReady(second.stdout());
+  const answer = await fetch(`${apiUrl}/api/spaces/${id}`, { headers: { authorization: `Bearer ${token}` } });
+  expect(await answer.json()).toMatchObject({ id, name: 'Kept' });
+
+  const other = await runAtrium(['up'], settings(dataDir));
+  expect(other).toMatchObject({
+    code: 1,
+    output: expect.stringMatching(/^Atrium runs already with .*Stop that one.*\n$/),
+  });
+
+  second.child.kill('SIGINT');
+  expect(await second.exited).toEqual({ code: 0, signal: null });
+  expect(processesWith(dataDir)).toEqual([]);
+  expect(existsSync(join(dataDir, 'lock'))).toBe(false);
+  expect(readFileSync(join(dataDir, 'logs', 'database.log'), 'utf8')).toContain('Shutdown complete');
+}, 60_000);
+
+test.each([/MariaDB initialised/, /Object store started/, /Temporal started/])(
+  'Ctrl-C in the middle of a start, after "%s", stops what was started',
+  async (moment) => {
+    const dataDir = temporaryFolder();
+    const atrium = startAtrium(['up'], settings(dataDir));
+    await atrium.printed(moment);
+    atrium.child.kill('SIGINT');
+    expect(await atrium.exited).toEqual({ code: 130, signal: null });
+    expect(atrium.output()).toContain('Stopped before it was ready.');
+    expect(processesWith(dataDir)).toEqual([]);
+    expect(existsSync(join(dataDir, 'lock'))).toBe(false);
+  },
+);
+
+test('a second Ctrl-C that is the same key press does not break the orderly stop', async () => {
+  const dataDir = temporaryFolder();
+  const atrium = startAtrium(['up'], settings(dataDir));
+  await atrium.printed(/MariaDB started/);
+  atrium.child.kill('SIGINT');
+  atrium.child.kill('SIGINT');
+  atrium.child.kill('SIGTERM');
+  expect(await atrium.exited).toEqual({ code: 130, signal: null });
+  expect(readFileSync(join(dataDir, 'logs', 'database.log'), 'utf8')).toContain('Shutdown complete');
+});
+
+test('a taken port is said in one line, before anything is started', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const dataDir = temporaryFolder();
+  const { code, output } = await runAtrium(['up'], { ...settings(dataDir), ATRIUM_PORT: String(port) });
+  server.close();
+  expect(code).toBe(1);
+  expect(output).toBe(
+    `Port ${port} on 127.0.0.1 is taken. Stop the program that uses it, or choose another port: ATRIUM_PORT=${port + 1} npm start\n`,
+  );
+  expect(existsSync(join(dataDir, 'services', 'database'))).toBe(false);
+});
+
+test.each([
+  [{ ATRIUM_PORT: 'eighty' }, 'ATRIUM_PORT'],
+  [{ ATRIUM_LOG_LEVEL: 'loud' }, 'ATRIUM_LOG_LEVEL'],
+  [{ ATRIUM_MASTER_KEY: 'short' }, 'ATRIUM_MASTER_KEY'],
+  [{ ATRIUM_DATABASE_URL: 'postgres://somewhere' }, 'ATRIUM_DATABASE_URL'],
+])('a wrong setting, %j, is said in one line', async (variables, name) => {
+  const { code, output } = await runAtrium(['up'], { ATRIUM_DATA_DIR: temporaryFolder(), ...variables });
+  expect(code).toBe(1);
+  expect(output.trimEnd().split('\n')).toEqual([expect.stringMatching(`^${name} is not right: .+`)]);
+});
+
+test('a database that does not answer is said in one line', async () => {
+  const { code, output } = await runAtrium(['token'], {
+    ATRIUM_DATA_DIR: temporaryFolder(),
+    ATRIUM_DATABASE_URL: 'mysql://nobody@127.0.0.1:1/none',
+    ATRIUM_TEMPORAL_ADDRESS: '127.0.0.1:1',
+  });
+  expect(code).toBe(1);
+  expect(output).toMatch(/^127\.0\.0\.1:1 does not answer \(ECONNREFUSED\)\. .*\n$/);
+});

@@ -1,0 +1,23 @@
+import { join } from 'node:path';
+import type { Environment } from '../../config/index.ts';
+import { start, type TestProcess } from './processes.ts';
+
+const program = join(import.meta.dirname, '..', '..', 'bin', 'atrium.ts');
+
+/** The environment of a test without Atrium's own variables: those of the test alone count. */
+export function plainEnvironment(variables: Environment): NodeJS.ProcessEnv {
+  const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
+  return { ...Object.fromEntries(rest), ...variables };
+}
+
+/** Starts the command line as an operator does. */
+export function startAtrium(args: string[], variables: Environment): TestProcess {
+  return start(process.execPath, [program, ...args], { env: plainEnvironment(variables) });
+}
+
+/** Runs a command to its end. */
+export async function runAtrium(args: string[], variables: Environment) {
+  const process = startAtrium(args, variables);
+  const { code } = await process.exited;
+  return { code, stdout: process.stdout(), output: process.output() };
+}
