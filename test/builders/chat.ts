@@ -1,0 +1,116 @@
+import type { operations } from '../../api/types.gen.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import { type Collected, collect, type EventStream, openStream, type StreamRequest } from '../support/sseClient.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { buildSpace, buildUser } from './identity.ts';
+
+type Json<Id extends keyof operations, Status extends number> = operations[Id]['responses'] extends {
+  [S in Status]: { content: { 'application/json': infer Body } };
+}
+  ? Body
+  : never;
+
+export type TurnBody = Json<'getTurn', 200>;
+export type ThreadBody = Json<'getThread', 200>;
+export type MessagePage = Json<'listMessages', 200>;
+export type TurnPage = Json<'listTurns', 200>;
+
+/** A person who chats, as a client of the HTTP API. */
+export interface ChatUser {
+  id: string;
+  token: string;
+  spaceId: string;
+  /** An answer as it is, whatever its status. */
+  fetch(path: string, init?: { method?: string; body?: unknown; headers?: Record<string, string> }): Promise<Response>;
+  /** The body of an answer that must be 2xx. */
+  get<T>(path: string): Promise<T>;
+  open(path: string, request?: Omit<StreamRequest, 'token'>): Promise<EventStream>;
+  /** POST /chat/stream, the stream still to be read. */
+  send(body: Record<string, unknown>): Promise<EventStream>;
+  /** POST /chat/stream, read to its end. */
+  ask(body: Record<string, unknown>): Promise<Answer>;
+  turn(turnId: string): Promise<TurnBody>;
+  /** The turn, when it has ended. */
+  ended(turnId: string): Promise<TurnBody>;
+  messages(threadId: string): Promise<MessagePage['data']>;
+  /** The text of the turn's stored answer. */
+  answerOf(turn: Pick<TurnBody, 'threadId' | 'assistantMessageId'>): Promise<string | undefined>;
+}
+
+export interface Answer extends Collected {
+  turnId: string;
+  threadId: string;
+}
+
+export async function buildChatUser(product: { url: string; identity: Identity }, name = 'chatter'): Promise<ChatUser> {
+  const { user, token } = await buildUser(product.identity, name);
+  const { spaceId } = await buildSpace(product.identity, user.id).then(({ space }) => ({ spaceId: space.id }));
+  return asUser(product, { id: user.id, token, spaceId });
+}
+
+/** The same person with another credential. */
+export function asUser(
+  product: { url: string },
+  { id, token, spaceId }: Pick<ChatUser, 'id' | 'token' | 'spaceId'>,
+): ChatUser {
+  const user: ChatUser = {
+    id,
+    token,
+    spaceId,
+    fetch(path, { method = 'GET', body, headers } = {}) {
+      return fetch(product.url + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
+    },
+    async get<T>(path: string) {
+      const response = await user.fetch(path);
+      if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
+      return (await response.json()) as T;
+    },
+    open: (path, request) => openStream(product.url + path, { ...request, token }),
+    send: (body) => user.open('/chat/stream', { body }),
+    async ask(body) {
+      const stream = await user.send(body);
+      if (stream.response.status !== 200) {
+        throw new Error(`The send was refused with ${stream.response.status}: ${await stream.response.text()}`);
+      }
+      return { ...(await collect(stream)), ...idsOf(stream) };
+    },
+    turn: (turnId) => user.get<TurnBody>(`/chat/turns/${turnId}`),
+    ended: (turnId) =>
+      waitFor(`the end of ${turnId}`, async () => {
+        const turn = await user.turn(turnId);
+        return turn.endedAt !== null && turn;
+      }),
+    async messages(threadId) {
+      return (await user.get<MessagePage>(`/api/threads/${threadId}/messages`)).data;
+    },
+    async answerOf({ threadId, assistantMessageId }) {
+      const message = (await user.messages(threadId)).find(({ id: messageId }) => messageId === assistantMessageId);
+      return message && textOf(message.parts);
+    },
+  };
+  return user;
+}
+
+/** What the headers of a turn's stream say. */
+export function idsOf({ response }: Pick<EventStream, 'response'>): { turnId: string; threadId: string } {
+  return {
+    turnId: response.headers.get('x-turn-id') ?? '',
+    threadId: response.headers.get('x-thread-id') ?? '',
+  };
+}
+
+/** The text parts of a message, joined. */
+export function textOf(parts: readonly object[]): string {
+  return (parts as { type?: string; text?: string }[])
+    .filter(({ type }) => type === 'text')
+    .map(({ text }) => text ?? '')
+    .join('');
+}

@@ -1,0 +1,57 @@
+import type { Environment } from '../../config/index.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import { type FakeProvider, startFakeProvider } from '../fakes/openaiServer.ts';
+import type { FakeRequest, FakeScript } from '../fakes/script.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { type ProductProcess, startProduct } from '../support/product.ts';
+import { buildChatUser, type ChatUser } from './chat.ts';
+import { buildIdentity } from './identity.ts';
+
+/** A whole Atrium in a process of its own, with the fake provider as its models' provider. */
+export interface TestProduct {
+  environment: TestEnvironment;
+  identity: Identity;
+  provider: FakeProvider;
+  /** Replaced by `restart`. */
+  process: ProductProcess;
+  readonly url: string;
+  /** A new user with a space of their own. */
+  user(name?: string): Promise<ChatUser>;
+  /** Starts it again after its process has ended. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function buildProduct(
+  overrides: Environment = {},
+  respond?: (request: FakeRequest) => FakeScript | undefined,
+): Promise<TestProduct> {
+  const provider = await startFakeProvider({ respond });
+  const environment = await createTestEnvironment({
+    ATRIUM_COMPATIBLE_BASE_URL: provider.url,
+    ATRIUM_COMPATIBLE_MODELS: 'fake-1',
+    ATRIUM_SWEEP_INTERVAL_SECONDS: '1',
+    ATRIUM_SWEEP_GRACE_SECONDS: '2',
+    ...overrides,
+  });
+  const identity = await buildIdentity(environment);
+  const product: TestProduct = {
+    environment,
+    identity,
+    provider,
+    process: await startProduct(environment),
+    get url() {
+      return product.process.apiUrl;
+    },
+    user: (name) => buildChatUser(product, name),
+    async restart() {
+      product.process = await startProduct(environment);
+    },
+    async close() {
+      await product.process.stop();
+      await provider.stop();
+      await environment.close();
+    },
+  };
+  return product;
+}

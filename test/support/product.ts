@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Role } from '../../bin/support/runtime.ts';
+import type { TestEnvironment } from './environment.ts';
+
+const program = join(import.meta.dirname, 'productProcess.ts');
+/** Workflow bundles are named by what they are made of, so all tests share one folder of them. */
+const bundleCache = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'atrium-tests');
+const stopTimeoutMs = 15_000;
+
+/** Atrium, or one role of it, in a process of its own. */
+export interface ProductProcess {
+  /** Empty for a worker. */
+  apiUrl: string;
+  pid: number;
+  /** Sends a signal; for SIGKILL, waits until the process is gone. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+  /** Stops it in order, and fails when that takes too long. */
+  stop(): Promise<void>;
+  exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** What it has logged. */
+  log(): string;
+}
+
+/** Starts Atrium on a test's environment and waits until it is ready. `overrides` are further variables of config/. */
+export async function startProduct(
+  { environment, config }: Pick<TestEnvironment, 'environment' | 'config'>,
+  role: Role = 'both',
+  overrides: Record<string, string> = {},
+): Promise<ProductProcess> {
+  shareBundles(config.dataDir);
+  const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
+  const child = spawn(process.execPath, [program, role], {
+    env: { ...Object.fromEntries(rest), ...environment, ...overrides },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let log = '';
+  child.stderr.on('data', (data: Buffer) => {
+    log += data;
+  });
+  const exited = once(child, 'exit').then(([code, signal]) => ({ code, signal }) as Awaited<ProductProcess['exited']>);
+  const lines = createInterface({ input: child.stdout });
+  const ready = await Promise.race([once(lines, 'line') as Promise<string[]>, exited]);
+  if (!Array.isArray(ready)) throw new Error(`Atrium ended before it was ready:\n${log}`);
+  const { apiUrl = '' } = JSON.parse(ready[0] ?? '{}') as { apiUrl?: string };
+
+  return {
+    apiUrl,
+    pid: child.pid ?? 0,
+    exited,
+    log: () => log,
+    async kill(signal) {
+      child.kill(signal);
+      if (signal === 'SIGKILL') await exited;
+    },
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGTERM');
+      const cancelled = new AbortController();
+      const late = delay(stopTimeoutMs, 'late', { signal: cancelled.signal }).catch(() => undefined);
+      const ended = await Promise.race([exited, late]);
+      cancelled.abort();
+      if (ended !== 'late') return;
+      child.kill('SIGKILL');
+      await exited;
+      throw new Error(`Atrium did not stop within ${stopTimeoutMs} ms:\n${log}`);
+    },
+  };
+}
+
+function shareBundles(dataDir: string): void {
+  mkdirSync(bundleCache, { recursive: true });
+  const link = join(dataDir, 'cache');
+  if (!existsSync(link)) symlinkSync(bundleCache, link);
+}

@@ -1,0 +1,35 @@
+import { createRuntime, type Role } from '../../bin/support/runtime.ts';
+import { loadConfig } from '../../config/index.ts';
+import { createLogger } from '../../telemetry/logger.ts';
+
+/**
+ * Atrium in a process of its own, for tests that look at it from outside, or kill it: `node test/support/productProcess.ts ROLE`.
+ * Reads its configuration from the environment, prints one line `{"apiUrl"}` when it is ready, and stops in order on SIGTERM. It ends with its
+ * standard input, so that a test that is killed leaves nothing behind.
+ */
+const role = process.argv[2] as Role;
+const config = loadConfig();
+const logger = createLogger({ level: config.logLevel });
+const runtime = await createRuntime(config, logger, role);
+const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: 1_000 });
+const api = role === 'worker' ? undefined : await runtime.startApi();
+const sweeping = new AbortController();
+const swept = runtime.ensureSweeper(sweeping.signal);
+
+worker?.failed.catch((error: unknown) => {
+  logger.fatal({ err: error }, 'The worker has ended by itself.');
+  process.exit(1);
+});
+
+async function stop(): Promise<never> {
+  sweeping.abort();
+  await swept;
+  await api?.close({ graceMs: 2_000 });
+  await worker?.stop();
+  await runtime.close();
+  process.exit(0);
+}
+
+process.once('SIGTERM', () => void stop());
+process.stdin.on('end', () => process.exit(1)).resume();
+process.stdout.write(`${JSON.stringify({ apiUrl: api?.url })}\n`);
