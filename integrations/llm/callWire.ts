@@ -12,7 +12,7 @@ const readers: Partial<Record<ProviderName, EventReader>> = {
 /** What a model call sees of its own connection, beside what the SDK tells it. */
 export class CallWire {
   readonly lane: FastLane | undefined;
-  /** Whether any of an answer has come: what tells a provider that is away from one that was cut. */
+  /** Whether an answer has begun to come: what tells a provider that is away from one that was cut. */
   answered = false;
   private readonly onBytes: () => void;
 
@@ -23,7 +23,6 @@ export class CallWire {
   }
 
   bytes(chunk: Buffer): Uint8Array | undefined {
-    this.answered = true;
     this.onBytes();
     return this.lane ? this.lane.bytes(chunk) : chunk;
   }
@@ -36,5 +35,10 @@ export class CallWire {
 /** The fetch for the SDKs, and the wires of the calls that run now: a call is known by its signal, which the SDKs hand through. */
 export function createWires(): { fetch: typeof fetch; wires: WeakMap<AbortSignal, CallWire> } {
   const wires = new WeakMap<AbortSignal, CallWire>();
-  return { wires, fetch: createHttpFetch((signal) => (signal === undefined ? undefined : wires.get(signal))) };
+  const answered = (signal: AbortSignal | undefined) => {
+    const wire = signal && wires.get(signal);
+    if (wire) wire.answered = true;
+    return wire;
+  };
+  return { wires, fetch: createHttpFetch(answered) };
 }

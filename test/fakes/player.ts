@@ -90,10 +90,12 @@ class Sender {
     const bytes = Buffer.from(events).subarray(0, afterBytes - this.played.bytesSent);
     this.played.bytesSent += bytes.length;
     await new Promise((resolve) => this.response.write(bytes, resolve));
-    if (this.played.bytesSent >= afterBytes) this.destroy(how === 'reset' ? 'reset' : 'cut');
+    if (this.played.bytesSent >= afterBytes) this.response.socket?.[how === 'reset' ? 'resetAndDestroy' : 'destroy']();
   }
 
-  destroy(how: 'cut' | 'reset'): void {
+  /** Closes the connection under the answer, once what was written has left. */
+  async destroy(how: 'cut' | 'reset'): Promise<void> {
+    await new Promise((resolve) => this.response.write(': \n\n', resolve));
     if (how === 'reset') this.response.socket?.resetAndDestroy();
     else this.response.socket?.destroy();
   }
