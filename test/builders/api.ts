@@ -30,7 +30,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   const identity = await buildIdentity(environment);
   const { config, database } = environment;
   const logger = createLogger({ level: 'silent' });
-  const temporal = await connectTemporal(config);
+  const temporal = await connectTemporal(config, logger);
   const feed = new TurnFeed({ database, logger, remoteWriters: true });
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);

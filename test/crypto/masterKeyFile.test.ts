@@ -1,0 +1,52 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { ConfigError } from '../../config/index.ts';
+import { masterKeyFileName, readOrCreateMasterKey } from '../../crypto/masterKeyFile.ts';
+import { openMasterKeys } from '../../crypto/openMasterKeys.ts';
+
+let dataDir: string;
+let file: string;
+
+beforeEach(() => {
+  dataDir = mkdtempSync(path.join(tmpdir(), 'atrium-key-'));
+  file = path.join(dataDir, masterKeyFileName);
+});
+afterEach(() => rmSync(dataDir, { recursive: true }));
+
+test('the first start makes a key that only its owner reads; the second one reads it', async () => {
+  const key = await readOrCreateMasterKey(dataDir);
+  expect(key).toHaveLength(32);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  await expect(readOrCreateMasterKey(dataDir)).resolves.toEqual(key);
+});
+
+test('twenty processes at their first start agree on one key, and leave nothing else behind', async () => {
+  const keys = await Promise.all(Array.from({ length: 20 }, () => readOrCreateMasterKey(dataDir)));
+  expect(new Set(keys.map((key) => key.toString('hex'))).size).toBe(1);
+  expect(readdirSync(dataDir)).toEqual([masterKeyFileName]);
+});
+
+test('a data directory that does not exist is made', async () => {
+  await expect(readOrCreateMasterKey(path.join(dataDir, 'deep', 'er'))).resolves.toHaveLength(32);
+});
+
+test('a key that others can read is refused, with the command that helps', async () => {
+  await readOrCreateMasterKey(dataDir);
+  await chmod(file, 0o644);
+  await expect(readOrCreateMasterKey(dataDir)).rejects.toThrow(/chmod 600/);
+});
+
+test('a file that holds no key is refused and not replaced', async () => {
+  await writeFile(file, 'oops', { mode: 0o600 });
+  await expect(readOrCreateMasterKey(dataDir)).rejects.toThrow(ConfigError);
+  await expect(readFile(file, 'utf8')).resolves.toBe('oops');
+});
+
+test('the key of the environment is used where one is set, and no file is made', async () => {
+  const ring = await openMasterKeys({ dataDir, masterKey: Buffer.alloc(32, 7).toString('base64') });
+  expect(ring.current.id).toMatch(/^local:[0-9a-f]{16}$/);
+  expect(ring.byId(ring.current.id)).toBe(ring.current);
+  expect(readdirSync(dataDir)).toEqual([]);
+});
