@@ -6,7 +6,6 @@ import { isPortFree } from '../../stack/ports.ts';
 import { formatDuration, type Report, timed } from '../../stack/report.ts';
 import { CommandFailure } from './failure.ts';
 import { prepareInstallation } from './prepare.ts';
-import { startProduct } from './product.ts';
 import { announceOurselves, takeDataDir } from './running.ts';
 import type { ScreenFacts } from './screen.ts';
 import { stopOnSignals, stopRequested } from './signals.ts';
@@ -50,6 +49,9 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   started.defer(() => presence.withdraw());
   signal.addEventListener('abort', () => presence.update({ state: 'stopping' }), { once: true });
 
+  // Read from the disk while the stack starts; and nobody waits for it who only hears that a port is taken.
+  const loading = import('./product.ts');
+  loading.catch(() => undefined);
   const stack = await startStack({ ...launch, report, signal });
   started.defer(() => stack.stop());
   presence.update({ environment: stack.environment, parts: stack.parts });
@@ -61,7 +63,9 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   signal.throwIfAborted();
 
   const logFile = join(launch.dataDir, 'logs', 'atrium.log');
-  const product = await timed(report, { done: 'API and worker started' }, () => startProduct(config, 'both', logFile));
+  const product = await timed(report, { done: 'API and worker started' }, async () =>
+    (await loading).startProduct(config, 'both', logFile),
+  );
   started.defer(() => product.stop());
   signal.throwIfAborted();
   presence.update({ state: 'running', apiUrl: product.apiUrl });
