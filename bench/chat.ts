@@ -1,0 +1,126 @@
+import { stampNow } from '../test/fakes/script.ts';
+import { type BenchedAtrium, startAtrium, startProgram } from './support/atrium.ts';
+import { usageOfTree } from './support/processTree.ts';
+import { quantile } from './support/quantile.ts';
+import { type OnText, readAtrium, readProvider } from './support/streams.ts';
+
+/**
+ * What Atrium adds to a model's answer: `node bench/chat.ts`. The reference is the same paced provider called directly, in the same run
+ * and by the same client; each round runs both, one after the other. Tokens carry the time at which the provider sent
+ * them, so a lag is a token's own way from the provider to the client.
+ */
+const tokens = 200;
+const intervalMs = 20;
+const flatTokens = 20_000;
+const pacedModel = `paced-${tokens}-${intervalMs}-stamps`;
+const flatModel = `flat-${flatTokens}`;
+const streamCounts = [1, 32, 128];
+const rounds = new Map([[1, 12]]);
+
+interface Sample {
+  firstTokenMs: number[];
+  lagMs: number[];
+  tokens: number;
+  elapsedMs: number;
+}
+
+type Read = (onText: OnText) => Promise<void>;
+
+/** Runs `streams` answers side by side. */
+async function sample(read: Read, streams: number, stamped: boolean): Promise<Sample> {
+  const result: Sample = { firstTokenMs: [], lagMs: [], tokens: 0, elapsedMs: 0 };
+  const begin = performance.now();
+  const one = async (index: number) => {
+    // Spread over one interval, as the answers of different people are.
+    await new Promise((resolve) => setTimeout(resolve, stamped ? (index * intervalMs) / streams : 0));
+    const sentAt = performance.now();
+    let first = true;
+    await read((text) => {
+      if (first) result.firstTokenMs.push(performance.now() - sentAt);
+      first = false;
+      const now = stamped ? stampNow() : 0;
+      for (const token of text.split(' ')) {
+        if (token === '') continue;
+        result.tokens++;
+        if (stamped) result.lagMs.push((now - Number(token)) / 1000);
+      }
+    });
+  };
+  await Promise.all(Array.from({ length: streams }, (_, index) => one(index)));
+  result.elapsedMs = performance.now() - begin;
+  return result;
+}
+
+function merge(samples: Sample[]): Sample {
+  return {
+    firstTokenMs: samples.flatMap(({ firstTokenMs }) => firstTokenMs),
+    lagMs: samples.flatMap(({ lagMs }) => lagMs),
+    tokens: samples.reduce((total, one) => total + one.tokens, 0),
+    elapsedMs: samples.reduce((total, one) => total + one.elapsedMs, 0),
+  };
+}
+
+const ms = (value: number) => `${value.toFixed(1)} ms`;
+
+function printAdded(name: string, direct: number[], through: number[]): void {
+  const parts = ([0.5, 0.95] as const).map((share) => {
+    const [reference, measured] = [quantile(direct, share), quantile(through, share)];
+    return `p${share * 100} ${ms(measured - reference)} (${ms(measured)} against ${ms(reference)} directly)`;
+  });
+  console.log(`  added ${name}: ${parts.join(', ')}`);
+}
+
+async function benchPaced(atrium: BenchedAtrium, providerUrl: string, streams: number): Promise<void> {
+  const direct: Sample[] = [];
+  const through: Sample[] = [];
+  let cpuSeconds = 0;
+  for (let round = 0; round < (rounds.get(streams) ?? 2); round++) {
+    direct.push(await sample((onText) => readProvider(providerUrl, pacedModel, onText), streams, true));
+    const before = usageOfTree(atrium.pid);
+    through.push(await sample((onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText), streams, true));
+    cpuSeconds += usageOfTree(atrium.pid).cpuSeconds - before.cpuSeconds;
+  }
+  const [reference, measured] = [merge(direct), merge(through)];
+  console.log(`${streams} streams of ${tokens} tokens, one every ${intervalMs} ms`);
+  printAdded('time to the first token', reference.firstTokenMs, measured.firstTokenMs);
+  printAdded('lag per token', reference.lagMs, measured.lagMs);
+  const perSecond = (one: Sample) => (one.tokens / one.elapsedMs) * 1000;
+  console.log(
+    `  carried ${measured.tokens} of ${reference.tokens} tokens, ${perSecond(measured).toFixed(0)} tokens/s, ${(perSecond(measured) / perSecond(reference)).toFixed(2)} of the direct rate`,
+  );
+  console.log(
+    `  ${((cpuSeconds / measured.tokens) * 1000).toFixed(3)} CPU s per 1,000 tokens, all of Atrium's processes`,
+  );
+}
+
+async function benchFlat(atrium: BenchedAtrium, providerUrl: string): Promise<void> {
+  const streams = 8;
+  const direct = await sample((onText) => readProvider(providerUrl, flatModel, onText), streams, false);
+  const before = usageOfTree(atrium.pid);
+  const through = await sample((onText) => readAtrium(atrium.url, atrium.token, flatModel, onText), streams, false);
+  const cpuSeconds = usageOfTree(atrium.pid).cpuSeconds - before.cpuSeconds;
+  const rate = (one: Sample) => (one.tokens / one.elapsedMs) * 1000;
+  console.log(`${streams} streams of ${flatTokens} tokens, as fast as they come`);
+  console.log(
+    `  ${rate(through).toFixed(0)} tokens/s, ${(rate(through) / rate(direct)).toFixed(2)} of the ${rate(direct).toFixed(0)} read directly; ${through.tokens} of ${direct.tokens} tokens`,
+  );
+  console.log(`  ${((cpuSeconds / through.tokens) * 1000).toFixed(3)} CPU s per 1,000 tokens`);
+}
+
+const provider = await startProgram('test/fakes/openaiServerProcess.ts');
+const atrium = await startAtrium({
+  ATRIUM_COMPATIBLE_BASE_URL: provider.line,
+  ATRIUM_COMPATIBLE_MODELS: [pacedModel, flatModel].join(','),
+  ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
+  ATRIUM_LOG_LEVEL: 'warn',
+});
+try {
+  // The first answers compile what the others run.
+  await sample((onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText), 8, true);
+  for (const streams of streamCounts) await benchPaced(atrium, provider.line, streams);
+  await benchFlat(atrium, provider.line);
+  console.log(`memory of all of Atrium's processes: ${usageOfTree(atrium.pid).residentMiB.toFixed(0)} MiB`);
+} finally {
+  await atrium.stop();
+  provider.process.kill();
+}

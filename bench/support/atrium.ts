@@ -1,0 +1,54 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const root = join(import.meta.dirname, '..', '..');
+
+export interface BenchedAtrium {
+  url: string;
+  token: string;
+  /** The program, whose descendants are the database, Temporal and the object store. */
+  pid: number;
+  stop(): Promise<void>;
+}
+
+/** The whole product as `npm start` runs it, with data and ports of its own. */
+export async function startAtrium(settings: Record<string, string>): Promise<BenchedAtrium> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
+  const environment = { ...process.env, ATRIUM_DATA_DIR: dataDir, ATRIUM_PORT: '0', ...settings };
+  const program = spawn(process.execPath, [join(root, 'bin', 'atrium.ts'), 'up', '--json'], {
+    env: environment,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const { apiUrl } = JSON.parse(await firstLine(program)) as { apiUrl: string };
+  const tokens = spawn(process.execPath, [join(root, 'bin', 'atrium.ts'), 'token'], {
+    env: environment,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const token = await firstLine(tokens);
+  return {
+    url: apiUrl,
+    token,
+    pid: program.pid ?? 0,
+    async stop() {
+      program.kill('SIGTERM');
+      await once(program, 'exit');
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A Node program that prints one line when it is ready. */
+export async function startProgram(path: string): Promise<{ line: string; process: ChildProcess }> {
+  const child = spawn(process.execPath, [join(root, path)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return { line: await firstLine(child), process: child };
+}
+
+async function firstLine(child: ChildProcess): Promise<string> {
+  if (child.stdout === null) throw new Error('The program has no output.');
+  for await (const line of createInterface({ input: child.stdout })) return line;
+  throw new Error('The program ended before it was ready.');
+}
