@@ -97,11 +97,11 @@ function factsOf(error: unknown): ErrorFacts {
 /** Looks down the chain of causes, which is where undici and the SDKs leave the socket's own error. */
 function isNetworkFailure(error: unknown): boolean {
   let current = error;
-  for (let depth = 0; depth < 8 && current instanceof Error; depth++) {
-    const code = (current as { code?: unknown }).code;
+  for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {
+    const { code, message, cause } = current as Record<'code' | 'message' | 'cause', unknown>;
     if (typeof code === 'string' && networkCodes.test(code)) return true;
-    if (current instanceof TypeError && /^(terminated|fetch failed)$/.test(current.message)) return true;
-    current = current.cause;
+    if (message === 'terminated' || message === 'fetch failed') return true;
+    current = cause;
   }
   return false;
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurnOfEventLoop, setTimeout as sleep } from 'node:timers/promises';
 import { anthropicWire } from './anthropicWire.ts';
 import { chatCompletionsWire } from './chatCompletionsWire.ts';
 import { type Played, play } from './player.ts';
@@ -34,6 +34,8 @@ export interface FakeProvider {
   closed(request: RecordedRequest): Promise<RecordedRequest>;
   /** Resolves with the n-th request (from 0), when it is there. */
   request(index: number): Promise<RecordedRequest>;
+  /** Closes the connections that nothing is running on, as servers do after a while, and waits for it. */
+  dropIdleConnections(): Promise<void>;
   /** Forgets what was recorded and enqueued. */
   reset(): void;
   stop(): Promise<void>;
@@ -67,14 +69,16 @@ export async function startFakeProvider(
       bytesSent: 0,
     };
     requests.push(request);
+    const gone = new AbortController();
     response.once('close', () => {
+      gone.abort();
       request.closedMs = performance.now();
       request.closedByClient = !response.writableFinished;
       changed();
     });
     changed();
     const script = queue.shift() ?? options.respond?.(request) ?? scriptOf(body);
-    if (script.headersDelayMs) await sleep(script.headersDelayMs);
+    if (script.headersDelayMs) await sleep(script.headersDelayMs, undefined, { signal: gone.signal }).catch(() => {});
     if (response.destroyed) return;
     const wire = makeWire(`fake_${requests.length}`, body.model);
     if (script.status !== undefined) {
@@ -127,6 +131,10 @@ export async function startFakeProvider(
     enqueue: (...scripts) => void queue.push(...scripts),
     closed: (request) => until(() => (request.closedMs === undefined ? undefined : request)),
     request: (index) => until(() => requests[index]),
+    async dropIdleConnections() {
+      server.closeIdleConnections();
+      while (sockets.size > 0) await nextTurnOfEventLoop();
+    },
     reset() {
       requests.length = 0;
       queue.length = 0;
