@@ -101,7 +101,8 @@ async function acceptIn(database: Database, tx: Transaction, intent: SendIntent)
   turn.nextSeq = opening.length + 1;
   await turn.save({ transaction: tx });
   await insertOpening(database, tx, turnId, opening, intent.context);
-  await thread.update({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now }, { transaction: tx });
+  // Everything that has changed, the ordinal that was taken too: `update` would save only what it is given.
+  await thread.set({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now }).save({ transaction: tx });
   return { turn, created: true, ...(busy && (await interrupt(tx, thread, intent, now))) };
 }
 
