@@ -18,6 +18,7 @@ export type TurnPage = Json<'listTurns', 200>;
 /** A person who chats, as a client of the HTTP API. */
 export interface ChatUser {
   id: string;
+  email: string;
   token: string;
   spaceId: string;
   /** An answer as it is, whatever its status. */
@@ -45,16 +46,17 @@ export interface Answer extends Collected {
 export async function buildChatUser(product: { url: string; identity: Identity }, name = 'chatter'): Promise<ChatUser> {
   const { user, token } = await buildUser(product.identity, name);
   const { spaceId } = await buildSpace(product.identity, user.id).then(({ space }) => ({ spaceId: space.id }));
-  return asUser(product, { id: user.id, token, spaceId });
+  return asUser(product, { id: user.id, email: user.email, token, spaceId });
 }
 
 /** The same person with another credential. */
 export function asUser(
   product: { url: string },
-  { id, token, spaceId }: Pick<ChatUser, 'id' | 'token' | 'spaceId'>,
+  { id, email, token, spaceId }: Pick<ChatUser, 'id' | 'email' | 'token' | 'spaceId'>,
 ): ChatUser {
   const user: ChatUser = {
     id,
+    email,
     token,
     spaceId,
     fetch(path, { method = 'GET', body, headers } = {}) {

@@ -1,6 +1,6 @@
 import type { Environment } from '../../config/index.ts';
 import type { Identity } from '../../models/identity/index.ts';
-import { type FakeProvider, startFakeProvider } from '../fakes/openaiServer.ts';
+import { type FakeProvider, type RecordedRequest, startFakeProvider } from '../fakes/openaiServer.ts';
 import type { FakeRequest, FakeScript } from '../fakes/script.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
@@ -30,6 +30,7 @@ export async function buildProduct(
   const environment = await createTestEnvironment({
     ATRIUM_COMPATIBLE_BASE_URL: provider.url,
     ATRIUM_COMPATIBLE_MODELS: 'fake-1',
+    ATRIUM_DEMO_MODEL: 'true',
     ATRIUM_SWEEP_INTERVAL_SECONDS: '1',
     ATRIUM_SWEEP_GRACE_SECONDS: '2',
     ...overrides,
@@ -54,4 +55,18 @@ export async function buildProduct(
     },
   };
   return product;
+}
+
+/** The text of a message that the fake provider answers by this script. */
+export function fake(script: FakeScript, text = ''): string {
+  const ascii = JSON.stringify(script).replace(
+    /[^ -~]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return `${text}\nfake ${ascii}`;
+}
+
+/** The provider's requests whose conversation holds this text. */
+export function requestsWith(provider: FakeProvider, text: string): RecordedRequest[] {
+  return provider.requests.filter(({ body }) => JSON.stringify(body.messages).includes(text));
 }
