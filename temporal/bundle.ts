@@ -8,6 +8,9 @@ import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
 const root = join(import.meta.dirname, '..');
 const entry = join(root, 'workflows', 'index.ts');
 
+/** Evaluated once in each sandbox instead of for each workflow: they keep no state of one. */
+const preloadModules = ['@temporalio/workflow', '@temporalio/common'];
+
 /** Errors only: a bundler's progress is nobody's business. */
 const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log() {} };
 
@@ -22,7 +25,7 @@ export async function bundleWorkflows(cacheDir: string): Promise<WorkflowBundle>
   } catch {
     // Not built yet.
   }
-  const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger: quietly });
+  const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger: quietly, preloadModules });
   mkdirSync(cacheDir, { recursive: true });
   const unfinished = `${cached}.${process.pid}`;
   writeFileSync(unfinished, code);
