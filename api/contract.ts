@@ -5,6 +5,8 @@ import { parse } from 'yaml';
 /** One operation of the contract, with what the frame needs to know of it. */
 export interface Operation {
   id: string;
+  /** Its tag. */
+  area: string;
   /** Upper-case. */
   method: string;
   /** As the contract writes it: `/api/spaces/{spaceId}`. */
@@ -29,6 +31,7 @@ export interface Contract {
 
 interface RawOperation {
   operationId: string;
+  tags?: string[];
   security?: Record<string, string[]>[];
   'x-scope'?: string;
   requestBody?: { required?: boolean; content?: Record<string, unknown> };
@@ -59,6 +62,7 @@ function operationOf(
   const security = raw.security ?? defaultSecurity;
   return {
     id: raw.operationId,
+    area: raw.tags?.[0] ?? '',
     method: method.toUpperCase(),
     path,
     isPublic: security.length === 0,

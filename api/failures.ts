@@ -61,24 +61,24 @@ function describeDomainError(error: DomainError): Failure {
 interface HttpError {
   status: number;
   type?: string;
-  message?: string;
   headers?: Record<string, string>;
   errors?: { path?: string; message?: string }[];
 }
 
 function describeHttpError(error: unknown): Failure | undefined {
-  const { status, type, message, headers, errors } = error as HttpError;
+  const { status, type, headers, errors } = error as HttpError;
   switch (status) {
     case 400:
       if (type === 'entity.parse.failed') {
         return { status, code: 'INVALID_JSON', detail: 'The body is not valid JSON.' };
       }
-      if (type !== undefined) return { status, code: 'INVALID_BODY', detail: 'The body could not be read.' };
+      // The validator always says which fields; the rest are the body parser's, and whatever is below it.
+      if (errors === undefined) return { status, code: 'INVALID_BODY', detail: 'The body could not be read.' };
       return {
         status,
         code: 'INVALID_REQUEST',
-        detail: errors?.[0] === undefined ? (message ?? 'The request is wrong.') : describeFields(errors),
-        errors: errors?.map(fieldErrorOf),
+        detail: describeFields(errors),
+        errors: errors.map(fieldErrorOf),
       };
     case 401:
       return describeDomainError(notAuthenticated());

@@ -6,6 +6,8 @@ declare global {
     interface Request {
       /** The operation of the contract that this request is for. */
       operation?: Operation;
+      /** The parameters of its path: Express forgets its own when a route is left. */
+      pathParams?: Record<string, string>;
       /** Set once the credential has been checked; read it with `callerOf`. */
       caller?: Caller;
       /** Why the credential was refused: the validator would flatten it to a status. */

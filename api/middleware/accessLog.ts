@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { pinoHttp } from 'pino-http';
@@ -13,28 +13,36 @@ const loggedParams = ['spaceId', 'threadId', 'turnId', 'operationId', 'itemId', 
  * carry a token in either. Headers are not logged at all.
  */
 export function accessLog(logger: Logger): RequestHandler {
+  const message = (req: IncomingMessage, res: ServerResponse) =>
+    `${req.method} ${(req as Request).operation?.path ?? '?'} ${res.statusCode}`;
+  const line = (req: IncomingMessage, res: ServerResponse, { durationMs }: { durationMs?: number }) => ({
+    request: describe(req as Request),
+    status: res.statusCode,
+    durationMs,
+  });
   return pinoHttp({
     logger,
     genReqId: (req) => req.id,
     quietReqLogger: true,
+    quietResLogger: true,
     customAttributeKeys: { reqId: 'requestId', responseTime: 'durationMs' },
-    serializers: {
-      req: (req: { raw: IncomingMessage }) => describe(req.raw as Request),
-      res: (res: { statusCode: number }) => ({ status: res.statusCode }),
-      err: (error: { type?: string; message?: string }) => ({ type: error.type, message: error.message }),
-    },
+    // It would be written when the request begins, before the operation and the caller are known.
+    serializers: { req: () => undefined },
     customLogLevel: (req, res, error) => {
       if (quietOperations.has((req as Request).operation?.id ?? '')) return 'trace';
       return error !== undefined || res.statusCode >= 500 ? 'warn' : 'info';
     },
-    customSuccessMessage: (req, res) => `${req.method} ${(req as Request).operation?.path ?? '?'} ${res.statusCode}`,
-    customErrorMessage: (req, res) => `${req.method} ${(req as Request).operation?.path ?? '?'} ${res.statusCode}`,
+    customSuccessMessage: message,
+    customErrorMessage: message,
+    customSuccessObject: line,
+    // Why it failed is a line of its own, from the error handler.
+    customErrorObject: (req, res, _error, values) => line(req, res, values),
   }) as RequestHandler;
 }
 
 function describe(req: Request): Record<string, unknown> {
   const ids = loggedParams.flatMap((name) => {
-    const value = req.params?.[name];
+    const value = req.pathParams?.[name];
     return value === undefined ? [] : [[name, value] as const];
   });
   return {

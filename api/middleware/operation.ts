@@ -15,6 +15,7 @@ export function findOperation(contract: Contract, validator: Validator): Request
     const operation = found.operations.get(req.method === 'HEAD' ? 'GET' : req.method);
     if (operation === undefined) return refuseMethod(req, res, [...found.operations.keys()]);
     req.operation = operation;
+    req.pathParams = found.params;
     validator.prepare(req, operation, found.params);
     next();
   };

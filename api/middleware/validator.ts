@@ -1,6 +1,7 @@
 import type { NextFunction, Request, Response } from 'express';
 import { middleware as openApiValidator } from 'express-openapi-validator';
 import type { Contract, Operation } from '../contract.ts';
+import { type ContractPart, splitContract } from '../contractParts.ts';
 
 type Handler = (req: Request, res: Response, next: NextFunction) => unknown;
 
@@ -21,36 +22,18 @@ interface ValidatorOptions {
  * that its own route lookup, which compiles every path on every request, runs once per operation, at the start.
  */
 export function createValidator(contract: Contract, options: ValidatorOptions) {
-  const steps = openApiValidator({
-    apiSpec: structuredClone(contract.document) as never,
-    validateApiSpec: true,
-    validateRequests: { allowUnknownQueryParameters: false, coerceTypes: false },
-    // A stream is not JSON and does not pass through here: chunk shapes have a test of their own.
-    validateResponses: options.validateResponses,
-    validateSecurity: { handlers: options.securityHandlers },
-    validateFormats: true,
-    ajvFormats: { mode: 'full' },
-    fileUploader: false,
-  }) as Handler[];
-  const step = (name: string): Handler => {
-    const found = steps.find((handler) => handler.name === name);
-    if (found === undefined) throw new Error(`express-openapi-validator has no step ${name} any more.`);
-    return found;
-  };
-  const [load, lookUp, security, request] = [
-    step('pathParamsMiddleware'),
-    step('metadataMiddleware'),
-    step('securityMiddleware'),
-    step('requestMiddleware'),
-  ];
-  const response = steps.find((handler) => handler.name === 'responseMiddleware');
   const metadata = new Map<Operation, OperationMetadata>();
+  const steps = new Map<Operation, Steps>();
+  for (const part of splitContract(contract)) {
+    const stepsOfPart = createSteps(part, options);
+    for (const operation of part.operations) steps.set(operation, stepsOfPart);
+  }
 
   /** Learns each operation's metadata and compiles its schemas, so that no request waits for it. */
   async function warmUp(): Promise<void> {
-    await run(load, imitate({ method: 'GET', path: '/' }));
-    for (const operation of contract.operations) {
+    for (const [operation, { load, lookUp, request }] of steps) {
       const req = imitate(operation);
+      await run(load, req);
       await run(lookUp, req);
       const found = (req as { openapi?: OperationMetadata }).openapi;
       if (found?.openApiRoute !== operation.path)
@@ -61,6 +44,12 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
     }
   }
 
+  const stepOf = (name: keyof Steps) => (req: Request, res: Response, next: NextFunction) => {
+    const ofOperation = req.operation === undefined ? undefined : steps.get(req.operation);
+    if (ofOperation === undefined) return next();
+    return ofOperation[name](req, res, next);
+  };
+
   return {
     ready: warmUp(),
     /** Tells the validator which operation the request is for. */
@@ -69,11 +58,42 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
       if (found === undefined) throw new Error('The contract is not loaded yet.');
       Object.assign(req, { openapi: { ...found, pathParams: params }, params });
     },
-    security,
-    request,
-    response: response ?? ((_req: Request, _res: Response, next: NextFunction) => next()),
+    security: stepOf('security'),
+    request: stepOf('request'),
+    response: stepOf('response'),
   };
 }
+
+type Steps = ReturnType<typeof createSteps>;
+
+function createSteps({ document }: ContractPart, options: ValidatorOptions) {
+  const handlers = openApiValidator({
+    apiSpec: document as never,
+    // A test does this, once and for all.
+    validateApiSpec: false,
+    validateRequests: { allowUnknownQueryParameters: false, coerceTypes: false },
+    // A stream is not JSON and does not pass through here: chunk shapes have a test of their own.
+    validateResponses: options.validateResponses,
+    validateSecurity: { handlers: options.securityHandlers },
+    validateFormats: true,
+    ajvFormats: { mode: 'full' },
+    fileUploader: false,
+  }) as Handler[];
+  const step = (name: string): Handler => {
+    const found = handlers.find((handler) => handler.name === name);
+    if (found === undefined) throw new Error(`express-openapi-validator has no step ${name} any more.`);
+    return found;
+  };
+  return {
+    load: step('pathParamsMiddleware'),
+    lookUp: step('metadataMiddleware'),
+    security: step('securityMiddleware'),
+    request: step('requestMiddleware'),
+    response: options.validateResponses ? step('responseMiddleware') : pass,
+  };
+}
+
+const pass: Handler = (_req, _res, next) => next();
 
 /** A request that is just enough for the validator's own steps. */
 function imitate({ method, path, bodyTypes }: Pick<Operation, 'method' | 'path'> & Partial<Operation>): Request {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import { middleware } from 'express-openapi-validator';
 import { loadContract } from '../../api/contract.ts';
 import { scopes } from '../../models/identity/scopes.ts';
 
@@ -52,6 +53,14 @@ test('it is 3.1.0, version 1.0.0, for http://localhost:8080', () => {
     info: { version: '1.0.0' },
     servers: [{ url: 'http://localhost:8080' }],
   });
+});
+
+test('it is valid OpenAPI', async () => {
+  const [load] = middleware({ apiSpec: structuredClone(document) as never, validateApiSpec: true });
+  const error = await new Promise((resolve) =>
+    load?.({ app: { param: () => undefined } } as never, {} as never, resolve),
+  );
+  expect(error).toBeUndefined();
 });
 
 test('the generated types are of this contract', () => {

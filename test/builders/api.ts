@@ -16,6 +16,8 @@ import { buildIdentity } from './identity.ts';
 /** The whole API in this process, over a database of the test's own. */
 export interface TestApi {
   app: Express;
+  /** What it is made of, for a test that starts a server of it. */
+  deps: ApiDeps;
   identity: Identity;
   environment: TestEnvironment;
   /** A request as the bearer of a token or key; without one, as nobody. */
@@ -34,7 +36,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   const feed = new TurnFeed({ database, logger, remoteWriters: true });
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
-  const app = createApp({
+  const all: ApiDeps = {
     config,
     database,
     logger,
@@ -46,7 +48,8 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     checks: [],
     closing: new AbortController().signal,
     ...deps,
-  });
+  };
+  const app = createApp(all);
   await (app.locals.ready as Promise<void>);
   async function close() {
     feed.close();
@@ -54,7 +57,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     await temporal.close();
     await environment.close();
   }
-  return { app, identity, environment, as: (credential) => clientOf(app, credential), close };
+  return { app, deps: all, identity, environment, as: (credential) => clientOf(app, credential), close };
 }
 
 function clientOf(app: Express, credential: string | undefined) {
