@@ -66,7 +66,7 @@ export function fake(script: FakeScript, text = ''): string {
   return `${text}\nfake ${ascii}`;
 }
 
-/** The provider's requests whose conversation holds this text. */
+/** The provider's requests whose last message holds this text. */
 export function requestsWith(provider: FakeProvider, text: string): RecordedRequest[] {
-  return provider.requests.filter(({ body }) => JSON.stringify(body.messages).includes(text));
+  return provider.requests.filter(({ body }) => JSON.stringify((body.messages as unknown[]).at(-1)).includes(text));
 }
