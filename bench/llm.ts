@@ -4,17 +4,26 @@ import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config/index.ts';
 import { createCatalogue } from '../integrations/llm/catalogue.ts';
 import { createModelRunner } from '../integrations/llm/modelRunner.ts';
-import { stampNow } from '../test/fakes/script.ts';
+import { type FakeScript, stampNow } from '../test/fakes/script.ts';
 import { readDirectly } from './llmDirect.ts';
 
 /**
  * What one model call costs, against a paced fake provider in another process: `node bench/llm.ts [paced] [flat]`.
- * The reference is `direct`: the same answers read by fetch and JSON.parse and nothing else, in the same run.
+ * The reference is `direct`: the same answers read by fetch and JSON.parse and nothing else, in the same run. The other rows are
+ * the model runner on each provider's library.
  */
-type Read = (url: string, model: string, onText: (text: string) => void) => Promise<void>;
+type Read = (prompt: string, onText: (text: string) => void) => Promise<void>;
 
-const paced = { streams: 128, tokens: 400, intervalMs: 20 };
-const flat = { streams: 8, tokens: 20_000 };
+interface Case {
+  streams: number;
+  stamps: boolean;
+  script: FakeScript;
+}
+
+const cases: Record<string, Case> = {
+  paced: { streams: 128, stamps: true, script: { tokens: 400, intervalMs: 20, stamps: true } },
+  flat: { streams: 8, stamps: false, script: { tokens: 20_000, tokensPerWrite: 64 } },
+};
 
 const server = spawn(
   process.execPath,
@@ -25,36 +34,39 @@ const server = spawn(
 );
 const [line] = (await once(server.stdout, 'data')) as [Buffer];
 const url = line.toString().trim();
-const pacedModel = `paced-${paced.tokens}-${paced.intervalMs}-stamps`;
-const flatModel = `flat-${flat.tokens}`;
 
 const config = loadConfig({
   ATRIUM_DATABASE_URL: 'mysql://unused',
   ATRIUM_TEMPORAL_ADDRESS: 'unused',
   ATRIUM_COMPATIBLE_BASE_URL: url,
-  ATRIUM_COMPATIBLE_MODELS: [pacedModel, flatModel, 'flat-100'].join(','),
+  ATRIUM_COMPATIBLE_MODELS: 'local',
+  ATRIUM_OPENAI_API_KEY: 'unused',
+  ATRIUM_OPENAI_BASE_URL: url,
+  ATRIUM_ANTHROPIC_API_KEY: 'unused',
+  ATRIUM_ANTHROPIC_BASE_URL: url,
 });
 const runner = createModelRunner({ config, catalogue: createCatalogue(config.llm) });
 
-const readByRunner: Read = async (_url, modelId, onText) => {
-  const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'hello' }] }];
-  await runner.run({ modelId, prompt, abortSignal: new AbortController().signal }, (part) => {
-    if (part.type === 'text-delta') onText(part.delta);
-  });
-};
-
-interface Measured {
-  tokensPerSecond: number;
-  cpuSecondsPer1000: number;
-  lagP50Ms: number;
-  lagP95Ms: number;
+function readByRunner(modelId: string): Read {
+  return async (text, onText) => {
+    const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text }] }];
+    await runner.run({ modelId, prompt, abortSignal: new AbortController().signal }, (part) => {
+      if (part.type === 'text-delta') onText(part.delta);
+    });
+  };
 }
 
-async function measure(read: Read, model: string, streams: number, stamps: boolean): Promise<Measured> {
+const readers: Record<string, Read> = {
+  direct: (prompt, onText) => readDirectly(url, prompt, onText),
+  compatible: readByRunner('local'),
+  anthropic: readByRunner('claude-haiku-4-5'),
+  openai: readByRunner('gpt-4.1'),
+};
+
+async function measure(read: Read, { streams, stamps, script }: Case) {
+  const prompt = `fake ${JSON.stringify(script)}`;
   const lags: number[] = [];
   let tokens = 0;
-  const cpu = process.cpuUsage();
-  const startedMs = performance.now();
   const onText = (text: string) => {
     const now = stamps ? stampNow() : 0;
     for (const token of text.split(' ')) {
@@ -63,37 +75,41 @@ async function measure(read: Read, model: string, streams: number, stamps: boole
       if (stamps) lags.push((now - Number(token)) / 1000);
     }
   };
-  await Promise.all(Array.from({ length: streams }, () => read(url, model, onText)));
+  const cpu = process.cpuUsage();
+  const startedMs = performance.now();
+  await Promise.all(Array.from({ length: streams }, () => read(prompt, onText)));
   const seconds = (performance.now() - startedMs) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   lags.sort((a, b) => a - b);
+  const lagMs = (share: number) => Number((lags[Math.floor(lags.length * share)] ?? 0).toFixed(2));
   return {
     tokensPerSecond: Math.round(tokens / seconds),
-    cpuSecondsPer1000: Number(((user + system) / 1e6 / (tokens / 1000)).toFixed(4)),
-    lagP50Ms: Number((lags[Math.floor(lags.length * 0.5)] ?? 0).toFixed(2)),
-    lagP95Ms: Number((lags[Math.floor(lags.length * 0.95)] ?? 0).toFixed(2)),
+    cpuSecondsPer1000: Number(((user + system) / 1e3 / tokens).toFixed(4)),
+    lagP50Ms: lagMs(0.5),
+    lagP95Ms: lagMs(0.95),
   };
 }
 
-async function compare(name: string, model: string, streams: number, stamps: boolean) {
-  const direct = await measure(readDirectly, model, streams, stamps);
-  const runnerResult = await measure(readByRunner, model, streams, stamps);
-  console.log(name);
-  console.table({ direct, runner: runnerResult });
-  const cpu = (runnerResult.cpuSecondsPer1000 / direct.cpuSecondsPer1000).toFixed(2);
-  const speed = (runnerResult.tokensPerSecond / direct.tokensPerSecond).toFixed(2);
-  console.log(`runner / direct: CPU per token ${cpu}, tokens per second ${speed}\n`);
-}
-
-const wanted = process.argv.slice(2);
-const wants = (name: string) => wanted.length === 0 || wanted.includes(name);
 try {
-  await measure(readByRunner, 'flat-100', 8, false);
-  await measure(readDirectly, 'flat-100', 8, false);
-  if (wants('paced')) {
-    await compare(`${paced.streams} streams, a token each ${paced.intervalMs} ms`, pacedModel, paced.streams, true);
+  const wanted = process.argv.slice(2);
+  for (const [name, each] of Object.entries(cases)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const rows: Record<string, object> = {};
+    let reference: Awaited<ReturnType<typeof measure>> | undefined;
+    for (const [reader, read] of Object.entries(readers)) {
+      await measure(read, { ...each, streams: 8, script: { ...each.script, tokens: 20 } });
+      const row = await measure(read, each);
+      reference ??= row;
+      const cpu = Number((row.cpuSecondsPer1000 / reference.cpuSecondsPer1000).toFixed(2));
+      rows[reader] = {
+        ...row,
+        cpuToDirect: cpu,
+        speedToDirect: Number((row.tokensPerSecond / reference.tokensPerSecond).toFixed(2)),
+      };
+    }
+    console.log(`${name}: ${each.streams} streams of ${JSON.stringify(each.script)}`);
+    console.table(rows);
   }
-  if (wants('flat')) await compare(`${flat.streams} streams, unpaced`, flatModel, flat.streams, false);
 } finally {
   server.kill();
 }

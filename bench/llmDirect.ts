@@ -1,9 +1,9 @@
 /** The reference of bench/llm.ts: a chat completions stream read with as little as it takes. */
-export async function readDirectly(url: string, model: string, onText: (text: string) => void): Promise<void> {
+export async function readDirectly(url: string, content: string, onText: (text: string) => void): Promise<void> {
   const response = await fetch(`${url}/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'hello' }] }),
+    body: JSON.stringify({ model: 'local', stream: true, messages: [{ role: 'user', content }] }),
   });
   const decoder = new TextDecoder();
   let rest = '';

@@ -1,12 +1,12 @@
 import type { ProviderName } from './catalogue.ts';
-import { type EventReader, readAnthropicEvent, readChatEvent } from './deltaEvents.ts';
+import { type EventReader, readAnthropicEvent, readChatEvent, readResponsesEvent } from './deltaEvents.ts';
 import { FastLane } from './fastLane.ts';
 import { createHttpFetch } from './httpFetch.ts';
 
-/** Whose streams have events that repeat byte for byte but for their text. OpenAI's own count each event. */
 const readers: Partial<Record<ProviderName, EventReader>> = {
-  compatible: readChatEvent,
+  openai: readResponsesEvent,
   anthropic: readAnthropicEvent,
+  compatible: readChatEvent,
 };
 
 /** What a model call sees of its own connection, beside what the SDK tells it. */
@@ -19,7 +19,7 @@ export class CallWire {
   constructor(adapter: ProviderName, onBytes: () => void, onText: (text: string) => void) {
     const read = readers[adapter];
     this.onBytes = onBytes;
-    this.lane = read && new FastLane(read, (_kind, text) => onText(text));
+    this.lane = read && new FastLane(read, onText);
   }
 
   bytes(chunk: Buffer): Uint8Array | undefined {

@@ -4,8 +4,8 @@ export type DeltaKind = 'text' | 'reasoning';
 export interface ExpectedDeltas {
   /** The deltas it emits for it, in order. */
   deltas: readonly string[];
-  /** Set when one delta of this kind is all that the event is. */
-  plain?: DeltaKind;
+  /** Set when one delta is all that the event is: which of the answer's parts it belongs to. */
+  plain?: string;
 }
 
 /** Says what an SDK makes of an event's data, or undefined where that is not certain. */
@@ -16,6 +16,10 @@ const nothing: ExpectedDeltas = { deltas: [] };
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 const isEmpty = (value: unknown) =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
+
+function plainDelta(part: string, delta: unknown): ExpectedDeltas | undefined {
+  return typeof delta === 'string' ? { deltas: [delta], plain: part } : undefined;
+}
 
 /** A chunk of `POST /chat/completions`. */
 export const readChatEvent: EventReader = (data) => {
@@ -29,7 +33,7 @@ export const readChatEvent: EventReader = (data) => {
   const thought = reasoning_content ?? reasoning;
   if (!isEmpty(refusal)) return undefined;
   if (isEmpty(content) && isEmpty(thought)) return nothing;
-  const kind = isEmpty(thought) ? 'text' : 'reasoning';
+  const kind: DeltaKind = isEmpty(thought) ? 'text' : 'reasoning';
   const delta = kind === 'text' ? content : thought;
   if (typeof delta !== 'string' || !(isEmpty(content) || isEmpty(thought))) return undefined;
   const bare = isEmpty(tool_calls) && Object.values(others).every(isEmpty);
@@ -54,18 +58,44 @@ export const readAnthropicEvent: EventReader = (data) => {
       return begun && ['text', 'thinking', 'tool_use'].includes(String(block.type)) ? nothing : undefined;
     }
     case 'content_block_delta':
-      return isRecord(data.delta) ? readAnthropicDelta(data.delta) : undefined;
+      return isRecord(data.delta) ? readAnthropicDelta(data.delta, `${data.index}`) : undefined;
     default:
       return undefined;
   }
 };
 
-function readAnthropicDelta(delta: Record<string, unknown>): ExpectedDeltas | undefined {
-  if (delta.type === 'text_delta' && typeof delta.text === 'string') return { deltas: [delta.text], plain: 'text' };
-  if (delta.type === 'thinking_delta' && typeof delta.thinking === 'string') {
-    return { deltas: [delta.thinking], plain: 'reasoning' };
-  }
+function readAnthropicDelta(delta: Record<string, unknown>, block: string): ExpectedDeltas | undefined {
+  if (delta.type === 'text_delta') return plainDelta(block, delta.text);
+  if (delta.type === 'thinking_delta') return plainDelta(block, delta.thinking);
   // The SDK reports a signature with an empty delta.
   if (delta.type === 'signature_delta') return { deltas: [''] };
   return delta.type === 'input_json_delta' ? nothing : undefined;
 }
+
+const responsesWithoutDelta = new Set([
+  'response.created',
+  'response.queued',
+  'response.in_progress',
+  'response.output_item.added',
+  'response.output_item.done',
+  'response.content_part.added',
+  'response.content_part.done',
+  'response.output_text.done',
+  'response.reasoning_summary_part.added',
+  'response.reasoning_summary_part.done',
+  'response.reasoning_summary_text.done',
+  'response.function_call_arguments.delta',
+  'response.function_call_arguments.done',
+  'response.completed',
+  'response.incomplete',
+]);
+
+/** An event of OpenAI's `POST /responses`. */
+export const readResponsesEvent: EventReader = (data) => {
+  if (!isRecord(data) || typeof data.type !== 'string') return undefined;
+  if (data.type === 'response.output_text.delta') return plainDelta(`text ${data.item_id}`, data.delta);
+  if (data.type === 'response.reasoning_summary_text.delta') {
+    return plainDelta(`reasoning ${data.item_id} ${data.summary_index}`, data.delta);
+  }
+  return responsesWithoutDelta.has(data.type) ? nothing : undefined;
+};

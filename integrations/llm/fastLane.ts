@@ -1,36 +1,34 @@
-import type { DeltaKind, EventReader } from './deltaEvents.ts';
-import { DeltaTemplate, dataOf, parse } from './deltaTemplate.ts';
+import type { EventReader } from './deltaEvents.ts';
 
 const carriageReturn = 13;
 const eventEnd = Buffer.from('\n\n');
 /** An event this long is no delta. */
 const maxCarryBytes = 1024 * 1024;
+/** A server-sent event that has exactly one line of data, and no other field than its name. */
+const singleData = /^(?:event: ?[^\n]*\n)?data: ?([^\n]*)\n\n$/;
 
 /**
  * A way around the SDK for the one kind of event that makes up nearly all of a stream: a plain delta of text or
- * reasoning. The SDK's chain of streams and its validation cost about 60 µs for each event, this about 3 µs. Everything else
- * goes to the SDK as it came, byte for byte.
+ * reasoning. The SDK's chain of streams and its validation cost about 60 µs for each event, this about 3 µs. Everything
+ * else goes to the SDK as it came, byte for byte.
  *
  * Order is kept by a rule: a delta goes around only when the SDK has nothing left to say, that is, when the last event
- * that went to it was a plain delta and each delta expected of it has come out, text for text. So the SDK opens every part, and an
- * event that this cannot foresee the outcome of closes the lane for good.
+ * that went to it was a plain delta of the same part, and each delta expected of it has come out, text for text. So the SDK
+ * opens and ends every part, and an event whose outcome this cannot foresee closes the lane for good.
  */
 export class FastLane {
   private readonly read: EventReader;
-  private readonly deliver: (kind: DeltaKind, text: string) => void;
+  private readonly deliver: (text: string) => void;
   private carry: Buffer | undefined;
   /** Nothing goes around any more. */
   private closed = false;
   private paused = false;
   /** What the SDK still has to emit. */
   private readonly expected: string[] = [];
-  private lastForwarded: DeltaKind | undefined;
-  private template: DeltaTemplate | undefined;
-  /** Learning is put off for longer and longer where each event looks different. */
-  private skips = 0;
-  private skipsAfterMiss = 1;
+  /** The part of the last event that went to the SDK, if that was a plain delta. */
+  private sdkPart: string | undefined;
 
-  constructor(read: EventReader, deliver: (kind: DeltaKind, text: string) => void) {
+  constructor(read: EventReader, deliver: (text: string) => void) {
     this.read = read;
     this.deliver = deliver;
   }
@@ -39,9 +37,8 @@ export class FastLane {
   bytes(chunk: Buffer): Buffer | undefined {
     const data = this.carry === undefined ? chunk : Buffer.concat([this.carry, chunk]);
     this.carry = undefined;
-    if (this.closed) return data;
     // JSON has no raw carriage return: these events end another way than is looked for here.
-    if (chunk.includes(carriageReturn)) return this.close(data);
+    if (this.closed || chunk.includes(carriageReturn)) return this.close(data);
 
     const forwarded: Buffer[] = [];
     let around = '';
@@ -50,14 +47,12 @@ export class FastLane {
       const found = data.indexOf(eventEnd, start);
       if (found < 0) break;
       const end = found + eventEnd.length;
-      const text = this.open() ? this.template?.match(data, start, end) : undefined;
-      if (text !== undefined) {
-        around += text;
-        this.skipsAfterMiss = 1;
-      } else {
+      const text = this.take(data.toString('utf8', start, end));
+      if (text === undefined) {
         around = this.flush(around);
         forwarded.push(data.subarray(start, end));
-        this.foresee(data, start, end);
+      } else {
+        around += text;
       }
       start = end;
     }
@@ -83,13 +78,24 @@ export class FastLane {
     this.paused = paused;
   }
 
-  private open(): boolean {
-    if (this.paused || this.expected.length > 0) return false;
-    return this.lastForwarded !== undefined && this.lastForwarded === this.template?.kind;
+  /** The text of an event that goes around. Else it goes to the SDK, and what will become of it there is noted. */
+  private take(event: string): string | undefined {
+    const data = singleData.exec(event)?.[1];
+    if (data === '[DONE]' || event.startsWith(':')) return undefined;
+    const expected = data === undefined ? undefined : this.read(parse(data));
+    if (expected === undefined) {
+      this.closed = true;
+      return undefined;
+    }
+    const { deltas, plain } = expected;
+    if (plain !== undefined && plain === this.sdkPart && this.expected.length === 0 && !this.paused) return deltas[0];
+    this.expected.push(...deltas);
+    this.sdkPart = plain;
+    return undefined;
   }
 
   private flush(text: string): '' {
-    if (text !== '' && this.template) this.deliver(this.template.kind, text);
+    if (text !== '') this.deliver(text);
     return '';
   }
 
@@ -97,28 +103,13 @@ export class FastLane {
     this.closed = true;
     return rest;
   }
+}
 
-  /** Notes what the SDK will make of an event that goes to it, and learns its form if it is a plain delta. */
-  private foresee(bytes: Buffer, start: number, end: number): void {
-    const known = this.template?.match(bytes, start, end);
-    if (known !== undefined) {
-      this.expected.push(known);
-      this.lastForwarded = this.template?.kind;
-      return;
-    }
-    const event = bytes.toString('utf8', start, end);
-    const data = dataOf(event);
-    if (data === '[DONE]' || event.startsWith(':')) return;
-    const expected = data === undefined ? undefined : this.read(parse(data));
-    if (expected === undefined) {
-      this.closed = true;
-      return;
-    }
-    this.expected.push(...expected.deltas);
-    this.lastForwarded = expected.plain;
-    if (expected.plain === undefined || --this.skips > 0) return;
-    this.skips = this.skipsAfterMiss;
-    this.skipsAfterMiss = Math.min(this.skipsAfterMiss * 2, 1_024);
-    this.template = DeltaTemplate.learn(event, expected.plain, this.read);
+/** JSON, or undefined. */
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
   }
 }

@@ -80,7 +80,7 @@ export async function startFakeProvider(
     const script = queue.shift() ?? options.respond?.(request) ?? scriptOf(body);
     if (script.headersDelayMs) await sleep(script.headersDelayMs, undefined, { signal: gone.signal }).catch(() => {});
     if (response.destroyed) return;
-    const wire = makeWire(`fake_${requests.length}`, body.model);
+    const wire = makeWire(script.id ?? `fake_${requests.length}`, body.model);
     if (script.status !== undefined) {
       response.writeHead(script.status, { 'content-type': 'application/json', ...script.headers });
       response.end(script.body ?? wire.errorBody(script.status));

@@ -7,6 +7,8 @@ export interface FakeScript {
 
   /** Wait this long before the headers. */
   headersDelayMs?: number;
+  /** The answer's id; a number of its own by default. */
+  id?: string;
   /** Wait this long after the headers, before the first token. */
   firstTokenDelayMs?: number;
 
