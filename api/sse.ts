@@ -6,6 +6,8 @@ const heartbeatIntervalMs = 15_000;
 const authorizationIntervalMs = 5_000;
 /** A reader that is this far behind is cut off: it resumes from its last id, and nobody's memory fills up meanwhile. */
 const maxBacklogBytes = 1024 * 1024;
+/** How long a replay waits for a reader that takes nothing at all. */
+const stallTimeoutMs = 60_000;
 const reconnectAfterMs = 1_000;
 
 export interface TurnStream {
@@ -54,9 +56,11 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
 
   const leave = stream.feed.subscribe(stream.turnId, stream.after, {
     onChunks(firstSeq, lines) {
-      res.write(formatEvents(firstSeq, lines));
+      // Looked at before the write: a chunk is never too large for a reader that has kept up.
       if (res.writableLength > maxBacklogBytes) res.destroy();
+      else res.write(formatEvents(firstSeq, lines));
     },
+    ready: () => drained(res),
     onEnd() {
       res.end(doneEvent);
     },
@@ -79,4 +83,19 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
   });
   // A reader that is gone before its stream began has had its close event already.
   if (req.socket.destroyed) res.destroy();
+}
+
+/** Resolves when what was written is on its way, or when the reader has gone. */
+function drained(res: Response): Promise<void> {
+  if (!res.writableNeedDrain || res.destroyed) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const stalled = setTimeout(() => settle(() => reject(new Error('The reader takes nothing.'))), stallTimeoutMs);
+    const ready = () => settle(resolve);
+    function settle(how: () => void): void {
+      clearTimeout(stalled);
+      res.off('drain', ready).off('close', ready);
+      how();
+    }
+    res.once('drain', ready).once('close', ready);
+  });
 }

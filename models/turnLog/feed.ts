@@ -2,7 +2,7 @@ import { QueryTypes } from 'sequelize';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Database } from '../database.ts';
 import type { CommittedSegment } from './entry.ts';
-import type { TurnLog } from './turnLog.ts';
+import type { SegmentRow, TurnLog } from './turnLog.ts';
 
 /** Where a turn's log stands: what a reader needs to know whether it has all of it. */
 interface LogState {
@@ -15,6 +15,8 @@ interface LogState {
 export interface TurnReader {
   /** Committed chunks, in order and without a gap: `lines` are those numbered from `firstSeq` on. */
   onChunks(firstSeq: number, lines: string[]): void;
+  /** Resolves when the reader has room for more of what is read from the log; commits of the moment do not wait for it. */
+  ready?(): Promise<void>;
   /** The reader has everything that this part of the turn will ever say. */
   onEnd(): void;
   /** The log could not be read; the reader may come back with its last position. */
@@ -43,6 +45,9 @@ export interface FeedOptions {
 /** How often every subscription is compared with the database even where all writers are in this process. */
 const safetyIntervalMs = 1_000;
 const remoteTailIntervalMs = 10;
+/** What is handed over at once of a log that is read: a long one goes out at its reader's pace. */
+const segmentsAtOnce = 200;
+const charactersAtOnce = 128 * 1024;
 
 /**
  * Brings committed chunks to readers. Commits of this process arrive by {@link publish}; those of other processes are found
@@ -133,15 +138,13 @@ export class TurnFeed {
 
   async #readThrough(subscription: Subscription, log: TurnLog): Promise<void> {
     for (;;) {
-      const segments = await log.read(subscription.turnId, subscription.position);
-      if (segments.length === 0 || subscription.closed) return;
-      const lines: string[] = [];
-      const firstSeq = subscription.position + 1;
-      for (const segment of segments) {
-        const ofSegment = segment.lines.split('\n');
-        lines.push(...ofSegment.slice(Math.max(0, firstSeq - segment.firstSeq)));
+      const segments = await log.read(subscription.turnId, subscription.position, segmentsAtOnce);
+      if (segments.length === 0) return;
+      for (const lines of portionsOf(segments, subscription.position)) {
+        if (subscription.closed) return;
+        this.#deliver(subscription, subscription.position + 1, lines);
+        await subscription.reader.ready?.();
       }
-      this.#deliver(subscription, firstSeq, lines);
     }
   }
 
@@ -198,4 +201,21 @@ export class TurnFeed {
 /** A turn that waits for the client's tool results says no more in this response than one that has ended. */
 function isAtRest(state: LogState): boolean {
   return state.terminal === 1 || state.status === 'waiting';
+}
+
+/** The chunks after `position`, in portions. A chunk is never divided, however large it is. */
+function* portionsOf(segments: SegmentRow[], position: number): Generator<string[]> {
+  let portion: string[] = [];
+  let characters = 0;
+  for (const { firstSeq, lines } of segments) {
+    for (const line of lines.split('\n').slice(Math.max(0, position + 1 - firstSeq))) {
+      portion.push(line);
+      characters += line.length;
+      if (characters < charactersAtOnce) continue;
+      yield portion;
+      portion = [];
+      characters = 0;
+    }
+  }
+  if (portion.length > 0) yield portion;
 }
