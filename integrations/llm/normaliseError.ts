@@ -14,7 +14,7 @@ const contextTooLong =
   /context_length_exceeded|context window|maximum context|prompt is too long|input is too long|too many input tokens/i;
 const quotaUsedUp = /insufficient_quota|billing|credit balance|quota exceeded for the account/i;
 const networkCodes =
-  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR|HPE_|CERT_|DEPTH_ZERO|SELF_SIGNED)/;
+  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR|HPE_|EPROTO|ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)/;
 
 /** Names that providers give to an error inside a stream, where there is no HTTP status any more. */
 const statusByName: Record<string, number> = {
