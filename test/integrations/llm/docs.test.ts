@@ -17,7 +17,7 @@ test('the models file of docs/models.md is one', () => {
 });
 
 test('docs/models.md says of each error code what is done about it', () => {
-  const rows = [...page.matchAll(/^\| `([A-Z_]+)` \| .* \| (yes|no) \| (yes|no) \|$/gm)];
+  const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| .* \| (yes|no) +\| (yes|no) +\|$/gm)];
   expect(rows).toHaveLength(12);
   for (const [, code = '', retryable, fallback] of rows) {
     if (!isProviderErrorCode(code)) throw new Error(`${code} is no code`);
