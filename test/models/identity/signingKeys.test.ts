@@ -1,0 +1,96 @@
+import { createIdentity, openEnvelope } from '../../../models/identity/index.ts';
+import { purgeIdentity } from '../../../models/identity/purge.ts';
+import { buildIdentity, buildUser } from '../../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+let environment: TestEnvironment;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+
+test('processes that start at once on an empty database understand each other’s tokens', async () => {
+  const processes = await Promise.all(Array.from({ length: 5 }, () => buildIdentity(environment)));
+  const tokens = await Promise.all(processes.map(async (identity) => (await buildUser(identity)).token));
+  for (const identity of processes) {
+    for (const token of tokens) await expect(identity.sessions.authenticate(token)).resolves.toBeDefined();
+  }
+});
+
+test('the private part is not in the database', async () => {
+  const identity = await buildIdentity(environment);
+  await identity.signingKeys.current();
+  const [rows] = await environment.database.pool.query('SELECT * FROM signing_keys');
+  for (const row of rows as { private_jwk_sealed: Buffer }[]) {
+    expect(row.private_jwk_sealed.toString('latin1')).not.toMatch(/"d"|OKP|Ed25519/);
+  }
+});
+
+test('after a rotation new tokens are signed with the new key, and the old ones hold until they expire', async () => {
+  const [here, elsewhere] = [await buildIdentity(environment), await buildIdentity(environment)];
+  const before = await buildUser(here);
+  const first = await here.signingKeys.current();
+  const second = await here.signingKeys.rotate();
+  expect(second).not.toBe(first.id);
+  const after = await buildUser(here);
+  expect(JSON.parse(Buffer.from(after.token.split('.')[0] ?? '', 'base64url').toString()).kid).toBe(second);
+  for (const identity of [here, elsewhere]) {
+    for (const { user, token } of [before, after]) {
+      await expect(identity.sessions.authenticate(token)).resolves.toMatchObject({ userId: user.id });
+    }
+  }
+  await environment.database.pool.query(
+    'UPDATE signing_keys SET retired_at = DATE_SUB(UTC_TIMESTAMP(3), INTERVAL 13 HOUR) WHERE id = ?',
+    [first.id],
+  );
+  const later = await buildIdentity(environment);
+  await expect(later.sessions.authenticate(before.token)).rejects.toMatchObject({ code: 'INVALID_TOKEN' });
+  await expect(later.sessions.authenticate(after.token)).resolves.toBeDefined();
+});
+
+test('a thousand made-up key ids are at most a few queries', async () => {
+  const identity = await buildIdentity(environment);
+  await identity.signingKeys.current();
+  const [before] = await questions();
+  await Promise.all(Array.from({ length: 1_000 }, (_, i) => identity.signingKeys.publicKey(`sgk_${i}`)));
+  const [after] = await questions();
+  expect(after - before).toBeLessThan(10);
+});
+
+async function questions(): Promise<[number]> {
+  const [rows] = await environment.database.pool.query("SHOW GLOBAL STATUS LIKE 'Com_select'");
+  return [Number((rows as { Value: string }[])[0]?.Value)];
+}
+
+test('with another master key nothing opens, and it says what to restore', async () => {
+  const { config, database } = environment;
+  const other = { ...config, masterKey: Buffer.alloc(32, 9).toString('base64') };
+  const identity = createIdentity(database, await openEnvelope(database, other), other);
+  await expect(identity.signingKeys.current()).rejects.toThrow(/another master key.*Restore/s);
+});
+
+test('a sealed private key moved to another row does not open', async () => {
+  const envelope = await openEnvelope(environment.database, environment.config);
+  const sealed = await envelope.seal('system', 'signing_keys/sgk_1', Buffer.from('private'));
+  await expect(envelope.open('system', 'signing_keys/sgk_2', sealed)).rejects.toThrow(/does not open/);
+  await expect(envelope.open('spc_1', 'signing_keys/sgk_1', sealed)).rejects.toThrow();
+});
+
+test('dead codes and sessions are purged, living ones are not', async () => {
+  const identity = await buildIdentity(environment);
+  const { user, token } = await buildUser(identity);
+  const { code } = await identity.codes.create(user.id);
+  const old = await buildUser(identity);
+  await identity.codes.create(old.user.id);
+  const { pool } = environment.database;
+  await pool.query('UPDATE auth_codes SET expires_at = DATE_SUB(expires_at, INTERVAL 1 DAY) WHERE user_id = ?', [
+    old.user.id,
+  ]);
+  await pool.query('UPDATE sessions SET expires_at = DATE_SUB(expires_at, INTERVAL 31 DAY) WHERE user_id = ?', [
+    old.user.id,
+  ]);
+  expect(await purgeIdentity(environment.database, new Date())).toBe(2);
+  await expect(identity.sessions.authenticate(token)).resolves.toBeDefined();
+  await expect(identity.codes.exchange(code)).resolves.toMatch(/^ey/);
+});
