@@ -85,9 +85,9 @@ async function takeStep(
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: {
       initialInterval: '100 milliseconds',
-      backoffCoefficient: 2,
-      maximumInterval: '15 seconds',
-      maximumAttempts: 30,
+      backoffCoefficient: 1.5,
+      maximumInterval: '5 seconds',
+      maximumAttempts: 60,
     },
   });
   for (progress.attempt = 1; ; progress.attempt++) {

@@ -1,0 +1,101 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
+import type { ChatUser } from '../builders/chat.ts';
+import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
+import { buildTurnLog } from '../builders/turnLog.ts';
+import { type ProductProcess, startProduct } from '../support/product.ts';
+import { type PersistentReading, sendAndRead } from './persistentReader.ts';
+
+/** `kill -9` at random moments of many turns. What each client has seen is held against the log and the stored message. */
+const turns = 50;
+const atOnce = 10;
+const kills = 8;
+const tokens = 40;
+const intervalMs = 10;
+const expectedText = Array.from({ length: tokens }, (_, token) => `w${token} `).join('');
+
+jest.setTimeout(180_000);
+
+let product: TestProduct;
+
+afterEach(async () => {
+  await product.close();
+});
+
+it('ends every turn once when the whole process is killed again and again', async () => {
+  product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  const user = await product.user();
+  const readings = await whileKilling(runTurns(user), async () => {
+    await product.process.kill('SIGKILL');
+    await product.restart();
+  });
+  await checkAll(user, readings);
+});
+
+it('ends every turn once when only the worker is killed', async () => {
+  product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  await product.process.stop();
+  product.process = await startProduct(product.environment, 'api');
+  let worker: ProductProcess = await startProduct(product.environment, 'worker');
+  const user = await product.user();
+  const readings = await whileKilling(runTurns(user), async () => {
+    await worker.kill('SIGKILL');
+    worker = await startProduct(product.environment, 'worker');
+  });
+  await checkAll(user, readings);
+  expect(readings.filter(({ reconnects }) => reconnects > 0)).toEqual([]);
+  await worker.stop();
+});
+
+/** Sends the messages, some of them to one thread, and reads every turn to its end. */
+async function runTurns(user: ChatUser): Promise<PersistentReading[]> {
+  const readings: PersistentReading[] = [];
+  let next = 0;
+  const lane = async () => {
+    while (next < turns) {
+      const number = next++;
+      const content = fake({ tokens, intervalMs }, `message ${number}`);
+      // Every fifth goes to a client's chat that all lanes share, so that turns queue too.
+      const chat = number % 5 === 0 ? { id: 'shared chat' } : {};
+      readings.push(await sendAndRead(user, { content, modelId: 'fake-1', outboxItemId: `item ${number}`, ...chat }));
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, lane));
+  return readings;
+}
+
+/** Kills at random moments while the work goes on. Not for ever: a process that never lives long enough to answer ends no turn. */
+async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>): Promise<T> {
+  let done = false;
+  const finished = work.finally(() => {
+    done = true;
+  });
+  // A failure of the work is told at its await, after the killing has stopped.
+  finished.catch(() => undefined);
+  for (let killed = 0; killed < kills && !done; killed++) {
+    await delay(randomInt(200, 1_500));
+    if (!done) await kill();
+  }
+  return finished;
+}
+
+async function checkAll(user: ChatUser, readings: PersistentReading[]): Promise<void> {
+  expect(new Set(readings.map(({ turnId }) => turnId)).size).toBe(turns);
+  const { turnLog } = buildTurnLog(product.environment.database);
+  for (const { turnId, lines } of readings) {
+    const segments = await turnLog.read(turnId, 0, 100_000);
+    const log = segments.flatMap((segment) => segment.lines.split('\n'));
+    expect([...lines.keys()]).toEqual(log.map((_, index) => index + 1));
+    expect([...lines.values()]).toEqual(log);
+    const turn = await user.turn(turnId);
+    expect(turn).toMatchObject({ status: 'completed', finishReason: 'stop', lastSeq: log.length });
+    expect(turn.usage.outputTokens).toBe(tokens);
+    expect(await user.answerOf(turn)).toBe(expectedText);
+  }
+  for (const threadId of new Set(readings.map((reading) => reading.threadId))) {
+    const roles = (await user.messages(threadId)).map(({ role }) => role);
+    expect(roles).toEqual(roles.map((_, index) => (index % 2 === 0 ? 'user' : 'assistant')));
+  }
+  await turnLog.close();
+}

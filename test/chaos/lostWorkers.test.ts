@@ -1,0 +1,91 @@
+import { jest } from '@jest/globals';
+import { Client, Connection } from '@temporalio/client';
+import { acceptMessage } from '../../models/chat/acceptMessage.ts';
+import { turnWorkflowId } from '../../temporal/workflowIds.ts';
+import { idsOf } from '../builders/chat.ts';
+import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
+import { buildTurnLog } from '../builders/turnLog.ts';
+import { startProduct } from '../support/product.ts';
+import { collect, untilChunk } from '../support/sseClient.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+jest.setTimeout(60_000);
+
+let product: TestProduct;
+
+beforeAll(async () => {
+  product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2', ATRIUM_LOG_LEVEL: 'warn' });
+});
+
+afterAll(async () => {
+  await product.close();
+});
+
+it('lets a worker that was paused, and has lost its turn meanwhile, write nothing more', async () => {
+  const user = await product.user();
+  await product.process.stop();
+  product.process = await startProduct(product.environment, 'api');
+  const paused = await startProduct(product.environment, 'worker');
+  const stream = await user.send({ content: fake({ tokens: 100, intervalMs: 20 }), modelId: 'fake-1' });
+  const { turnId } = idsOf(stream);
+  await untilChunk(stream, ({ type }) => type === 'text-delta');
+  await paused.kill('SIGSTOP');
+  const successor = await startProduct(product.environment, 'worker');
+  const rest = await collect(stream);
+  expect(rest.complete).toBe(true);
+  expect(rest.chunks.map(({ type }) => type)).toContain('data-attempt');
+  const { turnLog } = buildTurnLog(product.environment.database);
+  const before = await turnLog.read(turnId, 0, 100_000);
+
+  await paused.kill('SIGCONT');
+  // It reads on what the provider had sent meanwhile, and finds at its first append that it is not the writer any more.
+  await waitFor('the paused worker to be fenced off', () => paused.log().includes('fenced off'));
+  expect(await turnLog.read(turnId, 0, 100_000)).toEqual(before);
+  const turn = await user.turn(turnId);
+  expect(turn.status).toBe('completed');
+  expect(await user.answerOf(turn)).toBe(Array.from({ length: 100 }, (_, token) => `w${token} `).join(''));
+
+  await turnLog.close();
+  await paused.stop();
+  await successor.stop();
+  await product.process.stop();
+  await product.restart();
+});
+
+it('ends a turn whose workflow an operator has terminated, and keeps what it had said', async () => {
+  const user = await product.user();
+  const stream = await user.send({ content: fake({ tokens: 2_000, intervalMs: 20 }), modelId: 'fake-1' });
+  const { turnId } = idsOf(stream);
+  await untilChunk(stream, ({ type }) => type === 'text-delta');
+  const { temporal } = product.environment.config;
+  const connection = await Connection.connect({ address: temporal.address });
+  const client = new Client({ connection, namespace: temporal.namespace });
+  await client.workflow.getHandle(turnWorkflowId(turnId)).terminate('by hand');
+  await connection.close();
+
+  const rest = await collect(stream);
+  expect(rest.chunks.at(-1)).toMatchObject({ type: 'error', code: 'WORKFLOW_LOST' });
+  const turn = await user.ended(turnId);
+  expect(turn).toMatchObject({ status: 'failed', error: { code: 'WORKFLOW_LOST' } });
+  expect(await user.answerOf(turn)).toMatch(/^w0 /);
+  // The thread is free for the next message.
+  const next = await user.ask({ content: fake({ tokens: ['again'] }), modelId: 'fake-1', threadId: turn.threadId });
+  expect(next.text).toBe('again');
+});
+
+it('starts the turn of a process that was killed between its intent and its workflow', async () => {
+  const user = await product.user();
+  const { turn } = await acceptMessage(product.environment.database, {
+    userId: user.id,
+    spaceId: user.spaceId,
+    parts: [{ type: 'text', text: fake({ tokens: ['found'] }), state: 'done' }],
+    mode: 'ask',
+    modelId: 'fake-1',
+    effort: null,
+    notificationPriority: 'default',
+    onBusy: 'queue',
+  });
+  const ended = await user.ended(turn.id);
+  expect(ended.status).toBe('completed');
+  expect(await user.answerOf(ended)).toBe('found');
+});
