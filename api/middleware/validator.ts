@@ -3,6 +3,9 @@ import { middleware as openApiValidator } from 'express-openapi-validator';
 import type { Contract, Operation } from '../contract.ts';
 import { type ContractPart, splitContract } from '../contractParts.ts';
 
+/** Stands for all of them where an operation takes any. */
+const anyMediaType = 'application/octet-stream';
+
 type Handler = (req: Request, res: Response, next: NextFunction) => unknown;
 
 /** What express-openapi-validator keeps of an operation, on `req.openapi`. */
@@ -59,7 +62,7 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
       Object.assign(req, { openapi: { ...found, pathParams: params }, params });
     },
     security: stepOf('security'),
-    request: stepOf('request'),
+    request: withBareMediaType(stepOf('request')),
     response: stepOf('response'),
   };
 }
@@ -94,6 +97,24 @@ function createSteps({ document }: ContractPart, options: ValidatorOptions) {
 }
 
 const pass: Handler = (_req, _res, next) => next();
+
+/**
+ * The validator keeps a compiled schema for each spelling of `content-type` that it meets. It meets the bare media types of the contract
+ * only, or a client could fill the memory with `application/json; a=1`, `a=2` and so on.
+ */
+function withBareMediaType(handler: Handler): Handler {
+  return (req, res, next) => {
+    const given = req.headers['content-type'];
+    const { bodyTypes = [] } = req.operation ?? {};
+    const bare = given?.split(';')[0]?.trim().toLowerCase();
+    if (bodyTypes.length === 0) delete req.headers['content-type'];
+    else if (bare !== undefined) req.headers['content-type'] = bodyTypes.includes('*/*') ? anyMediaType : bare;
+    return handler(req, res, (error?: unknown) => {
+      if (given !== undefined) req.headers['content-type'] = given;
+      next(error);
+    });
+  };
+}
 
 /** A request that is just enough for the validator's own steps. */
 function imitate({ method, path, bodyTypes }: Pick<Operation, 'method' | 'path'> & Partial<Operation>): Request {

@@ -80,6 +80,13 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect([options.status, options.headers.allow]).toEqual([204, 'HEAD, GET, POST, OPTIONS']);
   });
 
+  test('the parameters of a media type do not matter', async () => {
+    for (const type of ['application/json; charset=utf-8', 'Application/JSON;a=1', 'application/json ; b="2"']) {
+      expect((await post().set('content-type', type).send('{"name":"x"}')).status).toBe(201);
+    }
+    expect((await api.as(token).get('/api/me').set('content-type', 'text/plain')).status).toBe(200);
+  });
+
   test('HEAD is GET without its body', async () => {
     const head = await request(api.app).head('/api/me').set('authorization', `Bearer ${token}`);
     expect([head.status, head.text]).toEqual([200, undefined]);
