@@ -90,17 +90,19 @@ async function takeStep(
       maximumAttempts: 60,
     },
   });
+  const tried = [progress.modelId];
   for (progress.attempt = 1; ; progress.attempt++) {
     const { step, modelId } = progress;
     const result = await callModel.executeWithOptions({ summary: `step ${step + 1}, ${modelId}` }, [
       { turnId: input.turnId, step, modelId },
     ]);
     if (result.kind !== 'failed') return result;
-    const next = decideAfterFailure(result, progress.attempt, Math.random());
+    const next = decideAfterFailure(result, progress.attempt, tried, Math.random());
     if (next.action === 'fail') return failed(result);
     if (next.action === 'retry') {
       await sleep(next.delayMs);
     } else {
+      tried.push(next.modelId);
       progress.modelId = next.modelId;
       progress.attempt = 0;
     }

@@ -29,6 +29,8 @@ export class ModelStep {
   readonly #abort = new AbortController();
   #writer: TurnWriter | undefined;
   #mapper: ChunkMapper | undefined;
+  /** Set before our own closing of the writer, which is no fencing. */
+  #ending = false;
 
   constructor(deps: ActivityDeps, turn: Turn, step: number, modelId: string) {
     this.#deps = deps;
@@ -56,7 +58,9 @@ export class ModelStep {
       const opening = await this.#openingChunks(taken.call);
       this.#mapper = new ChunkMapper(this.#step, taken.epoch);
       this.#writer = turnLog.writer({ turnId, epoch: taken.epoch, nextSeq: taken.nextSeq });
-      this.#writer.signal.addEventListener('abort', () => this.#abort.abort(this.#writer?.signal.reason));
+      this.#writer.signal.addEventListener('abort', () => {
+        if (!this.#ending) this.#abort.abort(this.#writer?.signal.reason);
+      });
       for (const chunk of opening) this.#writer.append(chunk);
       for (const part of this.#early.splice(0)) this.add(part);
     } catch (error) {
@@ -90,6 +94,7 @@ export class ModelStep {
     if (writer === undefined) throw new WriterFencedError(turn.id);
     for (const chunk of this.#mapper?.closeOpen() ?? []) writer.append(chunk);
     await writer.flush();
+    this.#ending = true;
     writer.close();
     const segment = await transaction(database, async (tx) => {
       const appended = await turnLog.appendIn(tx, turn.id, [{ type: 'finish-step' }], { epoch: writer.epoch });
@@ -164,7 +169,7 @@ export class ModelStep {
           turnId: this.#turn.id,
           step: this.#step,
           toolName,
-          input: input ?? null,
+          input: input ?? {},
           // The stream has said already that its input is no JSON; there is nothing to run.
           status: inputError === undefined ? 'pending' : 'failed',
           createdAt: now,
