@@ -1,6 +1,5 @@
 import { type ChatUser, idsOf } from '../builders/chat.ts';
-import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
-import type { RecordedRequest } from '../fakes/openaiServer.ts';
+import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
 
 let product: TestProduct;
 let user: ChatUser;
@@ -14,10 +13,6 @@ interface Problem {
   status: number;
   code: string;
   errors?: { pointer: string; detail: string }[];
-}
-
-function rolesOf(request: RecordedRequest | undefined): string[] {
-  return (request?.body.messages as { role: string }[] | undefined)?.map(({ role }) => role) ?? [];
 }
 
 async function problemOf(response: Response): Promise<Problem> {

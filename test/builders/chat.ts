@@ -1,5 +1,6 @@
 import type { operations } from '../../api/types.gen.ts';
 import type { Identity } from '../../models/identity/index.ts';
+import type { MessagePart } from '../../models/turnLog/foldChunks.ts';
 import { type Collected, collect, type EventStream, openStream, type StreamRequest } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { buildSpace, buildUser } from './identity.ts';
@@ -12,7 +13,8 @@ type Json<Id extends keyof operations, Status extends number> = operations[Id]['
 
 export type TurnBody = Json<'getTurn', 200>;
 export type ThreadBody = Json<'getThread', 200>;
-export type MessagePage = Json<'listMessages', 200>;
+/** The contract says of parts that they are objects; the AI SDK says the rest. */
+export type MessageBody = Omit<Json<'listMessages', 200>['data'][number], 'parts'> & { parts: MessagePart[] };
 export type TurnPage = Json<'listTurns', 200>;
 
 /** A person who chats, as a client of the HTTP API. */
@@ -33,7 +35,7 @@ export interface ChatUser {
   turn(turnId: string): Promise<TurnBody>;
   /** The turn, when it has ended. */
   ended(turnId: string): Promise<TurnBody>;
-  messages(threadId: string): Promise<MessagePage['data']>;
+  messages(threadId: string): Promise<MessageBody[]>;
   /** The text of the turn's stored answer. */
   answerOf(turn: Pick<TurnBody, 'threadId' | 'assistantMessageId'>): Promise<string | undefined>;
 }
@@ -91,7 +93,7 @@ export function asUser(
         return turn.endedAt !== null && turn;
       }),
     async messages(threadId) {
-      return (await user.get<MessagePage>(`/api/threads/${threadId}/messages`)).data;
+      return (await user.get<{ data: MessageBody[] }>(`/api/threads/${threadId}/messages`)).data;
     },
     async answerOf({ threadId, assistantMessageId }) {
       const message = (await user.messages(threadId)).find(({ id: messageId }) => messageId === assistantMessageId);
@@ -110,9 +112,6 @@ export function idsOf({ response }: Pick<EventStream, 'response'>): { turnId: st
 }
 
 /** The text parts of a message, joined. */
-export function textOf(parts: readonly object[]): string {
-  return (parts as { type?: string; text?: string }[])
-    .filter(({ type }) => type === 'text')
-    .map(({ text }) => text ?? '')
-    .join('');
+export function textOf(parts: readonly MessagePart[]): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }

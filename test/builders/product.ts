@@ -70,3 +70,8 @@ export function fake(script: FakeScript, text = ''): string {
 export function requestsWith(provider: FakeProvider, text: string): RecordedRequest[] {
   return provider.requests.filter(({ body }) => JSON.stringify((body.messages as unknown[]).at(-1)).includes(text));
 }
+
+/** The roles of the messages that a request to the provider holds. */
+export function rolesOf(request: RecordedRequest | undefined): string[] {
+  return (request?.body.messages as { role: string }[] | undefined)?.map(({ role }) => role) ?? [];
+}
