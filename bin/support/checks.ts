@@ -1,4 +1,4 @@
-import { loadConfig } from '../../config/index.ts';
+import { loadConfig, settingNames } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
@@ -21,6 +21,7 @@ export async function runChecks(): Promise<Check[]> {
   await check('Node', () => ok(process.version));
   if (!(await check('settings', () => ok(`data in ${loadLaunchConfig().dataDir}`)))) return checks;
   const launch = loadLaunchConfig();
+  await check('names of settings', () => checkNames(launch));
   await checkPrograms(launch, check);
   const running = findRunning(launch.dataDir);
   await check('port', () => checkPort(launch, running !== undefined));
@@ -36,6 +37,14 @@ export async function runChecks(): Promise<Check[]> {
   await check('temporal', () => checkTemporal(config));
   await check('storage', () => checkStorage(config));
   return checks;
+}
+
+/** A name with a typing error in it would be ignored silently. */
+function checkNames({ environment }: LaunchConfig): CheckResult {
+  const names = Object.keys(environment).filter((name) => name.startsWith('ATRIUM_'));
+  const unknown = names.filter((name) => !settingNames.includes(name));
+  if (unknown.length === 0) return ok(`${names.length} are set`);
+  return wrong(`there is no ${unknown.join(', ')}; docs/configuration.md has them all`);
 }
 
 /** The programs that `npm start` would use here, for the parts that are not configured elsewhere. */

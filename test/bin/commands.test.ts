@@ -72,3 +72,9 @@ test('doctor says what is wrong with a part', async () => {
   expect(code).toBe(1);
   expect(output).toMatch(/✗ storage +there is no bucket missing-bucket/);
 });
+
+test('doctor points out a setting that does not exist', async () => {
+  const { code, output } = await runAtrium(['doctor'], { ...atrium.environment, ATRIUM_PROT: '8081' });
+  expect(code).toBe(1);
+  expect(output).toMatch(/✗ names of settings +there is no ATRIUM_PROT/);
+});

@@ -1,0 +1,25 @@
+import { randomBytes } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { registerSearchAttributes, searchAttributes } from '../../temporal/searchAttributes.ts';
+import { stackEnvironment } from '../support/environment.ts';
+
+const namespace = `attributes-${randomBytes(4).toString('hex')}`;
+let connection: Connection;
+
+beforeAll(async () => {
+  connection = await Connection.connect({ address: stackEnvironment().ATRIUM_TEMPORAL_ADDRESS });
+  await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs('1 day') });
+});
+afterAll(() => connection.close());
+
+test('search attributes are registered once, and a workflow can start with them', async () => {
+  expect(await registerSearchAttributes(connection, namespace)).toEqual([...searchAttributes]);
+  expect(await registerSearchAttributes(connection, namespace)).toEqual([]);
+  const handle = await new Client({ connection, namespace }).workflow.start('nobody runs it', {
+    workflowId: 'one',
+    taskQueue: 'none',
+    searchAttributes: Object.fromEntries(searchAttributes.map((name) => [name, ['value']])),
+  });
+  await handle.terminate();
+});
