@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
-import type { TurnFeed } from '../models/turnLog/feed.ts';
+import type { UiChunk } from '../models/turnLog/chunks.ts';
+import type { TurnFeed, TurnReader } from '../models/turnLog/feed.ts';
 import type { Logger } from '../telemetry/logger.ts';
 
 const heartbeatIntervalMs = 15_000;
@@ -15,6 +16,8 @@ export interface TurnStream {
   threadId: string;
   /** The stream begins strictly after this chunk. */
   after: number;
+  /** The log's first chunks, for a turn that this request has just begun: they need not be read. */
+  opening?: UiChunk[];
   feed: TurnFeed;
   logger: Logger;
   /** Aborted when the server begins to close. */
@@ -49,12 +52,20 @@ export const doneEvent = 'data: [DONE]\n\n';
 /** Streams a turn's log until it ends, the reader leaves, falls too far behind, or may not read any more. */
 export function streamTurn(req: Request, res: Response, stream: TurnStream): void {
   openEventStream(res, stream);
+  const { opening = [] } = stream;
+  if (opening.length > 0)
+    res.write(
+      formatEvents(
+        1,
+        opening.map((chunk) => JSON.stringify(chunk)),
+      ),
+    );
   const timers = [
     setInterval(() => res.write(': hb\n\n'), heartbeatIntervalMs),
     setInterval(() => void leaveUnlessAllowed(), authorizationIntervalMs),
   ];
 
-  const leave = stream.feed.subscribe(stream.turnId, stream.after, {
+  const reader: TurnReader = {
     onChunks(firstSeq, lines) {
       // Looked at before the write: a chunk is never too large for a reader that has kept up.
       if (res.writableLength > maxBacklogBytes) res.destroy();
@@ -62,25 +73,33 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
     },
     ready: () => drained(res),
     onEnd() {
+      leave();
       res.end(doneEvent);
     },
     onError(error) {
       stream.logger.warn({ err: error, turnId: stream.turnId }, 'A stream broke off; its client may resume.');
       res.destroy();
     },
+  };
+  const unsubscribe = stream.feed.subscribe(stream.turnId, stream.after + opening.length, reader, {
+    caughtUp: opening.length > 0,
   });
 
-  const breakOff = () => res.end();
+  function leave(): void {
+    unsubscribe();
+    stream.closing.removeEventListener('abort', breakOff);
+    for (const timer of timers) clearInterval(timer);
+  }
+  function breakOff(): void {
+    leave();
+    res.end();
+  }
   async function leaveUnlessAllowed(): Promise<void> {
     // A database that is away for a moment does not end streams: the next look decides.
     if (!(await stream.isAllowed().catch(() => true))) breakOff();
   }
   stream.closing.addEventListener('abort', breakOff);
-  res.on('close', () => {
-    leave();
-    stream.closing.removeEventListener('abort', breakOff);
-    for (const timer of timers) clearInterval(timer);
-  });
+  res.on('close', leave);
   // A reader that is gone before its stream began has had its close event already.
   if (req.socket.destroyed) res.destroy();
 }

@@ -41,11 +41,13 @@ export function createCallModel(deps: ActivityDeps) {
     const attempt = new ModelStep(deps, turn, step, modelId);
     const abortSignal = AbortSignal.any([heartbeat.cancelled, stop.signal, attempt.fenced]);
     try {
+      // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
+      const opened = attempt.open();
+      opened.catch(() => undefined);
       const [prompt, { maxOutputTokens }] = await Promise.all([
         buildPrompt(deps.turnLog, turn, step),
         deps.metering.reserve({ turn, step, modelId }),
       ]);
-      const opened = attempt.open();
       const ran = deps.modelRunner.run({ modelId, prompt, effort: turn.effort, maxOutputTokens, abortSignal }, (part) =>
         attempt.add(part),
       );

@@ -4,6 +4,7 @@ import { ModelCall } from '../../models/chat/modelCall.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
+import { execute } from '../../models/sql.ts';
 import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
 import { decodeLines, WriterFencedError } from '../../models/turnLog/entry.ts';
 import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
@@ -27,6 +28,7 @@ export class ModelStep {
   readonly #modelId: string;
   readonly #early: ModelPart[] = [];
   readonly #abort = new AbortController();
+  #opened: Promise<void> | undefined;
   #writer: TurnWriter | undefined;
   #mapper: ChunkMapper | undefined;
   /** Set before our own closing of the writer, which is no fencing. */
@@ -45,7 +47,12 @@ export class ModelStep {
   }
 
   /** Takes the epoch. What an earlier attempt at this step has said is discarded in the log, for readers and message alike. */
-  async open(): Promise<void> {
+  open(): Promise<void> {
+    this.#opened = this.#takeOver();
+    return this.#opened;
+  }
+
+  async #takeOver(): Promise<void> {
     const { database, turnLog } = this.#deps;
     const turnId = this.#turn.id;
     try {
@@ -90,6 +97,7 @@ export class ModelStep {
   /** Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. */
   async end(end: StepEnd): Promise<void> {
     const { database, turnLog, metering } = this.#deps;
+    await this.#opened;
     const [turn, step, writer] = [this.#turn, this.#step, this.#writer];
     if (writer === undefined) throw new WriterFencedError(turn.id);
     for (const chunk of this.#mapper?.closeOpen() ?? []) writer.append(chunk);
@@ -115,30 +123,22 @@ export class ModelStep {
     turnLog.announce(segment);
   }
 
-  async #recordAttempt(tx: Transaction, nextSeq: number): Promise<ModelCall> {
+  /** Which attempt at the step this is, and where in the log the first one began. */
+  async #recordAttempt(tx: Transaction, nextSeq: number): Promise<{ attempts: number; firstSeq: number }> {
     const key = { turnId: this.#turn.id, step: this.#step };
-    const known = await ModelCall.findOne({ where: key, transaction: tx });
-    if (known !== null) {
-      return known.update({ attempts: known.attempts + 1, modelId: this.#modelId }, { transaction: tx });
-    }
-    return ModelCall.create(
-      {
-        ...key,
-        attempts: 1,
-        firstSeq: nextSeq,
-        modelId: this.#modelId,
-        status: 'started',
-        inputTokens: 0,
-        cachedInputTokens: 0,
-        outputTokens: 0,
-        reasoningTokens: 0,
-        startedAt: new Date(),
-      },
-      { transaction: tx },
+    const inserted = await execute(
+      tx,
+      `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at)
+        VALUES (?, ?, 1, ?, ?, 'started', ?)
+        ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id)`,
+      [key.turnId, key.step, nextSeq, this.#modelId, new Date()],
     );
+    // MySQL counts an insert as one row and an update in its place as two.
+    if (inserted.affectedRows === 1) return { attempts: 1, firstSeq: nextSeq };
+    return ModelCall.findOne({ where: key, transaction: tx, rejectOnEmpty: true });
   }
 
-  async #openingChunks(call: ModelCall): Promise<UiChunk[]> {
+  async #openingChunks(call: { attempts: number; firstSeq: number }): Promise<UiChunk[]> {
     if (call.attempts === 1) return [{ type: 'start-step' }];
     const said = await this.#saidSince(call.firstSeq);
     if (said.length === 0) return [{ type: 'start-step' }];

@@ -5,6 +5,7 @@ import { ModelCall } from '../../models/chat/modelCall.ts';
 import { Thread, ThreadAlias } from '../../models/chat/thread.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
+import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { authorizeSpace, isStillSignedIn } from '../auth/authorizeSpace.ts';
 import { authorizeTurn, notThreadOwner } from '../auth/authorizeThread.ts';
 import { type Caller, callerOf } from '../auth/caller.ts';
@@ -29,12 +30,12 @@ export function chatRoutes(deps: RouteDeps) {
   router.post('/chat/stream', async (req, res) => {
     const caller = callerOf(req);
     const intent = await readIntent(caller, bodyOf<'streamChat'>(req));
-    const { turn, created, interrupted } = await acceptMessage(deps.database, intent);
+    const { turn, created, opening, interrupted } = await acceptMessage(deps.database, intent);
     // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
     if (created && turn.status === 'running') launcher.startTurn(turn).catch(logLateStart(turn.id));
     if (interrupted !== undefined) launcher.stopTurn(interrupted).catch(logLateStart(interrupted));
     if (!created && turn.logPurgedAt !== null) return replayMessage(res, turn);
-    stream(req, res, turn, 0);
+    stream(req, res, turn, 0, opening);
   });
 
   router.get('/chat/stream/:threadId/stream', async (req, res) => {
@@ -133,12 +134,13 @@ export function chatRoutes(deps: RouteDeps) {
     throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
   }
 
-  function stream(req: Request, res: Response, turn: Turn, after: number): void {
+  function stream(req: Request, res: Response, turn: Turn, after: number, opening?: UiChunk[]): void {
     const caller = callerOf(req);
     streamTurn(req, res, {
       turnId: turn.id,
       threadId: turn.threadId,
       after,
+      opening,
       feed: deps.feed,
       logger,
       closing: deps.closing,

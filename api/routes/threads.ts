@@ -39,7 +39,7 @@ export function threadRoutes(deps: RouteDeps) {
     await authorizeSpace(deps, callerOf(req), spaceId, 'viewer');
     const title = bodyOf<'createThread'>(req)?.title ?? null;
     await makeOnce(req, res, 'thread', async (id) => {
-      const made = (await Thread.open(id)) ?? (await Thread.make({ id, spaceId, userId, title }));
+      const made = (await Thread.open(id)) ?? (await Thread.prepare({ id, spaceId, userId, title }).save());
       return presentThread(made);
     });
   });

@@ -1,7 +1,8 @@
-import { QueryTypes, type Transaction, UniqueConstraintError } from 'sequelize';
+import { type Transaction, UniqueConstraintError } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
+import { insert, insertInstance } from '../sql.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import { encodeChunks } from '../turnLog/entry.ts';
 import { Message, type StoredPart, userPosition } from './message.ts';
@@ -37,6 +38,8 @@ export interface AcceptedMessage {
   turn: Turn;
   /** False when the same message had been accepted before: the caller attaches to its turn. */
   created: boolean;
+  /** What the new turn's log begins with. */
+  opening?: UiChunk[];
   /** The turn that has to stop for this one to begin. */
   interrupted?: string;
 }
@@ -48,7 +51,7 @@ export interface AcceptedMessage {
 export async function acceptMessage(database: Database, intent: SendIntent): Promise<AcceptedMessage> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await transaction(database, (tx) => acceptIn(database, tx, intent));
+      return await transaction(database, (tx) => acceptIn(tx, intent));
     } catch (error) {
       // Somebody else wrote the same outbox item, alias or message a moment ago: the next look finds it.
       if (!(error instanceof UniqueConstraintError) || attempt === acceptAttempts) throw error;
@@ -56,7 +59,7 @@ export async function acceptMessage(database: Database, intent: SendIntent): Pro
   }
 }
 
-async function acceptIn(database: Database, tx: Transaction, intent: SendIntent): Promise<AcceptedMessage> {
+async function acceptIn(tx: Transaction, intent: SendIntent): Promise<AcceptedMessage> {
   if (intent.outboxItemId !== undefined) {
     const known = await Turn.byOutboxItem(intent.userId, intent.outboxItemId, tx);
     if (known !== null) return { turn: known, created: false };
@@ -99,26 +102,28 @@ async function acceptIn(database: Database, tx: Transaction, intent: SendIntent)
     turn.statusChunk(turn.status),
   ];
   turn.nextSeq = opening.length + 1;
-  await turn.save({ transaction: tx });
-  await insertOpening(database, tx, turnId, opening, intent.context);
+  await insertInstance(tx, turn);
+  await insertOpening(tx, turnId, opening, intent.context);
+  thread.set({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now });
+  if (thread.isNewRecord) await insertInstance(tx, thread);
   // Everything that has changed, the ordinal that was taken too: `update` would save only what it is given.
-  await thread.set({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now }).save({ transaction: tx });
-  return { turn, created: true, ...(busy && (await interrupt(tx, thread, intent, now))) };
+  else await thread.save({ transaction: tx });
+  return { turn, created: true, opening, ...(busy && (await interrupt(tx, thread, intent, now))) };
 }
 
 async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Thread> {
   const { userId, spaceId, alias } = intent;
   if (intent.threadId !== undefined) return Thread.lock(intent.threadId, tx);
-  if (alias === undefined) return Thread.make({ userId, spaceId }, tx);
+  if (alias === undefined) return Thread.prepare({ userId, spaceId });
   const known = await ThreadAlias.findOne({ where: { userId, spaceId, alias }, transaction: tx });
   if (known !== null) return Thread.lock(known.threadId, tx);
-  const thread = await Thread.make({ userId, spaceId }, tx);
+  const thread = Thread.prepare({ userId, spaceId });
   await ThreadAlias.create({ userId, spaceId, alias, threadId: thread.id }, { transaction: tx });
   return thread;
 }
 
 async function findRepeated(tx: Transaction, thread: Thread, intent: SendIntent): Promise<Turn | undefined> {
-  if (intent.userMessageId === undefined || intent.regenerate) return undefined;
+  if (intent.userMessageId === undefined || intent.regenerate || thread.isNewRecord) return undefined;
   const message = await Message.find(thread.id, intent.userMessageId, tx);
   if (message === null) return undefined;
   if (message.role !== 'user') {
@@ -146,19 +151,17 @@ async function placeUserMessage(
   const { turnId, ordinal, now } = place;
   if (!intent.regenerate) {
     const id = intent.userMessageId ?? newId('message');
-    await Message.create(
-      {
-        threadId: thread.id,
-        turnOrdinal: ordinal,
-        position: userPosition,
-        id,
-        turnId,
-        role: 'user',
-        parts: intent.parts,
-        createdAt: now,
-      },
-      { transaction: tx },
-    );
+    const message = Message.build({
+      threadId: thread.id,
+      turnOrdinal: ordinal,
+      position: userPosition,
+      id,
+      turnId,
+      role: 'user',
+      parts: intent.parts,
+      createdAt: now,
+    });
+    await insertInstance(tx, message);
     return id;
   }
   const last = await Message.findOne({
@@ -180,22 +183,20 @@ async function placeUserMessage(
 }
 
 async function insertOpening(
-  database: Database,
   tx: Transaction,
   turnId: string,
   chunks: UiChunk[],
   context: Record<string, unknown> | undefined,
 ): Promise<void> {
-  await database.sequelize.query(
-    'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES (?, 1, ?, 0, ?)',
-    { replacements: [turnId, chunks.length, encodeChunks(chunks)], type: QueryTypes.INSERT, transaction: tx },
-  );
-  if (context === undefined || Object.keys(context).length === 0) return;
-  await database.sequelize.query('INSERT INTO turn_contexts (turn_id, context) VALUES (?, ?)', {
-    replacements: [turnId, JSON.stringify(context)],
-    type: QueryTypes.INSERT,
-    transaction: tx,
+  await insert(tx, 'turn_segments', {
+    turn_id: turnId,
+    first_seq: 1,
+    last_seq: chunks.length,
+    writer_epoch: 0,
+    chunks: encodeChunks(chunks),
   });
+  if (context === undefined || Object.keys(context).length === 0) return;
+  await insert(tx, 'turn_contexts', { turn_id: turnId, context: JSON.stringify(context) });
 }
 
 async function interrupt(

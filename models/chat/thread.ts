@@ -25,25 +25,20 @@ export class Thread extends Model {
     return thread;
   }
 
-  static async make(
-    fields: { spaceId: string; userId: string; title?: string | null; id?: string },
-    tx?: Transaction,
-  ): Promise<Thread> {
+  /** A new thread, still to be stored. */
+  static prepare(fields: { spaceId: string; userId: string; title?: string | null; id?: string }): Thread {
     const now = new Date();
-    return Thread.create(
-      {
-        id: fields.id ?? newId('thread'),
-        spaceId: fields.spaceId,
-        userId: fields.userId,
-        title: fields.title ?? null,
-        activeTurnId: null,
-        nextTurnOrdinal: 1,
-        createdAt: now,
-        updatedAt: now,
-        deletedAt: null,
-      },
-      { transaction: tx },
-    );
+    return Thread.build({
+      id: fields.id ?? newId('thread'),
+      spaceId: fields.spaceId,
+      userId: fields.userId,
+      title: fields.title ?? null,
+      activeTurnId: null,
+      nextTurnOrdinal: 1,
+      createdAt: now,
+      updatedAt: now,
+      deletedAt: null,
+    });
   }
 
   /** The owner's threads of a space, the latest used first. `cursor` is the last row's `updatedAt,id`. */

@@ -1,4 +1,4 @@
-import { QueryTypes } from 'sequelize';
+import type { RowDataPacket } from 'mysql2/promise';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Database } from '../database.ts';
 import type { CommittedSegment } from './entry.ts';
@@ -92,13 +92,16 @@ export class TurnFeed {
     }
   };
 
-  /** Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. */
-  subscribe(turnId: string, afterSeq: number, reader: TurnReader): () => void {
+  /**
+   * Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. A reader that has just written the
+   * log's beginning itself is `caughtUp`: nothing needs to be looked up for it.
+   */
+  subscribe(turnId: string, afterSeq: number, reader: TurnReader, options: { caughtUp?: boolean } = {}): () => void {
     const subscription = { turnId, position: afterSeq, reader, reading: false, behind: false, closed: false };
     const subscriptions = this.#subscriptions.get(turnId) ?? new Set();
     this.#subscriptions.set(turnId, subscriptions.add(subscription));
     this.#timer ??= setInterval(() => void this.#tail(), this.#intervalMs);
-    void this.#catchUp(subscription);
+    if (options.caughtUp !== true) void this.#catchUp(subscription);
     return () => this.#leave(subscription);
   }
 
@@ -107,9 +110,13 @@ export class TurnFeed {
     return this.#subscriptions.has(turnId);
   }
 
+  /** Breaks all readings off: their clients resume elsewhere. */
   close(): void {
     for (const subscriptions of this.#subscriptions.values()) {
-      for (const subscription of subscriptions) this.#end(subscription);
+      for (const subscription of subscriptions) {
+        this.#leave(subscription);
+        subscription.reader.onError(new Error('The process is stopping.'));
+      }
     }
   }
 
@@ -167,10 +174,9 @@ export class TurnFeed {
 
   async #readStates(turnIds: string[]): Promise<LogState[]> {
     if (turnIds.length === 0) return [];
-    return this.#database.sequelize.query<LogState>(
-      'SELECT id, next_seq AS nextSeq, terminal, status FROM turns WHERE id IN (?)',
-      { replacements: [turnIds], type: QueryTypes.SELECT },
-    );
+    const sql = 'SELECT id, next_seq AS nextSeq, terminal, status FROM turns WHERE id IN (?)';
+    const [rows] = await this.#database.pool.query<RowDataPacket[]>(sql, [turnIds]);
+    return rows as unknown as LogState[];
   }
 
   #deliver(subscription: Subscription, firstSeq: number, lines: string[]): void {

@@ -1,5 +1,7 @@
-import { QueryTypes, type Transaction } from 'sequelize';
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
+import { execute, insert, select } from '../sql.ts';
 import type { UiChunk } from './chunks.ts';
 import { type CommitListener, type CommittedSegment, encodeChunks, WriterFencedError } from './entry.ts';
 import { GroupCommitter } from './groupCommitter.ts';
@@ -45,14 +47,12 @@ export class TurnLog {
    * Takes the turn's next epoch within `tx`: every earlier writer is fenced off by it. Undefined when the turn has ended.
    */
   async takeEpoch(tx: Transaction, turnId: string): Promise<{ epoch: number; nextSeq: number } | undefined> {
-    const fence = await this.#lock(tx, turnId);
-    if (fence === undefined || fence.terminal === 1) return undefined;
-    const epoch = fence.writer_epoch + 1;
-    await this.#database.sequelize.query('UPDATE turns SET writer_epoch = ? WHERE id = ?', {
-      replacements: [epoch, turnId],
-      transaction: tx,
-    });
-    return { epoch, nextSeq: fence.next_seq };
+    const taken = await execute(tx, 'UPDATE turns SET writer_epoch = writer_epoch + 1 WHERE id = ? AND terminal = 0', [
+      turnId,
+    ]);
+    if (taken.affectedRows === 0) return undefined;
+    const [fence] = await select<FenceRow>(tx, 'SELECT writer_epoch, next_seq FROM turns WHERE id = ?', [turnId]);
+    return fence && { epoch: fence.writer_epoch, nextSeq: fence.next_seq };
   }
 
   /**
@@ -73,15 +73,18 @@ export class TurnLog {
     const firstSeq = fence.next_seq;
     const lastSeq = firstSeq + chunks.length - 1;
     const lines = encodeChunks(chunks);
-    const { sequelize } = this.#database;
-    await sequelize.query(
-      'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES (?, ?, ?, ?, ?)',
-      { replacements: [turnId, firstSeq, lastSeq, options.epoch ?? 0, lines], transaction: tx },
-    );
-    await sequelize.query('UPDATE turns SET next_seq = ?, terminal = ? WHERE id = ?', {
-      replacements: [lastSeq + 1, terminal ? 1 : 0, turnId],
-      transaction: tx,
+    await insert(tx, 'turn_segments', {
+      turn_id: turnId,
+      first_seq: firstSeq,
+      last_seq: lastSeq,
+      writer_epoch: options.epoch ?? 0,
+      chunks: lines,
     });
+    await execute(tx, 'UPDATE turns SET next_seq = ?, terminal = ? WHERE id = ?', [
+      lastSeq + 1,
+      terminal ? 1 : 0,
+      turnId,
+    ]);
     return { turnId, firstSeq, lastSeq, lines, rests: terminal || options.rests === true };
   }
 
@@ -92,14 +95,15 @@ export class TurnLog {
 
   /** Segments that hold chunks after `afterSeq`, oldest first, at most `limit` of them. */
   async read(turnId: string, afterSeq: number, limit = 500, tx?: Transaction): Promise<SegmentRow[]> {
-    return this.#database.sequelize.query<SegmentRow>(
-      // The primary key finds the place: a segment that holds afterSeq + 1 begins at it or before it.
-      `SELECT first_seq AS firstSeq, last_seq AS lastSeq, chunks AS \`lines\` FROM turn_segments
-        WHERE turn_id = :turnId AND last_seq > :afterSeq AND first_seq >= COALESCE(
-          (SELECT MAX(first_seq) FROM turn_segments WHERE turn_id = :turnId AND first_seq <= :afterSeq + 1), 0)
-        ORDER BY first_seq LIMIT :limit`,
-      { replacements: { turnId, afterSeq, limit }, type: QueryTypes.SELECT, transaction: tx },
-    );
+    // The primary key finds the place: a segment that holds afterSeq + 1 begins at it or before it.
+    const sql = `SELECT first_seq AS firstSeq, last_seq AS lastSeq, chunks AS \`lines\` FROM turn_segments
+      WHERE turn_id = ? AND last_seq > ? AND first_seq >= COALESCE(
+        (SELECT MAX(first_seq) FROM turn_segments WHERE turn_id = ? AND first_seq <= ?), 0)
+      ORDER BY first_seq LIMIT ?`;
+    const values = [turnId, afterSeq, turnId, afterSeq + 1, limit];
+    if (tx !== undefined) return select<SegmentRow>(tx, sql, values);
+    const [rows] = await this.#database.pool.query<RowDataPacket[]>(sql, values);
+    return rows as unknown as SegmentRow[];
   }
 
   async close(): Promise<void> {
@@ -107,10 +111,8 @@ export class TurnLog {
   }
 
   async #lock(tx: Transaction, turnId: string): Promise<FenceRow | undefined> {
-    const rows = await this.#database.sequelize.query<FenceRow>(
-      'SELECT writer_epoch, next_seq, terminal FROM turns WHERE id = ? FOR UPDATE',
-      { replacements: [turnId], type: QueryTypes.SELECT, transaction: tx },
-    );
-    return rows[0];
+    const sql = 'SELECT writer_epoch, next_seq, terminal FROM turns WHERE id = ? FOR UPDATE';
+    const [fence] = await select<FenceRow>(tx, sql, [turnId]);
+    return fence;
   }
 }
