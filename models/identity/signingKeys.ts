@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
 import { Op } from 'sequelize';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
@@ -9,7 +10,9 @@ export const signingAlgorithm = 'EdDSA';
 /** A session's life, and so the time for which a retired key must still verify. */
 export const sessionLifetimeMs = 12 * 3_600_000;
 
-const refreshAtMostEveryMs = 1_000;
+/** What can be an id of ours at all; another `kid` is not looked for. */
+const idPattern = /^sgk_[0-9A-Z]{26}$/;
+const refreshAtMostEveryMs = 100;
 const refreshAtLeastEveryMs = 60_000;
 
 /**
@@ -30,7 +33,8 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
   let known = new Map<string, CryptoKey>();
   let newest: { id: string; privateKey: CryptoKey } | undefined;
   let refreshedAt = Number.NEGATIVE_INFINITY;
-  let refreshing: Promise<void> | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let upcoming: Promise<void> | undefined;
 
   async function refresh(): Promise<void> {
     const startedAt = performance.now();
@@ -50,14 +54,24 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
     refreshedAt = startedAt;
   }
 
-  /** At most one query a second, however many made-up key ids arrive. */
-  async function refreshIfOlderThan(ageMs: number): Promise<void> {
-    if (performance.now() - refreshedAt < ageMs) return;
-    refreshing ??= refresh().finally(() => {
-      refreshing = undefined;
-    });
-    await refreshing;
+  /**
+   * Waits for a refresh that begins after this call, and so sees every key that another process has signed with before. All who ask
+   * meanwhile share it: however many made-up key ids arrive, they cost ten queries a second.
+   */
+  function refreshAfterNow(): Promise<void> {
+    upcoming ??= running
+      .catch(() => undefined)
+      .then(async () => {
+        const waitMs = refreshedAt + refreshAtMostEveryMs - performance.now();
+        if (waitMs > 0) await delay(waitMs);
+        upcoming = undefined;
+        running = refresh();
+        await running;
+      });
+    return upcoming;
   }
+
+  const isStale = () => performance.now() - refreshedAt > refreshAtLeastEveryMs;
 
   async function add(): Promise<string> {
     const id = newId('signingKey');
@@ -71,25 +85,25 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
       createdAt: new Date(),
       retiredAt: null,
     });
-    await refresh();
+    await refreshAfterNow();
     return id;
   }
 
   return {
     async current() {
-      await refreshIfOlderThan(refreshAtLeastEveryMs);
+      if (isStale()) await refreshAfterNow();
       if (newest === undefined) await add();
       if (newest === undefined) throw new Error('A signing key that was just made is not there.');
       return newest;
     },
     async publicKey(id) {
-      await refreshIfOlderThan(known.has(id) ? refreshAtLeastEveryMs : refreshAtMostEveryMs);
+      if (isStale() || (!known.has(id) && idPattern.test(id))) await refreshAfterNow();
       return known.get(id);
     },
     async rotate() {
       const id = await add();
       await signingKeys.update({ retiredAt: new Date() }, { where: { retiredAt: null, id: { [Op.ne]: id } } });
-      await refresh();
+      await refreshAfterNow();
       return id;
     },
   };
