@@ -4,6 +4,7 @@ import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { startStack } from '../../stack/index.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { formatDuration, type Report, timed } from '../../stack/report.ts';
+import { rotate } from '../../stack/services.ts';
 import { CommandFailure } from './failure.ts';
 import { prepareInstallation } from './prepare.ts';
 import { announceOurselves, takeDataDir } from './running.ts';
@@ -63,6 +64,7 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   signal.throwIfAborted();
 
   const logFile = join(launch.dataDir, 'logs', 'atrium.log');
+  rotate(logFile);
   const product = await timed(report, { done: 'API and worker started' }, async () =>
     (await loading).startProduct(config, 'both', logFile),
   );
