@@ -24,7 +24,7 @@ const sweeperRetryMs = 2_000;
 /** Everything a process of Atrium is made of, wired once. What `api` and `worker` share is one object in a process that is both. */
 export async function createRuntime(config: Config, logger: Logger, role: Role) {
   const database = openDatabase(config);
-  const temporal = await connectTemporal(config);
+  const temporal = await connectTemporal(config, logger);
   const launcher = createLauncher({ client: temporal.client, config, sharesWorkersConnection: role === 'both' });
   const feed = new TurnFeed({ database, logger, remoteWriters: role === 'api' });
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
