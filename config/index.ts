@@ -47,6 +47,12 @@ const environmentSchema = z.object({
   ATRIUM_S3_BUCKET: z.string().min(3).max(63).default('atrium'),
   ATRIUM_S3_ACCESS_KEY_ID: z.string().min(1).optional(),
   ATRIUM_S3_SECRET_ACCESS_KEY: z.string().min(1).optional(),
+  ATRIUM_S3_PUBLIC_ENDPOINT: z.url().optional(),
+
+  ATRIUM_DRIVE_QUOTA_MIB: integer(0, 1_000_000_000).default(51_200),
+  ATRIUM_DRIVE_MAX_FILE_MIB: integer(1, 5_120).default(5_120),
+  ATRIUM_DRIVE_KEPT_VERSIONS: integer(0, 1_000).default(10),
+  ATRIUM_TRASH_RETENTION_DAYS: integer(1, 3_650).default(30),
 
   ATRIUM_MASTER_KEY: z
     .string()
@@ -144,6 +150,16 @@ export function loadConfig(environment: Environment = process.env) {
       bucket: env.ATRIUM_S3_BUCKET,
       accessKeyId: env.ATRIUM_S3_ACCESS_KEY_ID,
       secretAccessKey: env.ATRIUM_S3_SECRET_ACCESS_KEY,
+      /** Where clients reach the store, for the links that they are given; absent means `endpoint`. */
+      publicEndpoint: env.ATRIUM_S3_PUBLIC_ENDPOINT,
+    }),
+    drive: Object.freeze({
+      /** Of one space; 0 means no quota. */
+      quotaBytes: env.ATRIUM_DRIVE_QUOTA_MIB * 1_048_576,
+      maxFileBytes: env.ATRIUM_DRIVE_MAX_FILE_MIB * 1_048_576,
+      /** How many earlier contents of a file stay. */
+      keptVersions: env.ATRIUM_DRIVE_KEPT_VERSIONS,
+      trashRetentionDays: env.ATRIUM_TRASH_RETENTION_DAYS,
     }),
     /** 32 bytes in base64; absent means the file `master.key` in the data directory. */
     masterKey: env.ATRIUM_MASTER_KEY,

@@ -4,6 +4,11 @@ import { defineModelCalls } from './chat/modelCall.ts';
 import { defineThreads } from './chat/thread.ts';
 import { defineToolCalls } from './chat/toolCall.ts';
 import { defineTurns } from './chat/turn.ts';
+import { defineDrives } from './drive/drive.ts';
+import { defineDriveItems } from './drive/driveItem.ts';
+import { defineDriveObjects } from './drive/driveObject.ts';
+import { defineDriveUploads } from './drive/driveUpload.ts';
+import { defineDriveVersions } from './drive/driveVersion.ts';
 import { defineIdempotency } from './idempotency.ts';
 import { defineOperations } from './operation.ts';
 
@@ -16,4 +21,9 @@ export function defineModels(sequelize: Sequelize): void {
   defineToolCalls(sequelize);
   defineOperations(sequelize);
   defineIdempotency(sequelize);
+  defineDrives(sequelize);
+  defineDriveItems(sequelize);
+  defineDriveObjects(sequelize);
+  defineDriveUploads(sequelize);
+  defineDriveVersions(sequelize);
 }

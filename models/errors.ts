@@ -10,8 +10,10 @@ export type DomainErrorKind =
   | 'notFound' // 404: absent, or another tenant's
   | 'conflict' // 409: state, or a key in flight
   | 'gone' // 410: expired
+  | 'preconditionFailed' // 412: If-Match names another version
   | 'tooLarge' // 413
   | 'unsupportedMediaType' // 415
+  | 'rangeNotSatisfiable' // 416
   | 'unprocessable' // 422: well-formed and refused
   | 'rateLimited' // 429
   | 'upstream' // 502: what is behind us answered wrongly

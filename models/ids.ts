@@ -11,6 +11,8 @@ export const idPrefixes = {
   message: 'msg',
   toolCall: 'tcl',
   operation: 'op',
+  driveItem: 'itm',
+  driveUpload: 'upl',
   signingKey: 'sgk',
   dataKey: 'dek',
 } as const;

@@ -1,6 +1,7 @@
 import type { Migration } from '../migrate.ts';
 import { identity } from './0001-identity.ts';
 import { chat } from './0002-chat.ts';
+import { drive } from './0003-drive.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
-export const migrations: Migration[] = [identity, chat];
+export const migrations: Migration[] = [identity, chat, drive];

@@ -1,0 +1,37 @@
+import { S3ServiceException } from '@aws-sdk/client-s3';
+import { DomainError } from '../../models/errors.ts';
+
+const retryAfterSeconds = 5;
+
+/**
+ * What the object store answered, in the domain's terms. Whatever is not about one object (it is down, full, slow, or refuses
+ * our keys) is 503: the same request may succeed when an operator has seen to it.
+ */
+export function normaliseStorageError(error: unknown): DomainError {
+  if (error instanceof DomainError) return error;
+  if (error instanceof S3ServiceException) {
+    switch (error.name) {
+      case 'NoSuchKey':
+      case 'NotFound':
+        return new DomainError('upstream', 'CONTENT_MISSING', 'The object store does not have the content.', {
+          cause: error,
+        });
+      case 'NoSuchUpload':
+      case 'InvalidPart':
+        return new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.', { cause: error });
+    }
+  }
+  return new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not answer. Try again soon.', {
+    retryAfterSeconds,
+    cause: error,
+  });
+}
+
+/** Runs a call to the object store; a failure is a DomainError. */
+export async function storageCall<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw normaliseStorageError(error);
+  }
+}

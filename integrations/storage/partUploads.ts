@@ -1,0 +1,95 @@
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  ListPartsCommand,
+  type S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { DomainError } from '../../models/errors.ts';
+import { storageCall } from './errors.ts';
+import { completeTimeoutMs } from './s3.ts';
+
+/** A part that has arrived. */
+export interface StoredPart {
+  partNumber: number;
+  size: number;
+  etag: string;
+}
+
+/** Objects whose parts a client sends straight to the store, by signed links. */
+export class PartUploads {
+  private readonly client: S3Client;
+  private readonly signer: S3Client;
+  private readonly bucket: string;
+
+  constructor(client: S3Client, signer: S3Client, bucket: string) {
+    this.client = client;
+    this.signer = signer;
+    this.bucket = bucket;
+  }
+
+  /** Returns the store's id of the upload. */
+  async begin(key: string): Promise<string> {
+    const command = new CreateMultipartUploadCommand({ Bucket: this.bucket, Key: key });
+    const { UploadId } = await storageCall(this.client.send(command));
+    if (UploadId === undefined)
+      throw new DomainError('upstream', 'STORAGE_REFUSED', 'The object store gave no upload.');
+    return UploadId;
+  }
+
+  /** A link for one part of exactly this size: the size is signed, so nobody can send more than was counted. */
+  async presign(
+    part: { key: string; uploadId: string; partNumber: number; size: number },
+    expiresInSeconds: number,
+  ): Promise<string> {
+    const command = new UploadPartCommand({
+      Bucket: this.bucket,
+      Key: part.key,
+      UploadId: part.uploadId,
+      PartNumber: part.partNumber,
+      ContentLength: part.size,
+    });
+    const signableHeaders = new Set(['content-length']);
+    return storageCall(getSignedUrl(this.signer, command, { expiresIn: expiresInSeconds, signableHeaders }));
+  }
+
+  /** What has arrived so far, by part number. */
+  async list(key: string, uploadId: string): Promise<StoredPart[]> {
+    const parts: StoredPart[] = [];
+    for (let marker: string | undefined; ; ) {
+      const page = await storageCall(
+        this.client.send(
+          new ListPartsCommand({ Bucket: this.bucket, Key: key, UploadId: uploadId, PartNumberMarker: marker }),
+        ),
+      );
+      for (const { PartNumber, Size, ETag } of page.Parts ?? []) {
+        if (PartNumber !== undefined && ETag !== undefined) {
+          parts.push({ partNumber: PartNumber, size: Size ?? 0, etag: ETag });
+        }
+      }
+      if (page.IsTruncated !== true || page.NextPartNumberMarker === undefined) return parts;
+      marker = page.NextPartNumberMarker;
+    }
+  }
+
+  /** Makes one object of the parts. */
+  async complete(key: string, uploadId: string, parts: readonly StoredPart[]): Promise<void> {
+    const command = new CompleteMultipartUploadCommand({
+      Bucket: this.bucket,
+      Key: key,
+      UploadId: uploadId,
+      MultipartUpload: { Parts: parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: etag })) },
+    });
+    await storageCall(this.client.send(command, { requestTimeout: completeTimeoutMs }));
+  }
+
+  /** Gives the parts up. An upload that is gone already is fine. */
+  async abort(key: string, uploadId: string): Promise<void> {
+    const command = new AbortMultipartUploadCommand({ Bucket: this.bucket, Key: key, UploadId: uploadId });
+    await storageCall(this.client.send(command)).catch((error: unknown) => {
+      if (!(error instanceof DomainError && error.code === 'UPLOAD_EXPIRED')) throw error;
+    });
+  }
+}

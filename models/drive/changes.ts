@@ -1,0 +1,175 @@
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { Drive } from './drive.ts';
+import { DriveItem } from './driveItem.ts';
+import { requireMatch } from './match.ts';
+import { joinPath } from './names.ts';
+import { type Place, placeOf } from './place.ts';
+import {
+  addItem,
+  attach,
+  type Container,
+  chooseName,
+  detach,
+  makeFolders,
+  type OnConflict,
+  openFolder,
+} from './tree.ts';
+import { indexWords } from './wordIndex.ts';
+
+/** An item with where it is: what every change answers with. */
+export interface Placed {
+  item: DriveItem;
+  place: Place;
+}
+
+/** A folder by its id, or by its path, which is made where it is missing. */
+export type FolderRef = { folderId: string } | { names: readonly string[] };
+
+/** Makes a folder. The ones above it are made too where a path names them. */
+export async function makeFolder(
+  database: Database,
+  fields: Container & { id: string; parent: FolderRef; name: string; onConflict: 'error' | 'rename' },
+): Promise<Placed> {
+  return transaction(database, async (tx) => {
+    const { spaceId, userId, id } = fields;
+    const drive = await Drive.lock(spaceId, tx);
+    const parent =
+      'folderId' in fields.parent
+        ? await openFolder(spaceId, fields.parent.folderId, tx)
+        : await makeFolders(drive, fields, fields.parent.names, tx);
+    const taken = await DriveItem.childOf(parent.itself.id, fields.name, tx);
+    // The first try made it, and was killed before it could say so.
+    if (taken?.id === id) return { item: taken, place: parent.below(taken) };
+    const name = await chooseName(parent, fields.name, taken, fields.onConflict, tx);
+    const item = await addItem(drive, parent, { spaceId, id, kind: 'folder', name, userId }, tx);
+    return { item, place: parent.below(item) };
+  });
+}
+
+/** Gives an item another name, another folder, or both. One row changes, however much is below it. */
+export async function moveItem(
+  database: Database,
+  change: {
+    itemId: string;
+    spaceId: string;
+    userId: string;
+    parent?: { folderId: string } | (Container & { names: readonly string[] });
+    name?: string;
+    onConflict: OnConflict;
+    ifMatch?: string | undefined;
+  },
+): Promise<Placed> {
+  return transaction(database, async (tx) => {
+    const { spaceId, userId } = change;
+    const drive = await Drive.lock(spaceId, tx);
+    const { item, place } = await openLiving(spaceId, change.itemId, tx);
+    requireMatch(item, change.ifMatch);
+    if (item.isRoot) throw isRoot();
+    const target =
+      change.parent === undefined
+        ? await openFolder(spaceId, item.parentId, tx)
+        : 'folderId' in change.parent
+          ? await openFolder(spaceId, change.parent.folderId, tx)
+          : await makeFolders(drive, change.parent, change.parent.names, tx);
+    if (target.isInside(item.id)) {
+      throw new DomainError('conflict', 'MOVE_INTO_ITSELF', 'A folder cannot be moved into itself.');
+    }
+    const wanted = change.name ?? item.name;
+    const holder = await DriveItem.childOf(target.itself.id, wanted, tx);
+    const taken = holder?.id === item.id ? null : holder;
+    if (taken !== null && change.onConflict === 'replace') await makeWay(item, taken, userId, tx);
+    const name = await chooseName(
+      target,
+      wanted,
+      change.onConflict === 'replace' ? null : taken,
+      change.onConflict,
+      tx,
+    );
+    const isMoved = target.itself.id !== place.itself.parentId;
+    if (isMoved) await detach(item, tx);
+    await item.update({ ...DriveItem.named(name), parentId: target.itself.id }, { transaction: tx });
+    if (isMoved) await attach(item, target, tx);
+    await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', name, tx);
+    return { item, place: target.below(item) };
+  });
+}
+
+/** Replacing by a move puts what was there into the trash. A folder neither replaces nor is replaced. */
+async function makeWay(item: DriveItem, taken: DriveItem, userId: string, tx: Transaction): Promise<void> {
+  if (!item.isFile || !taken.isFile) {
+    throw new DomainError('conflict', 'NAME_TAKEN', 'Only a file can be replaced, and only by a file.');
+  }
+  await intoTrash(taken, userId, tx);
+}
+
+/** Puts an item, with all that is below it, into the trash. */
+export async function trashItem(
+  database: Database,
+  change: { itemId: string; spaceId: string; userId: string; ifMatch?: string | undefined },
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    await Drive.lock(change.spaceId, tx);
+    const { item } = await openLiving(change.spaceId, change.itemId, tx);
+    requireMatch(item, change.ifMatch);
+    if (item.isRoot) throw isRoot();
+    await intoTrash(item, change.userId, tx);
+  });
+}
+
+async function intoTrash(item: DriveItem, userId: string, tx: Transaction): Promise<void> {
+  await detach(item, tx);
+  await item.update({ live: null, trashedAt: new Date(), trashedBy: userId }, { transaction: tx });
+}
+
+/** Brings an item back from the trash, to where it was or to another folder. */
+export async function restoreItem(
+  database: Database,
+  change: {
+    itemId: string;
+    spaceId: string;
+    folderId?: string | undefined;
+    name?: string | undefined;
+    onConflict: 'error' | 'rename';
+  },
+): Promise<Placed> {
+  return transaction(database, async (tx) => {
+    const { spaceId } = change;
+    const drive = await Drive.lock(spaceId, tx);
+    const item = await openTrashed(spaceId, change.itemId, tx);
+    const folder = await openFolder(spaceId, change.folderId ?? item.parentId, tx).catch((error: unknown) => {
+      if (change.folderId !== undefined) throw error;
+      throw new DomainError('conflict', 'FOLDER_GONE', 'The folder that it was in is gone. Name another one.');
+    });
+    const wanted = change.name ?? item.name;
+    const taken = await DriveItem.childOf(folder.itself.id, wanted, tx);
+    const name = await chooseName(folder, wanted, taken, change.onConflict, tx);
+    const back = { live: 1, trashedAt: null, trashedBy: null };
+    await item.update({ ...back, ...DriveItem.named(name), parentId: folder.itself.id }, { transaction: tx });
+    await attach(item, folder, tx);
+    await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', name, tx);
+    return { item, place: folder.below(item) };
+  });
+}
+
+/** An item that is neither in the trash nor below something that is. */
+export async function openLiving(spaceId: string, itemId: string, tx?: Transaction): Promise<Placed> {
+  const item = await DriveItem.find(itemId, tx);
+  if (item === null || item.spaceId !== spaceId) throw notFound('item');
+  const place = await placeOf(item, tx);
+  if (!place.isLive) throw notFound('item');
+  return { item, place };
+}
+
+/** An item that was itself put into the trash. */
+export async function openTrashed(spaceId: string, itemId: string, tx?: Transaction): Promise<DriveItem> {
+  const item = await DriveItem.find(itemId, tx);
+  if (item === null || item.spaceId !== spaceId) throw notFound('item');
+  if (item.trashedAt === null) throw new DomainError('conflict', 'NOT_IN_TRASH', 'The item is not in the trash.');
+  return item;
+}
+
+function isRoot(): DomainError {
+  return new DomainError('conflict', 'IS_ROOT', `The root ${joinPath([])} can neither be moved nor removed.`);
+}

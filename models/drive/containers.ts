@@ -1,0 +1,49 @@
+import type { Transaction } from 'sequelize';
+import { Thread } from '../chat/thread.ts';
+import { notFound } from '../errors.ts';
+import { DriveItem } from './driveItem.ts';
+
+/** What a container's id says: the space's own drive, the files of a thread, or those of an app. */
+export type ContainerRef = { kind: 'drive' } | { kind: 'thread'; threadId: string } | { kind: 'app'; itemId: string };
+
+export const driveContainerId = 'drive';
+
+export function threadContainerId(threadId: string): string {
+  return `thread:${threadId}`;
+}
+
+/** `drive`, `thread:<threadId>` or `app:<itemId>`; undefined for anything else. */
+export function parseContainerId(containerId: string): ContainerRef | undefined {
+  if (containerId === driveContainerId) return { kind: 'drive' };
+  const [kind, id = ''] = containerId.split(/:(.*)/s);
+  if (id === '') return undefined;
+  if (kind === 'thread') return { kind, threadId: id };
+  if (kind === 'app') return { kind, itemId: id };
+  return undefined;
+}
+
+/**
+ * A container's root, made if it is not there yet. It looks again at what the container belongs to, under the drive's lock: an
+ * upload that ends after its thread was deleted leaves nothing that the purge would not find.
+ */
+export async function openRoot(
+  where: { spaceId: string; containerId: string; userId: string },
+  tx: Transaction,
+): Promise<DriveItem> {
+  const { spaceId, containerId, userId } = where;
+  await requireOwner(spaceId, containerId, tx);
+  const found = await DriveItem.rootOf(spaceId, containerId, tx);
+  return found ?? DriveItem.make({ spaceId, parentId: spaceId, kind: 'folder', name: containerId, userId }, tx);
+}
+
+async function requireOwner(spaceId: string, containerId: string, tx: Transaction): Promise<void> {
+  const container = parseContainerId(containerId);
+  if (container?.kind === 'drive') return;
+  const owner =
+    container?.kind === 'thread'
+      ? await Thread.open(container.threadId, tx)
+      : container?.kind === 'app'
+        ? await DriveItem.findOne({ where: { id: container.itemId, kind: 'app', live: 1 }, transaction: tx })
+        : null;
+  if (owner?.spaceId !== spaceId) throw notFound('container');
+}

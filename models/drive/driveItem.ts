@@ -1,0 +1,192 @@
+import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { newId } from '../ids.ts';
+import { nameKey } from './names.ts';
+
+/** Apps and repositories are leaves of this tree; what is in them is in containers and on computers of their own. */
+export type ItemKind = 'folder' | 'file' | 'app' | 'repository';
+
+/** What a file holds. */
+export interface Content {
+  objectKey: string;
+  size: number;
+  contentType: string;
+  sha256: Buffer;
+}
+
+/** Where a list of a folder's children goes on: folders come first, then files, each by name. */
+export interface ChildPosition {
+  isFile: boolean;
+  nameKey: Buffer;
+}
+
+/** One name in a space's tree. An item knows its parent and not its path, so that moving a folder changes one row. */
+export class DriveItem extends Model {
+  declare number: number;
+  declare id: string;
+  declare spaceId: string;
+  /** The space's own id for the root of a container. */
+  declare parentId: string;
+  declare kind: ItemKind;
+  declare isFile: boolean;
+  /** As it was given; for the root of a container, the container's id. */
+  declare name: string;
+  declare nameKey: Buffer;
+  /** 1, or null in the trash. What is below an item in the trash still has 1. */
+  declare live: 1 | null;
+  /** Its living children. */
+  declare childCount: number;
+  /** At least how many levels are below it; it never sinks. */
+  declare height: number;
+  declare objectKey: string | null;
+  declare size: number | null;
+  declare contentType: string | null;
+  declare sha256: Buffer | null;
+  /** 1 for a file's first content; 0 for what is no file. */
+  declare version: number;
+  declare createdBy: string;
+  declare createdAt: Date;
+  declare updatedBy: string;
+  declare updatedAt: Date;
+  declare trashedBy: string | null;
+  declare trashedAt: Date | null;
+  /** It is being removed for good: nobody sees it any more. */
+  declare purgingAt: Date | null;
+
+  get isRoot(): boolean {
+    return this.parentId === this.spaceId;
+  }
+
+  /** A strong validator: the same tag means the same bytes. Null for what is no file. */
+  get etag(): string | null {
+    return this.sha256 === null ? null : `"${this.sha256.toString('hex')}"`;
+  }
+
+  get content(): Content | undefined {
+    const { objectKey, size, contentType, sha256 } = this;
+    if (objectKey === null || size === null || contentType === null || sha256 === null) return undefined;
+    return { objectKey, size, contentType, sha256 };
+  }
+
+  static async make(
+    fields: {
+      spaceId: string;
+      parentId: string;
+      kind: ItemKind;
+      name: string;
+      userId: string;
+      id?: string;
+      content?: Content;
+    },
+    tx: Transaction,
+  ): Promise<DriveItem> {
+    const now = new Date();
+    return DriveItem.create(
+      {
+        id: fields.id ?? newId('driveItem'),
+        spaceId: fields.spaceId,
+        parentId: fields.parentId,
+        kind: fields.kind,
+        isFile: fields.kind === 'file',
+        ...DriveItem.named(fields.name),
+        live: 1,
+        version: fields.content === undefined ? 0 : 1,
+        ...fields.content,
+        createdBy: fields.userId,
+        createdAt: now,
+        updatedBy: fields.userId,
+        updatedAt: now,
+      },
+      { transaction: tx },
+    );
+  }
+
+  /** The columns of a name. */
+  static named(name: string): { name: string; nameKey: Buffer } {
+    return { name, nameKey: nameKey(name) };
+  }
+
+  /** Whatever state it is in, unless it is being purged. */
+  static async find(id: string, tx?: Transaction): Promise<DriveItem | null> {
+    return DriveItem.findOne({ where: { id, purgingAt: null }, transaction: tx });
+  }
+
+  /** The living child of that name. */
+  static async childOf(parentId: string, name: string, tx?: Transaction): Promise<DriveItem | null> {
+    return DriveItem.findOne({ where: { parentId, nameKey: nameKey(name), live: 1 }, transaction: tx });
+  }
+
+  static async rootOf(spaceId: string, containerId: string, tx?: Transaction): Promise<DriveItem | null> {
+    return DriveItem.childOf(spaceId, containerId, tx);
+  }
+
+  /** The living children in their order, after a position. Costs what it returns, however many there are. */
+  static async children(parentId: string, limit: number, after?: ChildPosition): Promise<DriveItem[]> {
+    const read = (where: object, count: number) =>
+      DriveItem.findAll({
+        where: { parentId, live: 1, ...where },
+        order: [
+          ['isFile', 'ASC'],
+          ['nameKey', 'ASC'],
+        ],
+        limit: count,
+      });
+    if (after === undefined) return read({}, limit);
+    // Two ranges of the index: as one condition with OR it would be read from the folder's beginning.
+    const same = await read({ isFile: after.isFile, nameKey: { [Op.gt]: after.nameKey } }, limit);
+    if (after.isFile || same.length === limit) return same;
+    return [...same, ...(await read({ isFile: true }, limit - same.length))];
+  }
+
+  /** What was put into the trash, latest first. `cursor` is the last one's. */
+  static async trash(
+    spaceId: string,
+    limit: number,
+    cursor?: { trashedAt: Date; number: number },
+  ): Promise<DriveItem[]> {
+    const before = cursor && {
+      [Op.or]: [
+        { trashedAt: { [Op.lt]: cursor.trashedAt } },
+        { trashedAt: cursor.trashedAt, number: { [Op.lt]: cursor.number } },
+      ],
+    };
+    return DriveItem.findAll({
+      where: { spaceId, trashedAt: { [Op.ne]: null }, purgingAt: null, ...before },
+      order: [
+        ['trashedAt', 'DESC'],
+        ['number', 'DESC'],
+      ],
+      limit,
+    });
+  }
+}
+
+export function defineDriveItems(sequelize: Sequelize): void {
+  DriveItem.init(
+    {
+      number: { type: DataTypes.BIGINT.UNSIGNED, primaryKey: true, autoIncrement: true },
+      id: DataTypes.STRING(40),
+      spaceId: DataTypes.STRING(40),
+      parentId: DataTypes.STRING(40),
+      kind: DataTypes.STRING(20),
+      isFile: DataTypes.BOOLEAN,
+      name: DataTypes.STRING(255),
+      nameKey: DataTypes.BLOB,
+      live: DataTypes.INTEGER,
+      childCount: DataTypes.INTEGER.UNSIGNED,
+      height: DataTypes.INTEGER.UNSIGNED,
+      objectKey: DataTypes.STRING(64),
+      size: DataTypes.BIGINT.UNSIGNED,
+      contentType: DataTypes.STRING(255),
+      sha256: DataTypes.BLOB,
+      version: DataTypes.INTEGER.UNSIGNED,
+      createdBy: DataTypes.STRING(40),
+      createdAt: DataTypes.DATE(3),
+      updatedBy: DataTypes.STRING(40),
+      updatedAt: DataTypes.DATE(3),
+      trashedBy: DataTypes.STRING(40),
+      trashedAt: DataTypes.DATE(3),
+      purgingAt: DataTypes.DATE(3),
+    },
+    { sequelize, tableName: 'drive_items', timestamps: false, underscored: true },
+  );
+}

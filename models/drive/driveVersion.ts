@@ -1,0 +1,79 @@
+import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import type { Content, DriveItem } from './driveItem.ts';
+import { DriveObject } from './driveObject.ts';
+
+/** What a file held before. Its present content is in the file's own row. */
+export class DriveVersion extends Model {
+  declare itemId: string;
+  declare version: number;
+  declare objectKey: string;
+  declare size: number;
+  declare contentType: string;
+  declare sha256: Buffer;
+  declare createdBy: string;
+  declare createdAt: Date;
+
+  get etag(): string {
+    return `"${this.sha256.toString('hex')}"`;
+  }
+
+  get content(): Content {
+    const { objectKey, size, contentType, sha256 } = this;
+    return { objectKey, size, contentType, sha256 };
+  }
+
+  /** Gives a file its next content, and keeps the one before as a version; the oldest beyond `keptVersions` go. */
+  static async replace(
+    item: DriveItem,
+    content: Content,
+    options: { userId: string; keptVersions: number; tx: Transaction },
+  ): Promise<void> {
+    const { userId, keptVersions, tx } = options;
+    const before = item.content;
+    if (before !== undefined) {
+      await DriveVersion.create(
+        { itemId: item.id, version: item.version, ...before, createdBy: item.updatedBy, createdAt: item.updatedAt },
+        { transaction: tx },
+      );
+    }
+    const change = { ...content, version: item.version + 1, updatedBy: userId, updatedAt: new Date() };
+    await item.update(change, { transaction: tx });
+    const old = await DriveVersion.findAll({
+      where: { itemId: item.id },
+      order: [['version', 'DESC']],
+      offset: keptVersions,
+      limit: 1_000,
+      transaction: tx,
+    });
+    await DriveObject.doom(
+      old.map(({ objectKey }) => objectKey),
+      tx,
+    );
+    for (const version of old) await version.destroy({ transaction: tx });
+  }
+
+  /** Newest first. */
+  static async of(itemId: string, limit: number, below?: number): Promise<DriveVersion[]> {
+    return DriveVersion.findAll({
+      where: { itemId, ...(below === undefined ? {} : { version: { [Op.lt]: below } }) },
+      order: [['version', 'DESC']],
+      limit,
+    });
+  }
+}
+
+export function defineDriveVersions(sequelize: Sequelize): void {
+  DriveVersion.init(
+    {
+      itemId: { type: DataTypes.STRING(40), primaryKey: true },
+      version: { type: DataTypes.INTEGER.UNSIGNED, primaryKey: true },
+      objectKey: DataTypes.STRING(64),
+      size: DataTypes.BIGINT.UNSIGNED,
+      contentType: DataTypes.STRING(255),
+      sha256: DataTypes.BLOB,
+      createdBy: DataTypes.STRING(40),
+      createdAt: DataTypes.DATE(3),
+    },
+    { sequelize, tableName: 'drive_versions', timestamps: false, underscored: true },
+  );
+}

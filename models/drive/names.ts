@@ -1,0 +1,67 @@
+import { DomainError } from '../errors.ts';
+
+export const maxNameBytes = 255;
+/** How many levels a tree may have, so that a path is found by a bounded number of steps. */
+export const maxDepth = 100;
+const maxPathLength = 4_096;
+
+/**
+ * What two names are compared by: NFC, so that an é typed on a Mac is the é typed elsewhere. Upper and lower case differ, as they do
+ * for git and on the computers of a space. The name itself is kept as it was given.
+ */
+export function nameKey(name: string): Buffer {
+  return Buffer.from(name.normalize('NFC'), 'utf8');
+}
+
+/** Throws 422 `INVALID_NAME` unless `name` can be a file's name on any Unix system, a terminal and an HTTP header included. */
+export function checkName(name: string): void {
+  const fault = faultOf(name);
+  if (fault === undefined) return;
+  throw new DomainError('unprocessable', 'INVALID_NAME', `A name in the drive ${fault}.`, {
+    errors: [{ pointer: 'name', detail: fault }],
+  });
+}
+
+function faultOf(name: string): string | undefined {
+  if (name === '') return 'is not empty';
+  if (name === '.' || name === '..') return 'is not "." or ".."';
+  if (name.includes('/')) return 'has no "/" in it';
+  // A decoder puts U+FFFD where the bytes were not UTF-8: such a name could not be kept as it was given.
+  if (!name.isWellFormed() || name.includes('\uFFFD')) return 'is valid Unicode';
+  for (const character of name) {
+    if (character < ' ' || character === '\u007F') return 'has no control characters in it';
+  }
+  if (Buffer.byteLength(name) > maxNameBytes) return `has at most ${maxNameBytes} bytes`;
+  return undefined;
+}
+
+/**
+ * The names along a path from the container's root; `/a/b/`, `a/b` and `//a//b` are one. There is no way up: `..` is refused like any
+ * name that cannot be one.
+ */
+export function parsePath(path: string): string[] {
+  const names = path.split('/').filter((name) => name !== '');
+  if (path.length > maxPathLength || names.length > maxDepth) throw tooDeep();
+  for (const name of names) checkName(name);
+  return names;
+}
+
+export function joinPath(names: readonly string[]): string {
+  return `/${names.join('/')}`;
+}
+
+export function tooDeep(): DomainError {
+  return new DomainError('unprocessable', 'TOO_DEEP', `A tree in the drive has at most ${maxDepth} levels.`);
+}
+
+/** `report.pdf` becomes `report (2).pdf`, shortened where it would be too long. */
+export function numberedName(name: string, number: number): string {
+  const dot = name.lastIndexOf('.');
+  const [stem, extension] = dot > 0 ? [name.slice(0, dot), name.slice(dot)] : [name, ''];
+  const suffix = ` (${number})${extension}`;
+  const characters = [...stem];
+  while (characters.length > 1 && Buffer.byteLength(characters.join('') + suffix) > maxNameBytes) characters.pop();
+  const numbered = characters.join('') + suffix;
+  // An "extension" that fills the whole name is cut with it.
+  return Buffer.byteLength(numbered) <= maxNameBytes ? numbered : numberedName(stem, number);
+}

@@ -1,0 +1,108 @@
+import { QueryTypes, type Transaction } from 'sequelize';
+import { notFound } from '../errors.ts';
+import { Drive } from './drive.ts';
+import { DriveItem, type ItemKind } from './driveItem.ts';
+import { joinPath } from './names.ts';
+
+/** One item on the way from a container's root down to a place. */
+export interface Link {
+  id: string;
+  spaceId: string;
+  parentId: string;
+  kind: ItemKind;
+  name: string;
+  live: 1 | null;
+  height: number;
+}
+
+/** Where an item is. */
+export class Place {
+  /** The container's root first, the item itself last. */
+  readonly chain: readonly Link[];
+
+  constructor(chain: readonly Link[]) {
+    this.chain = chain;
+  }
+
+  get itself(): Link {
+    const link = this.chain.at(-1);
+    if (link === undefined) throw notFound('item');
+    return link;
+  }
+
+  /** The root's name is its container's id. */
+  get containerId(): string {
+    return this.chain[0]?.name ?? '';
+  }
+
+  get names(): string[] {
+    return this.chain.slice(1).map(({ name }) => name);
+  }
+
+  get path(): string {
+    return joinPath(this.names);
+  }
+
+  /** 0 for a root. */
+  get depth(): number {
+    return this.chain.length - 1;
+  }
+
+  /** Neither it nor anything above it is in the trash. */
+  get isLive(): boolean {
+    return this.chain.every(({ live }) => live === 1);
+  }
+
+  isInside(itemId: string): boolean {
+    return this.chain.some(({ id }) => id === itemId);
+  }
+
+  below(child: DriveItem): Place {
+    return new Place([...this.chain, linkOf(child)]);
+  }
+}
+
+export function linkOf({ id, spaceId, parentId, kind, name, live, height }: DriveItem): Link {
+  return { id, spaceId, parentId, kind, name, live, height };
+}
+
+/** The places of items, by id, in one query; a tree's depth is bounded, and so is its cost. */
+export async function findPlaces(itemIds: readonly string[], tx?: Transaction): Promise<Map<string, Place>> {
+  if (itemIds.length === 0) return new Map();
+  const columns = ['id', 'space_id', 'parent_id', 'kind', 'name', 'live', 'height'];
+  const of = (table: string) => columns.map((column) => `${table}.${column}`).join(', ');
+  const rows = await Drive.database.query<Link & { startId: string }>(
+    `WITH RECURSIVE up (start_id, distance, ${columns.join(', ')}) AS (
+       SELECT i.id, 0, ${of('i')} FROM drive_items i WHERE i.id IN (?)
+       UNION ALL
+       SELECT up.start_id, up.distance + 1, ${of('p')} FROM up JOIN drive_items p ON p.id = up.parent_id
+     )
+     SELECT start_id AS startId, id, space_id AS spaceId, parent_id AS parentId, kind, name, live, height
+       FROM up ORDER BY start_id, distance DESC`,
+    { replacements: [[...itemIds]], type: QueryTypes.SELECT, transaction: tx },
+  );
+  const chains = Map.groupBy(rows, ({ startId }) => startId);
+  return new Map([...chains].map(([id, chain]) => [id, new Place(chain)]));
+}
+
+export async function placeOf(item: DriveItem, tx?: Transaction): Promise<Place> {
+  const place = (await findPlaces([item.id], tx)).get(item.id);
+  if (place === undefined) throw notFound('item');
+  return place;
+}
+
+/** What is at a path of a container, with its place; undefined where nothing is. A path of no names is the root. */
+export async function findByPath(
+  where: { spaceId: string; containerId: string; names: readonly string[] },
+  tx?: Transaction,
+): Promise<{ item: DriveItem; place: Place } | undefined> {
+  let item = await DriveItem.rootOf(where.spaceId, where.containerId, tx);
+  if (item === null) return undefined;
+  let place = new Place([linkOf(item)]);
+  for (const name of where.names) {
+    item = await DriveItem.childOf(item.id, name, tx);
+    if (item === null) return undefined;
+    place = place.below(item);
+  }
+  return { item, place };
+}

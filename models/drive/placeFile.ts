@@ -1,0 +1,93 @@
+import type { Transaction } from 'sequelize';
+import { DomainError } from '../errors.ts';
+import { Drive } from './drive.ts';
+import { type Content, DriveItem } from './driveItem.ts';
+import { DriveObject } from './driveObject.ts';
+import { DriveVersion } from './driveVersion.ts';
+import { requireMatch } from './match.ts';
+import { findByPath, type Place } from './place.ts';
+import { addItem, type Container, chooseName, makeFolders, type OnConflict } from './tree.ts';
+import { indexWords } from './wordIndex.ts';
+
+/** Where a file is to go. */
+export interface FileTarget extends Container {
+  names: readonly string[];
+  /** The path is a folder's, and the file goes into it; otherwise it is the file's own, unless a folder is there. */
+  isFolder: boolean;
+  /** Its name within a folder. */
+  fileName: string;
+  onConflict: OnConflict;
+  ifMatch?: string | undefined;
+}
+
+/** A file whose bytes are in the object store, and which is nowhere in the tree yet. */
+export interface ArrivedFile {
+  content: Content;
+  /** The whole of a small text. */
+  text: string | undefined;
+}
+
+/**
+ * Refuses what would be refused when the bytes have come, before they come. It promises nothing: the target is looked at again, under
+ * the drive's lock, when the file is placed.
+ */
+export async function previewTarget(target: FileTarget): Promise<void> {
+  const { folder, name } = await splitTarget(target);
+  const found = await findByPath({ ...target, names: [...folder, name] });
+  requireReplaceable(found?.item ?? null, target);
+}
+
+/** Puts a file into the tree: a new item, or the next content of the one that is there. */
+export async function placeFile(
+  target: FileTarget,
+  file: ArrivedFile,
+  options: { keptVersions: number; tx: Transaction },
+): Promise<{ item: DriveItem; place: Place }> {
+  const { spaceId, userId, onConflict } = target;
+  const { keptVersions, tx } = options;
+  const drive = await Drive.lock(spaceId, tx);
+  const { folder, name } = await splitTarget(target, tx);
+  const parent = await makeFolders(drive, target, folder, tx);
+  const found = await DriveItem.childOf(parent.itself.id, name, tx);
+  requireReplaceable(found, target);
+  await DriveObject.keep(file.content.objectKey, tx);
+  const isReplaced = found !== null && onConflict === 'replace';
+  const item = isReplaced
+    ? found
+    : await addItem(
+        drive,
+        parent,
+        {
+          spaceId,
+          kind: 'file',
+          userId,
+          content: file.content,
+          name: await chooseName(parent, name, found, onConflict, tx),
+        },
+        tx,
+      );
+  if (isReplaced) await DriveVersion.replace(item, file.content, { userId, keptVersions, tx });
+  await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'text', file.text ?? '', tx);
+  return { item, place: parent.below(item) };
+}
+
+async function splitTarget(target: FileTarget, tx?: Transaction): Promise<{ folder: string[]; name: string }> {
+  const { names, fileName } = target;
+  const isFolder = target.isFolder || names.length === 0 || (await isExistingFolder(target, tx));
+  const folder = isFolder ? [...names] : names.slice(0, -1);
+  return { folder, name: isFolder ? fileName : (names.at(-1) ?? fileName) };
+}
+
+async function isExistingFolder(target: FileTarget, tx?: Transaction): Promise<boolean> {
+  const found = await findByPath(target, tx);
+  return found?.item.kind === 'folder';
+}
+
+function requireReplaceable(found: DriveItem | null, { onConflict, ifMatch }: FileTarget): void {
+  requireMatch(found, ifMatch);
+  if (found === null || onConflict === 'rename') return;
+  if (onConflict === 'replace' && found.isFile) return;
+  throw new DomainError('conflict', 'NAME_TAKEN', 'There is an item of this name already.', {
+    errors: [{ pointer: 'path', detail: 'is taken' }],
+  });
+}

@@ -1,0 +1,36 @@
+import type { Database } from '../database.ts';
+import { DriveObject } from './driveObject.ts';
+import type { ByteStore } from './uploadSession.ts';
+
+const objectsAtOnce = 500;
+
+/** Removes objects for good: first from the store, then their rows. Killed in between, it is done again. */
+export async function removeObjects(
+  deps: { database: Database; store: Pick<ByteStore, 'remove'> },
+  objects: readonly DriveObject[],
+): Promise<void> {
+  // What was complete once has no parts left; asking costs a request for each.
+  const [complete, arriving] = [
+    objects.filter((object) => object.isComplete),
+    objects.filter((object) => !object.isComplete),
+  ];
+  const keysOf = (some: readonly DriveObject[]) => some.map(({ objectKey }) => objectKey);
+  await deps.store.remove(keysOf(complete), { alsoParts: false });
+  await deps.store.remove(keysOf(arriving), { alsoParts: true });
+  await DriveObject.forget(deps.database, [...objects]);
+}
+
+/** Removes what is doomed, of one space or of all; returns how many objects that were. */
+export async function removeDoomed(
+  deps: { database: Database; store: Pick<ByteStore, 'remove'> },
+  options: { spaceId?: string | undefined; onBatch?: () => void } = {},
+): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const objects = await DriveObject.doomed(objectsAtOnce, options.spaceId);
+    if (objects.length === 0) return removed;
+    await removeObjects(deps, objects);
+    removed += objects.length;
+    options.onBatch?.();
+  }
+}

@@ -1,0 +1,119 @@
+import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../errors.ts';
+import { openRoot } from './containers.ts';
+import type { Drive } from './drive.ts';
+import { DriveItem } from './driveItem.ts';
+import { checkName, maxDepth, nameKey, numberedName, tooDeep } from './names.ts';
+import { linkOf, Place, placeOf } from './place.ts';
+import { indexWords } from './wordIndex.ts';
+
+/**
+ * The steps that changes to a tree are made of. Each is a part of a transaction that holds the drive's lock, which is why it may look
+ * first and write then.
+ */
+
+/** What is to be done where a name is taken already. */
+export type OnConflict = 'error' | 'rename' | 'replace';
+
+export interface Container {
+  spaceId: string;
+  containerId: string;
+  userId: string;
+}
+
+/** A living folder of the space by its id, with its place. */
+export async function openFolder(spaceId: string, folderId: string, tx: Transaction): Promise<Place> {
+  const folder = await DriveItem.find(folderId, tx);
+  if (folder === null || folder.spaceId !== spaceId) throw notFound('folder');
+  const place = await placeOf(folder, tx);
+  if (!place.isLive) throw notFound('folder');
+  return requireFolder(place);
+}
+
+/** The folder at a path; what is missing of it is made. */
+export async function makeFolders(
+  drive: Drive,
+  container: Container,
+  names: readonly string[],
+  tx: Transaction,
+): Promise<Place> {
+  const root = await openRoot(container, tx);
+  let place = new Place([linkOf(root)]);
+  for (const name of names) {
+    const { spaceId, userId } = container;
+    const found = await DriveItem.childOf(place.itself.id, name, tx);
+    const folder = found ?? (await addItem(drive, place, { spaceId, kind: 'folder', name, userId }, tx));
+    place = requireFolder(place.below(folder));
+  }
+  return place;
+}
+
+/** Adds an item to a folder. The name is known to be free. */
+export async function addItem(
+  drive: Drive,
+  folder: Place,
+  fields: Omit<Parameters<typeof DriveItem.make>[0], 'parentId'>,
+  tx: Transaction,
+): Promise<DriveItem> {
+  checkName(fields.name);
+  const item = await DriveItem.make({ ...fields, parentId: folder.itself.id }, tx);
+  await attach(item, folder, tx);
+  await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', item.name, tx);
+  return item;
+}
+
+/** Counts an item in at its new parent, and keeps the tree from growing too deep. */
+export async function attach(item: DriveItem, folder: Place, tx: Transaction): Promise<void> {
+  if (folder.depth + 1 + item.height > maxDepth) throw tooDeep();
+  await DriveItem.increment('childCount', { where: { id: folder.itself.id }, transaction: tx });
+  // Upwards until a folder knows of that many levels below it already: mostly the first one does.
+  for (let above = 1; above < folder.chain.length + 1; above++) {
+    const link = folder.chain.at(-above);
+    const height = item.height + above;
+    if (link === undefined || link.height >= height) return;
+    await DriveItem.update({ height }, { where: { id: link.id }, transaction: tx });
+    link.height = height;
+  }
+}
+
+export async function detach(item: DriveItem, tx: Transaction): Promise<void> {
+  await DriveItem.decrement('childCount', { where: { id: item.parentId }, transaction: tx });
+}
+
+/** The name that an item gets in a folder where `taken` may have it already. */
+export async function chooseName(
+  folder: Place,
+  name: string,
+  taken: DriveItem | null,
+  onConflict: OnConflict,
+  tx: Transaction,
+): Promise<string> {
+  checkName(name);
+  if (taken === null) return name;
+  if (onConflict === 'rename') return freeName(folder.itself.id, name, tx);
+  throw new DomainError('conflict', 'NAME_TAKEN', 'The folder has an item of this name already.', {
+    errors: [{ pointer: 'name', detail: 'is taken' }],
+  });
+}
+
+const namesPerLook = 50;
+
+/** Leaps ahead where many are taken, so that the ten-thousandth copy costs little more than the first. */
+async function freeName(folderId: string, name: string, tx: Transaction): Promise<string> {
+  for (let from = 2; ; from *= 4) {
+    const candidates = Array.from({ length: namesPerLook }, (_, i) => numberedName(name, from + i));
+    const taken = await DriveItem.findAll({
+      where: { parentId: folderId, nameKey: candidates.map(nameKey), live: 1 },
+      attributes: ['nameKey'],
+      transaction: tx,
+    });
+    const keys = new Set(taken.map((item) => item.nameKey.toString('hex')));
+    const free = candidates.find((candidate) => !keys.has(nameKey(candidate).toString('hex')));
+    if (free !== undefined) return free;
+  }
+}
+
+export function requireFolder(place: Place): Place {
+  if (place.itself.kind === 'folder') return place;
+  throw new DomainError('conflict', 'NOT_A_FOLDER', 'There is an item that is no folder on the way.');
+}

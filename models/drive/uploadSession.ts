@@ -1,0 +1,87 @@
+import { type Database, transaction } from '../database.ts';
+import type { DriveItem } from './driveItem.ts';
+import { DriveObject, leaseMs } from './driveObject.ts';
+import type { Place } from './place.ts';
+import { type ArrivedFile, type FileTarget, placeFile } from './placeFile.ts';
+import { removeObjects } from './removeObjects.ts';
+
+/** What is known of a file once its bytes are stored. */
+export interface StoredBytes {
+  size: number;
+  contentType: string;
+  sha256: Buffer;
+  text: string | undefined;
+}
+
+/** Where the bytes go. The real one is integrations/storage. */
+export interface ByteStore {
+  write(
+    key: string,
+    bytes: AsyncIterable<Buffer>,
+    options: { fileName: string; maxBytes: number; reserve(bytes: number): Promise<void> },
+  ): Promise<StoredBytes>;
+  remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<void>;
+}
+
+export interface DriveLimits {
+  quotaBytes: number;
+  maxFileBytes: number;
+  keptVersions: number;
+}
+
+/**
+ * Files on their way into a drive. Their bytes are stored one after the other, and then all are placed in one transaction: either all of
+ * them are there, or none. What is not placed when the session ends is removed; if this process is killed, by the sweeper.
+ */
+export class UploadSession implements AsyncDisposable {
+  private readonly deps: { database: Database; store: ByteStore; limits: DriveLimits };
+  private readonly spaceId: string;
+  private readonly objects = new Map<string, DriveObject>();
+  private readonly renewal: NodeJS.Timeout;
+
+  constructor(deps: { database: Database; store: ByteStore; limits: DriveLimits }, spaceId: string) {
+    this.deps = deps;
+    this.spaceId = spaceId;
+    this.renewal = setInterval(() => this.renewLeases(), leaseMs / 5);
+  }
+
+  async receive(bytes: AsyncIterable<Buffer>, fileName: string): Promise<ArrivedFile> {
+    const { database, store, limits } = this.deps;
+    const object = await DriveObject.begin(this.spaceId);
+    this.objects.set(object.objectKey, object);
+    const { text, ...stored } = await store.write(object.objectKey, bytes, {
+      fileName,
+      maxBytes: limits.maxFileBytes,
+      reserve: (count) => object.reserve(database, count, limits.quotaBytes),
+    });
+    return { content: { objectKey: object.objectKey, ...stored }, text };
+  }
+
+  async place(
+    files: readonly { target: FileTarget; file: ArrivedFile }[],
+  ): Promise<{ item: DriveItem; place: Place }[]> {
+    const { database, limits } = this.deps;
+    const placed = await transaction(database, async (tx) => {
+      const done: { item: DriveItem; place: Place }[] = [];
+      for (const { target, file } of files) done.push(await placeFile(target, file, { ...limits, tx }));
+      return done;
+    });
+    for (const { file } of files) this.objects.delete(file.content.objectKey);
+    return placed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.renewal);
+    try {
+      const left = await DriveObject.giveUp([...this.objects.keys()]);
+      await removeObjects(this.deps, left);
+    } catch {
+      // The store or the database is away. The sweeper finds the rows, at once or when their lease has run out.
+    }
+  }
+
+  private renewLeases(): void {
+    // A renewal that fails is made up for by the next one; a lease lasts for five.
+    DriveObject.renewLeases([...this.objects.keys()]).catch(() => undefined);
+  }
+}
