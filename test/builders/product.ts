@@ -4,6 +4,7 @@ import { type FakeProvider, type RecordedRequest, startFakeProvider } from '../f
 import type { FakeRequest, FakeScript } from '../fakes/script.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
+import { abortStreams } from '../support/sseClient.ts';
 import { buildChatUser, type ChatUser } from './chat.ts';
 import { buildIdentity } from './identity.ts';
 
@@ -49,6 +50,7 @@ export async function buildProduct(
       product.process = await startProduct(environment);
     },
     async close() {
+      abortStreams();
       await product.process.stop();
       await provider.stop();
       await environment.close();

@@ -24,9 +24,18 @@ export interface StreamRequest {
   headers?: Record<string, string>;
 }
 
+const open = new Set<AbortController>();
+
+/** Breaks off all streams that this process has open, so that none keeps it alive. */
+export function abortStreams(): void {
+  for (const abort of open) abort.abort();
+  open.clear();
+}
+
 /** Asks for an event stream. Nothing is read until `events` is. An answer that is no stream is returned as it is, with its status. */
 export async function openStream(url: string, request: StreamRequest = {}): Promise<EventStream> {
   const abort = new AbortController();
+  open.add(abort);
   const { token, body, lastEventId } = request;
   const response = await fetch(url, {
     method: request.method ?? (body === undefined ? 'GET' : 'POST'),
