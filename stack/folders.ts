@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { accessSync, chmodSync, constants, mkdirSync, realpathSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { StackError } from './errors.ts';
 
@@ -36,9 +46,9 @@ export function prepareDataDir(dataDir: string): void {
  */
 export function prepareServicesDir(dataDir: string): string {
   const path = join(dataDir, 'services');
-  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-    rmSync(path, { force: true }); // a link whose target is gone
-    if (process.getuid?.() === 0 && !isReachableByOthers(path.concat('/..'))) {
+  const asRoot = process.getuid?.() === 0;
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) {
+    if (asRoot && !isReachableByOthers(join(dataDir, '.'))) {
       const target = join(sharedRoot, `data-${randomBytes(6).toString('hex')}`);
       mkdirSync(target, { recursive: true });
       symlinkSync(target, path);
@@ -46,8 +56,20 @@ export function prepareServicesDir(dataDir: string): string {
       mkdirSync(path);
     }
   }
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    // Not made anew: that would be an empty database where there was a full one.
+    throw new StackError(
+      `${path} is a link to data that are not there. Bring them back, or remove the link to begin afresh.`,
+    );
+  }
   const real = realpathSync(path);
-  chmodSync(real, 0o711);
+  if (asRoot && !isReachableByOthers(real)) {
+    const elsewhere = join(sharedRoot, 'data-moved');
+    throw new StackError(
+      `${real} lies below a folder that only root may enter, where the services' users cannot go. Move it: mv ${real} ${elsewhere} && ln -s ${elsewhere} ${path}`,
+    );
+  }
+  if (statSync(real).uid === process.getuid?.()) chmodSync(real, 0o711);
   return real;
 }
 

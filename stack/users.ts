@@ -46,10 +46,18 @@ export function serviceUser(context: StackContext, service: string): ServiceUser
 /** A service's own data folder, private to its user, also when an earlier start was somebody else's. */
 export function serviceFolder(context: StackContext, name: string, user: ServiceUser | undefined): string {
   const folder = join(context.servicesDir, name);
-  mkdirSync(folder, { recursive: true });
-  giveTo(folder, user);
-  chmodSync(folder, 0o700);
-  return folder;
+  try {
+    mkdirSync(folder, { recursive: true });
+    giveTo(folder, user);
+    chmodSync(folder, 0o700);
+    return folder;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EPERM' && code !== 'EACCES') throw error;
+    throw new StackError(
+      `${folder} belongs to another user, since an earlier start was theirs. Start as that user, or set ATRIUM_DATA_DIR to another folder.`,
+    );
+  }
 }
 
 /** Makes `user` the owner of a folder and all in it. Does nothing when that is so already, or when there is no service user. */

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isReachableByOthers, prepareDataDir, prepareServicesDir, removeDataDir } from '../../stack/folders.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -23,6 +23,13 @@ test('services get a folder that their users can reach, the same one at each sta
   expect(statSync(services).mode & 0o777).toBe(0o711);
   removeDataDir(dataDir);
   expect(statSync(services, { throwIfNoEntry: false })).toBeUndefined();
+});
+
+test('data that a link no longer finds are not made anew', () => {
+  const dataDir = temporaryFolder();
+  prepareDataDir(dataDir);
+  symlinkSync(join(dataDir, 'gone'), join(dataDir, 'services'));
+  expect(() => prepareServicesDir(dataDir)).toThrow('is a link to data that are not there');
 });
 
 test('a data directory that cannot be made is said in one line', () => {
