@@ -36,12 +36,20 @@ export async function buildProduct(
     ATRIUM_SWEEP_GRACE_SECONDS: '2',
     ...overrides,
   });
+  const closeParts = async () => {
+    await provider.stop();
+    await environment.close();
+  };
   const identity = await buildIdentity(environment);
+  const started = await startProduct(environment).catch(async (error: unknown) => {
+    await closeParts();
+    throw error;
+  });
   const product: TestProduct = {
     environment,
     identity,
     provider,
-    process: await startProduct(environment),
+    process: started,
     get url() {
       return product.process.apiUrl;
     },
@@ -52,8 +60,7 @@ export async function buildProduct(
     async close() {
       abortStreams();
       await product.process.stop();
-      await provider.stop();
-      await environment.close();
+      await closeParts();
     },
   };
   return product;

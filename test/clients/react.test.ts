@@ -1,0 +1,131 @@
+import { Chat } from '@ai-sdk/react';
+import { DefaultChatTransport, type UIMessage } from 'ai';
+import { type ChatUser, textOf } from '../builders/chat.ts';
+import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+/** The Chat of `useChat`, with only `api` and `headers` set. */
+let product: TestProduct;
+let user: ChatUser;
+beforeAll(async () => {
+  product = await buildProduct();
+  user = await product.user();
+});
+afterAll(() => product.close());
+
+interface Heard {
+  chat: Chat<UIMessage>;
+  errors: Error[];
+  data: unknown[];
+}
+
+function buildChat(init: { id?: string; messages?: UIMessage[] } = {}): Heard {
+  const errors: Error[] = [];
+  const data: unknown[] = [];
+  const chat = new Chat<UIMessage>({
+    ...init,
+    transport: new DefaultChatTransport({
+      api: `${product.url}/chat/stream`,
+      headers: { Authorization: `Bearer ${user.token}` },
+    }),
+    onError: (error) => errors.push(error),
+    onData: (part) => data.push(part),
+  });
+  return { chat, errors, data };
+}
+
+const texts = (chat: Chat<UIMessage>) =>
+  chat.messages.map(({ parts }) => textOf(parts as unknown as Parameters<typeof textOf>[0]));
+
+/** The thread that the client's own chat id stands for. */
+async function threadOf(chat: Chat<UIMessage>) {
+  const metadata = chat.messages.at(-1)?.metadata as { threadId: string };
+  return { id: metadata.threadId, messages: await user.messages(metadata.threadId) };
+}
+
+test('two messages and their answers, as the thread has them', async () => {
+  const { chat, errors, data } = buildChat();
+  await chat.sendMessage({ text: fake({ tokens: ['First ', 'answer'] }) });
+  expect(chat.status).toBe('ready');
+  await chat.sendMessage({ text: fake({ reasoning: ['Hm.'], tokens: ['Second ', 'answer'], intervalMs: 5 }) });
+  expect([chat.status, errors]).toEqual(['ready', []]);
+  expect(texts(chat).filter((_, at) => at % 2 === 1)).toEqual(['First answer', 'Second answer']);
+
+  const { messages } = await threadOf(chat);
+  expect(messages.map(({ id, role }) => ({ id, role }))).toEqual(chat.messages.map(({ id, role }) => ({ id, role })));
+  expect(messages.map(({ parts }) => textOf(parts))).toEqual(texts(chat));
+  expect(chat.lastMessage?.metadata).toMatchObject({ status: 'completed', usage: { inputTokens: 10 } });
+  expect(data).toMatchObject([{ data: { status: 'running' } }, { data: { status: 'completed' } }, {}, {}]);
+});
+
+test('regenerate: the last answer is replaced, here and there', async () => {
+  const { chat, errors } = buildChat();
+  await chat.sendMessage({ text: 'Once more, please' });
+  const before = chat.lastMessage?.id;
+  await chat.regenerate();
+  expect([chat.status, errors]).toEqual(['ready', []]);
+  expect(chat.messages).toHaveLength(2);
+  expect(chat.lastMessage?.id).not.toBe(before);
+  const { messages } = await threadOf(chat);
+  expect(messages.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
+  expect(requestsWith(product.provider, 'Once more, please')).toHaveLength(2);
+});
+
+test('a page that is loaded again in the middle of an answer resumes it', async () => {
+  const first = buildChat();
+  const text = fake({ tokens: 60, intervalMs: 20 });
+  const sending = first.chat.sendMessage({ text });
+  await waitFor('the answer to begin', () => texts(first.chat)[1]);
+  const stored = structuredClone(first.chat.messages.slice(0, 1));
+
+  const second = buildChat({ id: first.chat.id, messages: stored });
+  await second.chat.resumeStream();
+  await sending;
+  expect([second.chat.status, second.errors]).toEqual(['ready', []]);
+  expect(texts(second.chat)).toEqual(texts(first.chat));
+  expect(texts(second.chat)[1]?.split(' ').filter(Boolean)).toHaveLength(60);
+  expect(second.chat.lastMessage?.id).toBe(first.chat.lastMessage?.id);
+
+  // Nothing runs any more: there is nothing to resume, and that is no error.
+  await second.chat.resumeStream();
+  expect([second.chat.status, second.errors, second.chat.messages.length]).toEqual(['ready', [], 2]);
+});
+
+test('resuming with a part of the answer at hand does not double it', async () => {
+  const first = buildChat();
+  const sending = first.chat.sendMessage({ text: fake({ tokens: 60, intervalMs: 20 }) });
+  await waitFor('some of the answer', () => (texts(first.chat)[1] ?? '').length > 20);
+  const second = buildChat({ id: first.chat.id, messages: structuredClone(first.chat.messages) });
+  await second.chat.resumeStream();
+  await sending;
+  expect(texts(second.chat)).toEqual(texts(first.chat));
+  expect(second.errors).toEqual([]);
+});
+
+test('stop on the client only hangs up: the turn goes on, and can be resumed', async () => {
+  const { chat, errors } = buildChat();
+  const sending = chat.sendMessage({ text: fake({ tokens: 60, intervalMs: 20 }) });
+  await waitFor('the answer to begin', () => texts(chat)[1]);
+  await chat.stop();
+  await sending;
+  await chat.resumeStream();
+  expect([chat.status, errors]).toEqual(['ready', []]);
+  expect(texts(chat)[1]?.split(' ').filter(Boolean)).toHaveLength(60);
+});
+
+test('a failed turn is an error with its sentence, and the next message goes through', async () => {
+  const { chat, errors } = buildChat();
+  await chat.sendMessage({ text: fake({ status: 400 }) });
+  expect(chat.status).toBe('error');
+  expect(errors.map(({ message }) => message)).toEqual(['The model provider refused the request.']);
+  chat.clearError();
+  await chat.sendMessage({ text: 'And now?' });
+  expect([chat.status, texts(chat).at(-1)]).toEqual(['ready', 'Hello from the fake provider.']);
+});
+
+test('a refused request is an error too', async () => {
+  const { chat, errors } = buildChat();
+  await chat.sendMessage({ text: 'x' }, { body: { modelId: 'no-such-model' } });
+  expect(chat.status).toBe('error');
+  expect(errors).toHaveLength(1);
+});
