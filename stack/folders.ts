@@ -48,10 +48,8 @@ export function prepareServicesDir(dataDir: string): string {
   const path = join(dataDir, 'services');
   const asRoot = process.getuid?.() === 0;
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) {
-    if (asRoot && !isReachableByOthers(join(dataDir, '.'))) {
-      const target = join(sharedRoot, `data-${randomBytes(6).toString('hex')}`);
-      mkdirSync(target, { recursive: true });
-      symlinkSync(target, path);
+    if (asRoot && !isReachableByOthers(dataDir)) {
+      symlinkSync(makeSharedFolder(`data-${randomBytes(6).toString('hex')}`), path);
     } else {
       mkdirSync(path);
     }
@@ -82,4 +80,12 @@ export function removeDataDir(dataDir: string): void {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-export const sharedProgramsDir = join(sharedRoot, 'programs');
+/** A folder below `sharedRoot` that all may enter, whatever root's umask is. */
+export function makeSharedFolder(name: string): string {
+  const folder = join(sharedRoot, name);
+  for (const path of [sharedRoot, folder]) {
+    mkdirSync(path, { recursive: true });
+    chmodSync(path, 0o755);
+  }
+  return folder;
+}

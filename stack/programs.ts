@@ -1,21 +1,11 @@
-import {
-  copyFileSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  utimesSync,
-} from 'node:fs';
+import { chmodSync, copyFileSync, linkSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { CommandError, runCommand } from './commands.ts';
 import { findProgram, isExecutable, type StackContext } from './context.ts';
 import { downloadTemporal } from './downloads.ts';
 import { StackError } from './errors.ts';
 import { waitForLock } from './fileLock.mjs';
-import { isReachableByOthers, sharedProgramsDir } from './folders.ts';
+import { isReachableByOthers, makeSharedFolder } from './folders.ts';
 import { canInstall } from './install.ts';
 import { timed } from './report.ts';
 import { serviceLog } from './services.ts';
@@ -95,6 +85,7 @@ async function getProgram(context: StackContext, program: GoProgram, download?: 
     const folder = mkdtempSync(join(context.cacheDir, `.${program.name}-`));
     try {
       const made = (await download?.(context, folder, program.version)) ?? (await build(context, program, folder));
+      chmodSync(made, 0o755); // whatever the umask is: another user may have to run it
       renameSync(made, cached);
     } finally {
       rmSync(folder, { recursive: true, force: true });
@@ -156,20 +147,18 @@ function removeLeftovers(cacheDir: string, name: string): void {
  */
 function shared(program: string): string {
   if (process.getuid?.() !== 0 || isReachableByOthers(program)) return program;
-  const { size, mtimeMs, atime, mtime } = statSync(program);
-  const target = join(
-    sharedProgramsDir,
-    `${basename(program)}-${size.toString(36)}-${Math.round(mtimeMs).toString(36)}`,
-  );
+  const { size, mtimeMs, mode } = statSync(program);
+  const version = [size, Math.round(mtimeMs)].map((number) => number.toString(36)).join('-');
+  const target = join(makeSharedFolder('programs'), `${basename(program)}-${version}`);
   if (isExecutable(target)) return target;
-  mkdirSync(sharedProgramsDir, { recursive: true, mode: 0o755 });
   const temporary = `${target}.${process.pid}`;
   rmSync(temporary, { force: true });
   try {
+    if ((mode & 0o005) !== 0o005) throw new Error('Others may not run this file, and a link to it is no different.');
     linkSync(program, temporary);
   } catch {
     copyFileSync(program, temporary);
-    utimesSync(temporary, atime, mtime);
+    chmodSync(temporary, 0o755);
   }
   renameSync(temporary, target);
   return target;
