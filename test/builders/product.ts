@@ -23,8 +23,9 @@ export interface TestProduct {
   close(): Promise<void>;
 }
 
+/** `overrides` are further variables of config/, or make them from the provider's address. */
 export async function buildProduct(
-  overrides: Environment = {},
+  overrides: Environment | ((providerUrl: string) => Environment) = {},
   respond?: (request: FakeRequest) => FakeScript | undefined,
 ): Promise<TestProduct> {
   const provider = await startFakeProvider({ respond });
@@ -34,7 +35,7 @@ export async function buildProduct(
     ATRIUM_DEMO_MODEL: 'true',
     ATRIUM_SWEEP_INTERVAL_SECONDS: '1',
     ATRIUM_SWEEP_GRACE_SECONDS: '2',
-    ...overrides,
+    ...(typeof overrides === 'function' ? overrides(provider.url) : overrides),
   });
   const closeParts = async () => {
     await provider.stop();
