@@ -16,12 +16,12 @@ export interface Page<T> {
 
 /**
  * The key after which the page begins, or undefined for the first page. Cursors are opaque to clients, so
- * that the order of a list can change without breaking one.
+ * that the order of a list can change without breaking one. A list whose keys are more than ids says what they look like.
  */
-export function decodeCursor(cursor: string | undefined): string | undefined {
+export function decodeCursor(cursor: string | undefined, pattern = /^/): string | undefined {
   if (cursor === undefined) return undefined;
   const key = Buffer.from(cursor, 'base64url').toString('utf8');
-  if (key === '' || encodeCursor(key) !== cursor) {
+  if (key === '' || encodeCursor(key) !== cursor || !pattern.test(key)) {
     throw new DomainError('invalid', 'INVALID_CURSOR', 'The cursor is not one that this list has given.', {
       errors: [{ pointer: 'cursor', detail: 'is not a cursor of this list' }],
     });

@@ -13,6 +13,11 @@ import { presentMessage, presentThread, presentTurn } from '../presenters/thread
 import { bodyOf, pageOf, pathOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 
+/** What the cursors of the three lists hold: when and which, ordinal and position, ordinal. */
+const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;
+const messageKey = /^\d{1,9} [01]$/;
+const turnKey = /^\d{1,9}$/;
+
 /** Threads, for their owner only: its messages, its turns. */
 export function threadRoutes(deps: RouteDeps) {
   const router = createRouter();
@@ -22,7 +27,7 @@ export function threadRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'listThreads'>(req);
     await authorizeSpace(deps, caller, spaceId, 'viewer');
     const { limit, cursor } = pageOf(req);
-    const [updatedAt, id] = decodeCursor(cursor)?.split(' ') ?? [];
+    const [updatedAt, id] = decodeCursor(cursor, threadKey)?.split(' ') ?? [];
     const threads = await Thread.page({
       spaceId,
       userId: caller.userId,
@@ -66,7 +71,7 @@ export function threadRoutes(deps: RouteDeps) {
   router.get('/api/threads/:threadId/messages', async (req, res) => {
     const thread = await authorizeThread(deps, callerOf(req), pathOf<'listMessages'>(req).threadId);
     const { limit, cursor } = pageOf(req);
-    const [turnOrdinal, position] = decodeCursor(cursor)?.split(' ').map(Number) ?? [];
+    const [turnOrdinal, position] = decodeCursor(cursor, messageKey)?.split(' ').map(Number) ?? [];
     const messages = await Message.page({
       threadId: thread.id,
       limit: limit + 1,
@@ -79,7 +84,7 @@ export function threadRoutes(deps: RouteDeps) {
   router.get('/api/threads/:threadId/turns', async (req, res) => {
     const thread = await authorizeThread(deps, callerOf(req), pathOf<'listTurns'>(req).threadId);
     const { limit, cursor } = pageOf(req);
-    const turns = await Turn.page(thread.id, limit + 1, Number(decodeCursor(cursor) ?? 0));
+    const turns = await Turn.page(thread.id, limit + 1, Number(decodeCursor(cursor, turnKey) ?? 0));
     const page = toPage(turns, limit, (turn) => String(turn.ordinal));
     const usages = await ModelCall.usageOfMany(page.data.map(({ id }) => id));
     const data = page.data.map((turn) => presentTurn(turn, usages(turn.id)));
