@@ -3,6 +3,7 @@ import { addCode } from './commands/code.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKey } from './commands/key.ts';
 import { addMigrate } from './commands/migrate.ts';
+import { addRotateKey } from './commands/rotateKey.ts';
 import { addApiAndWorker } from './commands/serve.ts';
 import { addSpace } from './commands/space.ts';
 import { addStatus } from './commands/status.ts';
@@ -27,6 +28,7 @@ const commands = [
   addUser,
   addSpace,
   addKey,
+  addRotateKey,
 ];
 for (const add of commands) add(program);
 

@@ -14,6 +14,8 @@ const list = z.string().transform((value) =>
 );
 const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
 
+const masterKeyPattern = /^[A-Za-z0-9+/]{43}=$/;
+
 const environmentSchema = z.object({
   ATRIUM_ENV: z.enum(['development', 'test', 'production']).default('development'),
   ATRIUM_INSTALLATION: z
@@ -56,8 +58,28 @@ const environmentSchema = z.object({
 
   ATRIUM_MASTER_KEY: z
     .string()
-    .regex(/^[A-Za-z0-9+/]{43}=$/, '32 bytes in base64 (make one with: openssl rand -base64 32)')
+    .regex(masterKeyPattern, '32 bytes in base64 (make one with: openssl rand -base64 32)')
     .optional(),
+
+  ATRIUM_MASTER_KEY_OTHERS: list
+    .refine(
+      (keys) => keys.every((key) => masterKeyPattern.test(key)),
+      'keys of 32 bytes in base64, separated by commas',
+    )
+    .default([]),
+  ATRIUM_KMS_KEY_ID: z.string().min(1).max(240).optional(),
+  ATRIUM_KMS_REGION: z.string().min(1).optional(),
+  ATRIUM_KMS_ENDPOINT: z.url().optional(),
+
+  ATRIUM_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
+  ATRIUM_SIGN_IN_REDIRECTS: list.default([]),
+  ATRIUM_OIDC_ISSUER: z.url().optional(),
+  ATRIUM_OIDC_CLIENT_ID: z.string().min(1).optional(),
+  ATRIUM_OIDC_CLIENT_SECRET: z.string().min(1).optional(),
+  ATRIUM_OIDC_NAME: z.string().min(1).max(60).default('single sign-on'),
+  ATRIUM_OIDC_SCOPES: z.string().min(1).default('openid email profile'),
+  ATRIUM_SMTP_URL: z.url({ protocol: /^smtps?$/ }).optional(),
+  ATRIUM_SMTP_FROM: z.string().min(3).max(320).optional(),
 
   ATRIUM_OPENAI_API_KEY: z.string().min(1).optional(),
   ATRIUM_OPENAI_BASE_URL: z.url().optional(),
@@ -93,6 +115,13 @@ function requireSetting(name: string, value: string | undefined): string {
     throw new ConfigError(`${name} is not set. Set it, or run "npm start", which brings its own.`);
   }
   return value;
+}
+
+function oidcSettings(env: z.infer<typeof environmentSchema>) {
+  const { ATRIUM_OIDC_ISSUER: issuer, ATRIUM_OIDC_CLIENT_SECRET: clientSecret } = env;
+  if (issuer === undefined) return undefined;
+  const clientId = requireSetting('ATRIUM_OIDC_CLIENT_ID', env.ATRIUM_OIDC_CLIENT_ID);
+  return Object.freeze({ issuer, clientId, clientSecret, name: env.ATRIUM_OIDC_NAME, scopes: env.ATRIUM_OIDC_SCOPES });
 }
 
 /** The environment as typed settings, with the defaults; what a process needs beyond them is `loadConfig`'s to ask for. */
@@ -163,6 +192,28 @@ export function loadConfig(environment: Environment = process.env) {
     }),
     /** 32 bytes in base64; absent means the file `master.key` in the data directory. */
     masterKey: env.ATRIUM_MASTER_KEY,
+    /** Further master keys that open what they have sealed, and seal nothing. */
+    otherMasterKeys: env.ATRIUM_MASTER_KEY_OTHERS,
+    /** AWS KMS instead of a master key of our own, where `keyId` is set. */
+    kms: Object.freeze({
+      keyId: env.ATRIUM_KMS_KEY_ID,
+      region: env.ATRIUM_KMS_REGION,
+      endpoint: env.ATRIUM_KMS_ENDPOINT,
+    }),
+    signIn: Object.freeze({
+      /** Whether somebody whom nobody has invited gets an account by signing in. */
+      signUp: env.ATRIUM_SIGN_UP,
+      /** Where the sign-in page may send a code: whole URLs. */
+      redirects: env.ATRIUM_SIGN_IN_REDIRECTS,
+      oidc: oidcSettings(env),
+      mail:
+        env.ATRIUM_SMTP_URL === undefined
+          ? undefined
+          : Object.freeze({
+              smtpUrl: env.ATRIUM_SMTP_URL,
+              from: requireSetting('ATRIUM_SMTP_FROM', env.ATRIUM_SMTP_FROM),
+            }),
+    }),
     llm: Object.freeze({
       openai: { apiKey: env.ATRIUM_OPENAI_API_KEY, baseUrl: env.ATRIUM_OPENAI_BASE_URL },
       anthropic: { apiKey: env.ATRIUM_ANTHROPIC_API_KEY, baseUrl: env.ATRIUM_ANTHROPIC_BASE_URL },

@@ -46,20 +46,13 @@ export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
 
   function unwrap(row: WrappedDataKey): Promise<Buffer> {
     const id = contextOf(row.scope, row.version);
-    const masterKey = masterKeys.byId(row.masterKeyId);
-    if (masterKey === undefined) {
-      throw new DecryptionError(
-        `The data in this database is encrypted under another master key (${row.masterKeyId}). ` +
-          'Restore master.key in the data directory, or set ATRIUM_MASTER_KEY to the key it was.',
-      );
-    }
-    const pending = keep(unwrapped, id, masterKey.unwrap(row.wrappedKey, id));
+    const pending = keep(unwrapped, id, unwrapDataKey(masterKeys, row));
     pending.catch(() => unwrapped.delete(id));
     return pending;
   }
 
   async function add(scope: string, version: number): Promise<void> {
-    const masterKey = masterKeys.current;
+    const masterKey = await masterKeys.current();
     const wrappedKey = await masterKey.wrap(randomBytes(keyBytes), contextOf(scope, version));
     // False means that another process was faster: its key is as good, and is read back by the caller.
     await store.insert({ scope, version, masterKeyId: masterKey.id, wrappedKey });
@@ -103,7 +96,17 @@ export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
   };
 }
 
+/** A data key in clear, by whichever master key it is wrapped under. */
+export async function unwrapDataKey(masterKeys: MasterKeyRing, row: WrappedDataKey): Promise<Buffer> {
+  const masterKey = await masterKeys.byId(row.masterKeyId);
+  if (masterKey !== undefined) return masterKey.unwrap(row.wrappedKey, contextOf(row.scope, row.version));
+  throw new DecryptionError(
+    `The data in this database is encrypted under another master key (${row.masterKeyId}). ` +
+      'Restore master.key in the data directory, or set ATRIUM_MASTER_KEY to the key it was.',
+  );
+}
+
 /** What a wrapped data key is bound to: a row moved to another scope does not unwrap. */
-function contextOf(scope: string, version: number): string {
+export function contextOf(scope: string, version: number): string {
   return `${scope}/${version}`;
 }

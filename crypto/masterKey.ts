@@ -12,16 +12,17 @@ export interface MasterKey {
 }
 
 /**
- * The master key that wraps from now on, and the earlier ones that still unwrap. Rotation adds a new `current`, wraps
- * the data keys again one by one, and then drops the old one: nothing that was sealed is touched.
+ * The master key that wraps from now on, and the others that still unwrap. Rotation makes another one `current`, wraps
+ * the data keys again one by one, and then drops the old one: nothing that was sealed is touched. Both are asked each
+ * time, since a rotation by another process changes the answer.
  */
 export interface MasterKeyRing {
-  readonly current: MasterKey;
-  byId(id: string): MasterKey | undefined;
+  current(): Promise<MasterKey>;
+  byId(id: string): Promise<MasterKey | undefined>;
 }
 
 /** A ring of the given keys. */
-export function keyRing(current: MasterKey, earlier: readonly MasterKey[] = []): MasterKeyRing {
-  const keys = new Map([current, ...earlier].map((key) => [key.id, key]));
-  return { current, byId: (id) => keys.get(id) };
+export function keyRing(current: MasterKey, others: readonly MasterKey[] = []): MasterKeyRing {
+  const keys = new Map([...others, current].map((key) => [key.id, key]));
+  return { current: async () => current, byId: async (id) => keys.get(id) };
 }

@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises';
+import { link, mkdir, open, readFile, rename, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { ConfigError } from '../config/index.ts';
 import { keyBytes } from './aead.ts';
 
 /** The file's name in the data directory. */
 export const masterKeyFileName = 'master.key';
+/** The key that a rotation is about to make the current one; it wraps already. */
+export const nextKeyFileName = 'master.key.next';
+/** The key before the last rotation. A process that has not noticed the rotation yet may still wrap under it. */
+export const previousKeyFileName = 'master.key.previous';
 
 /**
  * Reads the master key of the data directory, and makes it at the first start: 32 random bytes in base64, readable by
@@ -21,6 +25,47 @@ export async function readOrCreateMasterKey(dataDir: string): Promise<Buffer> {
   await mkdir(dataDir, { recursive: true });
   await createMasterKey(dataDir, file);
   return readMasterKey(file);
+}
+
+/**
+ * All keys of the data directory, the current one first. The next one is read before the current one, which it may become meanwhile: read
+ * in the other order, it could be missed in both places.
+ */
+export async function readMasterKeys(dataDir: string): Promise<Buffer[]> {
+  const next = await readIfThere(path.join(dataDir, nextKeyFileName));
+  const current = await readIfThere(path.join(dataDir, masterKeyFileName));
+  const previous = await readIfThere(path.join(dataDir, previousKeyFileName));
+  return [current, next, previous].filter((key) => key !== undefined);
+}
+
+async function readIfThere(file: string): Promise<Buffer | undefined> {
+  try {
+    return await readMasterKey(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** The key that a rotation goes to. One that was broken off is gone on with, under the same key. */
+export async function readOrCreateNextMasterKey(dataDir: string): Promise<Buffer> {
+  const file = path.join(dataDir, nextKeyFileName);
+  await createMasterKey(dataDir, file);
+  return readMasterKey(file);
+}
+
+/**
+ * Makes the next key the current one. Each step leaves both on the disk under some name, so whenever it is broken off, every
+ * key that wraps anything can be found.
+ */
+export async function promoteNextMasterKey(dataDir: string): Promise<void> {
+  const [current, next, previous] = [masterKeyFileName, nextKeyFileName, previousKeyFileName].map((name) =>
+    path.join(dataDir, name),
+  ) as [string, string, string];
+  await rm(previous, { force: true });
+  await link(current, previous);
+  await rename(next, current);
+  await syncFolder(dataDir);
 }
 
 /**
@@ -43,7 +88,11 @@ async function createMasterKey(dataDir: string, file: string): Promise<void> {
   } finally {
     await unlink(temporary);
   }
-  const directory = await open(dataDir, 'r');
+  await syncFolder(dataDir);
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const directory = await open(folder, 'r');
   try {
     await directory.sync();
   } finally {

@@ -1,16 +1,46 @@
 import type { Config } from '../config/index.ts';
+import { fileMasterKeys } from './fileMasterKeys.ts';
+import { kmsMasterKey } from './kmsMasterKey.ts';
 import { localMasterKey } from './localMasterKey.ts';
-import { keyRing, type MasterKeyRing } from './masterKey.ts';
-import { readOrCreateMasterKey } from './masterKeyFile.ts';
+import { keyRing, type MasterKey, type MasterKeyRing } from './masterKey.ts';
+import { readMasterKeys } from './masterKeyFile.ts';
+
+export type MasterKeyConfig = Pick<Config, 'masterKey' | 'otherMasterKeys' | 'kms' | 'dataDir'>;
 
 /**
- * The master keys this installation is configured with. This is the one place that chooses between sources: another
- * source (a key management service, the previous key during a rotation) is another line here.
+ * The master keys this installation is configured with. This is the one place that chooses between sources: AWS KMS where it is named, else
+ * the key of the environment, else the file in the data directory. The keys of the sources that were not chosen still unwrap, so that
+ * `atrium rotate-key` can move from any source to any other.
  */
-export async function openMasterKeys(config: Pick<Config, 'masterKey' | 'dataDir'>): Promise<MasterKeyRing> {
-  const bytes =
-    config.masterKey === undefined
-      ? await readOrCreateMasterKey(config.dataDir)
-      : Buffer.from(config.masterKey, 'base64');
-  return keyRing(localMasterKey(bytes));
+export async function openMasterKeys(config: MasterKeyConfig): Promise<MasterKeyRing> {
+  const given = [config.masterKey, ...config.otherMasterKeys]
+    .filter((key) => key !== undefined)
+    .map((key) => localMasterKey(Buffer.from(key, 'base64')));
+  if (config.kms.keyId !== undefined) {
+    const kms = kmsMasterKey({ ...config.kms, keyId: config.kms.keyId });
+    return withFile(config.dataDir, kms, given);
+  }
+  const [current] = given;
+  if (config.masterKey !== undefined && current !== undefined) return withFile(config.dataDir, current, given);
+  return withOthers(await fileMasterKeys(config.dataDir), given);
+}
+
+/** The file is looked into only for a key that is not known otherwise, and never made. */
+function withFile(dataDir: string, current: MasterKey, given: readonly MasterKey[]): MasterKeyRing {
+  const ring = keyRing(current, given);
+  return {
+    current: ring.current,
+    async byId(id) {
+      const found = await ring.byId(id);
+      if (found !== undefined) return found;
+      return (await readMasterKeys(dataDir)).map(localMasterKey).find((key) => key.id === id);
+    },
+  };
+}
+
+function withOthers(ring: MasterKeyRing, others: readonly MasterKey[]): MasterKeyRing {
+  return {
+    current: ring.current,
+    byId: async (id) => (await ring.byId(id)) ?? others.find((key) => key.id === id),
+  };
 }

@@ -1,11 +1,12 @@
-import { UniqueConstraintError } from 'sequelize';
-import type { DataKeyStore, WrappedDataKey } from '../../crypto/dataKeys.ts';
+import { Op, UniqueConstraintError } from 'sequelize';
+import type { WrappedDataKey } from '../../crypto/dataKeys.ts';
+import type { RotationStore } from '../../crypto/rotateKeys.ts';
 import type { Database } from '../database.ts';
 import { newId } from '../ids.ts';
 import { type DataKeyRow, identityTables } from './tables.ts';
 
 /** Wrapped data keys in MySQL. */
-export function createDataKeyStore(database: Database): DataKeyStore {
+export function createDataKeyStore(database: Database): RotationStore {
   const { dataKeys } = identityTables(database);
   return {
     async latest(scope) {
@@ -23,10 +24,25 @@ export function createDataKeyStore(database: Database): DataKeyStore {
         throw error;
       }
     },
+    async scopes() {
+      const rows = await dataKeys.findAll({ attributes: ['scope'], group: ['scope'], order: [['scope', 'ASC']] });
+      return rows.map((row) => row.get().scope);
+    },
+    async wrappedByOthers(masterKeyId, limit) {
+      const where = { masterKeyId: { [Op.ne]: masterKeyId } };
+      const rows = await dataKeys.findAll({ where, order: [['id', 'ASC']], limit });
+      return rows.map((row) => wrappedKeyOf(row.get()));
+    },
+    async rewrap({ scope, version, masterKeyId }, after) {
+      await dataKeys.update(after, { where: { scope, version, masterKeyId } });
+    },
   };
 }
 
 function present(row: DataKeyRow | undefined): WrappedDataKey | undefined {
-  if (row === undefined) return undefined;
+  return row === undefined ? undefined : wrappedKeyOf(row);
+}
+
+function wrappedKeyOf(row: DataKeyRow): WrappedDataKey {
   return { scope: row.scope, version: row.version, masterKeyId: row.masterKeyId, wrappedKey: row.wrappedKey };
 }

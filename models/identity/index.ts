@@ -1,6 +1,8 @@
 import type { Config } from '../../config/index.ts';
 import { createEnvelope, type Envelope } from '../../crypto/envelope.ts';
-import { openMasterKeys } from '../../crypto/openMasterKeys.ts';
+import { rotateAllKeys } from '../../crypto/keyRotation.ts';
+import { type MasterKeyConfig, openMasterKeys } from '../../crypto/openMasterKeys.ts';
+import type { RotationReport } from '../../crypto/rotateKeys.ts';
 import type { Database } from '../database.ts';
 import { createApiKeys } from './apiKeys.ts';
 import { createAuthCodes } from './authCodes.ts';
@@ -33,9 +35,11 @@ export function createIdentity(database: Database, envelope: Envelope, config: P
 export type Identity = ReturnType<typeof createIdentity>;
 
 /** Opens the encryption of this installation: its master key, and its data keys in the database. */
-export async function openEnvelope(
-  database: Database,
-  config: Pick<Config, 'masterKey' | 'dataDir'>,
-): Promise<Envelope> {
+export async function openEnvelope(database: Database, config: MasterKeyConfig): Promise<Envelope> {
   return createEnvelope(await openMasterKeys(config), createDataKeyStore(database));
+}
+
+/** `atrium rotate-key`: new data keys and a new wrapping, while everything goes on. */
+export async function rotateKeys(database: Database, config: MasterKeyConfig): Promise<RotationReport> {
+  return rotateAllKeys(createDataKeyStore(database), config);
 }

@@ -45,8 +45,11 @@ test('a file that holds no key is refused and not replaced', async () => {
 });
 
 test('the key of the environment is used where one is set, and no file is made', async () => {
-  const ring = await openMasterKeys({ dataDir, masterKey: Buffer.alloc(32, 7).toString('base64') });
-  expect(ring.current.id).toMatch(/^local:[0-9a-f]{16}$/);
-  expect(ring.byId(ring.current.id)).toBe(ring.current);
+  const masterKey = Buffer.alloc(32, 7).toString('base64');
+  const kms = { keyId: undefined, region: undefined, endpoint: undefined };
+  const ring = await openMasterKeys({ dataDir, masterKey, otherMasterKeys: [], kms });
+  const current = await ring.current();
+  expect(current.id).toMatch(/^local:[0-9a-f]{16}$/);
+  await expect(ring.byId(current.id)).resolves.toBe(current);
   expect(readdirSync(dataDir)).toEqual([]);
 });
