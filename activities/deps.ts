@@ -4,10 +4,12 @@ import type { ModelRunner } from '../integrations/llm/modelCall.ts';
 import type { Turn } from '../models/chat/turn.ts';
 import type { Database } from '../models/database.ts';
 import type { Operation } from '../models/operation.ts';
+import type { SecretStore } from '../models/secrets/index.ts';
 import type { TurnLog } from '../models/turnLog/turnLog.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Metering } from './chat/metering.ts';
 import type { StopWatch } from './chat/stopWatch.ts';
+import type { Tools } from './chat/tools.ts';
 
 /** What activities need of the launcher (temporal/client.ts): to go on with a thread, and to look after what was lost. */
 export interface WorkflowStarter {
@@ -28,6 +30,8 @@ export interface ActivityDeps {
   catalogue: Catalogue;
   metering: Metering;
   stopWatch: StopWatch;
+  tools: Tools;
+  secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
   workflows: WorkflowStarter;
   logger: Logger;
 }

@@ -3,6 +3,7 @@ import type { Config } from '../config/index.ts';
 import type { Catalogue } from '../integrations/llm/catalogue.ts';
 import type { Database } from '../models/database.ts';
 import type { Identity } from '../models/identity/index.ts';
+import type { SecretStore } from '../models/secrets/index.ts';
 import type { TurnFeed } from '../models/turnLog/feed.ts';
 import type { TurnLog } from '../models/turnLog/turnLog.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -24,6 +25,7 @@ export interface ApiDeps {
   database: Database;
   logger: Logger;
   identity: Identity;
+  secrets: SecretStore;
   catalogue: Catalogue;
   launcher: Launcher;
   turnLog: TurnLog;

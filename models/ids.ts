@@ -15,6 +15,9 @@ export const idPrefixes = {
   driveUpload: 'upl',
   signingKey: 'sgk',
   dataKey: 'dek',
+  dynamicSecret: 'sec',
+  auditEntry: 'aud',
+  invitation: 'inv',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

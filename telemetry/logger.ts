@@ -1,4 +1,5 @@
 import { pino, stdTimeFunctions } from 'pino';
+import { withoutKnownSecrets } from './knownSecrets.ts';
 
 export type { Logger } from 'pino';
 
@@ -12,6 +13,7 @@ const redactedPaths = [
   '*.token',
   '*.apiKey',
   '*.sessionToken',
+  '*.secretValue',
 ];
 
 /** The process's logger: JSON lines on standard error, so that standard output stays for what a person asked for. */
@@ -22,6 +24,8 @@ export function createLogger(options: { level: string; name?: string; destinatio
       base: { name: options.name ?? 'atrium' },
       timestamp: stdTimeFunctions.isoTime,
       redact: { paths: redactedPaths, censor: '[redacted]' },
+      // Whatever line, field or error a secret of a space has got into: it goes out of it here.
+      hooks: { streamWrite: withoutKnownSecrets },
     },
     options.destination === undefined
       ? pino.destination({ dest: 2, sync: true })

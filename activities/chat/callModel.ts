@@ -44,10 +44,12 @@ export function createCallModel(deps: ActivityDeps) {
       // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
       const opened = attempt.open();
       opened.catch(() => undefined);
-      const [prompt, { maxOutputTokens }] = await Promise.all([
+      const [prompt, { maxOutputTokens }, redactor] = await Promise.all([
         buildPrompt(deps.turnLog, turn, step),
         deps.metering.reserve({ turn, step, modelId }),
+        deps.secrets.redactors.forSpace(turn.spaceId),
       ]);
+      attempt.redactWith(redactor);
       const ran = deps.modelRunner.run({ modelId, prompt, effort: turn.effort, maxOutputTokens, abortSignal }, (part) =>
         attempt.add(part),
       );

@@ -4,6 +4,7 @@ import { ModelCall } from '../../models/chat/modelCall.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
+import { createRedactor, type Redactor } from '../../models/secrets/redactor.ts';
 import { execute } from '../../models/sql.ts';
 import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
 import { decodeLines, WriterFencedError } from '../../models/turnLog/entry.ts';
@@ -11,6 +12,7 @@ import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
 import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { ChunkMapper, type MadeToolCall } from './chunkMapper.ts';
+import { PartRedaction } from './redaction.ts';
 
 /** How one attempt at a step ended. */
 export type StepEnd =
@@ -31,6 +33,7 @@ export class ModelStep {
   #opened: Promise<void> | undefined;
   #writer: TurnWriter | undefined;
   #mapper: ChunkMapper | undefined;
+  #redaction = new PartRedaction(createRedactor([]));
   /** Set before our own closing of the writer, which is no fencing. */
   #ending = false;
 
@@ -69,7 +72,7 @@ export class ModelStep {
         if (!this.#ending) this.#abort.abort(this.#writer?.signal.reason);
       });
       for (const chunk of opening) this.#writer.append(chunk);
-      for (const part of this.#early.splice(0)) this.add(part);
+      for (const part of this.#early.splice(0)) this.#put(part);
     } catch (error) {
       this.#abort.abort(error);
       throw error;
@@ -78,6 +81,19 @@ export class ModelStep {
 
   /** Adds what the model said. It is in the log, and so visible, a commit later. */
   add(part: ModelPart): void {
+    for (const safe of this.#redaction.add(part)) this.#put(safe);
+  }
+
+  /** Secrets are taken out of everything that is added from now on. */
+  redactWith(redactor: Redactor): void {
+    this.#redaction = new PartRedaction(redactor);
+  }
+
+  #putRest(): void {
+    for (const part of this.#redaction.rest()) this.#put(part);
+  }
+
+  #put(part: ModelPart): void {
     if (this.#writer === undefined || this.#mapper === undefined) {
       this.#early.push(part);
       return;
@@ -91,6 +107,7 @@ export class ModelStep {
 
   /** Waits until everything added is in the log. */
   async flush(): Promise<void> {
+    this.#putRest();
     await this.#writer?.flush();
   }
 
@@ -100,6 +117,7 @@ export class ModelStep {
     await this.#opened;
     const [turn, step, writer] = [this.#turn, this.#step, this.#writer];
     if (writer === undefined) throw new WriterFencedError(turn.id);
+    this.#putRest();
     for (const chunk of this.#mapper?.closeOpen() ?? []) writer.append(chunk);
     await writer.flush();
     this.#ending = true;

@@ -3,6 +3,7 @@ import { type PurgeScope, purgeBatch } from '../../models/chat/purge.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
 import { Operation, type OperationEnd } from '../../models/operation.ts';
+import { purgeSpaceSecrets } from '../../models/secrets/purge.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 
@@ -24,6 +25,7 @@ export function createPurges(deps: ActivityDeps) {
     async purgeRows(scope: PurgeScope): Promise<void> {
       using heartbeat = keepAlive();
       while (await purgeBatch(deps.database, scope)) heartbeat.cancelled.throwIfAborted();
+      if ('spaceId' in scope) await purgeSpaceSecrets(deps.database, scope.spaceId);
     },
 
     async endOperation({ operationId, end }: { operationId: string; end: OperationEnd }): Promise<void> {

@@ -3,6 +3,7 @@ import { purgeTurnLogs } from '../../models/chat/purge.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
 import { Idempotency } from '../../models/idempotency.ts';
+import { purgeIdentity } from '../../models/identity/purge.ts';
 import { Operation } from '../../models/operation.ts';
 import { describeTurnError } from '../chat/turnErrors.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -69,6 +70,18 @@ export function createSweeps(deps: ActivityDeps) {
       using _heartbeat = keepAlive();
       const retentionMs = deps.config.chat.turnLogRetentionDays * 86_400_000;
       return purgeTurnLogs(deps.database, new Date(Date.now() - retentionMs));
+    },
+
+    /** What people typed into a form and its time is over. Reads have not seen it since; this takes it out of the table. */
+    async purgeExpiredSecrets(): Promise<number> {
+      using _heartbeat = keepAlive();
+      return deps.secrets.dynamic.purgeExpired(new Date());
+    },
+
+    /** Codes, sign-ins, invitations and sessions that nobody can use any more. */
+    async purgeIdentity(): Promise<number> {
+      using _heartbeat = keepAlive();
+      return purgeIdentity(deps.database, new Date());
     },
 
     /** Idempotency keys older than their 30 days. */

@@ -1,12 +1,15 @@
 import type { Router } from 'express';
 import type { RouteDeps } from '../deps.ts';
+import { auditRoutes } from './audit.ts';
 import { authRoutes } from './auth.ts';
 import { chatRoutes } from './chat.ts';
 import { docsRoutes } from './docs.ts';
+import { dynamicUiRoutes } from './dynamicUi.ts';
 import { keyRoutes } from './keys.ts';
 import { meRoutes } from './me.ts';
 import { memberRoutes } from './members.ts';
 import { operationRoutes } from './operations.ts';
+import { secretRoutes } from './secrets.ts';
 import { serviceRoutes } from './service.ts';
 import { spaceRoutes } from './spaces.ts';
 import { threadRoutes } from './threads.ts';
@@ -20,6 +23,9 @@ export const routes: readonly ((deps: RouteDeps) => Router)[] = [
   keyRoutes,
   spaceRoutes,
   memberRoutes,
+  secretRoutes,
+  dynamicUiRoutes,
+  auditRoutes,
   chatRoutes,
   threadRoutes,
   operationRoutes,

@@ -1,3 +1,4 @@
+import { actorOf } from '../auth/actor.ts';
 import { authorizeSpace } from '../auth/authorizeSpace.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
@@ -21,14 +22,14 @@ export function memberRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'addMember'>(req);
     const { email, role } = bodyOf<'addMember'>(req);
     await authorizeSpace(deps, callerOf(req), spaceId, 'owner');
-    res.status(201).json(presentMember(await members.add(spaceId, email, role)));
+    res.status(201).json(presentMember(await members.add(spaceId, email, role, actorOf(req))));
   });
 
   router.patch('/api/spaces/:spaceId/members/:userId', async (req, res) => {
     const { spaceId, userId } = pathOf<'changeMember'>(req);
     const { role } = bodyOf<'changeMember'>(req);
     await authorizeSpace(deps, callerOf(req), spaceId, 'owner');
-    res.json(presentMember(await members.changeRole(spaceId, userId, role)));
+    res.json(presentMember(await members.changeRole(spaceId, userId, role, actorOf(req))));
   });
 
   router.delete('/api/spaces/:spaceId/members/:userId', async (req, res) => {
@@ -36,7 +37,7 @@ export function memberRoutes(deps: RouteDeps) {
     const caller = callerOf(req);
     // Anybody may leave; only an owner removes another.
     await authorizeSpace(deps, caller, spaceId, userId === caller.userId ? 'viewer' : 'owner');
-    await members.remove(spaceId, userId);
+    await members.remove(spaceId, userId, actorOf(req));
     res.status(204).end();
   });
 

@@ -1,3 +1,4 @@
+import { actorOf } from '../auth/actor.ts';
 import { authorizeSpace } from '../auth/authorizeSpace.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
@@ -30,7 +31,7 @@ export function spaceRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'updateSpace'>(req);
     const { name } = bodyOf<'updateSpace'>(req);
     const access = await authorizeSpace(deps, callerOf(req), spaceId, 'owner');
-    if (name !== undefined) await identity.spaces.rename(spaceId, name);
+    if (name !== undefined) await identity.spaces.rename(spaceId, name, actorOf(req));
     res.json(presentSpace({ ...access, space: { ...access.space, name: name ?? access.space.name } }));
   });
 

@@ -9,6 +9,7 @@ import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { openDatabase } from '../../models/database.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
+import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
 import { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { Logger } from '../../telemetry/logger.ts';
@@ -30,7 +31,9 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
   const catalogue = createCatalogue(config.llm);
-  const identity = createIdentity(database, await openEnvelope(database, config), config);
+  const envelope = await openEnvelope(database, config);
+  const identity = createIdentity(database, envelope, config);
+  const secrets = createSecretStore(database, envelope);
   const checks: ReadinessCheck[] = [
     {
       name: 'temporal',
@@ -47,7 +50,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     logger,
 
     startApi: (): Promise<RunningApi> =>
-      startApi({ config, database, logger, identity, catalogue, launcher, turnLog, feed, checks }),
+      startApi({ config, database, logger, identity, secrets, catalogue, launcher, turnLog, feed, checks }),
 
     startWorker(options: { shutdownGraceMs: number }): Promise<RunningWorker> {
       const deps: ActivityDeps = {
@@ -59,6 +62,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         modelRunner: createModelRunner({ config, catalogue }),
         metering: unlimited,
         stopWatch: new StopWatch({ logger }),
+        tools: new Map(),
+        secrets,
         workflows: launcher,
       };
       return startWorker({ temporal, deps, ...options });

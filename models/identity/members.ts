@@ -1,5 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction, UniqueConstraintError } from 'sequelize';
+import { type Actor, appendAudit, operator } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
@@ -97,7 +98,7 @@ export function createMembers(database: Database, users: Users) {
     },
 
     /** Throws 422 `UNKNOWN_USER` or 409 `ALREADY_MEMBER`. */
-    async add(spaceId: string, email: string, role: Role): Promise<Member> {
+    async add(spaceId: string, email: string, role: Role, actor: Actor = operator): Promise<Member> {
       const member = await transaction(database, async (tx) => {
         await lockSpace(spaceId, tx);
         const user = await users.byEmail(email, tx);
@@ -113,6 +114,7 @@ export function createMembers(database: Database, users: Users) {
           if (!(error instanceof UniqueConstraintError)) throw error;
           throw new DomainError('conflict', 'ALREADY_MEMBER', 'This person is a member already.');
         }
+        await appendAudit(tx, spaceId, actor, 'member.added', user.id);
         return { user, role, joinedAt: row.createdAt };
       });
       access.forget(keyOf(spaceId, member.user.id));
@@ -120,12 +122,13 @@ export function createMembers(database: Database, users: Users) {
     },
 
     /** Throws 404 for a stranger, 409 `LAST_OWNER`. */
-    async changeRole(spaceId: string, userId: string, role: Role): Promise<Member> {
+    async changeRole(spaceId: string, userId: string, role: Role, actor: Actor = operator): Promise<Member> {
       const changed = await transaction(database, async (tx) => {
         await lockSpace(spaceId, tx);
         const member = await memberOf(spaceId, userId, tx);
         if (role !== 'owner') await keepAnOwner(spaceId, member, tx);
         await members.update({ role }, { where: { spaceId, userId }, transaction: tx });
+        await appendAudit(tx, spaceId, actor, 'member.role-changed', userId);
         return { ...member, role };
       });
       access.forget(keyOf(spaceId, userId));
@@ -133,11 +136,12 @@ export function createMembers(database: Database, users: Users) {
     },
 
     /** Throws 404 for a stranger, 409 `LAST_OWNER`. */
-    async remove(spaceId: string, userId: string): Promise<void> {
+    async remove(spaceId: string, userId: string, actor: Actor = operator): Promise<void> {
       await transaction(database, async (tx) => {
         await lockSpace(spaceId, tx);
         await keepAnOwner(spaceId, await memberOf(spaceId, userId, tx), tx);
         await members.destroy({ where: { spaceId, userId }, transaction: tx });
+        await appendAudit(tx, spaceId, actor, 'member.removed', userId);
         await userTable.update(
           { defaultSpaceId: null },
           { where: { id: userId, defaultSpaceId: spaceId }, transaction: tx },

@@ -2,16 +2,20 @@ import type { ResultSetHeader } from 'mysql2';
 import type { Database } from '../database.ts';
 
 const rowsPerStatement = 1_000;
-const endedSessionsKeptMs = 30 * 86_400_000;
+const endedKeptMs = 30 * 86_400_000;
 
 /**
- * Deletes what nobody can use any more: codes past their minute, and sessions that ended a month ago. The sweeper calls it; statements are
+ * Deletes what nobody can use any more: codes and sign-ins past their time, and
+ * sessions and invitations that ended a month ago. The sweeper calls it; statements are
  * small, so that none of them holds up a sign-in. Returns how many rows that were.
  */
 export async function purgeIdentity(database: Database, now: Date): Promise<number> {
   const codes = await deleteAll(database, 'DELETE FROM auth_codes WHERE expires_at < ? LIMIT ?', now);
-  const before = new Date(now.getTime() - endedSessionsKeptMs);
-  return codes + (await deleteAll(database, 'DELETE FROM sessions WHERE expires_at < ? LIMIT ?', before));
+  const signIns = await deleteAll(database, 'DELETE FROM sign_ins WHERE expires_at < ? LIMIT ?', now);
+  const before = new Date(now.getTime() - endedKeptMs);
+  const invitations = await deleteAll(database, 'DELETE FROM invitations WHERE expires_at < ? LIMIT ?', before);
+  const sessions = await deleteAll(database, 'DELETE FROM sessions WHERE expires_at < ? LIMIT ?', before);
+  return codes + signIns + invitations + sessions;
 }
 
 async function deleteAll(database: Database, statement: string, before: Date): Promise<number> {

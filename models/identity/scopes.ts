@@ -8,6 +8,9 @@ export const scopes = {
   chat: 'Chat: threads, turns, models, and the operations they start.',
   'spaces:read': 'See spaces and their members.',
   'spaces:write': 'Make, change and delete spaces and their members. Includes spaces:read.',
+  secrets: 'List the names of secrets, set and delete them, and store what a form has asked for. Reads no value.',
+  'secrets:read': 'Read the values of secrets.',
+  audit: 'Read the audit log of spaces that its user owns.',
   keys: 'List, make and revoke API keys, never with more than its own scopes.',
 } as const;
 

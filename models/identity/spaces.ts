@@ -1,4 +1,5 @@
 import { Op, type Transaction } from 'sequelize';
+import { type Actor, appendAudit, operator } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
@@ -64,7 +65,7 @@ export function createSpaces(database: Database, members: Members) {
       return oldestOf(userId);
     },
 
-    async rename(spaceId: string, name: string): Promise<void> {
+    async rename(spaceId: string, name: string, actor: Actor = operator): Promise<void> {
       const people = await transaction(database, async (tx) => {
         const space = await spaces.findOne({
           where: { id: spaceId, deletedAt: null },
@@ -73,6 +74,7 @@ export function createSpaces(database: Database, members: Members) {
         });
         if (space === null) throw notFound('space');
         await space.update({ name }, { transaction: tx });
+        await appendAudit(tx, spaceId, actor, 'space.renamed', null);
         return memberTable.findAll({ where: { spaceId }, attributes: ['userId'], transaction: tx });
       });
       for (const person of people) members.forget(spaceId, person.get().userId);

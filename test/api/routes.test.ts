@@ -47,7 +47,7 @@ test('the route that Express finds is the operation that was checked: literals c
 
 // The three refusals that every operation must give, asked of each one: an operation of a later area cannot forget them.
 
-type Verb = 'get' | 'post' | 'patch' | 'delete';
+type Verb = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 function call(
   credential: string | undefined,

@@ -4,14 +4,14 @@ import { createApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import type { Environment } from '../../config/index.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
-import type { Identity } from '../../models/identity/index.ts';
+import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
+import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
 import { TurnLog } from '../../models/turnLog/turnLog.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createLauncher } from '../../temporal/client.ts';
 import { connectTemporal } from '../../temporal/connection.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
-import { buildIdentity } from './identity.ts';
 
 /** The whole API in this process, over a database of the test's own. */
 export interface TestApi {
@@ -29,7 +29,8 @@ export type Client = ReturnType<typeof clientOf>;
 
 export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDeps> = {}): Promise<TestApi> {
   const environment = await createTestEnvironment(overrides);
-  const identity = await buildIdentity(environment);
+  const envelope = await openEnvelope(environment.database, environment.config);
+  const identity = createIdentity(environment.database, envelope, environment.config);
   const { config, database } = environment;
   const logger = createLogger({ level: 'silent' });
   const temporal = await connectTemporal(config, logger);
@@ -41,6 +42,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     database,
     logger,
     identity,
+    secrets: createSecretStore(database, envelope),
     catalogue: createCatalogue(config.llm),
     launcher: createLauncher({ client: temporal.client, config, sharesWorkersConnection: false }),
     turnLog,
@@ -68,6 +70,7 @@ function clientOf(app: Express, credential: string | undefined) {
   return {
     get: (path: string) => send('get', path),
     post: (path: string, body?: object) => (body === undefined ? send('post', path) : send('post', path).send(body)),
+    put: (path: string, body: object) => send('put', path).send(body),
     patch: (path: string, body: object) => send('patch', path).send(body),
     delete: (path: string) => send('delete', path),
   };

@@ -1,0 +1,62 @@
+import type { ModelPart } from '../../integrations/llm/modelCall.ts';
+import type { Redactor } from '../../models/secrets/redactor.ts';
+import type { StreamRedactor } from '../../models/secrets/streamRedactor.ts';
+
+type DeltaPart = Extract<ModelPart, { type: 'text-delta' | 'reasoning-delta' | 'tool-input-delta' }>;
+type EndPart = Extract<ModelPart, { type: 'text-end' | 'reasoning-end' | 'tool-input-end' }>;
+
+/** Takes secrets out of what a model says, before anything of it is written: a value that is split over deltas too. */
+export class PartRedaction {
+  readonly #redactor: Redactor;
+  readonly #open = new Map<string, { last: DeltaPart; stream: StreamRedactor }>();
+
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor;
+  }
+
+  /** What may be shown now; what may be the beginning of a secret comes with a later part. */
+  add(part: ModelPart): ModelPart[] {
+    if (this.#redactor.isEmpty) return [part];
+    switch (part.type) {
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'tool-input-delta':
+        return this.#delta(part);
+      case 'text-end':
+      case 'reasoning-end':
+      case 'tool-input-end':
+        return [...this.#end(part), part];
+      case 'tool-call':
+        return [{ ...part, input: this.#redactor.text(part.input) }];
+      case 'source':
+        return [this.#redactor.json(part) as ModelPart];
+      default:
+        return [part];
+    }
+  }
+
+  /** What was held back, when the answer ends or breaks off. */
+  rest(): ModelPart[] {
+    const parts = [...this.#open.values()].flatMap(({ last, stream }) => asDelta(last, stream.rest()));
+    this.#open.clear();
+    return parts;
+  }
+
+  #delta(part: DeltaPart): ModelPart[] {
+    const key = `${part.type} ${part.id}`;
+    const { stream } = this.#open.get(key) ?? { stream: this.#redactor.stream() };
+    this.#open.set(key, { last: part, stream });
+    return asDelta(part, stream.push(part.delta));
+  }
+
+  #end(part: EndPart): ModelPart[] {
+    const key = `${part.type.replace(/-end$/, '-delta')} ${part.id}`;
+    const open = this.#open.get(key);
+    this.#open.delete(key);
+    return open === undefined ? [] : asDelta(open.last, open.stream.rest());
+  }
+}
+
+function asDelta(part: DeltaPart, delta: string): ModelPart[] {
+  return delta === '' ? [] : [{ ...part, delta }];
+}

@@ -1,0 +1,76 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from './database.ts';
+import { newId } from './ids.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from './pages.ts';
+import { insert } from './sql.ts';
+
+/** Who does something, with what credential, and from where. */
+export interface Actor {
+  /** Null is the operator, at the command line. */
+  userId: string | null;
+  /** A session's or an API key's id; null where there was none yet. */
+  credentialId: string | null;
+  /** The network address; null for what happens on the server itself. */
+  address: string | null;
+}
+
+/** The operator, who can do anything and is still written down. */
+export const operator: Actor = { userId: null, credentialId: null, address: null };
+
+export type AuditAction =
+  | 'space.renamed'
+  | 'member.added'
+  | 'member.role-changed'
+  | 'member.removed'
+  | 'invitation.made'
+  | 'invitation.accepted'
+  | 'secret.set'
+  | 'secret.deleted'
+  | 'secrets.read'
+  | 'form-secret.stored'
+  | 'form-secret.used';
+
+export interface AuditEntry extends Actor {
+  id: string;
+  number: string;
+  action: AuditAction;
+  /** The id or the name of what was acted on; never a value. */
+  target: string | null;
+  at: Date;
+}
+
+/**
+ * Writes one line of a space's audit log, in the transaction of what it tells of: neither is ever there without the other. Lines are
+ * added and read; nothing changes or deletes one for as long as its space exists.
+ */
+export async function appendAudit(
+  tx: Transaction,
+  spaceId: string,
+  actor: Actor,
+  action: AuditAction,
+  target: string | null,
+): Promise<void> {
+  await insert(tx, 'audit_entries', {
+    id: newId('auditEntry'),
+    space_id: spaceId,
+    user_id: actor.userId,
+    credential_id: actor.credentialId,
+    action,
+    target,
+    address: actor.address,
+    at: new Date(),
+  });
+}
+
+/** A space's log, newest first. */
+export async function listAudit(database: Database, spaceId: string, page: PageRequest): Promise<Page<AuditEntry>> {
+  const before = decodeCursor(page.cursor);
+  const [rows] = await database.pool.query<RowDataPacket[]>(
+    `SELECT id, CAST(number AS CHAR) AS number, user_id AS userId, credential_id AS credentialId, action, target, address, at
+       FROM audit_entries WHERE space_id = ?${before === undefined ? '' : ' AND number < ?'}
+      ORDER BY audit_entries.number DESC LIMIT ?`,
+    before === undefined ? [spaceId, page.limit + 1] : [spaceId, before, page.limit + 1],
+  );
+  return toPage(rows as unknown as AuditEntry[], page.limit, (row) => row.number);
+}

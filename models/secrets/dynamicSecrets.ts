@@ -1,0 +1,104 @@
+import type { ResultSetHeader } from 'mysql2';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { insert, select } from '../sql.ts';
+import { leavesOf } from './leaves.ts';
+import { parseTtl } from './ttl.ts';
+
+export interface NewDynamicSecret {
+  /** What the form called itself, and which of its fields this is. */
+  name: string;
+  field: string;
+  /** Any JSON value. */
+  value: unknown;
+  ttl: string;
+}
+
+const maxValueBytes = 65_536;
+const rowsPerStatement = 1_000;
+
+/**
+ * What people have typed into a form that an agent has shown them (spec, endpoint 5). A tool names one as `{"$secret": "<id>"}`; its
+ * value goes from here into that tool and nowhere else. It serves the turns of whoever has stored it, in its space, until it expires.
+ */
+export function createDynamicSecrets(database: Database, envelope: Envelope) {
+  async function open(row: { id: string; spaceId: string; sealed: Buffer }): Promise<unknown> {
+    const text = await envelope.open(row.spaceId, dynamicSecretContext(row.id), row.sealed);
+    const value = JSON.parse(text.toString('utf8')) as unknown;
+    keepOutOfLogs(leavesOf(value));
+    return value;
+  }
+
+  return {
+    /** Stores the value and returns its id. Throws 400 `INVALID_TTL`, 413 `SECRET_TOO_LARGE`. */
+    async store(spaceId: string, secret: NewDynamicSecret, actor: Actor & { userId: string }): Promise<string> {
+      const ttlMs = parseTtl(secret.ttl);
+      const plaintext = Buffer.from(JSON.stringify(secret.value), 'utf8');
+      if (plaintext.length > maxValueBytes) {
+        throw new DomainError('tooLarge', 'SECRET_TOO_LARGE', 'A value has at most 64 KiB.');
+      }
+      keepOutOfLogs(leavesOf(secret.value));
+      const id = newId('dynamicSecret');
+      const sealed = await envelope.seal(spaceId, dynamicSecretContext(id), plaintext);
+      const now = new Date();
+      await transaction(database, async (tx) => {
+        const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [
+          spaceId,
+        ]);
+        if (spaces.length === 0) throw notFound('space');
+        await insert(tx, 'dynamic_secrets', {
+          id,
+          space_id: spaceId,
+          user_id: actor.userId,
+          name: secret.name,
+          field: secret.field,
+          sealed,
+          created_at: now,
+          expires_at: new Date(now.getTime() + ttlMs),
+        });
+        await appendAudit(tx, spaceId, actor, 'form-secret.stored', id);
+      });
+      return id;
+    },
+
+    /** The values of these ids, for a tool of this user's turn. An id that is unknown, expired or somebody else's is missing. */
+    async use(spaceId: string, userId: string, ids: readonly string[]): Promise<Map<string, unknown>> {
+      if (ids.length === 0) return new Map();
+      const rows = await transaction(database, async (tx) => {
+        const found = await select<{ id: string; spaceId: string; sealed: Buffer }>(
+          tx,
+          `SELECT id, space_id AS spaceId, sealed FROM dynamic_secrets
+            WHERE id IN (?) AND space_id = ? AND user_id = ? AND expires_at > ?`,
+          [ids, spaceId, userId, new Date()],
+        );
+        const actor = { userId, credentialId: null, address: null };
+        for (const { id } of found) await appendAudit(tx, spaceId, actor, 'form-secret.used', id);
+        return found;
+      });
+      return new Map(await Promise.all(rows.map(async (row) => [row.id, await open(row)] as const)));
+    },
+
+    /** Deletes what has expired, in small statements, and returns how many rows that were. */
+    async purgeExpired(now: Date): Promise<number> {
+      for (let deleted = 0; ; ) {
+        const [result] = await database.pool.query<ResultSetHeader>(
+          'DELETE FROM dynamic_secrets WHERE expires_at <= ? LIMIT ?',
+          [now, rowsPerStatement],
+        );
+        deleted += result.affectedRows;
+        if (result.affectedRows < rowsPerStatement) return deleted;
+      }
+    },
+  };
+}
+
+export type DynamicSecrets = ReturnType<typeof createDynamicSecrets>;
+
+/** What a sealed value is bound to, beside its space. */
+export function dynamicSecretContext(id: string): string {
+  return `dynamic_secrets/${id}`;
+}

@@ -1,0 +1,48 @@
+import { DomainError } from '../errors.ts';
+
+/** How a tool's input names a secret: the model writes the id, and only the tool gets the value. */
+export interface SecretReference {
+  $secret: string;
+}
+
+/**
+ * A tool's input with each `{"$secret": "<secretId>"}` replaced by its value. `use` gives the values of those that may be used;
+ * throws 422 `UNKNOWN_SECRET` when one is missing from them.
+ */
+export async function resolveSecretReferences(
+  input: unknown,
+  use: (ids: readonly string[]) => Promise<ReadonlyMap<string, unknown>>,
+): Promise<unknown> {
+  const ids = [...new Set(referencesIn(input))];
+  if (ids.length === 0) return input;
+  const values = await use(ids);
+  const missing = ids.find((id) => !values.has(id));
+  if (missing !== undefined) {
+    throw new DomainError(
+      'unprocessable',
+      'UNKNOWN_SECRET',
+      `There is no secret ${missing.slice(0, 60)} for this turn, or it has expired. Ask for it again.`,
+    );
+  }
+  return fill(input, values);
+}
+
+function referencesIn(value: unknown): string[] {
+  if (isReference(value)) return [value.$secret];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value).flatMap(referencesIn);
+}
+
+function fill(value: unknown, values: ReadonlyMap<string, unknown>): unknown {
+  if (isReference(value)) return values.get(value.$secret);
+  if (Array.isArray(value)) return value.map((item) => fill(item, values));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, fill(child, values)]));
+}
+
+/** An object with that one field and nothing else; anything more is the tool's own business. */
+function isReference(value: unknown): value is SecretReference {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const keys = Object.keys(value);
+  return keys.length === 1 && keys[0] === '$secret' && typeof (value as SecretReference).$secret === 'string';
+}

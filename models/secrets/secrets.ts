@@ -1,0 +1,145 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, select } from '../sql.ts';
+import { assertNotReserved } from './names.ts';
+
+/** What everybody in the space may know of a secret. */
+export interface SecretInfo {
+  name: string;
+  createdAt: Date;
+  updatedAt: Date;
+  updatedBy: string;
+}
+
+export interface SecretValue {
+  name: string;
+  value: string;
+}
+
+const maxValueBytes = 65_536;
+const maxSecrets = 500;
+/** Of one space: more would not fit into a program's environment anyway. */
+const maxTotalBytes = 2 * 1_048_576;
+
+/** The named secrets of spaces. A row's bytes are bound to its space and its name: moved or renamed, it does not open. */
+export function createSecrets(database: Database, envelope: Envelope) {
+  async function open(spaceId: string, rows: readonly { name: string; sealed: Buffer }[]): Promise<SecretValue[]> {
+    return Promise.all(
+      rows.map(async ({ name, sealed }) => {
+        const value = await envelope.open(spaceId, secretContext(name), sealed);
+        const text = value.toString('utf8');
+        keepOutOfLogs([text]);
+        return { name, value: text };
+      }),
+    );
+  }
+
+  return {
+    /** Sets a secret; true when it is new. Throws 413 `SECRET_TOO_LARGE`, 422 for a reserved name, a NUL, or a full space. */
+    async put(spaceId: string, name: string, value: string, actor: Actor & { userId: string }): Promise<boolean> {
+      assertNotReserved(name);
+      const plaintext = bytesOf(value);
+      keepOutOfLogs([value]);
+      const sealed = await envelope.seal(spaceId, secretContext(name), plaintext);
+      return transaction(database, async (tx) => {
+        await lockSpace(spaceId, tx);
+        await assertRoom(tx, spaceId, name, plaintext.length);
+        const now = new Date();
+        const { affectedRows } = await execute(
+          tx,
+          `INSERT INTO secrets (space_id, name, sealed, size, revision, created_at, updated_at, updated_by)
+           VALUES (?, ?, ?, ?, 1, ?, ?, ?)
+           ON DUPLICATE KEY UPDATE sealed = VALUES(sealed), size = VALUES(size), revision = revision + 1,
+             updated_at = VALUES(updated_at), updated_by = VALUES(updated_by)`,
+          [spaceId, name, sealed, plaintext.length, now, now, actor.userId],
+        );
+        await appendAudit(tx, spaceId, actor, 'secret.set', name);
+        // MySQL counts an insert as one row and an update in its place as two.
+        return affectedRows === 1;
+      });
+    },
+
+    /** Throws 404. */
+    async remove(spaceId: string, name: string, actor: Actor): Promise<void> {
+      await transaction(database, async (tx) => {
+        const { affectedRows } = await execute(tx, 'DELETE FROM secrets WHERE space_id = ? AND name = ?', [
+          spaceId,
+          name,
+        ]);
+        if (affectedRows === 0) throw notFound('secret');
+        await appendAudit(tx, spaceId, actor, 'secret.deleted', name);
+      });
+    },
+
+    /** Names and times, by name; never a value. */
+    async list(spaceId: string, page: PageRequest): Promise<Page<SecretInfo>> {
+      const after = decodeCursor(page.cursor) ?? '';
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT name, created_at AS createdAt, updated_at AS updatedAt, updated_by AS updatedBy
+           FROM secrets WHERE space_id = ? AND name > ? ORDER BY name LIMIT ?`,
+        [spaceId, after, page.limit + 1],
+      );
+      return toPage(rows as unknown as SecretInfo[], page.limit, (row) => row.name);
+    },
+
+    /** Every secret of the space in clear, by name. That they were read is in the audit log before they are. */
+    async readAll(spaceId: string, actor: Actor): Promise<SecretValue[]> {
+      const rows = await transaction(database, async (tx) => {
+        await appendAudit(tx, spaceId, actor, 'secrets.read', null);
+        return select<{ name: string; sealed: Buffer }>(
+          tx,
+          'SELECT name, sealed FROM secrets WHERE space_id = ? ORDER BY name',
+          [spaceId],
+        );
+      });
+      return open(spaceId, rows);
+    },
+  };
+}
+
+export type Secrets = ReturnType<typeof createSecrets>;
+
+/** What a sealed value is bound to, beside its space. */
+export function secretContext(name: string): string {
+  return `secrets/${name}`;
+}
+
+/** Changes to one space's secrets come one after the other, so that its limits hold; a deleted space takes none. */
+async function lockSpace(spaceId: string, tx: Transaction): Promise<void> {
+  const rows = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
+  if (rows.length === 0) throw notFound('space');
+}
+
+async function assertRoom(tx: Transaction, spaceId: string, name: string, size: number): Promise<void> {
+  const [others] = await select<{ count: number; bytes: string | number }>(
+    tx,
+    'SELECT COUNT(*) AS count, COALESCE(SUM(size), 0) AS bytes FROM secrets WHERE space_id = ? AND name <> ?',
+    [spaceId, name],
+  );
+  if (others === undefined) return;
+  if (others.count < maxSecrets && Number(others.bytes) + size <= maxTotalBytes) return;
+  throw new DomainError(
+    'unprocessable',
+    'TOO_MANY_SECRETS',
+    `A space has room for ${maxSecrets} secrets of ${maxTotalBytes / 1_048_576} MiB in all.`,
+  );
+}
+
+/** What no environment variable can hold is refused here, where its owner hears of it, and not when it is used. */
+function bytesOf(value: string): Buffer {
+  if (value.includes('\0')) throw unfit('SECRET_HAS_NUL', 'cannot hold a NUL character');
+  if (!value.isWellFormed()) throw unfit('SECRET_NOT_UNICODE', 'is not well-formed Unicode');
+  const bytes = Buffer.from(value, 'utf8');
+  if (bytes.length <= maxValueBytes) return bytes;
+  throw new DomainError('tooLarge', 'SECRET_TOO_LARGE', 'A secret has at most 64 KiB.');
+}
+
+function unfit(code: string, detail: string): DomainError {
+  return new DomainError('unprocessable', code, `The value ${detail}.`, { errors: [{ pointer: '/value', detail }] });
+}
