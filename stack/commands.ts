@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import type { Environment } from '../config/index.ts';
 import { type Identity, tied } from './tied.ts';
 
@@ -14,14 +14,14 @@ export interface CommandOptions {
   outlives?: boolean;
 }
 
-/** A tool that did not succeed. `lastLine` is the last thing it printed, which is mostly the reason. */
+/** A tool that did not succeed. `reason` is what it printed of it. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
-  readonly lastLine: string;
+  readonly reason: string;
 
-  constructor(command: string, outcome: string, lastLine: string) {
-    super(`${command} ${outcome}: ${lastLine}`);
-    this.lastLine = lastLine;
+  constructor(command: string, outcome: string, reason: string) {
+    super(`${command} ${outcome}: ${reason}`);
+    this.reason = reason;
   }
 }
 
@@ -31,14 +31,14 @@ export class CommandError extends Error {
  */
 export async function runCommand(command: string, args: string[], options: CommandOptions): Promise<void> {
   options.signal?.throwIfAborted();
-  const log = openSync(options.logFile, 'a');
+  const log = openLog(options.logFile);
   try {
     const [program, ...rest] = options.outlives
       ? [command, ...args]
       : tied(options.environment, [command, ...args], options.user);
     const child = spawn(program, rest, {
       detached: true,
-      stdio: ['ignore', log, log],
+      stdio: ['ignore', log.descriptor, log.descriptor],
       env: options.environment,
       cwd: options.cwd,
     });
@@ -52,13 +52,13 @@ export async function runCommand(command: string, args: string[], options: Comma
         );
       });
       options.signal?.throwIfAborted();
-      if (outcome !== undefined) throw new CommandError(command, outcome, lastLineOf(options.logFile));
+      if (outcome !== undefined) throw new CommandError(command, outcome, reasonIn(options.logFile, log.size));
     } finally {
       options.signal?.removeEventListener('abort', end);
       signalGroup(child.pid, 'SIGKILL');
     }
   } finally {
-    closeSync(log);
+    closeSync(log.descriptor);
   }
 }
 
@@ -71,11 +71,22 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   }
 }
 
-/** The last line with text in it. */
-export function lastLineOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trimEnd().split('\n').at(-1)?.trim() ?? '';
-  } catch {
-    return '';
-  }
+/** The line that most likely says why a program has ended, of what it has added to its log: the last with an error in it, else the last. */
+export function reasonIn(file: string, fromByte: number): string {
+  const lines = readFileSync(file)
+    .subarray(fromByte)
+    .subarray(-maxReasonBytes)
+    .toString('utf8')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.endsWith('[ERROR] Aborting')); // MariaDB's last word, after the reason
+  return lines.findLast((line) => /error/i.test(line)) ?? lines.at(-1) ?? 'it printed nothing';
+}
+
+const maxReasonBytes = 8_192;
+
+/** Opens a log to add to it. */
+export function openLog(file: string): { descriptor: number; size: number } {
+  const descriptor = openSync(file, 'a');
+  return { descriptor, size: fstatSync(descriptor).size };
 }

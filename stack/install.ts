@@ -34,7 +34,7 @@ export async function installPackages(context: StackContext, names: string[], pu
     );
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    throw new StackError(`${purpose} could not be installed: ${error.lastLine} — the whole log is ${logFile}`);
+    throw new StackError(`${purpose} could not be installed: ${error.reason} — the whole log is ${logFile}`);
   } finally {
     lock.release();
   }

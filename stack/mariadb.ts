@@ -117,7 +117,7 @@ async function initialise(
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     throw new StackError(
-      `MariaDB could not be initialised: ${error.lastLine} — the whole log is ${serviceLog(context, 'database')}`,
+      `MariaDB could not be initialised: ${error.reason} — the whole log is ${serviceLog(context, 'database')}`,
     );
   }
   renameSync(unfinished, join(folder, 'data'));

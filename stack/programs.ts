@@ -129,7 +129,7 @@ async function build(context: StackContext, program: GoProgram, folder: string):
     );
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    throw new StackError(`${program.name} could not be built: ${error.lastLine} — the whole log is ${logFile}`);
+    throw new StackError(`${program.name} could not be built: ${error.reason} — the whole log is ${logFile}`);
   }
   return join(folder, program.name);
 }

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lastLineOf } from './commands.ts';
+import { openLog, reasonIn } from './commands.ts';
 import type { StackContext } from './context.ts';
 import { StackError } from './errors.ts';
 import { isRunning, type ProcessStamp, processStamp } from './fileLock.mjs';
@@ -25,7 +25,7 @@ export interface ServiceOptions {
 export interface Service {
   name: string;
   pid: number;
-  /** Throws a {@link StackError} with the last line of its log when it has ended. */
+  /** Throws a {@link StackError} with the reason from its log when it has ended. */
   assertAlive(): void;
   /** Settles when it has ended, however that came. */
   exited: Promise<void>;
@@ -50,19 +50,19 @@ export async function startService(context: StackContext, options: ServiceOption
   await endLeftover(pidFile);
   rotate(logFile);
 
-  const log = openSync(logFile, 'a');
+  const log = openLog(logFile);
   const [command, ...args] = tied(context.environment, [options.command, ...options.args], options.user);
   const child = spawn(command, args, {
     detached: true,
     cwd: options.cwd,
-    stdio: ['ignore', log, log],
+    stdio: ['ignore', log.descriptor, log.descriptor],
     env: {
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
       LANG: 'C.UTF-8',
       ...options.environment,
     },
   });
-  closeSync(log);
+  closeSync(log.descriptor);
   let outcome: string | undefined;
   const exited = new Promise<void>((resolve) => {
     const end = (how: string) => {
@@ -78,7 +78,7 @@ export async function startService(context: StackContext, options: ServiceOption
   }
   writeFileSync(pidFile, JSON.stringify(processStamp(child.pid) ?? { pid: child.pid, startTime: '' }));
 
-  const describeEnd = () => `${options.title} ${outcome}: ${lastLineOf(logFile)} — the whole log is ${logFile}`;
+  const describeEnd = () => `${options.title} ${outcome}: ${reasonIn(logFile, log.size)} — the whole log is ${logFile}`;
   return {
     name: options.name,
     pid: child.pid,

@@ -27,10 +27,8 @@ test('a start, kill -9, and a start that has lost nothing; then Ctrl-C', async (
 
   // At once, without any repair: the lock and the pid files of the dead one are still there.
   expect(existsSync(join(dataDir, 'lock'))).toBe(true);
-  const begin = performance.now();
   const second = startAtrium(['up', '--json'], settings(dataDir));
   await second.printed(/"apiUrl"/);
-  expect(performance.now() - begin).toBeLessThan(10_000);
 
   const token = (await runAtrium(['token'], settings(dataDir))).stdout.trim();
   const { apiUrl } = readReady(second.stdout());

@@ -40,6 +40,8 @@ test('a service is asked to end, and leaves no pid file', async () => {
 });
 
 test('one that ends by itself says why', async () => {
+  const first = await startShell('failing', 'echo an error of last week; exit 1');
+  await first.exited;
   const service = await startShell('failing', 'echo the disk is full; exit 3');
   await service.exited;
   expect(() => service.assertAlive()).toThrow('The test service ended with code 3: the disk is full');
