@@ -1,7 +1,7 @@
 // The first thing that runs in a fresh clone, so: plain JavaScript, no dependencies, on the machine's own Node from 20 on.
 // It installs the dependencies when they are missing or stale, and hands over to Node 24, which they bring along.
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { waitForLock } from '../stack/fileLock.mjs';
@@ -61,19 +61,30 @@ async function install() {
     onWait: (owner) => console.error(`Waiting for process ${owner.pid}, which installs the dependencies …`),
   });
   try {
-    if (isInstalled()) return;
-    console.error('Installing the dependencies (npm ci) …');
-    const begin = Date.now();
-    const args = ['ci', '--include=dev', '--include=optional', '--no-fund', '--no-audit', '--loglevel=error'];
-    const npm = process.env.npm_execpath;
-    const code =
-      npm === undefined ? await run('npm', args, output) : await run(process.execPath, [npm, ...args], output);
-    if (stopping.signal.aborted) return;
-    if (code !== 0) fail('The dependencies could not be installed: npm says above why. Mend that, then start again.');
-    console.error(`Dependencies installed (${Math.round((Date.now() - begin) / 1000)} s)`);
+    if (!isInstalled()) await installFromLockfile();
   } finally {
     lock.release();
   }
+}
+
+/**
+ * `npm ci` for a fresh clone, and after an installation that was broken off. Else `npm install`, which changes only what the lockfile has changed:
+ * an Atrium that runs from this folder keeps its modules.
+ */
+async function installFromLockfile() {
+  const unfinished = join(root, '.atrium', 'install.unfinished');
+  const isFresh = existsSync(unfinished) || !existsSync(join(root, 'node_modules', '.package-lock.json'));
+  const command = isFresh ? ['ci'] : ['install', '--no-save'];
+  console.error(`Installing the dependencies (npm ${command[0]}) …`);
+  const begin = Date.now();
+  writeFileSync(unfinished, '');
+  const args = [...command, '--include=dev', '--include=optional', '--no-fund', '--no-audit', '--loglevel=error'];
+  const npm = process.env.npm_execpath;
+  const code = npm === undefined ? await run('npm', args, output) : await run(process.execPath, [npm, ...args], output);
+  if (stopping.signal.aborted) return;
+  if (code !== 0) fail('The dependencies could not be installed: npm says above why. Mend that, then start again.');
+  rmSync(unfinished);
+  console.error(`Dependencies installed (${Math.round((Date.now() - begin) / 1000)} s)`);
 }
 
 // What npm prints is progress, not the answer of the command that follows: that has standard output to itself.

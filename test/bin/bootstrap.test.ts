@@ -68,6 +68,8 @@ test('dependencies are installed when they are missing or stale, and only then',
   writeFileSync(join(clone, 'package-lock.json'), lockfile('1.0.1'));
   await bootstrap(clone, ['hello']).exited;
   expect(npmRuns(clone)).toBe(2);
+  // Not `npm ci`, which would take the modules from under an Atrium that runs.
+  expect(readFileSync(join(clone, 'npm-runs'), 'utf8')).toMatch(/\ninstall --no-save/);
 
   rmSync(join(clone, 'node_modules'), { recursive: true });
   await bootstrap(clone, ['hello']).exited;
@@ -97,6 +99,16 @@ test('Ctrl-C in the middle of the installation leaves nothing running and no loc
   expect(await process.exited).toEqual({ code: 130, signal: null });
   expect(processesWith(clone)).toEqual([]);
   expect(existsSync(join(clone, '.atrium/install.lock'))).toBe(false);
+});
+
+test('what was broken off is installed from the beginning', async () => {
+  const clone = createClone();
+  await bootstrap(clone, ['hello']).exited;
+  writeFileSync(join(clone, 'package-lock.json'), lockfile('1.0.1'));
+  await bootstrap(clone, ['hello'], { FAKE_NPM: 'fail' }).exited;
+  await bootstrap(clone, ['hello']).exited;
+  const commands = readFileSync(join(clone, 'npm-runs'), 'utf8').match(/^\w+/gm);
+  expect(commands).toEqual(['ci', 'install', 'ci']);
 });
 
 test('the exit code of the command passes through', async () => {
