@@ -107,20 +107,19 @@ async function benchFlat(atrium: BenchedAtrium, providerUrl: string): Promise<vo
   console.log(`  ${((cpuSeconds / through.tokens) * 1000).toFixed(3)} CPU s per 1,000 tokens`);
 }
 
+await using running = new AsyncDisposableStack();
 const provider = await startProgram('test/fakes/openaiServerProcess.ts');
+running.defer(() => void provider.process.kill());
 const atrium = await startAtrium({
   ATRIUM_COMPATIBLE_BASE_URL: provider.line,
   ATRIUM_COMPATIBLE_MODELS: [pacedModel, flatModel].join(','),
   ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
   ATRIUM_LOG_LEVEL: 'warn',
 });
-try {
-  // The first answers compile what the others run.
-  await sample((onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText), 8, true);
-  for (const streams of streamCounts) await benchPaced(atrium, provider.line, streams);
-  await benchFlat(atrium, provider.line);
-  console.log(`memory of all of Atrium's processes: ${usageOfTree(atrium.pid).residentMiB.toFixed(0)} MiB`);
-} finally {
-  await atrium.stop();
-  provider.process.kill();
-}
+running.defer(() => atrium.stop());
+
+// The first answers compile what the others run.
+await sample((onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText), 8, true);
+for (const streams of streamCounts) await benchPaced(atrium, provider.line, streams);
+await benchFlat(atrium, provider.line);
+console.log(`memory of all of Atrium's processes: ${usageOfTree(atrium.pid).residentMiB.toFixed(0)} MiB`);
