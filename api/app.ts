@@ -10,6 +10,7 @@ import { errorHandler } from './errors.ts';
 import { createMetrics, measureRequests } from './metrics.ts';
 import { accessLog } from './middleware/accessLog.ts';
 import { authentication } from './middleware/authentication.ts';
+import { authorization } from './middleware/authorization.ts';
 import { readBody } from './middleware/body.ts';
 import { findOperation } from './middleware/operation.ts';
 import { createRateLimits } from './middleware/rateLimits.ts';
@@ -32,8 +33,8 @@ const exposedHeaders = [
 ];
 
 /**
- * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its body, the
- * contract's schema, and the route. `app.locals.ready` resolves when the contract's schemas are compiled; a request
+ * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its caller's role, its
+ * body, the contract's schema, and the route. `app.locals.ready` resolves when the contract's schemas are compiled; a request
  * that comes before waits for it.
  */
 export function createApp(deps: ApiDeps): express.Express {
@@ -63,7 +64,7 @@ export function createApp(deps: ApiDeps): express.Express {
   app.use('/docs/assets', referencePageFiles());
 
   app.use(findOperation(contract, validator), limits.anonymous, authentication(validator, limits));
-  app.use(readBody(), validator.request, validator.response);
+  app.use(authorization(contract, deps), readBody(), validator.request, validator.response);
   for (const route of routes) app.use(route(routeDeps));
   app.use(() => {
     throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path.');

@@ -1,3 +1,4 @@
+import type { SpaceAccess } from '../models/identity/members.ts';
 import type { Caller } from './auth/caller.ts';
 import type { Operation } from './contract.ts';
 
@@ -10,6 +11,8 @@ declare global {
       pathParams?: Record<string, string>;
       /** Set once the credential has been checked; read it with `callerOf`. */
       caller?: Caller;
+      /** The space of the path, where the table names a role for it; read it with `spaceOf`. */
+      spaceAccess?: SpaceAccess;
       /** Why the credential was refused: the validator would flatten it to a status. */
       authFailure?: unknown;
     }

@@ -1,9 +1,11 @@
+import type { Request } from 'express';
 import { DomainError, notFound } from '../../models/errors.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { SpaceAccess } from '../../models/identity/members.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import type { Role } from '../../models/identity/tables.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, callerOf } from './caller.ts';
+import { accessOf, roleOf } from './roles.ts';
 
 /**
  * The one way to a space: every object is looked up through it. 404 when the space is absent or another tenant's (the two look
@@ -21,6 +23,25 @@ export async function authorizeSpace(
     throw new DomainError('forbidden', 'ROLE_TOO_LOW', `Only an ${minimumRole} of this space may do this.`);
   }
   return access;
+}
+
+/** The same with the role that the table names for the request's operation: for routes whose path does not say of which space. */
+export async function authorizeOperation(
+  deps: { identity: Pick<Identity, 'members'> },
+  req: Request,
+  spaceId: string,
+): Promise<SpaceAccess> {
+  const caller = callerOf(req);
+  const operationId = req.operation?.id ?? '';
+  const role = roleOf(accessOf(operationId), req.pathParams?.userId === caller.userId);
+  if (role === undefined) throw new Error(`api/auth/roles.ts names no role for ${operationId}.`);
+  return authorizeSpace(deps, caller, spaceId, role);
+}
+
+/** The space of the path, as the caller sees it; that they may do this there has been checked before the route. */
+export function spaceOf(req: Request): SpaceAccess {
+  if (req.spaceAccess === undefined) throw new Error('The path has no {spaceId}, or the table no role.');
+  return req.spaceAccess;
 }
 
 /** Whether the caller's credential still holds. Open streams ask it every few seconds: revoking closes them too. */

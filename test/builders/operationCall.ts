@@ -1,0 +1,71 @@
+import { loadContract, type Operation } from '../../api/contract.ts';
+import { builderOf, type World } from './world.ts';
+
+const { document } = loadContract();
+
+interface Media {
+  schema?: Schema;
+  example?: object;
+  examples?: Record<string, { value: object }>;
+}
+
+interface Schema {
+  $ref?: string;
+  properties?: Record<string, unknown>;
+}
+
+interface Parameter {
+  in: string;
+  name: string;
+  required?: boolean;
+  example?: unknown;
+}
+
+interface RawOperation {
+  parameters?: Parameter[];
+  requestBody?: { content: Record<string, Media> };
+}
+
+/** The names in an operation's path. */
+export function parametersOf({ path }: Operation): string[] {
+  return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => name);
+}
+
+/** An object of the world's for each parameter of the operation's path. */
+export async function objectsFor(operation: Operation, world: World): Promise<Record<string, string>> {
+  const ids: Record<string, string> = {};
+  for (const name of parametersOf(operation)) ids[name] = await builderOf(name, operation.area)(world);
+  return ids;
+}
+
+/** The operation's path with these ids in it, and what its query must have, by the contract's examples. */
+export function pathWith(operation: Operation, ids: Record<string, string>): string {
+  const path = operation.path.replace(/\{([^}]+)\}/g, (_all, name: string) =>
+    encodeURIComponent(ids[name] ?? 'absent'),
+  );
+  const query = new URLSearchParams();
+  for (const { in: place, name, required, example } of rawOf(operation).parameters ?? []) {
+    if (place === 'query' && required) query.set(name, String(example ?? 'a'));
+  }
+  return query.size === 0 ? path : `${path}?${query}`;
+}
+
+/** The contract's own example of the operation's body, about this world; undefined when it takes no JSON. */
+export function bodyFor(operation: Operation, { spaceId, people }: World): Record<string, unknown> | undefined {
+  const media = rawOf(operation).requestBody?.content['application/json'];
+  if (media === undefined) return undefined;
+  const example = media.example ?? Object.values(media.examples ?? {})[0]?.value ?? {};
+  const { spaceId: _elsewhere, ...body } = example as Record<string, unknown>;
+  if ('email' in body) body.email = people.stranger.email;
+  return takesSpaceId(media.schema) ? { ...body, spaceId } : body;
+}
+
+function takesSpaceId(schema: Schema | undefined): boolean {
+  const name = schema?.$ref?.replace('#/components/schemas/', '') ?? '';
+  const schemas = document.components?.schemas as Record<string, Schema> | undefined;
+  return Object.hasOwn((schemas?.[name] ?? schema)?.properties ?? {}, 'spaceId');
+}
+
+function rawOf({ path, method }: Operation): RawOperation {
+  return (document.paths?.[path] as Record<string, RawOperation> | undefined)?.[method.toLowerCase()] ?? {};
+}

@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../../models/database.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import type { Role } from '../../models/identity/tables.ts';
+import { newId } from '../../models/ids.ts';
+import { Operation } from '../../models/operation.ts';
+import { buildSpace, buildUser } from './identity.ts';
+
+/** The kinds of signed-in callers: three roles in a space, and somebody of another one. */
+export type Kind = Role | 'stranger';
+export const kinds: readonly Kind[] = ['owner', 'editor', 'viewer', 'stranger'];
+
+export type People = Record<Kind, { id: string; email: string }>;
+
+/** A space of these people's. What is one person's own in it (threads, sessions) is the viewer's. */
+export interface World {
+  database: Database;
+  identity: Identity;
+  people: People;
+  spaceId: string;
+  /** A request as one of them, in a session of its own; as nobody, without a credential. */
+  fetch(kind: Kind | 'nobody', method: string, path: string, body?: unknown): Promise<Response>;
+  /** The body of an answer that must be 2xx. */
+  send<T>(kind: Kind, method: string, path: string, body?: unknown): Promise<T>;
+}
+
+export async function buildPeople(identity: Identity): Promise<People> {
+  const entries = kinds.map(async (kind) => [kind, (await buildUser(identity, kind)).user] as const);
+  const people = Object.fromEntries(await Promise.all(entries)) as unknown as People;
+  await buildSpace(identity, people.stranger.id, 'Elsewhere');
+  return people;
+}
+
+export async function buildWorld(
+  product: { url: string; identity: Identity; environment: { database: Database } },
+  people: People,
+): Promise<World> {
+  const { identity, url, environment } = product;
+  const { space } = await buildSpace(identity, people.owner.id);
+  for (const role of ['editor', 'viewer'] as const) await identity.members.add(space.id, people[role].email, role);
+  const world: World = {
+    database: environment.database,
+    identity,
+    people,
+    spaceId: space.id,
+    async fetch(kind, method, path, body) {
+      const token = kind === 'nobody' ? undefined : await identity.sessions.create(people[kind].id);
+      return fetch(url + path, {
+        method,
+        redirect: 'manual',
+        headers: {
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+    },
+    async send<T>(kind: Kind, method: string, path: string, body?: unknown) {
+      const response = await world.fetch(kind, method, path, body);
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`);
+      return (text === '' ? undefined : JSON.parse(text)) as T;
+    },
+  };
+  return world;
+}
+
+type Builder = (world: World) => string | Promise<string>;
+
+/**
+ * For each parameter in a path of the contract: makes such an object in the world's space, and gives what stands for it in the path.
+ * A new parameter needs a line here; `Area.name` is for a name that another area uses for something else.
+ */
+export const objects: Record<string, Builder> = {
+  spaceId: ({ spaceId }) => spaceId,
+  userId: ({ people }) => people.viewer.id,
+  keyId: async ({ identity, people }) => (await identity.keys.create(people.viewer.id, { name: 'key' })).row.id,
+  sessionId: async ({ identity, people }) => {
+    await identity.sessions.create(people.viewer.id);
+    return (await identity.sessions.list(people.viewer.id, { limit: 1 })).data[0]?.id ?? '';
+  },
+  'Secrets.name': async (world) => {
+    const name = `SECRET_${randomUUID().replaceAll('-', '').toUpperCase()}`;
+    await world.send('owner', 'PUT', `/api/spaces/${world.spaceId}/secrets/${name}`, { value: 'a value' });
+    return name;
+  },
+  threadId: async (world) =>
+    (await world.send<{ id: string }>('viewer', 'POST', `/api/spaces/${world.spaceId}/threads`)).id,
+  turnId: async (world) => {
+    const body = { content: '/say hello', modelId: 'demo', spaceId: world.spaceId };
+    const response = await world.fetch('viewer', 'POST', '/chat/stream', body);
+    await response.text();
+    return response.headers.get('x-turn-id') ?? '';
+  },
+  operationId: async ({ people, spaceId }) => {
+    const operation = { kind: 'deleteThread', spaceId, userId: people.viewer.id, subjectId: newId('thread') };
+    return (await Operation.begin(operation)).id;
+  },
+};
+
+/** The builder of what a path's parameter names. Throws when there is none, and says where it belongs. */
+export function builderOf(parameter: string, area: string): Builder {
+  const build = objects[`${area}.${parameter}`] ?? objects[parameter];
+  if (build === undefined)
+    throw new Error(`test/builders/world.ts does not know how to make a {${parameter}}: add it.`);
+  return build;
+}
