@@ -55,8 +55,9 @@ const internalError: Failure = {
 };
 
 function describeDomainError(error: DomainError): Failure {
-  const { code, message, errors, retryAfterSeconds } = error;
-  return { status: statusOf[error.kind], code, detail: message, errors, retryAfterSeconds };
+  const { code, message, errors, retryAfterSeconds, link } = error;
+  const headers = link && { link: `<${link.path}>; rel="${link.rel}"` };
+  return { status: statusOf[error.kind], code, detail: message, errors, headers, retryAfterSeconds };
 }
 
 /** What the body parser and the contract's validator throw. */

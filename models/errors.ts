@@ -29,6 +29,8 @@ export interface FieldError {
 export interface DomainErrorOptions {
   errors?: FieldError[];
   retryAfterSeconds?: number;
+  /** Path of the operation that mends it, by its relation (RFC 8288): `{ rel: 'payment', path: '/api/…' }`. */
+  link?: { rel: string; path: string };
   cause?: unknown;
 }
 
@@ -42,6 +44,7 @@ export class DomainError extends Error {
   readonly code: string;
   readonly errors: FieldError[] | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly link: DomainErrorOptions['link'];
 
   constructor(kind: DomainErrorKind, code: string, message: string, options: DomainErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -49,6 +52,7 @@ export class DomainError extends Error {
     this.code = code;
     this.errors = options.errors;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.link = options.link;
   }
 }
 

@@ -2,7 +2,8 @@ import type { Migration } from '../migrate.ts';
 import { identity } from './0001-identity.ts';
 import { chat } from './0002-chat.ts';
 import { drive } from './0003-drive.ts';
+import { billing } from './0004-billing.ts';
 import { secretsAndPeople } from './0005-secrets-people.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
-export const migrations: Migration[] = [identity, chat, drive, secretsAndPeople];
+export const migrations: Migration[] = [identity, chat, drive, billing, secretsAndPeople];

@@ -1,0 +1,34 @@
+import { type Database, transaction } from '../database.ts';
+import { newId } from '../ids.ts';
+import { Operation } from '../operation.ts';
+import { type Checkout, findCheckout, insertCheckout } from './checkouts.ts';
+
+/** Stripe lets a session live for a day at most. */
+const checkoutHours = 23;
+
+/** Writes the intent to buy credits: the checkout, and the operation that watches it. The same id again gives what it gave before. */
+export async function beginTopUp(
+  database: Database,
+  intent: Pick<Checkout, 'spaceId' | 'userId' | 'amountMinor' | 'currency' | 'microCredits' | 'provider'> & {
+    id: string;
+  },
+): Promise<Operation> {
+  const known = await findCheckout(database, 'id', intent.id);
+  if (known !== undefined) return Operation.findByPk(known.operationId, { rejectOnEmpty: true });
+  return transaction(database, async (tx) => {
+    const now = new Date();
+    const { spaceId, userId } = intent;
+    const operation = await Operation.begin(
+      { id: newId('operation'), kind: 'topUp', spaceId, userId, subjectId: intent.id },
+      tx,
+    );
+    await insertCheckout(tx, {
+      ...intent,
+      kind: 'topUp',
+      operationId: operation.id,
+      createdAt: now,
+      expiresAt: new Date(now.getTime() + checkoutHours * 3_600_000),
+    });
+    return operation;
+  });
+}

@@ -1,0 +1,127 @@
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { execute, insert, select } from '../sql.ts';
+import { topUp } from './credits.ts';
+
+export type CheckoutStatus = 'creating' | 'open' | 'processing' | 'paid' | 'failed' | 'expired' | 'cancelled';
+
+/** One purchase of credits: a hosted checkout, or a charge of the saved means of payment (`autoTopUp`). */
+export interface Checkout {
+  id: string;
+  kind: 'topUp' | 'autoTopUp';
+  spaceId: string;
+  userId: string;
+  status: CheckoutStatus;
+  /** In the currency's smallest unit. */
+  amountMinor: number;
+  currency: string;
+  microCredits: number;
+  provider: string;
+  sessionId: string | null;
+  paymentId: string | null;
+  url: string | null;
+  operationId: string;
+  createdAt: Date;
+  expiresAt: Date;
+  endedAt: Date | null;
+}
+
+const fields = `id, kind, space_id AS spaceId, user_id AS userId, status, amount_minor AS amountMinor, currency,
+  micro_credits AS microCredits, provider, session_id AS sessionId, payment_id AS paymentId, url,
+  operation_id AS operationId, created_at AS createdAt, expires_at AS expiresAt, ended_at AS endedAt`;
+
+type By = 'id' | 'session_id' | 'payment_id';
+
+export async function findCheckout(database: Database, by: By, value: string): Promise<Checkout | undefined> {
+  const [rows] = await database.pool.query(`SELECT ${fields} FROM billing_checkouts WHERE ${by} = ?`, [value]);
+  return (rows as Checkout[])[0];
+}
+
+async function lockCheckout(tx: Transaction, id: string): Promise<Checkout | undefined> {
+  return (await select<Checkout>(tx, `SELECT ${fields} FROM billing_checkouts WHERE id = ? FOR UPDATE`, [id]))[0];
+}
+
+export async function insertCheckout(
+  tx: Transaction,
+  checkout: Omit<Checkout, 'status' | 'sessionId' | 'paymentId' | 'url' | 'endedAt'>,
+): Promise<void> {
+  await insert(tx, 'billing_checkouts', {
+    id: checkout.id,
+    kind: checkout.kind,
+    space_id: checkout.spaceId,
+    user_id: checkout.userId,
+    status: 'creating',
+    amount_minor: checkout.amountMinor,
+    currency: checkout.currency,
+    micro_credits: checkout.microCredits,
+    provider: checkout.provider,
+    operation_id: checkout.operationId,
+    created_at: checkout.createdAt,
+    expires_at: checkout.expiresAt,
+  });
+}
+
+/** Notes the session that the provider has opened for it. */
+export async function markOpen(tx: Transaction, id: string, session: { id: string; url: string }): Promise<void> {
+  const checkout = await lockCheckout(tx, id);
+  if (checkout === undefined || checkout.sessionId !== null) return;
+  const status = checkout.status === 'creating' ? 'open' : checkout.status;
+  await execute(tx, 'UPDATE billing_checkouts SET session_id = ?, url = ?, status = ? WHERE id = ?', [
+    session.id,
+    session.url,
+    status,
+    id,
+  ]);
+}
+
+/** What the ledger calls the payment: by the session where there is one, else by the payment itself. */
+export function paymentSourceId(checkout: Pick<Checkout, 'sessionId' | 'paymentId'>): string {
+  return checkout.sessionId === null ? `payment:${checkout.paymentId}` : `checkout:${checkout.sessionId}`;
+}
+
+/** Credits a paid checkout, once, and marks it. A payment beats any other end: money that came is credited. */
+export async function creditCheckout(
+  tx: Transaction,
+  id: string,
+  paid: { sessionId: string | null; paymentId: string | null },
+): Promise<boolean> {
+  const checkout = await lockCheckout(tx, id);
+  if (checkout === undefined || checkout.status === 'paid') return false;
+  const known = {
+    sessionId: checkout.sessionId ?? paid.sessionId,
+    paymentId: checkout.paymentId ?? paid.paymentId,
+  };
+  const credited = await topUp(tx, {
+    spaceId: checkout.spaceId,
+    sourceId: paymentSourceId(known),
+    micro: checkout.microCredits,
+    userId: checkout.userId,
+    detail: `${checkout.kind} ${checkout.id}`,
+  });
+  await execute(tx, 'UPDATE billing_checkouts SET ? WHERE id = ?', [
+    {
+      status: 'paid',
+      session_id: known.sessionId,
+      payment_id: known.paymentId,
+      ended_at: checkout.endedAt ?? new Date(),
+    },
+    id,
+  ]);
+  return credited;
+}
+
+/** Moves a checkout that is not paid to another state; one that has ended stays as it is. */
+export async function markCheckout(
+  tx: Transaction,
+  id: string,
+  status: Extract<CheckoutStatus, 'processing' | 'failed' | 'expired' | 'cancelled'>,
+): Promise<boolean> {
+  const checkout = await lockCheckout(tx, id);
+  if (checkout === undefined || checkout.endedAt !== null) return false;
+  await execute(tx, 'UPDATE billing_checkouts SET status = ?, ended_at = ? WHERE id = ?', [
+    status,
+    status === 'processing' ? null : new Date(),
+    id,
+  ]);
+  return true;
+}

@@ -1,0 +1,27 @@
+import type { Transaction } from 'sequelize';
+import { newId } from '../ids.ts';
+import { burn } from './grants.ts';
+import { type Balances, type Line, post } from './ledger.ts';
+
+/** Pays a space's debt with what it has available, so that it never has both. */
+export async function coverDebt(tx: Transaction, balances: Balances): Promise<void> {
+  const micro = Math.min(balances.debt, balances.available);
+  if (micro === 0) return;
+  await burn(tx, balances, micro);
+  await post(tx, { sourceId: `debt:${newId('ledgerTransaction')}`, kind: 'debtPayment' }, [
+    { of: balances, account: 'available', change: -micro },
+    { of: balances, account: 'debt', change: -micro },
+  ]);
+}
+
+/** Where credits that come in go: first to the debt, the rest is available. */
+export function incoming(balances: Balances, micro: number): { debtPaid: number; lines: Line[] } {
+  const debtPaid = Math.min(balances.debt, micro);
+  return {
+    debtPaid,
+    lines: [
+      { of: balances, account: 'debt', change: -debtPaid },
+      { of: balances, account: 'available', change: micro - debtPaid },
+    ],
+  };
+}

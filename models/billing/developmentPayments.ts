@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto';
+import type { Database } from '../database.ts';
+
+/** A payment of the development provider: what a real provider would keep on its side. */
+export interface DevelopmentPayment {
+  sessionId: string;
+  paymentId: string;
+  checkoutId: string;
+  spaceId: string;
+  amountMinor: number;
+  currency: string;
+  status: 'open' | 'complete' | 'expired';
+  paymentStatus: 'unpaid' | 'paid';
+  refunds: { id: string; amountMinor: number; returned: boolean }[];
+  successUrl: string;
+  cancelUrl: string;
+  createdAt: Date;
+  expiresAt: Date;
+}
+
+const fields = `session_id AS sessionId, payment_id AS paymentId, checkout_id AS checkoutId, space_id AS spaceId,
+  amount_minor AS amountMinor, currency, status, payment_status AS paymentStatus, refunds, success_url AS successUrl,
+  cancel_url AS cancelUrl, created_at AS createdAt, expires_at AS expiresAt`;
+
+type New = Omit<DevelopmentPayment, 'sessionId' | 'paymentId' | 'status' | 'paymentStatus' | 'refunds' | 'createdAt'>;
+
+/** Where the development provider keeps its payments: this database, since it has no other. */
+export function createDevelopmentPayments(database: Database) {
+  async function find(by: 'session_id' | 'payment_id' | 'checkout_id', value: string) {
+    const [rows] = await database.pool.query(`SELECT ${fields} FROM development_payments WHERE ${by} = ?`, [value]);
+    return (rows as Row[]).map(read)[0];
+  }
+
+  return {
+    find,
+
+    /** One for each checkout, however often it is asked for. */
+    async make(fresh: New): Promise<DevelopmentPayment> {
+      const random = () => randomBytes(12).toString('hex');
+      await database.pool.query(
+        `INSERT IGNORE INTO development_payments (session_id, payment_id, checkout_id, space_id, amount_minor, currency,
+           status, payment_status, refunds, success_url, cancel_url, created_at, expires_at) VALUES (?)`,
+        [
+          [
+            `cs_dev_${random()}`,
+            `pi_dev_${random()}`,
+            fresh.checkoutId,
+            fresh.spaceId,
+            fresh.amountMinor,
+            fresh.currency,
+            'open',
+            'unpaid',
+            '[]',
+            fresh.successUrl,
+            fresh.cancelUrl,
+            new Date(),
+            fresh.expiresAt,
+          ],
+        ],
+      );
+      const made = await find('checkout_id', fresh.checkoutId);
+      if (made === undefined) throw new Error('The development payment was not kept.');
+      return made;
+    },
+
+    /** Moves an open payment to its end. False when it was not open any more. */
+    async finish(sessionId: string, end: Pick<DevelopmentPayment, 'status' | 'paymentStatus'>): Promise<boolean> {
+      const [result] = await database.pool.query(
+        `UPDATE development_payments SET status = ?, payment_status = ?
+          WHERE session_id = ? AND status = 'open' AND expires_at > ?`,
+        [end.status, end.paymentStatus, sessionId, new Date()],
+      );
+      return (result as { affectedRows: number }).affectedRows === 1;
+    },
+
+    async saveRefunds(sessionId: string, refunds: DevelopmentPayment['refunds']): Promise<void> {
+      await database.pool.query('UPDATE development_payments SET refunds = ? WHERE session_id = ?', [
+        JSON.stringify(refunds),
+        sessionId,
+      ]);
+    },
+
+    async since(after: Date): Promise<DevelopmentPayment[]> {
+      const [rows] = await database.pool.query(
+        `SELECT ${fields} FROM development_payments WHERE created_at >= ? ORDER BY created_at LIMIT 10000`,
+        [after],
+      );
+      return (rows as Row[]).map(read);
+    },
+
+    /** What its notifications are signed with: one for all processes of the installation. */
+    async webhookSecret(): Promise<string> {
+      const [rows] = await database.pool.query("SELECT value FROM billing_state WHERE name = 'developmentSecret'");
+      return `whsec_${(rows as { value: string }[])[0]?.value ?? ''}`;
+    },
+  };
+}
+
+export type DevelopmentPayments = ReturnType<typeof createDevelopmentPayments>;
+
+type Row = Omit<DevelopmentPayment, 'refunds'> & { refunds: string };
+
+function read(row: Row): DevelopmentPayment {
+  const status = row.status === 'open' && row.expiresAt.getTime() <= Date.now() ? 'expired' : row.status;
+  return { ...row, status, refunds: JSON.parse(row.refunds) as DevelopmentPayment['refunds'] };
+}

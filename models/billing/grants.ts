@@ -1,0 +1,98 @@
+import type { Transaction } from 'sequelize';
+import { newId } from '../ids.ts';
+import { execute, insert, select } from '../sql.ts';
+import { type Balances, post } from './ledger.ts';
+
+/** Credits that came at one time, with what is left of them. `available` is always the sum of what is left. */
+export interface Grant {
+  id: string;
+  remaining: number;
+  expiresAt: Date | null;
+}
+
+/** Which grant an amount was taken from. */
+export type Part = [grantId: string, micro: number];
+
+/** Lower is burnt first: what was given before what was paid for. */
+export const priorities = { granted: 10, paid: 20 } as const;
+
+// The order in which credits are burnt: by priority, then what expires soonest, then the oldest.
+const burnOrder = 'ORDER BY priority, expires_at IS NULL, expires_at, id';
+
+export interface NewGrant {
+  sourceId: string;
+  micro: number;
+  priority: number;
+  expiresAt?: Date | null;
+}
+
+/** Adds credits to be burnt. The caller posts them, in the same transaction. */
+export async function addGrant(tx: Transaction, balances: Balances, grant: NewGrant): Promise<void> {
+  await insert(tx, 'billing_grants', {
+    id: newId('grant'),
+    space_id: balances.spaceId,
+    source_id: grant.sourceId,
+    priority: grant.priority,
+    amount: grant.micro,
+    remaining: grant.micro,
+    expires_at: grant.expiresAt ?? null,
+    created_at: new Date(),
+  });
+}
+
+/** Takes an amount off the grants, in their order, and says from which. There must be as much. */
+export async function burn(tx: Transaction, balances: Balances, micro: number, firstOf?: string): Promise<Part[]> {
+  if (micro === 0) return [];
+  const grants = await select<Grant & { sourceId: string }>(
+    tx,
+    `SELECT id, remaining, source_id AS sourceId FROM billing_grants WHERE space_id = ? AND remaining > 0 ${burnOrder}`,
+    [balances.spaceId],
+  );
+  if (firstOf !== undefined) grants.sort((a, b) => Number(b.sourceId === firstOf) - Number(a.sourceId === firstOf));
+  const parts: Part[] = [];
+  let missing = micro;
+  for (const grant of grants) {
+    const taken = Math.min(missing, grant.remaining);
+    await change(tx, grant.id, -taken);
+    parts.push([grant.id, taken]);
+    missing -= taken;
+    if (missing === 0) return parts;
+  }
+  throw new Error(`The grants of ${balances.spaceId} are ${missing} short of what is available.`);
+}
+
+/** Gives back what a hold took and did not use, the last taken first. Returns what the hold keeps. */
+export async function giveBack(tx: Transaction, parts: readonly Part[], micro: number): Promise<Part[]> {
+  const kept: Part[] = parts.map(([id, amount]) => [id, amount]);
+  let left = micro;
+  for (const part of kept.toReversed()) {
+    const returned = Math.min(left, part[1]);
+    if (returned === 0) continue;
+    await change(tx, part[0], returned);
+    part[1] -= returned;
+    left -= returned;
+  }
+  return kept.filter(([, amount]) => amount > 0);
+}
+
+/** Ends the grants whose time is over, so that nobody spends them. */
+export async function expireGrants(tx: Transaction, balances: Balances, now = new Date()): Promise<void> {
+  if (balances.available === 0) return;
+  const over = await select<Grant>(
+    tx,
+    'SELECT id, remaining FROM billing_grants WHERE space_id = ? AND remaining > 0 AND expires_at <= ?',
+    [balances.spaceId, now],
+  );
+  for (const { id, remaining } of over) {
+    await change(tx, id, -remaining);
+    // What a hold gives back later expires again, so the grant alone does not name it.
+    await post(tx, { sourceId: `expiry:${id}:${newId('ledgerTransaction')}`, kind: 'expiry' }, [
+      { of: balances, account: 'available', change: -remaining },
+      { of: balances, account: 'expired', change: remaining },
+    ]);
+  }
+}
+
+async function change(tx: Transaction, id: string, by: number): Promise<void> {
+  await execute(tx, 'UPDATE billing_grants SET remaining = remaining + ? WHERE id = ?', [by, id]);
+}

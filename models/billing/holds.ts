@@ -1,0 +1,207 @@
+import type { Transaction } from 'sequelize';
+import { DomainError } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import { roomUnderCaps } from './caps.ts';
+import { coverDebt } from './debt.ts';
+import { burn, expireGrants, giveBack, type Part } from './grants.ts';
+import { type Balances, isPosted, lockBalances, post } from './ledger.ts';
+
+/** Credits set aside for one model call. Its id is the call's: `<turn>:<step>`. */
+export interface Hold {
+  id: string;
+  spaceId: string;
+  userId: string;
+  turnId: string | null;
+  modelId: string;
+  /** What the call may cost. */
+  amount: number;
+  /** What of it is reserved in the ledger: all of it where credits are enforced. */
+  held: number;
+  parts: Part[];
+  inputTokens: number;
+  /** Counts its changes: each is a transaction with a source of its own. */
+  revision: number;
+  status: 'open' | 'settled' | 'released';
+}
+
+export interface HoldRequest {
+  id: string;
+  spaceId: string;
+  userId: string;
+  turnId: string | null;
+  modelId: string;
+  inputTokens: number;
+  /** Less than this is not worth beginning. */
+  atLeast: number;
+  /** More than this the call cannot cost. */
+  atMost: number;
+  /** Refuse what the space's credits do not cover. Without it only its own caps are kept. */
+  enforced: boolean;
+}
+
+const fields = `id, space_id AS spaceId, user_id AS userId, turn_id AS turnId, model_id AS modelId, amount, held, parts,
+  input_tokens AS inputTokens, revision, status`;
+
+export async function findHold(tx: Transaction, id: string): Promise<Hold | undefined> {
+  const [row] = await select<Omit<Hold, 'parts'> & { parts: string }>(
+    tx,
+    `SELECT ${fields} FROM billing_holds WHERE id = ?`,
+    [id],
+  );
+  return row && { ...row, parts: JSON.parse(row.parts) as Part[] };
+}
+
+/**
+ * Sets credits aside, between `atLeast` and `atMost`, and returns how many. The same hold again is brought to what is asked for now: a call
+ * that is tried again reserves once. Throws 402 when there is too little, in the space or under a cap.
+ */
+export async function reserve(tx: Transaction, request: HoldRequest): Promise<number> {
+  const balances = await lockBalances(tx, request.spaceId);
+  await expireGrants(tx, balances);
+  const known = await findHold(tx, request.id);
+  if (known !== undefined && known.status === 'settled') return known.amount;
+  const before = known?.status === 'open' ? known : undefined;
+  const pool = balances.available + (before?.held ?? 0);
+  if (request.enforced && (pool === 0 || pool < request.atLeast)) throw creditsExhausted(request.spaceId);
+  const room = await roomUnderCaps(tx, request);
+  if (room < Math.max(request.atLeast, 1)) throw capReached();
+  const amount = Math.min(request.atMost, room, request.enforced ? pool : Number.POSITIVE_INFINITY);
+  const held = Math.min(amount, pool);
+  const revision = (known?.revision ?? 0) + 1;
+  const parts = await shift(tx, balances, before, held, request, revision);
+  const row = {
+    space_id: request.spaceId,
+    user_id: request.userId,
+    turn_id: request.turnId,
+    model_id: request.modelId,
+    amount,
+    held,
+    parts: JSON.stringify(parts),
+    input_tokens: request.inputTokens,
+    revision,
+    status: 'open',
+  };
+  if (known === undefined) await insert(tx, 'billing_holds', { id: request.id, ...row, ...today() });
+  else await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [row, request.id]);
+  return amount;
+}
+
+/** Moves the ledger from what the hold had to what it shall have. */
+async function shift(
+  tx: Transaction,
+  balances: Balances,
+  before: Hold | undefined,
+  held: number,
+  { id, userId, turnId }: HoldRequest,
+  revision: number,
+): Promise<Part[]> {
+  const change = held - (before?.held ?? 0);
+  if (change === 0) return before?.parts ?? [];
+  const parts =
+    change > 0
+      ? [...(before?.parts ?? []), ...(await burn(tx, balances, change))]
+      : await giveBack(tx, before?.parts ?? [], -change);
+  const kind = change > 0 ? 'reserve' : 'release';
+  await post(tx, { sourceId: `${kind}:${id}:${revision}`, kind, userId, turnId }, [
+    { of: balances, account: 'available', change: -change },
+    { of: balances, account: 'reserved', change },
+  ]);
+  return parts;
+}
+
+export interface Settlement {
+  id: string;
+  spaceId: string;
+  userId: string;
+  turnId: string;
+  modelId: string;
+  cost: number;
+  enforced: boolean;
+}
+
+/** Books what a call cost, once, and frees what it did not use. What nothing covers is a debt, or unbilled where nobody is refused. */
+export async function settle(tx: Transaction, settlement: Settlement): Promise<void> {
+  const { id, spaceId, userId, turnId, modelId, cost, enforced } = settlement;
+  const balances = await lockBalances(tx, spaceId);
+  const known = await findHold(tx, id);
+  if (known?.status === 'settled' || (await isPosted(tx, `call:${id}`))) return;
+  const hold = known?.status === 'open' ? known : undefined;
+  const held = hold?.held ?? 0;
+  const fromHold = Math.min(cost, held);
+  await giveBack(tx, hold?.parts ?? [], held - fromHold);
+  const rest = await takeRest(tx, balances, cost - fromHold);
+  const uncovered = cost - fromHold - rest;
+  if (cost > 0 || held > 0) {
+    const posting =
+      cost > 0
+        ? ({ sourceId: `call:${id}`, kind: 'call' } as const)
+        : ({ sourceId: `release:${id}:${(hold?.revision ?? 0) + 1}`, kind: 'release' } as const);
+    await post(tx, { ...posting, userId, turnId, detail: modelId }, [
+      { of: balances, account: 'reserved', change: -held },
+      { of: balances, account: 'available', change: held - fromHold - rest },
+      { of: balances, account: 'spent', change: cost },
+      { of: balances, account: enforced ? 'debt' : 'unbilled', change: uncovered },
+    ]);
+    await coverDebt(tx, balances);
+  }
+  const end = { status: 'settled', cost, held: 0, parts: '[]', ended_at: new Date() };
+  if (known !== undefined) await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [end, id]);
+  else {
+    const row = {
+      space_id: spaceId,
+      user_id: userId,
+      turn_id: turnId,
+      model_id: modelId,
+      amount: cost,
+      input_tokens: 0,
+    };
+    await insert(tx, 'billing_holds', { id, ...row, revision: 1, ...today(), ...end });
+  }
+}
+
+async function takeRest(tx: Transaction, balances: Balances, wanted: number): Promise<number> {
+  if (wanted === 0) return 0;
+  await expireGrants(tx, balances);
+  const taken = Math.min(wanted, balances.available);
+  await burn(tx, balances, taken);
+  return taken;
+}
+
+/** Frees a hold whose call came to nothing. Does nothing to one that has ended. */
+export async function release(tx: Transaction, spaceId: string, id: string): Promise<boolean> {
+  const balances = await lockBalances(tx, spaceId);
+  const hold = await findHold(tx, id);
+  if (hold?.status !== 'open') return false;
+  const revision = hold.revision + 1;
+  if (hold.held > 0) {
+    await giveBack(tx, hold.parts, hold.held);
+    await post(tx, { sourceId: `release:${id}:${revision}`, kind: 'release', turnId: hold.turnId }, [
+      { of: balances, account: 'reserved', change: -hold.held },
+      { of: balances, account: 'available', change: hold.held },
+    ]);
+    await coverDebt(tx, balances);
+  }
+  await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [
+    { status: 'released', held: 0, cost: 0, parts: '[]', revision, ended_at: new Date() },
+    id,
+  ]);
+  return true;
+}
+
+function today(now = new Date()): { day: string; created_at: Date } {
+  return { day: now.toISOString().slice(0, 10), created_at: now };
+}
+
+function creditsExhausted(spaceId: string): DomainError {
+  const path = `/api/billing/${encodeURIComponent(spaceId)}/top-up`;
+  const message = `The space has no credits left for this. Buy some with POST ${path}.`;
+  return new DomainError('paymentRequired', 'CREDITS_EXHAUSTED', message, { link: { rel: 'payment', path } });
+}
+
+function capReached(): DomainError {
+  return new DomainError(
+    'paymentRequired',
+    'SPENDING_CAP_REACHED',
+    'A spending cap of the space is reached: of this turn, of today, or of this member. Its owner can raise it.',
+  );
+}

@@ -1,0 +1,63 @@
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { execute, select } from '../sql.ts';
+
+/** A notification of the payment provider, kept for ever. */
+export interface PaymentEventRow {
+  id: string;
+  provider: string;
+  type: string;
+  payload: string;
+  status: 'received' | 'settled';
+  outcome: string | null;
+}
+
+/** Keeps a verified notification. False when this event has been kept before. */
+export async function keepEvent(
+  database: Database,
+  event: Pick<PaymentEventRow, 'id' | 'provider' | 'type' | 'payload'>,
+): Promise<boolean> {
+  const [result] = await database.pool.query(
+    `INSERT IGNORE INTO payment_events (id, provider, type, payload, status, received_at) VALUES (?)`,
+    [[event.id, event.provider, event.type.slice(0, 100), event.payload, 'received', new Date()]],
+  );
+  return (result as { affectedRows: number }).affectedRows === 1;
+}
+
+const fields = 'id, provider, type, payload, status, outcome';
+
+export async function findEvent(database: Database, id: string): Promise<PaymentEventRow | undefined> {
+  const [rows] = await database.pool.query(`SELECT ${fields} FROM payment_events WHERE id = ?`, [id]);
+  return (rows as PaymentEventRow[])[0];
+}
+
+/** Marks it as settled, in the transaction that did what it says. False when it had been before. */
+export async function markSettled(tx: Transaction, id: string, outcome: string): Promise<boolean> {
+  const result = await execute(
+    tx,
+    "UPDATE payment_events SET status = 'settled', outcome = ?, settled_at = ? WHERE id = ? AND status = 'received'",
+    [outcome, new Date(), id],
+  );
+  return result.affectedRows === 1;
+}
+
+export async function unsettledBefore(database: Database, before: Date, limit: number): Promise<string[]> {
+  const [rows] = await database.pool.query(
+    "SELECT id FROM payment_events WHERE status = 'received' AND received_at < ? ORDER BY received_at LIMIT ?",
+    [before, limit],
+  );
+  return (rows as { id: string }[]).map(({ id }) => id);
+}
+
+/** Notes what nobody can explain; once for each subject. */
+export async function noteFinding(database: Database, subjectId: string, finding: string): Promise<boolean> {
+  const [result] = await database.pool.query(
+    'INSERT IGNORE INTO payment_findings (subject_id, finding, found_at) VALUES (?)',
+    [[subjectId, finding, new Date()]],
+  );
+  return (result as { affectedRows: number }).affectedRows === 1;
+}
+
+export async function lockState(tx: Transaction, name: 'initialCredits'): Promise<void> {
+  await select(tx, 'SELECT value FROM billing_state WHERE name = ? FOR UPDATE', [name]);
+}

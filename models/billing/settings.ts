@@ -1,0 +1,87 @@
+import { type Database, transaction } from '../database.ts';
+import { execute } from '../sql.ts';
+import type { Caps } from './caps.ts';
+import { lockSettings } from './setup.ts';
+
+/** Buys credits by itself when there are few left. Amounts of money in the currency's smallest unit. */
+export interface AutoTopUp {
+  enabled: boolean;
+  /** Micro-credits. */
+  threshold: number | null;
+  amountMinor: number | null;
+  monthlyLimitMinor: number | null;
+  /** The last charge was refused: nothing more is tried until somebody sets this again. */
+  failedAt: Date | null;
+}
+
+export interface BillingSettings {
+  caps: Caps;
+  autoTopUp: AutoTopUp;
+}
+
+interface Row {
+  perTurn: number | null;
+  perDay: number | null;
+  perMemberPerDay: number | null;
+  enabled: number;
+  threshold: number | null;
+  amountMinor: number | null;
+  monthlyLimitMinor: number | null;
+  failedAt: Date | null;
+}
+
+export async function readSettings(database: Database, spaceId: string): Promise<BillingSettings> {
+  const [rows] = await database.pool.query(
+    `SELECT cap_per_turn AS perTurn, cap_per_day AS perDay, cap_per_member_per_day AS perMemberPerDay,
+            auto_enabled AS enabled, auto_threshold AS threshold, auto_amount_minor AS amountMinor,
+            auto_monthly_limit_minor AS monthlyLimitMinor, auto_failed_at AS failedAt
+       FROM billing_settings WHERE space_id = ?`,
+    [spaceId],
+  );
+  const row = (rows as Row[])[0];
+  return {
+    caps: {
+      perTurn: row?.perTurn ?? null,
+      perDay: row?.perDay ?? null,
+      perMemberPerDay: row?.perMemberPerDay ?? null,
+    },
+    autoTopUp: {
+      enabled: row?.enabled === 1,
+      threshold: row?.threshold ?? null,
+      amountMinor: row?.amountMinor ?? null,
+      monthlyLimitMinor: row?.monthlyLimitMinor ?? null,
+      failedAt: row?.failedAt ?? null,
+    },
+  };
+}
+
+export async function saveCaps(database: Database, spaceId: string, caps: Caps): Promise<void> {
+  await save(database, spaceId, {
+    cap_per_turn: caps.perTurn,
+    cap_per_day: caps.perDay,
+    cap_per_member_per_day: caps.perMemberPerDay,
+  });
+}
+
+export async function saveAutoTopUp(
+  database: Database,
+  spaceId: string,
+  userId: string,
+  auto: Omit<AutoTopUp, 'failedAt'>,
+): Promise<void> {
+  await save(database, spaceId, {
+    auto_enabled: Number(auto.enabled),
+    auto_threshold: auto.threshold,
+    auto_amount_minor: auto.amountMinor,
+    auto_monthly_limit_minor: auto.monthlyLimitMinor,
+    auto_user_id: userId,
+    auto_failed_at: null,
+  });
+}
+
+async function save(database: Database, spaceId: string, values: Record<string, unknown>): Promise<void> {
+  await transaction(database, async (tx) => {
+    await lockSettings(tx, spaceId);
+    await execute(tx, 'UPDATE billing_settings SET ? WHERE space_id = ?', [values, spaceId]);
+  });
+}

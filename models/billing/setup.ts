@@ -1,0 +1,120 @@
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { Operation } from '../operation.ts';
+import { execute, select } from '../sql.ts';
+import { grant } from './credits.ts';
+import { lockBalances } from './ledger.ts';
+import { lockState } from './paymentEvents.ts';
+
+/** How many credits new spaces may be given: together a maximum for whoever sets them up, and for the installation. */
+export interface InitialCreditLimits {
+  perSpace: number;
+  perUser: number;
+  perInstallation: number;
+}
+
+export interface SetupRow {
+  status: 'none' | 'settingUp' | 'ready';
+  customerId: string | null;
+  initialCredits: number;
+  setUpBy: string | null;
+  operationId: string | null;
+}
+
+const fields = `status, customer_id AS customerId, initial_credits AS initialCredits, set_up_by AS setUpBy,
+  operation_id AS operationId`;
+
+export async function findSetup(database: Database, spaceId: string): Promise<SetupRow | undefined> {
+  const [rows] = await database.pool.query(`SELECT ${fields} FROM billing_settings WHERE space_id = ?`, [spaceId]);
+  return (rows as SetupRow[])[0];
+}
+
+/** The space's row of settings, locked; made when there is none. */
+export async function lockSettings(tx: Transaction, spaceId: string): Promise<SetupRow> {
+  const sql = `SELECT ${fields} FROM billing_settings WHERE space_id = ? FOR UPDATE`;
+  const [known] = await select<SetupRow>(tx, sql, [spaceId]);
+  if (known !== undefined) return known;
+  await execute(tx, 'INSERT IGNORE INTO billing_settings (space_id, created_at) VALUES (?, ?)', [spaceId, new Date()]);
+  const [made] = await select<SetupRow>(tx, sql, [spaceId]);
+  if (made === undefined) throw new Error('The settings of billing could not be made.');
+  return made;
+}
+
+/**
+ * Writes the intent to set billing up: 'ready' when it has been, else the operation to start or to wait for. A repeat, with whatever number,
+ * changes nothing. Throws 422 when the credits are more than the limits allow.
+ */
+export async function beginSetup(
+  database: Database,
+  intent: { spaceId: string; userId: string; micro: number; limits: InitialCreditLimits },
+): Promise<'ready' | Operation> {
+  const { spaceId, userId, micro, limits } = intent;
+  return transaction(database, async (tx) => {
+    // Everybody who gives credits away comes one after the other, so that the maxima hold.
+    if (micro > 0) await lockState(tx, 'initialCredits');
+    const row = await lockSettings(tx, spaceId);
+    if (row.status === 'ready') return 'ready';
+    if (row.status === 'settingUp' && row.operationId !== null) {
+      const running = await Operation.findByPk(row.operationId, { transaction: tx });
+      if (running?.status === 'running') return running;
+    }
+    if (micro > 0) await refuseBeyondLimits(tx, spaceId, userId, micro, limits);
+    const operation = await Operation.begin({ kind: 'setUpBilling', spaceId, userId, subjectId: spaceId }, tx);
+    await execute(
+      tx,
+      "UPDATE billing_settings SET status = 'settingUp', initial_credits = ?, set_up_by = ?, operation_id = ? WHERE space_id = ?",
+      [micro, userId, operation.id, spaceId],
+    );
+    return operation;
+  });
+}
+
+async function refuseBeyondLimits(
+  tx: Transaction,
+  spaceId: string,
+  userId: string,
+  micro: number,
+  limits: InitialCreditLimits,
+): Promise<void> {
+  const [given] = await select<{ total: number; byUser: number }>(
+    tx,
+    `SELECT CAST(COALESCE(SUM(initial_credits), 0) AS SIGNED) AS total,
+            CAST(COALESCE(SUM(IF(set_up_by = ?, initial_credits, 0)), 0) AS SIGNED) AS byUser
+       FROM billing_settings WHERE space_id <> ? AND status <> 'none'`,
+    [userId, spaceId],
+  );
+  const refusal =
+    micro > limits.perSpace
+      ? 'more than a space may be given'
+      : (given?.byUser ?? 0) + micro > limits.perUser
+        ? 'more than you may still give to your spaces'
+        : (given?.total ?? 0) + micro > limits.perInstallation
+          ? 'more than this installation may still give'
+          : undefined;
+  if (refusal === undefined) return;
+  throw new DomainError('unprocessable', 'INITIAL_CREDITS_TOO_HIGH', `These initial credits are ${refusal}.`, {
+    errors: [{ pointer: '/initialCredits', detail: `is ${refusal}` }],
+  });
+}
+
+export async function saveCustomer(database: Database, spaceId: string, customerId: string): Promise<void> {
+  await transaction(database, async (tx) => {
+    await lockSettings(tx, spaceId);
+    await execute(tx, 'UPDATE billing_settings SET customer_id = COALESCE(customer_id, ?) WHERE space_id = ?', [
+      customerId,
+      spaceId,
+    ]);
+  });
+}
+
+/** Opens the accounts, gives the initial credits once, and ends the operation: one commit. */
+export async function finishSetup(database: Database, spaceId: string, operationId: string): Promise<void> {
+  await transaction(database, async (tx) => {
+    const row = await lockSettings(tx, spaceId);
+    await lockBalances(tx, spaceId);
+    await grant(tx, { spaceId, sourceId: `setup:${spaceId}`, micro: row.initialCredits, userId: row.setUpBy });
+    await execute(tx, "UPDATE billing_settings SET status = 'ready' WHERE space_id = ?", [spaceId]);
+    await Operation.end(operationId, { status: 'succeeded', result: { ok: true } }, tx);
+  });
+}

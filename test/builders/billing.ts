@@ -1,0 +1,24 @@
+import { audit } from '../../models/billing/audit.ts';
+import { topUp } from '../../models/billing/credits.ts';
+import { microPerCredit } from '../../models/billing/money.ts';
+import { readBalances } from '../../models/billing/report.ts';
+import { type Database, transaction } from '../../models/database.ts';
+import { newId } from '../../models/ids.ts';
+
+/** A space with so many paid credits. */
+export async function buildCredits(database: Database, credits: number, spaceId = newId('space')): Promise<string> {
+  const sourceId = `test:${newId('grant')}`;
+  await transaction(database, (tx) => topUp(tx, { spaceId, sourceId, micro: credits * microPerCredit }));
+  return spaceId;
+}
+
+/** A space's balances without the zeros, in micro-credits. */
+export async function balancesOf(database: Database, spaceId: string): Promise<Record<string, number>> {
+  const { spaceId: _id, lowSince: _low, ...balances } = await readBalances(database, spaceId);
+  return Object.fromEntries(Object.entries(balances).filter(([, micro]) => micro !== 0));
+}
+
+/** Fails with what is wrong when the books are not right. */
+export async function expectBooksInOrder(database: Database): Promise<void> {
+  expect((await audit(database)).differences).toEqual([]);
+}
