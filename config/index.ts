@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { billingConfig } from './billing.ts';
 
 /**
  * Everything Atrium reads from its environment, validated once at start and frozen. No other file reads
@@ -13,6 +14,7 @@ const list = z.string().transform((value) =>
     .filter((item) => item !== ''),
 );
 const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+const amount = z.coerce.number().min(0).max(1_000_000_000);
 
 const masterKeyPattern = /^[A-Za-z0-9+/]{43}=$/;
 
@@ -94,6 +96,27 @@ const environmentSchema = z.object({
   ATRIUM_DEMO_MODEL: bool.default(false),
   ATRIUM_MODEL_IDLE_TIMEOUT_SECONDS: integer(1, 3_600).default(60),
 
+  ATRIUM_PAYMENTS: z.enum(['stripe', 'development', 'none']).optional(),
+  ATRIUM_STRIPE_SECRET_KEY: z.string().min(1).optional(),
+  ATRIUM_STRIPE_WEBHOOK_SECRETS: list.default([]),
+  ATRIUM_STRIPE_ADDRESS: z.url().optional(),
+  ATRIUM_BILLING_ENFORCED: bool.optional(),
+  ATRIUM_BILLING_CURRENCY: z
+    .string()
+    .regex(/^[a-z]{3}$/, 'three lower-case letters, such as usd')
+    .default('usd'),
+  ATRIUM_BILLING_CREDITS_PER_UNIT: integer(1, 1_000_000).default(100),
+  ATRIUM_BILLING_TOP_UP_MIN: amount.default(5),
+  ATRIUM_BILLING_TOP_UP_MAX: amount.default(1_000),
+  ATRIUM_BILLING_INITIAL_CREDITS_MAX: amount.default(1_000),
+  ATRIUM_BILLING_INITIAL_CREDITS_PER_USER: amount.default(5_000),
+  ATRIUM_BILLING_INITIAL_CREDITS_TOTAL: amount.default(1_000_000),
+  ATRIUM_BILLING_LOW_CREDITS: amount.default(100),
+  ATRIUM_BILLING_COMPUTER_CREDITS_PER_MINUTE: amount.default(0),
+  ATRIUM_BILLING_STORAGE_CREDITS_PER_GIB_DAY: amount.default(0),
+  ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: integer(1, 3_600).default(60),
+  ATRIUM_BILLING_RECONCILE_MINUTES: integer(1, 1_440).default(60),
+
   ATRIUM_SWEEP_INTERVAL_SECONDS: integer(1, 3_600).default(30),
   ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(10),
   ATRIUM_TURN_LOG_RETENTION_DAYS: integer(1, 365).default(7),
@@ -139,6 +162,13 @@ export function parseEnvironment(environment: Environment) {
 /** The frozen configuration. Throws {@link ConfigError} with one line when a setting is wrong or missing. */
 export function loadConfig(environment: Environment = process.env) {
   const env = parseEnvironment(environment);
+  const billing = billingConfig(env);
+  if (billing.mode === 'stripe') {
+    requireSetting('ATRIUM_STRIPE_SECRET_KEY', env.ATRIUM_STRIPE_SECRET_KEY);
+    if (billing.stripe.webhookSecrets.length === 0) {
+      throw new ConfigError('ATRIUM_STRIPE_WEBHOOK_SECRETS is not set: without it no payment is ever credited.');
+    }
+  }
   const publicUrl = env.ATRIUM_PUBLIC_URL ?? `http://localhost:${env.ATRIUM_PORT}`;
   return Object.freeze({
     env: env.ATRIUM_ENV,
@@ -231,6 +261,7 @@ export function loadConfig(environment: Environment = process.env) {
       /** How long a provider may be silent within one call. */
       idleTimeoutMs: env.ATRIUM_MODEL_IDLE_TIMEOUT_SECONDS * 1000,
     }),
+    billing,
     sweeper: Object.freeze({
       intervalSeconds: env.ATRIUM_SWEEP_INTERVAL_SECONDS,
       /** How old a row must be before the sweeper looks for its workflow. */

@@ -1,0 +1,130 @@
+import { readStripeNotice } from './notices.ts';
+import type { PaymentProvider, ProviderCheckout, ProviderRefund } from './provider.ts';
+
+/** A payment as this provider keeps it. */
+interface KeptPayment {
+  sessionId: string;
+  paymentId: string;
+  checkoutId: string;
+  spaceId: string;
+  amountMinor: number;
+  currency: string;
+  status: 'open' | 'complete' | 'expired';
+  paymentStatus: 'unpaid' | 'paid';
+  refunds: ProviderRefund[];
+  successUrl: string;
+  cancelUrl: string;
+}
+
+/** Where it keeps them; the database's part is models/billing/developmentPayments.ts. */
+export interface DevelopmentStore {
+  find(by: 'session_id' | 'payment_id' | 'checkout_id', value: string): Promise<KeptPayment | undefined>;
+  make(fresh: {
+    checkoutId: string;
+    spaceId: string;
+    amountMinor: number;
+    currency: string;
+    successUrl: string;
+    cancelUrl: string;
+    expiresAt: Date;
+  }): Promise<KeptPayment>;
+  finish(sessionId: string, end: Pick<KeptPayment, 'status' | 'paymentStatus'>): Promise<boolean>;
+  since(after: Date): Promise<KeptPayment[]>;
+}
+
+/**
+ * Stands in for a payment provider where none is configured: its page asks a person to click pay, fail or cancel, and then sends the
+ * same signed notifications to the same endpoint. No money moves.
+ */
+export function createDevelopmentProvider(options: { store: DevelopmentStore; publicUrl: string }): PaymentProvider {
+  const { store, publicUrl } = options;
+  return {
+    name: 'development',
+    createCustomer: async ({ spaceId }) => ({ id: `cus_dev_${spaceId}` }),
+    async createCheckout({ checkoutId, spaceId, amountMinor, currency, successUrl, cancelUrl, expiresAt }) {
+      const kept = await store.make({
+        checkoutId,
+        spaceId,
+        amountMinor,
+        currency,
+        successUrl,
+        cancelUrl,
+        expiresAt,
+      });
+      return { id: kept.sessionId, url: `${publicUrl}/api/billing/development/${kept.sessionId}` };
+    },
+    findCheckout: async (sessionId) => asCheckout(await store.find('session_id', sessionId)),
+    checkoutOfPayment: async (paymentId) => asCheckout(await store.find('payment_id', paymentId)),
+    async expireCheckout(sessionId) {
+      await store.finish(sessionId, { status: 'expired', paymentStatus: 'unpaid' });
+    },
+    refundsOf: async (paymentId) => (await store.find('payment_id', paymentId))?.refunds ?? [],
+    charge: async ({ checkoutId }) => ({ status: 'paid', paymentId: `pi_dev_${checkoutId}` }),
+    async *checkoutsSince(after) {
+      for (const kept of await store.since(after)) yield toCheckout(kept);
+    },
+    // A charge of this provider goes through within the call that asks for it, so none is ever lost.
+    async *chargesSince() {},
+    readNotice: readStripeNotice,
+  };
+}
+
+function asCheckout(kept: KeptPayment | undefined): ProviderCheckout | undefined {
+  return kept && toCheckout(kept);
+}
+
+function toCheckout(kept: KeptPayment): ProviderCheckout {
+  const { sessionId, checkoutId, status, amountMinor, currency, paymentId } = kept;
+  return { sessionId, checkoutId, status, amountMinor, currency, paymentId, paid: kept.paymentStatus === 'paid' };
+}
+
+/** An event in Stripe's shape about a payment's session. Its id is made of what it is about, so that sending it twice is one event. */
+export function sessionEvent(
+  kept: KeptPayment,
+  type:
+    | 'checkout.session.completed'
+    | 'checkout.session.async_payment_succeeded'
+    | 'checkout.session.async_payment_failed'
+    | 'checkout.session.expired',
+): string {
+  return eventOf(`evt_${type}_${kept.sessionId}`, type, {
+    id: kept.sessionId,
+    object: 'checkout.session',
+    client_reference_id: kept.checkoutId,
+    metadata: { checkoutId: kept.checkoutId, spaceId: kept.spaceId },
+    status: kept.status,
+    payment_status: kept.paymentStatus,
+    payment_intent: kept.paymentId,
+    amount_total: kept.amountMinor,
+    currency: kept.currency,
+  });
+}
+
+export function refundEvent(kept: KeptPayment, refundId: string): string {
+  return eventOf(`evt_charge.refunded_${refundId}`, 'charge.refunded', {
+    id: `ch_${kept.paymentId}`,
+    object: 'charge',
+    payment_intent: kept.paymentId,
+    metadata: { checkoutId: kept.checkoutId },
+    amount_refunded: kept.refunds.reduce((sum, { amountMinor }) => sum + amountMinor, 0),
+  });
+}
+
+export function disputeEvent(
+  kept: KeptPayment,
+  disputeId: string,
+  change: { type: 'created' | 'closed'; status: 'needs_response' | 'won' | 'lost' | 'warning_needs_response' },
+): string {
+  return eventOf(`evt_dispute_${change.type}_${disputeId}`, `charge.dispute.${change.type}`, {
+    id: disputeId,
+    object: 'dispute',
+    payment_intent: kept.paymentId,
+    amount: kept.amountMinor,
+    currency: kept.currency,
+    status: change.status,
+  });
+}
+
+function eventOf(id: string, type: string, object: object): string {
+  return JSON.stringify({ id, object: 'event', type, created: Math.floor(Date.now() / 1_000), data: { object } });
+}

@@ -1,0 +1,105 @@
+/** A hosted checkout, as the provider sees it. */
+export interface ProviderCheckout {
+  sessionId: string;
+  /** Our checkout's id, which the session was bound to. */
+  checkoutId: string | null;
+  status: 'open' | 'complete' | 'expired';
+  paid: boolean;
+  /** In the currency's smallest unit. */
+  amountMinor: number;
+  /** Lower-case. */
+  currency: string;
+  paymentId: string | null;
+}
+
+/** `returned`: it failed, and the money is with us again. */
+export interface ProviderRefund {
+  id: string;
+  amountMinor: number;
+  returned: boolean;
+}
+
+/** A charge of the saved means of payment that went through. */
+export interface ProviderCharge {
+  paymentId: string;
+  checkoutId: string | null;
+  amountMinor: number;
+  currency: string;
+}
+
+export interface NewCheckout {
+  checkoutId: string;
+  spaceId: string;
+  customerId: string;
+  amountMinor: number;
+  currency: string;
+  /** Where the person comes back to; the provider puts the session's id into it. */
+  successUrl: string;
+  cancelUrl: string;
+  expiresAt: Date;
+}
+
+/** A notification, in our terms. `other` is acknowledged, kept, and nothing is done about it. */
+export type PaymentNotice =
+  | { kind: 'checkout'; change: 'completed' | 'paid' | 'failed' | 'expired'; checkout: ProviderCheckout }
+  | ({ kind: 'charged' } & ProviderCharge)
+  | { kind: 'refunded'; paymentId: string | null; checkoutId: string | null }
+  | {
+      kind: 'dispute';
+      disputeId: string;
+      paymentId: string | null;
+      amountMinor: number;
+      /** Whether the money was taken, and whether it came back. */
+      taken: boolean;
+      returned: boolean;
+    }
+  | { kind: 'other' };
+
+/** A notification whose signature holds. */
+export interface VerifiedEvent {
+  id: string;
+  type: string;
+  /** The body as it came. */
+  payload: string;
+}
+
+/**
+ * Somebody who takes money for us. Each call that makes something is idempotent by the id it is for, so that a retried activity makes it
+ * once. Failures are {@link PaymentProviderError}s.
+ */
+export interface PaymentProvider {
+  readonly name: 'stripe' | 'development';
+  createCustomer(input: { spaceId: string; name: string; email: string | undefined }): Promise<{ id: string }>;
+  createCheckout(input: NewCheckout): Promise<{ id: string; url: string }>;
+  /** Undefined for a session that the provider does not know. */
+  findCheckout(sessionId: string): Promise<ProviderCheckout | undefined>;
+  checkoutOfPayment(paymentId: string): Promise<ProviderCheckout | undefined>;
+  /** Closes an open session, so that nobody pays it any more. */
+  expireCheckout(sessionId: string): Promise<void>;
+  /** What went back to the payer, or was meant to. */
+  refundsOf(paymentId: string): Promise<ProviderRefund[]>;
+  /** Charges the customer's saved means of payment. */
+  charge(input: {
+    checkoutId: string;
+    spaceId: string;
+    customerId: string;
+    amountMinor: number;
+    currency: string;
+  }): Promise<{ status: 'paid' | 'refused'; paymentId: string | null }>;
+  checkoutsSince(after: Date): AsyncIterable<ProviderCheckout>;
+  /** Charges that went through, those of checkouts among them. */
+  chargesSince(after: Date): AsyncIterable<ProviderCharge>;
+  /** Reads a kept event. */
+  readNotice(payload: string): PaymentNotice;
+}
+
+/** The provider answered with an error, or not at all. `permanent`: the same call would fail again. */
+export class PaymentProviderError extends Error {
+  override readonly name = 'PaymentProviderError';
+  readonly permanent: boolean;
+
+  constructor(message: string, options: { permanent: boolean; cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.permanent = options.permanent;
+  }
+}

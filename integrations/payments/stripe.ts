@@ -1,0 +1,178 @@
+import Stripe from 'stripe';
+import { readCharge, readSession, readStripeNotice } from './notices.ts';
+import { type PaymentProvider, PaymentProviderError } from './provider.ts';
+
+/** The API that this code was written for; a newer library must not change it silently. */
+export const stripeApiVersion = '2026-10-28.endive';
+
+const callTimeoutMs = 20_000;
+const pageSize = 100;
+
+/** Stripe, by its own library. `address` is for tests: stripe-mock instead of the real one. */
+export function createStripeProvider(options: { secretKey: string; address?: URL | undefined }): PaymentProvider {
+  const { secretKey, address } = options;
+  const stripe = new Stripe(secretKey, {
+    apiVersion: stripeApiVersion,
+    timeout: callTimeoutMs,
+    // The activity around it tries again, and its idempotency keys make that harmless.
+    maxNetworkRetries: 1,
+    telemetry: false,
+    ...(address !== undefined && {
+      host: address.hostname,
+      port: address.port,
+      protocol: address.protocol === 'https:' ? 'https' : 'http',
+    }),
+  });
+
+  return {
+    name: 'stripe',
+
+    async createCustomer({ spaceId, name, email }) {
+      const customer = await call(() =>
+        stripe.customers.create(
+          { name, metadata: { spaceId }, ...(email !== undefined && { email }) },
+          { idempotencyKey: `customer:${spaceId}` },
+        ),
+      );
+      return { id: customer.id };
+    },
+
+    async createCheckout({ checkoutId, spaceId, customerId, amountMinor, currency, successUrl, cancelUrl, expiresAt }) {
+      const metadata = { checkoutId, spaceId };
+      const session = await call(() =>
+        stripe.checkout.sessions.create(
+          {
+            mode: 'payment',
+            customer: customerId,
+            client_reference_id: checkoutId,
+            metadata,
+            // The charge, and so a refund's notification, carries this too.
+            payment_intent_data: { metadata, setup_future_usage: 'off_session' },
+            line_items: [
+              {
+                quantity: 1,
+                price_data: { currency, unit_amount: amountMinor, product_data: { name: 'Credits' } },
+              },
+            ],
+            success_url: successUrl,
+            cancel_url: cancelUrl,
+            expires_at: Math.floor(expiresAt.getTime() / 1_000),
+          },
+          { idempotencyKey: `checkout:${checkoutId}` },
+        ),
+      );
+      if (session.url === null) {
+        throw new PaymentProviderError('The session has no address.', { permanent: true });
+      }
+      return { id: session.id, url: session.url };
+    },
+
+    async findCheckout(sessionId) {
+      const session = await absentIsUndefined(() => stripe.checkout.sessions.retrieve(sessionId));
+      return session && readSession(session);
+    },
+
+    async checkoutOfPayment(paymentId) {
+      const found = await absentIsUndefined(() =>
+        stripe.checkout.sessions.list({ payment_intent: paymentId, limit: 1 }),
+      );
+      const session = found?.data[0];
+      return session && readSession(session);
+    },
+
+    async expireCheckout(sessionId) {
+      await absentIsUndefined(async () => {
+        const session = await stripe.checkout.sessions.retrieve(sessionId);
+        if (session.status === 'open') await stripe.checkout.sessions.expire(sessionId);
+      });
+    },
+
+    async refundsOf(paymentId) {
+      const refunds = await call(() =>
+        stripe.refunds.list({ payment_intent: paymentId, limit: pageSize }).autoPagingToArray({ limit: 10_000 }),
+      );
+      return refunds.map(({ id, amount, status }) => ({
+        id,
+        amountMinor: amount,
+        returned: status === 'failed' || status === 'canceled',
+      }));
+    },
+
+    async charge({ checkoutId, spaceId, customerId, amountMinor, currency }) {
+      const methods = await call(() => stripe.customers.listPaymentMethods(customerId, { limit: 1 }));
+      const method = methods.data[0];
+      if (method === undefined) return { status: 'refused', paymentId: null };
+      try {
+        const intent = await stripe.paymentIntents.create(
+          {
+            amount: amountMinor,
+            currency,
+            customer: customerId,
+            payment_method: method.id,
+            off_session: true,
+            confirm: true,
+            metadata: { checkoutId, spaceId },
+          },
+          { idempotencyKey: `charge:${checkoutId}` },
+        );
+        return { status: intent.status === 'succeeded' ? 'paid' : 'refused', paymentId: intent.id };
+      } catch (error) {
+        if (error instanceof Stripe.errors.StripeCardError) {
+          return { status: 'refused', paymentId: error.payment_intent?.id ?? null };
+        }
+        throw normalise(error);
+      }
+    },
+
+    async *checkoutsSince(after) {
+      const created = { gte: Math.floor(after.getTime() / 1_000) };
+      try {
+        for await (const session of stripe.checkout.sessions.list({ created, limit: pageSize })) {
+          yield readSession(session);
+        }
+      } catch (error) {
+        throw normalise(error);
+      }
+    },
+
+    async *chargesSince(after) {
+      const created = { gte: Math.floor(after.getTime() / 1_000) };
+      try {
+        for await (const intent of stripe.paymentIntents.list({ created, limit: pageSize })) {
+          if (intent.status === 'succeeded') yield readCharge(intent);
+        }
+      } catch (error) {
+        throw normalise(error);
+      }
+    },
+
+    readNotice: readStripeNotice,
+  };
+}
+
+async function call<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw normalise(error);
+  }
+}
+
+async function absentIsUndefined<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Stripe.errors.StripeError && error.statusCode === 404) return undefined;
+    throw normalise(error);
+  }
+}
+
+/** Stripe's errors in our terms. Its text may name what somebody typed, so only its kind goes on. */
+function normalise(error: unknown): unknown {
+  if (!(error instanceof Stripe.errors.StripeError)) return error;
+  const status = error.statusCode ?? 0;
+  const permanent = status >= 400 && status < 500 && status !== 409 && status !== 429;
+  return new PaymentProviderError(`Stripe answered ${status || 'nothing'} (${error.code ?? error.type}).`, {
+    permanent,
+  });
+}
