@@ -1,6 +1,7 @@
 import type { Config } from '../config/index.ts';
 import type { Catalogue } from '../integrations/llm/catalogue.ts';
 import type { ModelRunner } from '../integrations/llm/modelCall.ts';
+import type { Payments } from '../integrations/payments/index.ts';
 import type { Turn } from '../models/chat/turn.ts';
 import type { Database } from '../models/database.ts';
 import type { Operation } from '../models/operation.ts';
@@ -16,6 +17,8 @@ export interface WorkflowStarter {
   startTurn(turn: Turn): Promise<void>;
   stopTurn(turnId: string): Promise<void>;
   startOperation(operation: Operation): Promise<void>;
+  startSettlement(eventId: string): Promise<void>;
+  checkoutChanged(checkout: { kind: string; operationId: string }): Promise<void>;
   /** `absent`: Temporal knows of none, since it was never started or is past its retention. */
   describeTurn(turnId: string): Promise<'running' | 'closed' | 'absent'>;
   describeOperation(kind: string, operationId: string): Promise<'running' | 'closed' | 'absent'>;
@@ -29,6 +32,7 @@ export interface ActivityDeps {
   modelRunner: ModelRunner;
   catalogue: Catalogue;
   metering: Metering;
+  payments: Payments;
   stopWatch: StopWatch;
   tools: Tools;
   secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;

@@ -1,3 +1,5 @@
+import { createCheckoutActivities } from './billing/checkouts.ts';
+import { createBillingUpkeep } from './billing/upkeep.ts';
 import { createCallModel } from './chat/callModel.ts';
 import { createEndTurn } from './chat/endTurn.ts';
 import { createRunTool } from './chat/runTool.ts';
@@ -13,6 +15,8 @@ export function createActivities(deps: ActivityDeps) {
     endTurn: createEndTurn(deps),
     ...createSweeps(deps),
     ...createPurges(deps),
+    ...createCheckoutActivities(deps),
+    ...createBillingUpkeep(deps),
   };
 }
 

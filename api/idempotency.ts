@@ -1,22 +1,25 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { Idempotency } from '../models/idempotency.ts';
+import { Idempotency, type StoredAnswer } from '../models/idempotency.ts';
 import { type IdKind, newId } from '../models/ids.ts';
 import { callerOf } from './auth/caller.ts';
+import { GoesOn } from './operationAnswer.ts';
 
 /**
  * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes, the
- * same one when a crash makes another process do it again, and gives the body of a 201.
+ * same one when a crash makes another process do it again, and gives the body of a 201 (or of `status`), or the
+ * operation that goes on.
  */
 export async function makeOnce(
   req: Request,
   res: Response,
   kind: IdKind,
   work: (id: string) => Promise<unknown>,
+  status = 201,
 ): Promise<void> {
   const key = req.get('idempotency-key');
   if (key === undefined) {
-    res.status(201).json(await work(newId(kind)));
+    send(res, answerOf(await work(newId(kind)), status));
     return;
   }
   const requestHash = createHash('sha256')
@@ -25,16 +28,25 @@ export async function makeOnce(
   const claim = { caller: callerOf(req).userId, operation: req.operation?.id ?? req.path, key, requestHash };
   const { row, answer } = await Idempotency.claim(claim, () => newId(kind));
   if (answer !== undefined) {
-    res.status(answer.status).json(answer.body);
+    send(res, answer);
     return;
   }
   try {
-    const body = await work(row.objectId);
-    await row.answer(201, body);
-    res.status(201).json(body);
+    const made = answerOf(await work(row.objectId), status);
+    await row.answer(made.status, made.body);
+    send(res, made);
   } catch (error) {
     // Refused or failed, it has done nothing: the key is free for another try.
     await row.release();
     throw error;
   }
+}
+
+function answerOf(made: unknown, status: number): StoredAnswer {
+  return made instanceof GoesOn ? { status: 202, body: made.body } : { status, body: made };
+}
+
+function send(res: Response, { status, body }: StoredAnswer): void {
+  if (status === 202) res.location(`/api/operations/${(body as GoesOn['body']).id}`);
+  res.status(status).json(body);
 }

@@ -9,6 +9,8 @@ declare global {
       operation?: Operation;
       /** The parameters of its path: Express forgets its own when a route is left. */
       pathParams?: Record<string, string>;
+      /** The body as it came, where a signature is over it. */
+      rawBody?: Buffer;
       /** Set once the credential has been checked; read it with `callerOf`. */
       caller?: Caller;
       /** The space of the path, where the table names a role for it; read it with `spaceOf`. */

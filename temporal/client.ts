@@ -6,11 +6,16 @@ import {
 } from '@temporalio/client';
 import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
+import { autoTopUp } from '../workflows/autoTopUp.ts';
 import { purgeDeleted } from '../workflows/purgeDeleted.ts';
 import { runChatTurn, stopTurnSignal } from '../workflows/runChatTurn.ts';
+import { settlePayment } from '../workflows/settlePayment.ts';
+import { setUpBilling } from '../workflows/setUpBilling.ts';
+import { checkoutChangedSignal, topUp } from '../workflows/topUp.ts';
+import { ensureReconciliation } from './reconcileSchedule.ts';
 import { ensureSweeper } from './sweeperSchedule.ts';
 import { mainTaskQueue } from './taskQueues.ts';
-import { operationWorkflowId, turnWorkflowId } from './workflowIds.ts';
+import { operationWorkflowId, settlementWorkflowId, turnWorkflowId } from './workflowIds.ts';
 
 /** What a workflow is started with, read off the row that is its intent. */
 export interface TurnReference {
@@ -123,6 +128,20 @@ export function createLauncher(options: { client: Client; config: Config; shares
           const args: Parameters<typeof purgeDeleted> = [{ operationId, scope, heartbeatTimeoutMs }];
           return once(client.workflow.start(purgeDeleted, { ...startOptions, args }));
         }
+        case 'setUpBilling':
+          return once(
+            client.workflow.start(setUpBilling, { ...startOptions, args: [{ operationId, spaceId: subjectId }] }),
+          );
+        case 'topUp': {
+          const args: Parameters<typeof topUp> = [
+            { operationId, checkoutId: subjectId, firstLookMs: config.billing.checkoutLookMs },
+          ];
+          return once(client.workflow.start(topUp, { ...startOptions, args }));
+        }
+        case 'autoTopUp':
+          return once(
+            client.workflow.start(autoTopUp, { ...startOptions, args: [{ operationId, checkoutId: subjectId }] }),
+          );
         default:
           throw new Error(`No workflow is known for operations of kind ${operation.kind}.`);
       }
@@ -139,6 +158,32 @@ export function createLauncher(options: { client: Client; config: Config; shares
 
     describeTurn: (turnId: string) => describe(turnWorkflowId(turnId)),
     describeOperation: (kind: string, id: string) => describe(operationWorkflowId(kind, id)),
+
+    /** Settles a kept notification. Its effect is once by the database, so a workflow that was lost may be started again. */
+    async startSettlement(eventId: string): Promise<void> {
+      await once(
+        client.workflow.start(settlePayment, {
+          ...common,
+          workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+          workflowId: settlementWorkflowId(eventId),
+          args: [{ eventId }],
+          typedSearchAttributes: [{ key: kindKey, value: 'settlePayment' }],
+        }),
+      );
+    },
+
+    /** Tells a purchase's workflow that its checkout has changed. */
+    async checkoutChanged(checkout: { kind: string; operationId: string }): Promise<void> {
+      try {
+        const workflowId = operationWorkflowId(checkout.kind, checkout.operationId);
+        await client.workflow.getHandle(workflowId).signal(checkoutChangedSignal);
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+      }
+    },
+
+    /** Makes the reconciliation's schedule, or brings it up to date. */
+    ensureReconciliation: () => ensureReconciliation(client, config, taskQueue),
 
     /** Makes the sweeper's schedule, or brings it up to date. */
     ensureSweeper: () => ensureSweeper(client, config, taskQueue),

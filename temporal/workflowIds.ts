@@ -8,6 +8,16 @@ export function operationWorkflowId(kind: string, operationId: string): string {
   return `${kind}/${operationId}`;
 }
 
+/** One for each notification, by the provider's own id of it. */
+export function settlementWorkflowId(eventId: string): string {
+  return `settlePayment/${eventId}`;
+}
+
+/** The schedule that compares the payment provider's books with ours. */
+export function reconcileScheduleId(installation: string): string {
+  return `${installation}-reconcile`;
+}
+
 /** The schedule that starts the sweeper. */
 export function sweeperScheduleId(installation: string): string {
   return `${installation}-sweeper`;

@@ -2,12 +2,22 @@ import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
 // The next sweep comes soon: what fails here for long is the next one's work, so tries are few.
-const { sweepTurns, sweepOperations, purgeOldTurnLogs, purgeIdempotencyKeys, purgeExpiredSecrets, purgeIdentity } =
-  proxyActivities<Activities>({
-    startToCloseTimeout: '10 minutes',
-    heartbeatTimeout: '30 seconds',
-    retry: { initialInterval: '1 second', maximumAttempts: 3 },
-  });
+const {
+  sweepTurns,
+  sweepOperations,
+  purgeOldTurnLogs,
+  purgeIdempotencyKeys,
+  sweepHolds,
+  sweepGrants,
+  sweepPaymentEvents,
+  sweepBalances,
+  purgeExpiredSecrets,
+  purgeIdentity,
+} = proxyActivities<Activities>({
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '30 seconds',
+  retry: { initialInterval: '1 second', maximumAttempts: 3 },
+});
 
 /**
  * Closes the gaps that no single process can: intents whose workflow was never started, rows whose workflow has vanished, and what
@@ -19,6 +29,10 @@ export async function sweep(): Promise<void> {
     sweepOperations(),
     purgeOldTurnLogs(),
     purgeIdempotencyKeys(),
+    sweepHolds(),
+    sweepGrants(),
+    sweepPaymentEvents(),
+    sweepBalances(),
     purgeExpiredSecrets(),
     purgeIdentity(),
   ]);

@@ -1,5 +1,6 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
 import { ProviderError } from '../../integrations/llm/errors.ts';
+import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import { Turn } from '../../models/chat/turn.ts';
@@ -44,11 +45,12 @@ export function createCallModel(deps: ActivityDeps) {
       // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
       const opened = attempt.open();
       opened.catch(() => undefined);
-      const [prompt, { maxOutputTokens }, redactor] = await Promise.all([
+      const [prompt, redactor] = await Promise.all([
         buildPrompt(deps.turnLog, turn, step),
-        deps.metering.reserve({ turn, step, modelId }),
         deps.secrets.redactors.forSpace(turn.spaceId),
       ]);
+      const inputTokens = estimatePromptTokens(prompt);
+      const { maxOutputTokens } = await deps.metering.reserve({ turn, step, modelId }, inputTokens);
       attempt.redactWith(redactor);
       const ran = deps.modelRunner.run({ modelId, prompt, effort: turn.effort, maxOutputTokens, abortSignal }, (part) =>
         attempt.add(part),

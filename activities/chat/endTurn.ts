@@ -12,6 +12,7 @@ export interface EndTurnInput {
 export function createEndTurn(deps: ActivityDeps) {
   return async function endTurn({ turnId, end }: EndTurnInput): Promise<void> {
     const { nextTurn } = await endTurnInModel(deps, turnId, withDetail(end));
+    if (end.status !== 'completed') await deps.metering.release(turnId);
     if (nextTurn !== undefined) await deps.workflows.startTurn(nextTurn);
   };
 }

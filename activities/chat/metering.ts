@@ -13,14 +13,10 @@ export interface MeteredCall {
  * by turn and step, so that one that is tried again is reserved and settled once.
  */
 export interface Metering {
-  /** Sets credits aside, and may bound the answer by them. Throws a DomainError (402) when there are none. */
-  reserve(call: MeteredCall): Promise<{ maxOutputTokens?: number }>;
+  /** Sets credits aside for a prompt of about so many tokens, and may bound the answer by them. Throws a DomainError (402) when there are none. */
+  reserve(call: MeteredCall, inputTokens: number): Promise<{ maxOutputTokens?: number }>;
   /** Books what was used and frees the rest. `usage` is what the provider reported; a stopped call may have none. */
   settle(tx: Transaction, call: MeteredCall, usage: TokenUsage | undefined): Promise<void>;
+  /** Frees what calls of an ended turn have set aside and never used: they failed. The sweeper does it too. */
+  release(turnId: string): Promise<void>;
 }
-
-/** No ledger: usage is kept with the model call's row, and nobody is refused. */
-export const unlimited: Metering = {
-  reserve: async () => ({}),
-  settle: async () => undefined,
-};

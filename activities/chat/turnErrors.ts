@@ -3,6 +3,7 @@ import { isProviderErrorCode, providerErrorMessage } from '../../integrations/ll
 const details: Record<string, string> = {
   STEP_LIMIT: 'The turn reached its limit of steps. Send another message to go on.',
   CREDITS_EXHAUSTED: 'The space has no credits left for this answer.',
+  SPENDING_CAP_REACHED: 'A spending cap of the space is reached. Its owner can raise it.',
   WORKFLOW_LOST: 'The turn was ended by an operator or lost by the workflow server.',
   INTERNAL: 'Something went wrong on our side. The answer so far is kept.',
 };

@@ -73,6 +73,21 @@ export const accessTable = {
   listMessages: 'threadOwner',
   listTurns: 'threadOwner',
 
+  // Credits: the way back from a payment page has no credential
+  checkoutSuccess: 'anyone',
+  checkoutCancel: 'anyone',
+  developmentPayment: 'anyone',
+  chooseDevelopmentPayment: 'anyone',
+  receivePaymentEvent: 'signed',
+  receiveStripeEvent: 'signed',
+  getBilling: 'viewer',
+  listBillingEntries: 'viewer',
+  exportBillingEntries: 'viewer',
+  topUpBilling: 'editor',
+  setUpBilling: 'owner',
+  setAutoTopUp: 'owner',
+  setSpendingCaps: 'owner',
+
   // Operations
   getOperation: 'self',
   cancelOperation: 'self',

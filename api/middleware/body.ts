@@ -1,4 +1,4 @@
-import express, { type RequestHandler } from 'express';
+import express, { type Request, type RequestHandler } from 'express';
 import { DomainError } from '../../models/errors.ts';
 
 const limit = '1mb';
@@ -8,7 +8,15 @@ const limit = '1mb';
  * cannot make us parse. Other types (uploads, raw webhooks) are left unread, for their routes to stream.
  */
 export function readBody(): RequestHandler {
-  const readJson = express.json({ limit, strict: false });
+  const readJson = express.json({
+    limit,
+    strict: false,
+    verify(req, _res, raw) {
+      const request = req as Request;
+      // Signatures are over the bytes and not over what they mean.
+      if (request.operation?.area === 'Webhooks') request.rawBody = raw;
+    },
+  });
   return (req, res, next) => {
     if (req.operation?.bodyTypes.includes('application/json') !== true) return next();
     readJson(req, res, (error?: unknown) => {

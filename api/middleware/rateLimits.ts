@@ -60,8 +60,9 @@ function limiter(points: number): RateLimiterMemory | undefined {
   return points === 0 ? undefined : new RateLimiterMemory({ points, duration: windowSeconds });
 }
 
-/** Probes and the reference page come often, and cost nothing. */
+/** Probes and the reference page come often, and cost nothing; notifications come as often as people pay, and count when they are forged. */
 function isLimited(req: Request): boolean {
+  if (req.operation?.area === 'Webhooks') return false;
   return !['/healthz', '/readyz', '/metrics', '/openapi.yaml', '/openapi.json', '/docs'].includes(req.path);
 }
 

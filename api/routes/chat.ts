@@ -10,6 +10,7 @@ import { authorizeSpace, isStillSignedIn } from '../auth/authorizeSpace.ts';
 import { authorizeTurn, notThreadOwner } from '../auth/authorizeThread.ts';
 import { type Caller, callerOf } from '../auth/caller.ts';
 import { type ChatStreamBody, readContext, readMessage } from '../chatRequest.ts';
+import { acceptWithCredits } from '../creditGate.ts';
 import type { RouteDeps } from '../deps.ts';
 import { presentModel } from '../presenters/model.ts';
 import { presentTurn } from '../presenters/thread.ts';
@@ -30,7 +31,9 @@ export function chatRoutes(deps: RouteDeps) {
   router.post('/chat/stream', async (req, res) => {
     const caller = callerOf(req);
     const intent = await readIntent(caller, bodyOf<'streamChat'>(req));
-    const { turn, created, opening, interrupted } = await acceptMessage(deps.database, intent);
+    const { turn, created, opening, interrupted } = await acceptWithCredits(deps, intent, () =>
+      acceptMessage(deps.database, intent),
+    );
     // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
     if (created && turn.status === 'running') launcher.startTurn(turn).catch(logLateStart(turn.id));
     if (interrupted !== undefined) launcher.stopTurn(interrupted).catch(logLateStart(interrupted));

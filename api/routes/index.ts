@@ -2,6 +2,9 @@ import type { Router } from 'express';
 import type { RouteDeps } from '../deps.ts';
 import { auditRoutes } from './audit.ts';
 import { authRoutes } from './auth.ts';
+import { billingRoutes } from './billing.ts';
+import { billingEntryRoutes } from './billingEntries.ts';
+import { billingPageRoutes } from './billingPages.ts';
 import { chatRoutes } from './chat.ts';
 import { docsRoutes } from './docs.ts';
 import { dynamicUiRoutes } from './dynamicUi.ts';
@@ -9,6 +12,7 @@ import { keyRoutes } from './keys.ts';
 import { meRoutes } from './me.ts';
 import { memberRoutes } from './members.ts';
 import { operationRoutes } from './operations.ts';
+import { paymentWebhookRoutes } from './paymentWebhooks.ts';
 import { secretRoutes } from './secrets.ts';
 import { serviceRoutes } from './service.ts';
 import { spaceRoutes } from './spaces.ts';
@@ -29,4 +33,8 @@ export const routes: readonly ((deps: RouteDeps) => Router)[] = [
   chatRoutes,
   threadRoutes,
   operationRoutes,
+  billingPageRoutes,
+  billingEntryRoutes,
+  billingRoutes,
+  paymentWebhookRoutes,
 ];

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { unlimited } from '../../activities/chat/metering.ts';
+import { createMetering } from '../../activities/billing/metering.ts';
 import { StopWatch } from '../../activities/chat/stopWatch.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import type { ReadinessCheck } from '../../api/deps.ts';
@@ -7,6 +7,8 @@ import { type RunningApi, startApi } from '../../api/server.ts';
 import type { Config } from '../../config/index.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
+import { createPayments } from '../../integrations/payments/index.ts';
+import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { openDatabase } from '../../models/database.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
@@ -31,6 +33,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
   const catalogue = createCatalogue(config.llm);
+  const payments = createPayments(config, createDevelopmentPayments(database));
   const envelope = await openEnvelope(database, config);
   const identity = createIdentity(database, envelope, config);
   const secrets = createSecretStore(database, envelope);
@@ -50,7 +53,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     logger,
 
     startApi: (): Promise<RunningApi> =>
-      startApi({ config, database, logger, identity, secrets, catalogue, launcher, turnLog, feed, checks }),
+      startApi({ config, database, logger, identity, secrets, catalogue, launcher, payments, turnLog, feed, checks }),
 
     startWorker(options: { shutdownGraceMs: number }): Promise<RunningWorker> {
       const deps: ActivityDeps = {
@@ -60,7 +63,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         catalogue,
         logger,
         modelRunner: createModelRunner({ config, catalogue }),
-        metering: unlimited,
+        metering: createMetering({ database, config, catalogue }),
+        payments,
         stopWatch: new StopWatch({ logger }),
         tools: new Map(),
         secrets,
@@ -69,10 +73,11 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       return startWorker({ temporal, deps, ...options });
     },
 
-    /** Makes the sweeper's schedule; tries again for as long as Temporal is not there yet. */
+    /** Makes the schedules of the sweeper and the reconciliation; tries again for as long as Temporal is not there yet. */
     async ensureSweeper(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         try {
+          await launcher.ensureReconciliation();
           return await launcher.ensureSweeper();
         } catch (error) {
           logger.warn({ err: error }, 'The sweeper’s schedule could not be made; trying again.');

@@ -8,6 +8,7 @@ export const scopes = {
   chat: 'Chat: threads, turns, models, and the operations they start.',
   'spaces:read': 'See spaces and their members.',
   'spaces:write': 'Make, change and delete spaces and their members. Includes spaces:read.',
+  billing: 'Credits: see balances and the ledger, set up, buy, limit.',
   secrets: 'List the names of secrets, set and delete them, and store what a form has asked for. Reads no value.',
   'secrets:read': 'Read the values of secrets.',
   audit: 'Read the audit log of spaces that its user owns.',

@@ -4,6 +4,8 @@ import { createApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import type { Environment } from '../../config/index.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
+import { createPayments } from '../../integrations/payments/index.ts';
+import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
@@ -45,6 +47,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     secrets: createSecretStore(database, envelope),
     catalogue: createCatalogue(config.llm),
     launcher: createLauncher({ client: temporal.client, config, sharesWorkersConnection: false }),
+    payments: createPayments(config, createDevelopmentPayments(database)),
     turnLog,
     feed,
     checks: [],

@@ -79,6 +79,12 @@ export const objects: Record<string, Builder> = {
     await identity.sessions.create(people.viewer.id);
     return (await identity.sessions.list(people.viewer.id, { limit: 1 })).data[0]?.id ?? '';
   },
+  'Billing.sessionId': async (world) => {
+    const path = `/api/billing/${world.spaceId}/top-up`;
+    const { url } = await world.send<{ url: string }>('owner', 'POST', path, { amount: 10 });
+    return url.split('/').at(-1) ?? '';
+  },
+  choice: () => 'cancel',
   'Secrets.name': async (world) => {
     const name = `SECRET_${randomUUID().replaceAll('-', '').toUpperCase()}`;
     await world.send('owner', 'PUT', `/api/spaces/${world.spaceId}/secrets/${name}`, { value: 'a value' });

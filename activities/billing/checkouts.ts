@@ -1,0 +1,151 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { type PaymentProvider, PaymentProviderError } from '../../integrations/payments/provider.ts';
+import { refuseAutoTopUp } from '../../models/billing/autoTopUp.ts';
+import { type Checkout, creditCheckout, findCheckout, markCheckout, markOpen } from '../../models/billing/checkouts.ts';
+import { findSetup, finishSetup, saveCustomer } from '../../models/billing/setup.ts';
+import { transaction } from '../../models/database.ts';
+import { Operation, type OperationEnd } from '../../models/operation.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { isSameAmount } from './settlement.ts';
+
+/** What the workflow watches: `over` when nothing more will come of it. */
+export interface CheckoutState {
+  status: Checkout['status'];
+  over: boolean;
+}
+
+/** Setting a space's billing up, and its purchases from the session to their end. Each may be repeated. */
+export function createCheckoutActivities(deps: ActivityDeps) {
+  const { database, config } = deps;
+
+  return {
+    /** Makes the provider's customer for a space that has none, and finds it for one that has. */
+    async createBillingCustomer({ spaceId }: { spaceId: string }): Promise<void> {
+      if (deps.payments.provider !== undefined) await customerOf(spaceId, deps.payments.provider);
+    },
+
+    async finishBillingSetup({ spaceId, operationId }: { spaceId: string; operationId: string }): Promise<void> {
+      await finishSetup(database, spaceId, operationId);
+    },
+
+    /** Opens the provider's session of a checkout. */
+    async openCheckout({ checkoutId }: { checkoutId: string }): Promise<CheckoutState> {
+      const checkout = await find(checkoutId);
+      if (checkout.sessionId !== null || checkout.endedAt !== null) return stateOf(checkout);
+      const provider = requireProvider();
+      const customerId = await customerOf(checkout.spaceId, provider);
+      const pages = `${config.http.publicUrl}/api/billing`;
+      const session = await permanentIsFinal(() =>
+        provider.createCheckout({
+          checkoutId,
+          spaceId: checkout.spaceId,
+          customerId,
+          amountMinor: checkout.amountMinor,
+          currency: checkout.currency,
+          successUrl: `${pages}/checkout-success?session_id={CHECKOUT_SESSION_ID}`,
+          cancelUrl: `${pages}/checkout-cancel?session_id=${checkoutId}`,
+          expiresAt: checkout.expiresAt,
+        }),
+      );
+      await transaction(database, (tx) => markOpen(tx, checkoutId, session));
+      return stateOf(await find(checkoutId));
+    },
+
+    /** Where a checkout stands; asks the provider about one that has not ended, and credits it when it is paid. */
+    async lookAtCheckout({ checkoutId }: { checkoutId: string }): Promise<CheckoutState> {
+      return look(checkoutId);
+    },
+
+    /** Closes a checkout that its buyer has given up. One that was paid meanwhile is credited all the same. */
+    async closeCheckout({ checkoutId }: { checkoutId: string }): Promise<void> {
+      const { sessionId, endedAt } = await find(checkoutId);
+      if (endedAt !== null) return;
+      if (sessionId !== null) await permanentIsFinal(() => requireProvider().expireCheckout(sessionId));
+      if (!(await look(checkoutId, 'cancelled')).over) {
+        await transaction(database, (tx) => markCheckout(tx, checkoutId, 'cancelled'));
+      }
+    },
+
+    /** Charges the saved means of payment for an automatic top-up. */
+    async chargeCheckout({ checkoutId }: { checkoutId: string }): Promise<CheckoutState> {
+      const checkout = await find(checkoutId);
+      if (checkout.endedAt !== null) return stateOf(checkout);
+      const provider = requireProvider();
+      const customerId = await customerOf(checkout.spaceId, provider);
+      const { spaceId, amountMinor, currency } = checkout;
+      const charge = await permanentIsFinal(() =>
+        provider.charge({ checkoutId, spaceId, customerId, amountMinor, currency }),
+      );
+      await transaction(database, async (tx) => {
+        if (charge.status === 'refused') await refuseAutoTopUp(tx, checkout);
+        else await creditCheckout(tx, checkoutId, { sessionId: null, paymentId: charge.paymentId });
+      });
+      return stateOf(await find(checkoutId));
+    },
+
+    /** Ends the operation as its checkout has ended; a checkout that was never opened ends with it. */
+    async endCheckoutOperation(input: { operationId: string; checkoutId: string }): Promise<void> {
+      const checkout = await find(input.checkoutId);
+      await transaction(database, async (tx) => {
+        if (checkout.kind === 'autoTopUp') await refuseAutoTopUp(tx, checkout);
+        else await markCheckout(tx, checkout.id, 'failed');
+      });
+      const end = endOf(await find(input.checkoutId));
+      await transaction(database, (tx) => Operation.end(input.operationId, end, tx));
+    },
+  };
+
+  async function find(checkoutId: string): Promise<Checkout> {
+    const checkout = await findCheckout(database, 'id', checkoutId);
+    if (checkout !== undefined) return checkout;
+    throw ApplicationFailure.create({ type: 'NoSuchCheckout', message: checkoutId, nonRetryable: true });
+  }
+
+  function requireProvider(): PaymentProvider {
+    if (deps.payments.provider !== undefined) return deps.payments.provider;
+    throw ApplicationFailure.create({ type: 'NoPaymentProvider', nonRetryable: true });
+  }
+
+  async function customerOf(spaceId: string, provider: PaymentProvider): Promise<string> {
+    const known = (await findSetup(database, spaceId))?.customerId;
+    if (known) return known;
+    const { id } = await permanentIsFinal(() =>
+      provider.createCustomer({ spaceId, name: `Atrium space ${spaceId}`, email: undefined }),
+    );
+    await saveCustomer(database, spaceId, id);
+    return (await findSetup(database, spaceId))?.customerId ?? id;
+  }
+
+  async function look(checkoutId: string, endAs: 'expired' | 'cancelled' = 'expired'): Promise<CheckoutState> {
+    const checkout = await find(checkoutId);
+    if (checkout.endedAt !== null || checkout.sessionId === null) return stateOf(checkout);
+    const session = await permanentIsFinal(() => requireProvider().findCheckout(checkout.sessionId ?? ''));
+    if (session === undefined) return stateOf(checkout);
+    await transaction(database, async (tx) => {
+      if (session.paid && isSameAmount(checkout, session)) await creditCheckout(tx, checkoutId, session);
+      else if (session.status === 'expired') await markCheckout(tx, checkoutId, endAs);
+    });
+    return stateOf(await find(checkoutId));
+  }
+}
+
+function stateOf({ status, endedAt }: Checkout): CheckoutState {
+  return { status, over: endedAt !== null };
+}
+
+function endOf({ status, id }: Checkout): OperationEnd {
+  if (status === 'paid') return { status: 'succeeded', result: { checkoutId: id, status } };
+  if (status === 'cancelled') return { status: 'cancelled' };
+  const detail = status === 'expired' ? 'The checkout was not paid in time.' : 'The payment did not go through.';
+  return { status: 'failed', code: status === 'expired' ? 'CHECKOUT_EXPIRED' : 'PAYMENT_FAILED', detail };
+}
+
+/** What the provider would refuse again is not asked again. */
+async function permanentIsFinal<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof PaymentProviderError) || !error.permanent) throw error;
+    throw ApplicationFailure.create({ type: 'PaymentProviderRefused', message: error.message, nonRetryable: true });
+  }
+}

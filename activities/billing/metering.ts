@@ -1,0 +1,85 @@
+import type { Transaction } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import type { Catalogue } from '../../integrations/llm/catalogue.ts';
+import type { TokenUsage } from '../../integrations/llm/modelCall.ts';
+import { estimateTokens } from '../../integrations/llm/tokens.ts';
+import { holdForCall } from '../../models/billing/gate.ts';
+import { findHold, release, settle } from '../../models/billing/holds.ts';
+import { costOf, isFree, pricesOf } from '../../models/billing/prices.ts';
+import { type Database, transaction } from '../../models/database.ts';
+import { select } from '../../models/sql.ts';
+import { decodeLines } from '../../models/turnLog/entry.ts';
+import type { MeteredCall, Metering } from '../chat/metering.ts';
+
+/** Metering by the ledger: what a call costs by the catalogue's rates, set aside before and booked after. */
+export function createMetering(options: {
+  database: Database;
+  config: Pick<Config, 'billing'>;
+  catalogue: Catalogue;
+}): Metering {
+  const { database, config, catalogue } = options;
+  const { enforced } = config.billing;
+  const pricesFor = (modelId: string) => pricesOf(catalogue.find(modelId)?.pricingRates ?? []);
+
+  return {
+    async reserve({ turn, step, modelId }, inputTokens) {
+      const model = catalogue.find(modelId);
+      if (model === undefined || isFree(pricesFor(modelId))) return {};
+      return holdForCall(database, {
+        id: holdId({ turn, step }),
+        spaceId: turn.spaceId,
+        userId: turn.userId,
+        turnId: turn.id,
+        modelId,
+        prices: pricesFor(modelId),
+        modelMaxOutputTokens: model.capabilities.maxOutputTokens,
+        inputTokens,
+        enforced,
+      });
+    },
+
+    async settle(tx, call, usage) {
+      const { turn, step, modelId } = call;
+      const prices = pricesFor(modelId);
+      const id = holdId({ turn, step });
+      // A model that costs nothing may stand in for one that does, whose hold has to go.
+      if (isFree(prices) && (!enforced || (await findHold(tx, id)) === undefined)) return;
+      const used = usage ?? (await estimateStopped(tx, call));
+      const cost = used === undefined ? 0 : costOf(prices, used);
+      await settle(tx, { id, spaceId: turn.spaceId, userId: turn.userId, turnId: turn.id, modelId, cost, enforced });
+    },
+
+    async release(turnId) {
+      const [holds] = await database.pool.query(
+        "SELECT id, space_id AS spaceId FROM billing_holds WHERE turn_id = ? AND status = 'open'",
+        [turnId],
+      );
+      for (const { id, spaceId } of holds as { id: string; spaceId: string }[]) {
+        await transaction(database, (tx) => release(tx, spaceId, id));
+      }
+    },
+  };
+}
+
+function holdId({ turn, step }: Pick<MeteredCall, 'turn' | 'step'>): string {
+  return `${turn.id}:${step}`;
+}
+
+/** What a stopped call has used, for which its provider sends no count: what was said so far, and the prompt. One that said nothing is free. */
+async function estimateStopped(tx: Transaction, { turn, step }: MeteredCall): Promise<TokenUsage | undefined> {
+  const segments = await select<{ chunks: string }>(
+    tx,
+    `SELECT s.chunks FROM model_calls c JOIN turn_segments s ON s.turn_id = c.turn_id AND s.last_seq >= c.first_seq
+      WHERE c.turn_id = ? AND c.step = ?`,
+    [turn.id, step],
+  );
+  let characters = 0;
+  for (const chunk of segments.flatMap(({ chunks }) => decodeLines(chunks))) {
+    if (chunk.type === 'text-delta' || chunk.type === 'reasoning-delta') characters += chunk.delta.length;
+    else if (chunk.type === 'tool-input-delta') characters += chunk.inputTextDelta.length;
+  }
+  if (characters === 0) return undefined;
+  const hold = await findHold(tx, holdId({ turn, step }));
+  const outputTokens = estimateTokens(characters);
+  return { inputTokens: hold?.inputTokens ?? 0, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+}

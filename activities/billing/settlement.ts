@@ -1,0 +1,197 @@
+import type { Payments } from '../../integrations/payments/index.ts';
+import type { PaymentNotice, PaymentProvider, ProviderCheckout } from '../../integrations/payments/provider.ts';
+import {
+  type Checkout,
+  creditCheckout,
+  findCheckout,
+  markCheckout,
+  paymentSourceId,
+} from '../../models/billing/checkouts.ts';
+import { shareOf } from '../../models/billing/money.ts';
+import { findEvent, markSettled, noteFinding } from '../../models/billing/paymentEvents.ts';
+import { type Reversal, reverse } from '../../models/billing/reversals.ts';
+import { type Database, transaction } from '../../models/database.ts';
+
+export interface SettlementDeps {
+  database: Database;
+  payments: Pick<Payments, 'provider'>;
+}
+
+/** What came of a notification: `unexplained` is kept for the operator to look at. */
+export interface Settled {
+  outcome: 'credited' | 'unchanged' | 'ended' | 'reversed' | 'ignored' | 'unexplained' | 'known';
+  /** Whose workflow should hear of it. */
+  checkout?: Checkout;
+}
+
+/**
+ * Does what a kept notification says, once: the ledger, the checkout and the event's mark are one commit. What it says is a hint as to
+ * where to look; a repeat, or an older one that comes later, finds it done.
+ */
+export async function settleEvent(deps: SettlementDeps, eventId: string): Promise<Settled> {
+  const { database, payments } = deps;
+  const event = await findEvent(database, eventId);
+  if (event === undefined || event.status === 'settled') return { outcome: 'known' };
+  if (payments.provider === undefined) throw new Error('No payment provider is configured to settle this event with.');
+  const notice = payments.provider.readNotice(event.payload);
+  switch (notice.kind) {
+    case 'checkout':
+      return settleCheckout(deps, eventId, notice);
+    case 'charged':
+      return settleCharge(deps, eventId, notice);
+    case 'refunded':
+      return settleRefunds(deps, payments.provider, eventId, notice);
+    case 'dispute':
+      return settleDispute(deps, payments.provider, eventId, notice);
+    case 'other':
+      return mark(database, eventId, { outcome: 'ignored' });
+  }
+}
+
+type NoticeOf<Kind extends PaymentNotice['kind']> = Extract<PaymentNotice, { kind: Kind }>;
+
+async function settleCheckout(
+  { database }: SettlementDeps,
+  eventId: string,
+  { change, checkout: session }: NoticeOf<'checkout'>,
+): Promise<Settled> {
+  const checkout = await checkoutOfSession(database, session);
+  if (checkout === undefined) return unexplained(database, eventId);
+  if (session.paid || change === 'paid') {
+    if (!isSameAmount(checkout, session)) return unexplained(database, eventId);
+    return transaction(database, async (tx) => {
+      const credited = await creditCheckout(tx, checkout.id, session);
+      const outcome = credited ? 'credited' : 'unchanged';
+      await markSettled(tx, eventId, outcome);
+      return { outcome, checkout };
+    });
+  }
+  return transaction(database, async (tx) => {
+    const status = change === 'expired' ? 'expired' : change === 'failed' ? 'failed' : 'processing';
+    const changed = await markCheckout(tx, checkout.id, status);
+    const outcome = changed ? 'ended' : 'unchanged';
+    await markSettled(tx, eventId, outcome);
+    return { outcome, checkout };
+  });
+}
+
+/** A charge of the saved means of payment. What a checkout's session brought is told by the session's own notifications. */
+async function settleCharge(
+  { database }: SettlementDeps,
+  eventId: string,
+  { paymentId, checkoutId, amountMinor, currency }: NoticeOf<'charged'>,
+): Promise<Settled> {
+  const checkout = checkoutId === null ? undefined : await findCheckout(database, 'id', checkoutId);
+  if (checkout?.kind !== 'autoTopUp') return mark(database, eventId, { outcome: 'ignored' });
+  if (!isSameAmount(checkout, { amountMinor, currency })) return unexplained(database, eventId);
+  return transaction(database, async (tx) => {
+    const credited = await creditCheckout(tx, checkout.id, { sessionId: null, paymentId });
+    const outcome = credited ? 'credited' : 'unchanged';
+    await markSettled(tx, eventId, outcome);
+    return { outcome, checkout };
+  });
+}
+
+async function settleRefunds(
+  { database }: SettlementDeps,
+  provider: PaymentProvider,
+  eventId: string,
+  { paymentId, checkoutId }: NoticeOf<'refunded'>,
+): Promise<Settled> {
+  const paid = await paidCheckout(database, provider, paymentId, checkoutId);
+  if (paid === undefined || paymentId === null) return unexplained(database, eventId);
+  // The event tells a sum; which refunds there are, each to be booked once, only the provider knows.
+  const refunds = await provider.refundsOf(paymentId);
+  return settleReversals(
+    database,
+    eventId,
+    paid,
+    refunds.map(({ id, ...refund }) => ({ ...refund, sourceId: `refund:${id}`, kind: 'refund' })),
+  );
+}
+
+async function settleDispute(
+  { database }: SettlementDeps,
+  provider: PaymentProvider,
+  eventId: string,
+  { disputeId, paymentId, taken, amountMinor, returned }: NoticeOf<'dispute'>,
+): Promise<Settled> {
+  if (!taken) return mark(database, eventId, { outcome: 'ignored' });
+  const paid = await paidCheckout(database, provider, paymentId, null);
+  if (paid === undefined) return unexplained(database, eventId);
+  const dispute = { sourceId: `dispute:${disputeId}`, kind: 'dispute', amountMinor, returned } as const;
+  return settleReversals(database, eventId, paid, [dispute]);
+}
+
+/** Told of a refund or a dispute, we know that the payment went through, whether or not we have been told that before. */
+async function settleReversals(
+  database: Database,
+  eventId: string,
+  { checkout, ...paid }: PaidCheckout,
+  reversals: readonly (Omit<Reversal, 'micro'> & { amountMinor: number })[],
+): Promise<Settled> {
+  return transaction(database, async (tx) => {
+    await creditCheckout(tx, checkout.id, paid);
+    const { spaceId, microCredits } = checkout;
+    const payment = { spaceId, sourceId: paymentSourceId(paid), micro: microCredits, detail: checkout.id };
+    let changed = false;
+    for (const { amountMinor, ...reversal } of reversals) {
+      const micro = shareOf(microCredits, Math.min(amountMinor, checkout.amountMinor), checkout.amountMinor);
+      changed = (await reverse(tx, payment, { ...reversal, micro })) || changed;
+    }
+    const outcome = changed ? 'reversed' : 'unchanged';
+    await markSettled(tx, eventId, outcome);
+    return { outcome, checkout };
+  });
+}
+
+interface PaidCheckout {
+  checkout: Checkout;
+  sessionId: string | null;
+  paymentId: string | null;
+}
+
+async function paidCheckout(
+  database: Database,
+  provider: PaymentProvider,
+  paymentId: string | null,
+  checkoutId: string | null,
+): Promise<PaidCheckout | undefined> {
+  if (paymentId === null) return undefined;
+  const known =
+    (await findCheckout(database, 'payment_id', paymentId)) ??
+    (checkoutId === null ? undefined : await findCheckout(database, 'id', checkoutId));
+  if (known?.kind === 'autoTopUp') return { checkout: known, sessionId: null, paymentId };
+  if (known !== undefined && known.sessionId !== null)
+    return { checkout: known, sessionId: known.sessionId, paymentId };
+  // A crash came before we had noted the session, or we have heard nothing of it yet: the provider knows.
+  const session = await provider.checkoutOfPayment(paymentId);
+  const checkout = session && (await checkoutOfSession(database, session));
+  if (session === undefined || checkout === undefined || !isSameAmount(checkout, session)) return undefined;
+  return { checkout, sessionId: session.sessionId, paymentId };
+}
+
+/** By the session; by what it was bound to when a crash came before we had noted the session. */
+export async function checkoutOfSession(database: Database, session: ProviderCheckout): Promise<Checkout | undefined> {
+  const bySession = await findCheckout(database, 'session_id', session.sessionId);
+  if (bySession !== undefined || session.checkoutId === null) return bySession;
+  const byReference = await findCheckout(database, 'id', session.checkoutId);
+  return byReference?.sessionId === null ? byReference : undefined;
+}
+
+export function isSameAmount(
+  checkout: Checkout,
+  { amountMinor, currency }: Pick<ProviderCheckout, 'amountMinor' | 'currency'>,
+): boolean {
+  return checkout.amountMinor === amountMinor && checkout.currency === currency;
+}
+
+async function unexplained(database: Database, eventId: string): Promise<Settled> {
+  await noteFinding(database, eventId, 'EVENT_OF_NO_CHECKOUT_OF_OURS');
+  return mark(database, eventId, { outcome: 'unexplained' });
+}
+
+async function mark(database: Database, eventId: string, settled: Settled): Promise<Settled> {
+  await transaction(database, (tx) => markSettled(tx, eventId, settled.outcome));
+  return settled;
+}
