@@ -14,6 +14,20 @@ export interface Database {
 /** Times are UTC with milliseconds everywhere: JavaScript dates cut microseconds, so the columns have none. */
 const utc = '+00:00';
 
+/**
+ * A process that freezes inside a transaction keeps its row locks for as long as the server keeps the connection: by default
+ * 8 hours, and whoever takes its work over waits. So the server drops a connection that says nothing for this long,
+ * well before a lock's waiters give up (50 s), and the pools give theirs up sooner.
+ */
+const connectionTimeoutSeconds = 20;
+export const idleConnectionMs = 10_000;
+
+/** What each connection is told first. Row locks without gap locks: naming it per transaction costs a round trip each time. */
+const sessionSettings = [
+  'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  `SET SESSION wait_timeout = ${connectionTimeoutSeconds}`,
+];
+
 /** Opens the pools. Nothing connects until the first query. */
 export function openDatabase(config: Pick<Config, 'database'>): Database {
   const sequelize = new Sequelize(config.database.url, {
@@ -21,7 +35,7 @@ export function openDatabase(config: Pick<Config, 'database'>): Database {
     logging: false,
     timezone: utc,
     define: { underscored: true, timestamps: false, charset: 'utf8mb4' },
-    pool: { max: config.database.poolSize, min: 0, idle: 30_000, acquire: 10_000 },
+    pool: { max: config.database.poolSize, min: 0, idle: idleConnectionMs, acquire: 10_000 },
     dialectOptions: { charset: 'utf8mb4', connectTimeout: 5_000, supportBigNumbers: true },
   });
   defineModels(sequelize);
@@ -30,18 +44,19 @@ export function openDatabase(config: Pick<Config, 'database'>): Database {
     charset: 'utf8mb4_bin',
     timezone: 'Z',
     connectionLimit: config.database.poolSize,
+    // Below the limit: at it, the pool would never look for idle ones.
+    maxIdle: config.database.poolSize - 1,
+    idleTimeout: idleConnectionMs,
     connectTimeout: 5_000,
     enableKeepAlive: true,
     supportBigNumbers: true,
   });
-  // Row locks without gap locks, set once per connection: naming it per transaction costs a round trip each time.
-  const isolation = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED';
   sequelize.addHook('afterConnect', async (connection: unknown) => {
-    await (connection as CallbackConnection).promise().query(isolation);
+    for (const setting of sessionSettings) await (connection as CallbackConnection).promise().query(setting);
   });
   pool.pool.on('connection', (connection) => {
-    // Statements of one connection run in order, so this one is done before its first borrower's.
-    (connection as unknown as CallbackConnection).query(isolation);
+    // Statements of one connection run in order, so these are done before its first borrower's.
+    for (const setting of sessionSettings) (connection as unknown as CallbackConnection).query(setting);
   });
   return {
     sequelize,

@@ -19,12 +19,14 @@ const lockTimeoutSeconds = 120;
 export async function migrate(database: Database): Promise<string[]> {
   const lockConnection = await database.pool.getConnection();
   try {
+    // It says nothing while the steps run, and must not lose the lock for that.
+    await lockConnection.query('SET SESSION wait_timeout = DEFAULT');
     await lockConnection.query('SELECT GET_LOCK(?, ?)', [lockName, lockTimeoutSeconds]);
     const umzug = createUmzug(database);
     return (await umzug.up()).map((step) => step.name);
   } finally {
     await lockConnection.query('SELECT RELEASE_LOCK(?)', [lockName]).catch(() => undefined);
-    lockConnection.release();
+    lockConnection.destroy();
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Pool, PoolConnection, RowDataPacket } from 'mysql2/promise';
+import { idleConnectionMs } from '../database.ts';
 import { commitAlone } from './commitAlone.ts';
 import type { CommitListener } from './entry.ts';
 import type { PendingSegment, TurnWriter } from './turnWriter.ts';
@@ -24,6 +25,7 @@ export class GroupCommitter {
   #waiting = new Set<TurnWriter>();
   #running: Promise<void> | undefined;
   #connection: PoolConnection | undefined;
+  #usedAtMs = 0;
 
   constructor(options: { pool: Pool; onCommit: CommitListener; maxBatchBytes: number }) {
     this.#pool = options.pool;
@@ -127,7 +129,10 @@ export class GroupCommitter {
 
   /** One connection for all batches, without autocommit: each begins its transaction with its first statement. */
   async #connect(): Promise<PoolConnection> {
-    if (this.#connection !== undefined) return this.#connection;
+    const idleMs = performance.now() - this.#usedAtMs;
+    this.#usedAtMs += idleMs;
+    if (this.#connection !== undefined && idleMs < idleConnectionMs) return this.#connection;
+    this.#connection?.destroy();
     const connection = await this.#pool.getConnection();
     try {
       await connection.query('SET autocommit = 0');
