@@ -1,5 +1,6 @@
 import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import type { Config } from '../config/index.ts';
+import { sweeps } from '../workflows/rules/sweeps.ts';
 import { sweep } from '../workflows/sweep.ts';
 import { sweeperScheduleId } from './workflowIds.ts';
 
@@ -14,6 +15,7 @@ export async function ensureSweeper(client: Client, config: Config, taskQueue: s
     action: {
       type: 'startWorkflow',
       workflowType: sweep,
+      args: [sweeps],
       workflowId: scheduleId,
       taskQueue,
       workflowExecutionTimeout: '1 hour',
@@ -27,7 +29,6 @@ export async function ensureSweeper(client: Client, config: Config, taskQueue: s
     await client.schedule.create({
       scheduleId,
       ...schedule,
-      args: undefined,
       state: { triggerImmediately: true },
     } as never);
   } catch (error) {
