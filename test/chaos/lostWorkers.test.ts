@@ -9,7 +9,8 @@ import { startProduct } from '../support/product.ts';
 import { collect, untilChunk } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-jest.setTimeout(60_000);
+// A worker that freezes inside a transaction holds its turns until the database drops its connection, 20 s later.
+jest.setTimeout(120_000);
 
 let product: TestProduct;
 

@@ -1,0 +1,80 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { glob } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import type { Config } from '../../config/index.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const { History } = proto.temporal.api.history.v1;
+const folder = join(import.meta.dirname, 'histories');
+
+/** A saved history as Temporal's own JSON. */
+export interface SavedHistory {
+  /** `workflow/path`. */
+  name: string;
+  history: { events: { eventType: string }[] };
+}
+
+export function fileOf(name: string): string {
+  return join(folder, `${name}.json`);
+}
+
+export function isSaved(name: string): boolean {
+  return existsSync(fileOf(name));
+}
+
+export async function savedHistories(): Promise<SavedHistory[]> {
+  const files = await Array.fromAsync(glob('**/*.json', { cwd: folder }));
+  return files.sort().map((file) => ({
+    name: file.replace(/\.json$/, ''),
+    history: JSON.parse(readFileSync(join(folder, file), 'utf8')) as SavedHistory['history'],
+  }));
+}
+
+/** Saves the history of a workflow once it has ended. */
+export async function saveHistory(config: Config, workflowId: string, name: string): Promise<void> {
+  await withClient(config, async (client) => {
+    const handle = client.workflow.getHandle(workflowId);
+    await waitFor(`the end of ${workflowId}`, async () => {
+      const { status } = await handle.describe().catch(unlessMissing);
+      return status.name !== 'RUNNING';
+    });
+    const history = History.toObject(History.create(await handle.fetchHistory()), {
+      enums: String,
+      longs: String,
+      bytes: String,
+    });
+    mkdirSync(dirname(fileOf(name)), { recursive: true });
+    writeFileSync(fileOf(name), `${JSON.stringify(history, undefined, 1)}\n`);
+  });
+}
+
+/** The id of a workflow that has ended by itself and that a visibility query finds. */
+export function completedWorkflow(config: Config, query: string): Promise<string> {
+  return withClient(config, (client) =>
+    waitFor('a completed workflow', async () => {
+      for await (const { workflowId } of client.workflow.list({
+        query: `${query} AND ExecutionStatus = 'Completed'`,
+      })) {
+        return workflowId;
+      }
+      return undefined;
+    }),
+  );
+}
+
+/** An answer may come before its workflow has started. */
+function unlessMissing(error: unknown): { status: { name: string } } {
+  if (error instanceof WorkflowNotFoundError) return { status: { name: 'RUNNING' } };
+  throw error;
+}
+
+async function withClient<T>({ temporal }: Config, use: (client: Client) => Promise<T>): Promise<T> {
+  const connection = await Connection.connect({ address: temporal.address });
+  try {
+    return await use(new Client({ connection, namespace: temporal.namespace }));
+  } finally {
+    await connection.close();
+  }
+}

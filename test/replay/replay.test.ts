@@ -1,0 +1,45 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type SavedHistory, savedHistories } from './histories.ts';
+import { scenarios } from './scenarios/index.ts';
+
+const workflows = join(import.meta.dirname, '..', '..', 'workflows', 'index.ts');
+
+async function replay(workflowsPath: string, histories: SavedHistory[]): Promise<Record<string, string>> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'replay.ts'), workflowsPath]);
+  child.stdin.end(JSON.stringify(histories));
+  const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  if (output === '') throw new Error(errors);
+  return JSON.parse(output.split('\n').at(-1) ?? '') as Record<string, string>;
+}
+
+test('the workflows of today go on from every saved history', async () => {
+  const histories = await savedHistories();
+  expect(histories.length).toBeGreaterThan(0);
+  expect(await replay(workflows, histories)).toEqual({});
+}, 60_000);
+
+test('a change that would break running workflows is found', async () => {
+  const histories = (await savedHistories()).filter(({ name }) => name === 'runChatTurn/answered');
+  const failures = await replay(join(import.meta.dirname, 'changedWorkflows.ts'), histories);
+  expect(failures).toEqual({ 'runChatTurn/answered': expect.stringContaining('DeterminismViolationError') });
+}, 60_000);
+
+test('each workflow and each scenario has a saved history', async () => {
+  const saved = (await savedHistories()).map(({ name }) => name);
+  expect(saved).toEqual(scenarios.map(({ name }) => name).sort());
+  const exported = [...readFileSync(workflows, 'utf8').matchAll(/export \{ (\w+)/g)].map(([, name]) => name);
+  expect(exported.filter((name) => !saved.some((path) => path.startsWith(`${name}/`)))).toEqual([]);
+});
+
+test('no saved history holds what was said', async () => {
+  for (const { name, history } of await savedHistories()) {
+    const payloads = [...JSON.stringify(history).matchAll(/"data":"([^"]+)"/g)].map(([, data]) =>
+      Buffer.from(data ?? '', 'base64').toString(),
+    );
+    expect(payloads.length).toBeGreaterThan(0);
+    expect([name, payloads.filter((payload) => /Yes\.|Soon gone|fake \{|w0 /.test(payload))]).toEqual([name, []]);
+  }
+});

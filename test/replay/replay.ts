@@ -1,0 +1,26 @@
+import { text } from 'node:stream/consumers';
+import proto from '@temporalio/proto';
+import { bundleWorkflowCode, Worker } from '@temporalio/worker';
+
+/**
+ * Replays histories in a process of its own, since Jest's sandbox cannot load Temporal's native module: `node replay.ts WORKFLOWS_PATH`, with
+ * `[{name, history}]` on standard input. Its last line is what went wrong, by name; `{}` when
+ * nothing did. Temporal's own log comes before it.
+ */
+const workflowsPath = process.argv[2] ?? '';
+const histories = JSON.parse(await text(process.stdin)) as { name: string; history: object }[];
+const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log() {} };
+const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger: quietly });
+
+const failures: Record<string, string> = {};
+const replays = Worker.runReplayHistories(
+  { workflowBundle },
+  histories.map(({ name, history }) => ({
+    workflowId: name,
+    history: proto.temporal.api.history.v1.History.fromObject(history),
+  })),
+);
+for await (const { workflowId, error } of replays) {
+  if (error !== undefined) failures[workflowId] = `${error.name}: ${error.message}`;
+}
+process.stdout.write(`\n${JSON.stringify(failures)}`);

@@ -1,0 +1,13 @@
+import type { Environment } from '../../../config/index.ts';
+import type { ChatUser } from '../../builders/chat.ts';
+import type { TestProduct } from '../../builders/product.ts';
+
+/** One path through a workflow, walked through the public API so that its history can be saved. */
+export interface Scenario {
+  /** The file's path below `histories/`: the workflow's name, a slash, and the path's. */
+  name: string;
+  /** Variables of config/ that this path needs. */
+  environment?: Environment;
+  /** Walks the path on a product and a user of its own, and returns the workflow's id. It must have ended by then, or end soon. */
+  run(product: TestProduct, user: ChatUser): Promise<string>;
+}
