@@ -6,12 +6,10 @@ import {
 } from '@temporalio/client';
 import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
-import { autoTopUp } from '../workflows/autoTopUp.ts';
-import { purgeDeleted } from '../workflows/purgeDeleted.ts';
 import { runChatTurn, stopTurnSignal } from '../workflows/runChatTurn.ts';
 import { settlePayment } from '../workflows/settlePayment.ts';
-import { setUpBilling } from '../workflows/setUpBilling.ts';
-import { checkoutChangedSignal, topUp } from '../workflows/topUp.ts';
+import { checkoutChangedSignal } from '../workflows/topUp.ts';
+import { operationStarts } from './operationStarts.ts';
 import { ensureReconciliation } from './reconcileSchedule.ts';
 import { ensureSweeper } from './sweeperSchedule.ts';
 import { mainTaskQueue } from './taskQueues.ts';
@@ -119,32 +117,10 @@ export function createLauncher(options: { client: Client; config: Config; shares
         workflowId: operationWorkflowId(operation.kind, operation.id),
         typedSearchAttributes: attributes,
       };
-      const { heartbeatTimeoutMs } = config.temporal;
-      const { id: operationId, subjectId } = operation;
-      switch (operation.kind) {
-        case 'deleteThread':
-        case 'deleteSpace': {
-          const scope = operation.kind === 'deleteThread' ? { threadId: subjectId } : { spaceId: subjectId };
-          const args: Parameters<typeof purgeDeleted> = [{ operationId, scope, heartbeatTimeoutMs }];
-          return once(client.workflow.start(purgeDeleted, { ...startOptions, args }));
-        }
-        case 'setUpBilling':
-          return once(
-            client.workflow.start(setUpBilling, { ...startOptions, args: [{ operationId, spaceId: subjectId }] }),
-          );
-        case 'topUp': {
-          const args: Parameters<typeof topUp> = [
-            { operationId, checkoutId: subjectId, firstLookMs: config.billing.checkoutLookMs },
-          ];
-          return once(client.workflow.start(topUp, { ...startOptions, args }));
-        }
-        case 'autoTopUp':
-          return once(
-            client.workflow.start(autoTopUp, { ...startOptions, args: [{ operationId, checkoutId: subjectId }] }),
-          );
-        default:
-          throw new Error(`No workflow is known for operations of kind ${operation.kind}.`);
-      }
+      const start = operationStarts[operation.kind];
+      if (start === undefined) throw new Error(`No workflow is known for operations of kind ${operation.kind}.`);
+      const { workflow, args } = start(operation, config);
+      return once(client.workflow.start(workflow, { ...startOptions, args }));
     },
 
     /** Asks an operation's workflow to cancel. */
