@@ -124,7 +124,7 @@ describe('a failure that stays', () => {
     expect(silent.answer.text).toBe('And then');
     // We have hung up, not the provider.
     expect(silent.requests.map(({ closedByClient }) => closedByClient)).toEqual(silent.requests.map(() => true));
-  }, 60_000);
+  });
 
   test('a refused request is not sent again, to nobody', async () => {
     const { turn, last, requests } = await askThrough({ status: 400 });

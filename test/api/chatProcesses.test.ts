@@ -104,4 +104,4 @@ test('a worker that stops hands its turn over: another one begins the answer aga
   const turn = await here.ended(idsOf(sent).turnId);
   expect(turn.status).toBe('completed');
   expect((await here.answerOf(turn))?.split(' ').filter(Boolean)).toHaveLength(150);
-}, 60_000);
+});

@@ -46,7 +46,7 @@ test('a start, kill -9, and a start that has lost nothing; then Ctrl-C', async (
   expect(processesWith(dataDir)).toEqual([]);
   expect(existsSync(join(dataDir, 'lock'))).toBe(false);
   expect(readFileSync(join(dataDir, 'logs', 'database.log'), 'utf8')).toContain('Shutdown complete');
-}, 60_000);
+});
 
 test.each([/MariaDB initialised/, /Object store started/, /Temporal started/])(
   'Ctrl-C in the middle of a start, after "%s", stops what was started',

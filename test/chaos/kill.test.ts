@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jest } from '@jest/globals';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
@@ -14,8 +13,6 @@ const kills = 8;
 const tokens = 40;
 const intervalMs = 10;
 const expectedText = Array.from({ length: tokens }, (_, token) => `w${token} `).join('');
-
-jest.setTimeout(180_000);
 
 let product: TestProduct;
 

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { acceptMessage } from '../../models/chat/acceptMessage.ts';
 import { turnWorkflowId } from '../../temporal/workflowIds.ts';
@@ -8,9 +7,6 @@ import { buildTurnLog } from '../builders/turnLog.ts';
 import { startProduct } from '../support/product.ts';
 import { collect, untilChunk } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
-
-// A worker that freezes inside a transaction holds its turns until the database drops its connection, 20 s later.
-jest.setTimeout(120_000);
 
 let product: TestProduct;
 

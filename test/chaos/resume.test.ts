@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto';
-import { jest } from '@jest/globals';
 import { idsOf } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
@@ -7,8 +6,6 @@ import { untilChunk } from '../support/sseClient.ts';
 
 const cuts = 200;
 const words = Array.from({ length: 3_000 }, (_, word) => (word % 7 === 0 ? `grüße 🌱${word} ` : `w${word} `));
-
-jest.setTimeout(90_000);
 
 let product: TestProduct;
 

@@ -121,7 +121,7 @@ test('a rotation that was killed is begun again and comes to its end; in between
   for (const [index, spaceId] of spaceIds.entries()) {
     expect((await secrets.named.readAll(spaceId, actor))[0]?.value).toBe(`value-${index}`);
   }
-}, 60_000);
+});
 
 test('from the file to a key of the environment, and on to another one, step by step', async () => {
   const { actor, spaceIds } = await spacesWithSecrets(2);

@@ -18,7 +18,7 @@ beforeAll(async () => {
   if (missing.length > 0 && canInstall(context)) await installPackages(context, missing, 'the shells');
   const still = shells.filter((shell) => findProgram(shell, process.env) === undefined);
   if (still.length > 0) throw new Error(`This test needs ${still.join(' and ')}: apt-get install ${still.join(' ')}`);
-}, 120_000);
+});
 
 /** Texts that shells, quoting and encodings stumble over, among others. */
 const awkward = fc.oneof(

@@ -11,7 +11,7 @@ export async function waitFor<T>(
   look: () => T | Absent | Promise<T | Absent>,
   options: { timeoutMs?: number; intervalMs?: number } = {},
 ): Promise<T> {
-  const { timeoutMs = 15_000, intervalMs = 20 } = options;
+  const { timeoutMs = 60_000, intervalMs = 20 } = options;
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const found = await look();
