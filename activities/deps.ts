@@ -2,6 +2,7 @@ import type { Config } from '../config/index.ts';
 import type { Catalogue } from '../integrations/llm/catalogue.ts';
 import type { ModelRunner } from '../integrations/llm/modelCall.ts';
 import type { Payments } from '../integrations/payments/index.ts';
+import type { ObjectStore } from '../integrations/storage/objectStore.ts';
 import type { Turn } from '../models/chat/turn.ts';
 import type { Database } from '../models/database.ts';
 import type { Operation } from '../models/operation.ts';
@@ -10,7 +11,7 @@ import type { TurnLog } from '../models/turnLog/turnLog.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Metering } from './chat/metering.ts';
 import type { StopWatch } from './chat/stopWatch.ts';
-import type { Tools } from './chat/tools.ts';
+import type { ToolRegistry } from './tools/registry.ts';
 
 /** What activities need of the launcher (temporal/client.ts): to go on with a thread, and to look after what was lost. */
 export interface WorkflowStarter {
@@ -31,10 +32,11 @@ export interface ActivityDeps {
   turnLog: TurnLog;
   modelRunner: ModelRunner;
   catalogue: Catalogue;
+  storage: ObjectStore;
   metering: Metering;
   payments: Payments;
   stopWatch: StopWatch;
-  tools: Tools;
+  tools: ToolRegistry;
   secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
   workflows: WorkflowStarter;
   logger: Logger;

@@ -121,6 +121,7 @@ const environmentSchema = z.object({
   ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(10),
   ATRIUM_TURN_LOG_RETENTION_DAYS: integer(1, 365).default(7),
   ATRIUM_MAX_STEPS_PER_TURN: integer(1, 1_000).default(100),
+  ATRIUM_MAX_TOOL_CALLS_PER_TURN: integer(1, 10_000).default(1_000),
 });
 
 /** Every variable there is; a name that is not among them is ignored, which `atrium doctor` points out. */
@@ -270,6 +271,7 @@ export function loadConfig(environment: Environment = process.env) {
     chat: Object.freeze({
       turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,
       maxStepsPerTurn: env.ATRIUM_MAX_STEPS_PER_TURN,
+      maxToolCallsPerTurn: env.ATRIUM_MAX_TOOL_CALLS_PER_TURN,
     }),
   });
 }

@@ -1,6 +1,6 @@
-import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/activity';
 import { ProviderError } from '../../integrations/llm/errors.ts';
-import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
+import { estimatePromptTokens, estimateTokens } from '../../integrations/llm/tokens.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import { Turn } from '../../models/chat/turn.ts';
@@ -8,6 +8,9 @@ import { DomainError } from '../../models/errors.ts';
 import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { limitReached } from '../tools/limits.ts';
+import { functionTools } from '../tools/registry.ts';
+import { isStopByWorkflow } from './cancellation.ts';
 import { ModelStep } from './modelStep.ts';
 import { buildPrompt } from './prompt.ts';
 
@@ -17,10 +20,17 @@ export interface CallModelInput {
   modelId: string;
 }
 
+/** A tool call, for the workflow: `waits` is one that a client or a person answers first. */
+export interface ToolCallReference {
+  id: string;
+  toolName: string;
+  waits?: true;
+}
+
 /** What a workflow needs to know of a model call: never what was said. */
 export type CallModelResult =
   | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
-  | { kind: 'toolCalls'; toolCalls: { id: string; toolName: string }[]; modelId: string }
+  | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string }
   | { kind: 'stopped' }
   | { kind: 'alreadyEnded' }
   | { kind: 'failed'; code: string; retryable: boolean; retryAfterMs?: number; fallbackModelId?: string };
@@ -35,7 +45,7 @@ export function createCallModel(deps: ActivityDeps) {
     const [turn, earlier] = await Promise.all([Turn.findByPk(turnId), ModelCall.findOne({ where: { turnId, step } })]);
     if (turn === null || turn.isTerminal) return { kind: 'alreadyEnded' };
     if (earlier?.status === 'stopped' || turn.stopRequestedAt !== null) return { kind: 'stopped' };
-    if (earlier?.status === 'completed') return recordedResult(earlier);
+    if (earlier?.status === 'completed') return recordedResult(deps, earlier);
 
     using heartbeat = keepAlive();
     using stop = deps.stopWatch.watch(turnId);
@@ -45,25 +55,26 @@ export function createCallModel(deps: ActivityDeps) {
       // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
       const opened = attempt.open();
       opened.catch(() => undefined);
-      const [prompt, redactor] = await Promise.all([
+      const [prompt, tools, redactor] = await Promise.all([
         buildPrompt(deps.turnLog, turn, step),
+        deps.tools.offered(turn),
         deps.secrets.redactors.forSpace(turn.spaceId),
       ]);
-      const inputTokens = estimatePromptTokens(prompt);
+      const offered = functionTools(tools);
+      const inputTokens = estimatePromptTokens(prompt) + estimateTokens(JSON.stringify(offered).length);
       const { maxOutputTokens } = await deps.metering.reserve({ turn, step, modelId }, inputTokens);
       attempt.redactWith(redactor);
-      const ran = deps.modelRunner.run({ modelId, prompt, effort: turn.effort, maxOutputTokens, abortSignal }, (part) =>
-        attempt.add(part),
-      );
+      attempt.offer(tools);
+      const { effort } = turn;
+      const call = { modelId, prompt, tools: offered, effort, maxOutputTokens, abortSignal };
+      const ran = deps.modelRunner.run(call, (part) => attempt.add(part));
       // Both are awaited whatever happens, so that neither is left running behind a failure of the other.
       const [opening, running] = await Promise.allSettled([opened, ran]);
       if (opening.status === 'rejected') throw opening.reason;
       if (running.status === 'rejected') throw running.reason;
       const { finishReason, usage } = running.value;
       await attempt.end({ status: 'completed', finishReason, usage });
-      const toolCalls = attempt.toolCalls.map(({ id, toolName }) => ({ id, toolName }));
-      if (toolCalls.length > 0) return { kind: 'toolCalls', toolCalls, modelId };
-      return { kind: 'answered', finishReason: finishReason === 'tool-calls' ? 'other' : finishReason };
+      return await recordedResult(deps, { turnId, step, modelId, finishReason });
     } catch (error) {
       if (attempt.fenced.aborted) throw asFailure(attempt.fenced.reason);
       if (stop.signal.aborted || isStopByWorkflow(heartbeat.cancelled)) {
@@ -76,25 +87,23 @@ export function createCallModel(deps: ActivityDeps) {
   };
 }
 
-/** Cancellation by the workflow means stop; a worker that shuts down means: somebody else goes on. */
-function isStopByWorkflow(cancelled: AbortSignal): boolean {
-  return cancelled.aborted && cancelled.reason instanceof CancelledFailure && cancelled.reason.message === 'CANCELLED';
+/** What a step that has ended came to, by its rows: the same however often it is asked. */
+async function recordedResult(
+  deps: ActivityDeps,
+  { turnId, step, modelId, finishReason }: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'finishReason'>,
+): Promise<CallModelResult> {
+  const calls = await ToolCall.ofStep(turnId, step);
+  if (calls.length > 0) {
+    const limit = await limitReached(deps, turnId, step);
+    if (limit !== undefined) return { kind: 'failed', code: limit, retryable: false };
+    return { kind: 'toolCalls', toolCalls: calls.map(referenceTo), modelId };
+  }
+  const isKnown = finishReason === 'stop' || finishReason === 'length' || finishReason === 'content-filter';
+  return { kind: 'answered', finishReason: isKnown ? finishReason : 'other' };
 }
 
-async function recordedResult(call: ModelCall): Promise<CallModelResult> {
-  const toolCalls = await ToolCall.ofStep(call.turnId, call.step);
-  if (toolCalls.length > 0) {
-    return {
-      kind: 'toolCalls',
-      toolCalls: toolCalls.map(({ id, toolName }) => ({ id, toolName })),
-      modelId: call.modelId,
-    };
-  }
-  const reason = call.finishReason;
-  return {
-    kind: 'answered',
-    finishReason: reason === 'stop' || reason === 'length' || reason === 'content-filter' ? reason : 'other',
-  };
+function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
+  return { id, toolName, ...(waitsFor !== 'nothing' && { waits: true as const }) };
 }
 
 async function failedResult(

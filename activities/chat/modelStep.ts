@@ -1,7 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
 import { createRedactor, type Redactor } from '../../models/secrets/redactor.ts';
@@ -11,7 +10,9 @@ import { decodeLines, WriterFencedError } from '../../models/turnLog/entry.ts';
 import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
 import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
 import type { ActivityDeps } from '../deps.ts';
-import { ChunkMapper, type MadeToolCall } from './chunkMapper.ts';
+import type { Tool } from '../tools/tool.ts';
+import { ChunkMapper } from './chunkMapper.ts';
+import { approvalChunk, recordToolCalls } from './recordToolCalls.ts';
 import { PartRedaction } from './redaction.ts';
 
 /** How one attempt at a step ended. */
@@ -34,6 +35,9 @@ export class ModelStep {
   #writer: TurnWriter | undefined;
   #mapper: ChunkMapper | undefined;
   #redaction = new PartRedaction(createRedactor([]));
+  #tools: ReadonlyMap<string, Tool> = new Map();
+  /** Calls are shown when they are recorded: whoever sees one can answer it. */
+  readonly #calls: UiChunk[] = [];
   /** Set before our own closing of the writer, which is no fencing. */
   #ending = false;
 
@@ -89,6 +93,11 @@ export class ModelStep {
     this.#redaction = new PartRedaction(redactor);
   }
 
+  /** The tools that the model has been offered: they say what its calls wait for. */
+  offer(tools: ReadonlyMap<string, Tool>): void {
+    this.#tools = tools;
+  }
+
   #putRest(): void {
     for (const part of this.#redaction.rest()) this.#put(part);
   }
@@ -98,11 +107,10 @@ export class ModelStep {
       this.#early.push(part);
       return;
     }
-    for (const chunk of this.#mapper.map(part)) this.#writer.append(chunk);
-  }
-
-  get toolCalls(): MadeToolCall[] {
-    return this.#mapper?.toolCalls ?? [];
+    for (const chunk of this.#mapper.map(part)) {
+      if (chunk.type === 'tool-input-available' || chunk.type === 'tool-input-error') this.#calls.push(chunk);
+      else this.#writer.append(chunk);
+    }
   }
 
   /** Waits until everything added is in the log. */
@@ -123,7 +131,12 @@ export class ModelStep {
     this.#ending = true;
     writer.close();
     const segment = await transaction(database, async (tx) => {
-      const appended = await turnLog.appendIn(tx, turn.id, [{ type: 'finish-step' }], { epoch: writer.epoch });
+      const calls = end.status === 'completed' ? await recordToolCalls(tx, turn, step, this.#mapper, this.#tools) : [];
+      const asked = calls.flatMap((call) => approvalChunk(call, 'asked'));
+      const shown = end.status === 'completed' ? [...this.#calls, ...asked] : [];
+      const appended = await turnLog.appendIn(tx, turn.id, [...shown, { type: 'finish-step' }], {
+        epoch: writer.epoch,
+      });
       await ModelCall.update(
         {
           status: end.status,
@@ -134,7 +147,6 @@ export class ModelStep {
         },
         { where: { turnId: turn.id, step }, transaction: tx },
       );
-      if (end.status === 'completed') await this.#recordToolCalls(tx);
       await metering.settle(tx, { turn, step, modelId: this.#modelId }, end.usage);
       return appended;
     });
@@ -175,26 +187,6 @@ export class ModelStep {
       if (last === undefined) return chunks;
       for (const segment of segments) chunks.push(...decodeLines(segment.lines));
       position = last.lastSeq;
-    }
-  }
-
-  async #recordToolCalls(tx: Transaction): Promise<void> {
-    const now = new Date();
-    for (const { id, toolName, input, inputError } of this.toolCalls) {
-      await ToolCall.create(
-        {
-          id,
-          turnId: this.#turn.id,
-          step: this.#step,
-          toolName,
-          input: input ?? {},
-          // The stream has said already that its input is no JSON; there is nothing to run.
-          status: inputError === undefined ? 'pending' : 'failed',
-          createdAt: now,
-          endedAt: inputError === undefined ? null : now,
-        },
-        { transaction: tx },
-      );
     }
   }
 }

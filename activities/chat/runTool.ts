@@ -1,12 +1,13 @@
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import { Turn } from '../../models/chat/turn.ts';
-import { transaction } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { resolveSecretReferences } from '../../models/secrets/references.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
-import { WriterFencedError } from '../../models/turnLog/entry.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { shorten } from '../tools/largeResults.ts';
+import type { ServerTool, ToolContext } from '../tools/tool.ts';
+import { isStopByWorkflow } from './cancellation.ts';
+import { failedResult, type ResultChunk, settleToolCall, succeededResult } from './settleToolCall.ts';
 
 export interface RunToolInput {
   turnId: string;
@@ -14,68 +15,84 @@ export interface RunToolInput {
   toolCallId: string;
 }
 
+const interrupted =
+  'The tool was interrupted while it ran. Whether it had its effect is not known: look before you try again.';
+
 /**
  * Runs one tool call and puts its result into the turn's log. The row's change and the chunk are one commit, so the result is there
- * once, however often the activity runs. Secrets go into the tool by reference, and do not come out of it.
+ * once, however often the activity runs; what the tool does is done once too, as its definition says. Secrets go into the tool by
+ * reference, and do not come out of it.
  */
 export function createRunTool(deps: ActivityDeps) {
   return async function runTool({ toolCallId }: RunToolInput): Promise<void> {
     const call = await ToolCall.findByPk(toolCallId);
-    if (call === null || call.status !== 'pending') return;
+    if (call === null || call.status !== 'pending' || !call.mayRun) return;
     const turn = await Turn.findByPk(call.turnId);
-    if (turn === null || turn.isTerminal) return;
-    const chunk = await run(deps, call, turn);
-    await settle(deps, call, chunk.type === 'tool-output-available' ? 'succeeded' : 'failed', chunk);
+    if (turn === null || turn.isTerminal || turn.stopRequestedAt !== null) return;
+    const result = await resultOf(deps, call, turn);
+    if (result !== undefined) await settleToolCall(deps, call, result);
   };
 }
 
-type ResultChunk = Extract<UiChunk, { type: 'tool-output-available' | 'tool-output-error' }>;
+/** Undefined when the turn shall stop: its end says what became of the call. */
+async function resultOf(deps: ActivityDeps, call: ToolCall, turn: Turn): Promise<ResultChunk | undefined> {
+  if (call.effect !== null) return succeededResult(call.id, call.effect.result);
+  const found = await deps.tools.find(turn, call.toolName);
+  if ('refused' in found) return failedResult(call.id, found.refused);
+  const { tool } = found;
+  if (tool.runs === 'client') return failedResult(call.id, `${tool.name} cannot be used here.`);
+  const isFirst = await ToolCall.begin(call.id);
+  if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
+  return run(deps, call, turn, tool);
+}
 
-async function run(deps: ActivityDeps, call: ToolCall, turn: Turn): Promise<ResultChunk> {
-  const { id: toolCallId, toolName } = call;
-  const tool = deps.tools.get(toolName);
-  if (tool === undefined) return failure(toolCallId, `There is no tool named ${toolName}.`);
+async function run(deps: ActivityDeps, call: ToolCall, turn: Turn, tool: ServerTool): Promise<ResultChunk | undefined> {
   using heartbeat = keepAlive();
-  const { dynamic, redactors } = deps.secrets;
+  using stop = deps.stopWatch.watch(turn.id);
+  const late = AbortSignal.timeout(tool.timeoutMs);
+  const signal = AbortSignal.any([heartbeat.cancelled, stop.signal, late]);
   try {
-    const input = await resolveSecretReferences(call.input, (ids) => dynamic.use(turn.spaceId, turn.userId, ids));
-    const output = await tool.run(input, { turn, toolCallId, signal: heartbeat.cancelled });
+    const output = await untilAborted(
+      callTool(deps, tool, call, { turn, toolCallId: call.id, signal, record }),
+      signal,
+    );
     // Asked for now, since the tool itself may have set a secret.
-    const redactor = await redactors.forSpace(turn.spaceId);
-    return { type: 'tool-output-available', toolCallId, output: redactor.json(output), dynamic: true };
+    const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
+    return succeededResult(call.id, await shorten(deps, turn, call.id, redactor.json(output)));
   } catch (error) {
+    if (stop.signal.aborted || isStopByWorkflow(heartbeat.cancelled)) return undefined;
     heartbeat.cancelled.throwIfAborted();
-    const redactor = await redactors.forSpace(turn.spaceId);
-    if (error instanceof DomainError) return failure(toolCallId, redactor.text(error.message));
-    deps.logger.error({ err: error, turnId: turn.id, toolCallId, toolName }, 'A tool has failed.');
-    return failure(toolCallId, 'The tool has failed.');
+    if (late.aborted) return failedResult(call.id, `The tool took longer than ${tool.timeoutMs / 1_000} seconds.`);
+    if (error instanceof DomainError) {
+      const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
+      return failedResult(call.id, redactor.text(error.message));
+    }
+    deps.logger.error({ err: error, turnId: turn.id, toolCallId: call.id, toolName: tool.name }, 'A tool has failed.');
+    return failedResult(call.id, 'The tool has failed.');
+  }
+
+  async function record(tx: Parameters<ToolContext['record']>[0], result: unknown): Promise<void> {
+    const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
+    if (!(await ToolCall.recordEffect(call.id, redactor.json(result), tx)))
+      throw new Error('The call is done, or has ended.');
   }
 }
 
-function failure(toolCallId: string, errorText: string): ResultChunk {
-  return { type: 'tool-output-error', toolCallId, errorText, dynamic: true };
+async function callTool(deps: ActivityDeps, tool: ServerTool, call: ToolCall, context: ToolContext): Promise<unknown> {
+  const { spaceId, userId } = context.turn;
+  const { dynamic } = deps.secrets;
+  const input = await resolveSecretReferences(call.input, (ids) => dynamic.use(spaceId, userId, ids));
+  const faults = deps.tools.faultsOf(tool, input);
+  if (faults !== undefined) throw new DomainError('invalid', 'TOOL_INPUT_INVALID', faults);
+  return tool.run(input as never, context);
 }
 
-async function settle(
-  deps: ActivityDeps,
-  call: ToolCall,
-  status: 'succeeded' | 'failed',
-  result: UiChunk,
-): Promise<void> {
-  const { database, turnLog } = deps;
-  try {
-    const segment = await transaction(database, async (tx) => {
-      // The turn's row is locked first, by the append, as everywhere.
-      const appended = await turnLog.appendIn(tx, call.turnId, [result]);
-      const settled = await ToolCall.settle(call.id, status, tx);
-      if (!settled) throw new AlreadySettled();
-      return appended;
-    });
-    turnLog.announce(segment);
-  } catch (error) {
-    // Another run of the same call was first, or the turn has ended: both are fine.
-    if (!(error instanceof AlreadySettled) && !(error instanceof WriterFencedError)) throw error;
-  }
+/** A tool that does not listen to its signal holds nothing up. Should it have its effect later, `record` refuses it. */
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
 }
-
-class AlreadySettled extends Error {}

@@ -2,6 +2,8 @@ import { isProviderErrorCode, providerErrorMessage } from '../../integrations/ll
 
 const details: Record<string, string> = {
   STEP_LIMIT: 'The turn reached its limit of steps. Send another message to go on.',
+  TOOL_CALL_LIMIT: 'The turn reached its limit of tool calls. Send another message to go on.',
+  TOOL_LOOP: 'The model made the same tool calls again and again, so the turn was ended.',
   CREDITS_EXHAUSTED: 'The space has no credits left for this answer.',
   SPENDING_CAP_REACHED: 'A spending cap of the space is reached. Its owner can raise it.',
   WORKFLOW_LOST: 'The turn was ended by an operator or lost by the workflow server.',

@@ -2,12 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createMetering } from '../../activities/billing/metering.ts';
 import { StopWatch } from '../../activities/chat/stopWatch.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
+import { createTools } from '../../activities/tools/index.ts';
 import type { ReadinessCheck } from '../../api/deps.ts';
 import { type RunningApi, startApi } from '../../api/server.ts';
 import type { Config } from '../../config/index.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
+import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { openDatabase } from '../../models/database.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
@@ -34,6 +36,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   feed.attach(turnLog);
   const catalogue = createCatalogue(config.llm);
   const payments = createPayments(config, createDevelopmentPayments(database));
+  const storage = new ObjectStore(config.storage);
   const envelope = await openEnvelope(database, config);
   const identity = createIdentity(database, envelope, config);
   const secrets = createSecretStore(database, envelope);
@@ -61,12 +64,13 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         database,
         turnLog,
         catalogue,
+        storage,
         logger,
         modelRunner: createModelRunner({ config, catalogue }),
         metering: createMetering({ database, config, catalogue }),
         payments,
         stopWatch: new StopWatch({ logger }),
-        tools: new Map(),
+        tools: createTools({ config, database, storage, identity }),
         secrets,
         workflows: launcher,
       };
@@ -89,6 +93,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     async close(): Promise<void> {
       feed.close();
       await turnLog.close();
+      storage.close();
       await temporal.close();
       await database.close();
     },

@@ -7,6 +7,7 @@ import type { TurnLog } from '../turnLog/turnLog.ts';
 import { assistantPosition, Message } from './message.ts';
 import { ModelCall } from './modelCall.ts';
 import { Thread } from './thread.ts';
+import { ToolCall } from './toolCall.ts';
 import { Turn } from './turn.ts';
 
 /** How a turn ended. A terminal state never changes: the first end wins. */
@@ -44,7 +45,11 @@ export async function endTurn(
     if (turn.isTerminal) return { ended: false, nextTurn: await successorOf(tx, thread, turnId) };
     const fold = await foldLog(turnLog, turnId, tx);
     const usage = await ModelCall.usageOf(turnId, tx);
-    segments.push(await turnLog.appendIn(tx, turnId, closingChunks(turn, end, fold, usage), { terminal: true }));
+    const open = [...closeTexts(fold), ...closeTools(end, fold, await ToolCall.pendingOf(turnId, tx))];
+    for (const chunk of open) fold.add(chunk);
+    await ToolCall.settleRest(turnId, tx);
+    const chunks = [...open, ...closingChunks(turn, end, usage)];
+    segments.push(await turnLog.appendIn(tx, turnId, chunks, { terminal: true }));
     await storeAnswer(tx, turn, end, fold, usage);
     const endedAt = new Date();
     await Turn.update(
@@ -103,15 +108,37 @@ async function foldLog(turnLog: TurnLog, turnId: string, tx: Transaction): Promi
   }
 }
 
-function closingChunks(turn: Turn, end: TurnEnd, fold: MessageFold, usage: Usage): UiChunk[] {
-  const chunks: UiChunk[] = fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
-  for (const chunk of chunks) fold.add(chunk);
-  chunks.push(turn.statusChunk(end.status));
+function closeTexts(fold: MessageFold): UiChunk[] {
+  return fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
+}
+
+/** Calls without a result get one: what they have done, where that is written, else that they were not finished. */
+function closeTools(end: TurnEnd, fold: MessageFold, pending: readonly ToolCall[]): UiChunk[] {
+  const effects = new Map(pending.map(({ id, effect }) => [id, effect]));
+  const errorText = end.status === 'stopped' ? 'Stopped before it was done.' : 'The turn ended before it was done.';
+  return fold.openToolIds().map((toolCallId) => {
+    const effect = effects.get(toolCallId);
+    return effect
+      ? { type: 'tool-output-available', toolCallId, output: effect.result, dynamic: true }
+      : { type: 'tool-output-error', toolCallId, errorText, dynamic: true };
+  });
+}
+
+const limits: Record<string, 'steps' | 'tool-calls' | 'tool-loop'> = {
+  STEP_LIMIT: 'steps',
+  TOOL_CALL_LIMIT: 'tool-calls',
+  TOOL_LOOP: 'tool-loop',
+};
+
+function closingChunks(turn: Turn, end: TurnEnd, usage: Usage): UiChunk[] {
+  const chunks: UiChunk[] = [turn.statusChunk(end.status)];
   if (end.status === 'completed') {
     chunks.push({ type: 'finish', finishReason: end.finishReason, messageMetadata: answerMetadata(turn, end, usage) });
   } else if (end.status === 'stopped') {
     chunks.push({ type: 'abort', reason: 'stopped' });
   } else {
+    const limit = limits[end.code];
+    if (limit !== undefined) chunks.push({ type: 'data-limit', transient: true, data: { limit, code: end.code } });
     chunks.push({ type: 'error', errorText: end.detail, code: end.code });
   }
   return chunks;

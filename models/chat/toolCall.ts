@@ -1,5 +1,9 @@
-import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
+import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { jsonText } from '../jsonText.ts';
+
+export type ToolCallStatus = 'pending' | 'succeeded' | 'failed';
+/** What a call needs before it has a result: a run on the server, an answer of the client, or leave to run. */
+export type WaitsFor = 'nothing' | 'client' | 'approval';
 
 /** A tool call that a model made. Its result is in the turn's log; this row says whether it is there yet. */
 export class ToolCall extends Model {
@@ -8,12 +12,62 @@ export class ToolCall extends Model {
   declare step: number;
   declare toolName: string;
   declare input: unknown;
-  declare status: 'pending' | 'succeeded' | 'failed';
+  declare status: ToolCallStatus;
+  declare waitsFor: WaitsFor;
+  /** Until when a client or a person may answer. */
+  declare deadlineAt: Date | null;
+  /** The last chunk of the response that asked for the answer; what follows is said to whoever answers. */
+  declare askedSeq: number | null;
+  declare decision: 'approved' | 'denied' | null;
+  declare answeredAt: Date | null;
+  /** When it was first run: whatever it does outside may have been done since. */
+  declare begunAt: Date | null;
+  /** What it has done, written in the transaction that did it; null until then. */
+  declare effect: { result: unknown } | null;
   declare createdAt: Date;
   declare endedAt: Date | null;
 
-  static async ofStep(turnId: string, step: number): Promise<ToolCall[]> {
-    return ToolCall.findAll({ where: { turnId, step }, order: [['id', 'ASC']] });
+  static async ofStep(turnId: string, step: number, tx?: Transaction): Promise<ToolCall[]> {
+    return ToolCall.findAll({ where: { turnId, step }, order: [['id', 'ASC']], transaction: tx });
+  }
+
+  /** Those of a turn that have no result yet. */
+  static async pendingOf(turnId: string, tx?: Transaction): Promise<ToolCall[]> {
+    return ToolCall.findAll({ where: { turnId, status: 'pending' }, order: [['id', 'ASC']], transaction: tx });
+  }
+
+  static async countOf(turnId: string): Promise<number> {
+    return ToolCall.count({ where: { turnId } });
+  }
+
+  /** The calls of a turn's steps from `fromStep` on, by step. */
+  static async since(turnId: string, fromStep: number): Promise<Map<number, ToolCall[]>> {
+    const calls = await ToolCall.findAll({
+      where: { turnId, step: { [Op.gte]: fromStep } },
+      order: [
+        ['step', 'ASC'],
+        ['id', 'ASC'],
+      ],
+    });
+    return Map.groupBy(calls, ({ step }) => step);
+  }
+
+  /** Notes that it is about to run; false when an earlier run was about to as well. */
+  static async begin(id: string): Promise<boolean> {
+    const [changed] = await ToolCall.update({ begunAt: new Date() }, { where: { id, begunAt: null } });
+    return changed === 1;
+  }
+
+  /**
+   * Writes what a call has done, in the transaction that does it: both are there, or neither. False when the call has ended, or has been done
+   * before: the transaction must then be rolled back.
+   */
+  static async recordEffect(id: string, result: unknown, tx: Transaction): Promise<boolean> {
+    const [changed] = await ToolCall.update(
+      { effect: { result } },
+      { where: { id, status: 'pending', effect: null }, transaction: tx },
+    );
+    return changed === 1;
   }
 
   /** Marks it done; false when another run of it was first. */
@@ -23,6 +77,19 @@ export class ToolCall extends Model {
       { where: { id, status: 'pending' }, transaction: tx },
     );
     return changed === 1;
+  }
+
+  /** The same for all that are left when a turn ends. From here on none of them can have an effect any more. */
+  static async settleRest(turnId: string, tx: Transaction): Promise<void> {
+    await ToolCall.update(
+      { status: 'failed', endedAt: new Date() },
+      { where: { turnId, status: 'pending' }, transaction: tx },
+    );
+  }
+
+  /** Whether it may run now: it waits for nobody, or has leave. */
+  get mayRun(): boolean {
+    return this.waitsFor === 'nothing' || (this.waitsFor === 'approval' && this.decision === 'approved');
   }
 }
 
@@ -35,6 +102,13 @@ export function defineToolCalls(sequelize: Sequelize): void {
       toolName: DataTypes.STRING(200),
       input: jsonText('input'),
       status: DataTypes.STRING(20),
+      waitsFor: DataTypes.STRING(20),
+      deadlineAt: DataTypes.DATE(3),
+      askedSeq: DataTypes.INTEGER.UNSIGNED,
+      decision: DataTypes.STRING(10),
+      answeredAt: DataTypes.DATE(3),
+      begunAt: DataTypes.DATE(3),
+      effect: jsonText('effect'),
       createdAt: DataTypes.DATE(3),
       endedAt: DataTypes.DATE(3),
     },

@@ -48,6 +48,9 @@ export async function makeFolder(
   });
 }
 
+/** What a caller writes in the transaction of a change, so that it is there exactly when the change is. */
+export type AlsoIn = (tx: Transaction, placed: Placed) => Promise<void>;
+
 /** Gives an item another name, another folder, or both. One row changes, however much is below it. */
 export async function moveItem(
   database: Database,
@@ -60,6 +63,7 @@ export async function moveItem(
     onConflict: OnConflict;
     ifMatch?: string | undefined;
   },
+  also?: AlsoIn,
 ): Promise<Placed> {
   return transaction(database, async (tx) => {
     const { spaceId, userId } = change;
@@ -92,7 +96,9 @@ export async function moveItem(
     await item.update({ ...DriveItem.named(name), parentId: target.itself.id }, { transaction: tx });
     if (isMoved) await attach(item, target, tx);
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', name, tx);
-    return { item, place: target.below(item) };
+    const moved = { item, place: target.below(item) };
+    await also?.(tx, moved);
+    return moved;
   });
 }
 
@@ -108,13 +114,16 @@ async function makeWay(item: DriveItem, taken: DriveItem, userId: string, tx: Tr
 export async function trashItem(
   database: Database,
   change: { itemId: string; spaceId: string; userId: string; ifMatch?: string | undefined },
+  also?: AlsoIn,
 ): Promise<void> {
   await transaction(database, async (tx) => {
     await Drive.lock(change.spaceId, tx);
-    const { item } = await openLiving(change.spaceId, change.itemId, tx);
+    const found = await openLiving(change.spaceId, change.itemId, tx);
+    const { item } = found;
     requireMatch(item, change.ifMatch);
     if (item.isRoot) throw isRoot();
     await intoTrash(item, change.userId, tx);
+    await also?.(tx, found);
   });
 }
 

@@ -1,7 +1,6 @@
 import { type Database, transaction } from '../database.ts';
-import type { DriveItem } from './driveItem.ts';
+import type { AlsoIn, Placed } from './changes.ts';
 import { DriveObject, leaseMs } from './driveObject.ts';
-import type { Place } from './place.ts';
 import { type ArrivedFile, type FileTarget, placeFile } from './placeFile.ts';
 import { removeObjects } from './removeObjects.ts';
 
@@ -57,13 +56,12 @@ export class UploadSession implements AsyncDisposable {
     return { content: { objectKey: object.objectKey, ...stored }, text };
   }
 
-  async place(
-    files: readonly { target: FileTarget; file: ArrivedFile }[],
-  ): Promise<{ item: DriveItem; place: Place }[]> {
+  async place(files: readonly { target: FileTarget; file: ArrivedFile }[], also?: AlsoIn): Promise<Placed[]> {
     const { database, limits } = this.deps;
     const placed = await transaction(database, async (tx) => {
-      const done: { item: DriveItem; place: Place }[] = [];
+      const done: Placed[] = [];
       for (const { target, file } of files) done.push(await placeFile(target, file, { ...limits, tx }));
+      for (const each of done) await also?.(tx, each);
       return done;
     });
     for (const { file } of files) this.objects.delete(file.content.objectKey);

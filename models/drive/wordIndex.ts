@@ -22,7 +22,7 @@ export async function indexWords(item: Indexed, field: Field, text: string, tx: 
   const run = (sql: string, replacements: unknown[]) =>
     Drive.database.query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
   await run('DELETE FROM drive_words WHERE item_number = ? AND fields = ?', [item.itemNumber, bit]);
-  await run('UPDATE drive_words SET fields = fields & ~? WHERE item_number = ?', [bit, item.itemNumber]);
+  await run('UPDATE drive_words SET fields = fields & (255 - ?) WHERE item_number = ?', [bit, item.itemNumber]);
   const rows = [...wordsOf(text)].map((word) => [item.driveNumber, Buffer.from(word), item.itemNumber, bit]);
   for (let at = 0; at < rows.length; at += rowsPerStatement) {
     await run(

@@ -4,6 +4,7 @@ import { chat } from './0002-chat.ts';
 import { drive } from './0003-drive.ts';
 import { billing } from './0004-billing.ts';
 import { secretsAndPeople } from './0005-secrets-people.ts';
+import { chatTools } from './0006-chat-tools.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
-export const migrations: Migration[] = [identity, chat, drive, billing, secretsAndPeople];
+export const migrations: Migration[] = [identity, chat, drive, billing, secretsAndPeople, chatTools];

@@ -52,6 +52,20 @@ export type UiChunk =
     }
   /** A step begins again after a failure: whoever shows the message drops the parts with these ids. */
   | { type: 'data-attempt'; transient: true; data: { step: number; attempt: number; discard: string[] } }
+  /** Where the question stands whether a tool call may run. Answered by POST /chat/turns/{turnId}/approvals/{toolCallId}. */
+  | {
+      type: 'data-approval';
+      transient: true;
+      data: {
+        turnId: string;
+        toolCallId: string;
+        toolName: string;
+        state: 'asked' | 'approved' | 'denied' | 'expired';
+        expiresAt: string;
+      };
+    }
+  /** The limit that the turn ends at, before its error. */
+  | { type: 'data-limit'; transient: true; data: { limit: 'steps' | 'tool-calls' | 'tool-loop'; code: string } }
   | { type: 'finish'; finishReason: FinishReason; messageMetadata?: Record<string, unknown> }
   | { type: 'abort'; reason?: string }
   /** `code` is the one that problem+json would carry for the same failure. */

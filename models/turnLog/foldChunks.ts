@@ -102,6 +102,13 @@ export class MessageFold {
     return [...this.#open].map(([id, { type }]) => ({ id, type }));
   }
 
+  /** The ids of tool calls that were made and have no result. */
+  openToolIds(): string[] {
+    return [...this.#tools.values()].flatMap(({ state, toolCallId }) =>
+      state === 'input-available' ? [toolCallId] : [],
+    );
+  }
+
   #push(id: string | undefined, part: MessagePart): void {
     this.#parts.push({ id, part });
   }

@@ -4,6 +4,7 @@ import * as ai6 from 'ai6';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { type ChatUser, idsOf } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
+import { toolLines } from '../builders/tools.ts';
 import type { FakeScript } from '../fakes/script.ts';
 import { collect } from '../support/sseClient.ts';
 
@@ -44,6 +45,8 @@ const shapes: Record<UiChunk['type'], Shape> = {
   file: { required: { url: 'string', mediaType: 'string' } },
   'data-turn': { required: { transient: 'boolean', data: 'object' } },
   'data-attempt': { required: { transient: 'boolean', data: 'object' } },
+  'data-approval': { required: { transient: 'boolean', data: 'object' } },
+  'data-limit': { required: { transient: 'boolean', data: 'object' } },
   finish: { required: { finishReason: finishReasons, messageMetadata: 'object' } },
   abort: { required: { reason: ['stopped'] } },
   error: { required: { errorText: 'string', code: 'string' } },
@@ -52,6 +55,16 @@ const shapes: Record<UiChunk['type'], Shape> = {
 const dataShapes: Record<string, Shape> = {
   'data-turn': { required: { turnId: 'string', threadId: 'string', userMessageId: 'string', status: statuses } },
   'data-attempt': { required: { step: 'number', attempt: 'number', discard: 'object' } },
+  'data-approval': {
+    required: {
+      turnId: 'string',
+      toolCallId: 'string',
+      toolName: 'string',
+      state: ['asked', 'approved', 'denied', 'expired'],
+      expiresAt: 'string',
+    },
+  },
+  'data-limit': { required: { limit: ['steps', 'tool-calls', 'tool-loop'], code: 'string' } },
 };
 
 function fits(value: unknown, kind: Kind): boolean {
@@ -94,6 +107,7 @@ beforeAll(async () => {
       ATRIUM_OPENAI_API_KEY: 'fake',
       ATRIUM_OPENAI_BASE_URL: url,
       ATRIUM_DEFAULT_MODEL: 'fake-1',
+      ATRIUM_MAX_STEPS_PER_TURN: '3',
     }),
     ({ body }) => {
       const said = JSON.stringify(body.messages ?? body.input);
@@ -107,7 +121,7 @@ afterAll(() => product.close());
 async function check(chunks: UiChunk[]): Promise<void> {
   for (const chunk of chunks) {
     seen.add(chunk.type);
-    const data = chunk.type === 'data-turn' || chunk.type === 'data-attempt' ? chunk.data : undefined;
+    const data = chunk.type.startsWith('data-') && 'data' in chunk ? chunk.data : undefined;
     const faults = [
       ...faultsOf(chunk, shapes[chunk.type]),
       ...(data === undefined ? [] : faultsOf(data, dataShapes[chunk.type])),
@@ -136,6 +150,7 @@ test.each<[string, Record<string, unknown>]>([
   ['Anthropic with tools', { content: fake({ ...full, toolCalls: tools.slice(0, 1) }), modelId: 'claude-haiku-4-5' }],
   ['an answer at its limit', { content: fake({ ...full, finishReason: 'length' }) }],
   ['a filtered answer', { content: fake({ ...full, finishReason: 'content-filter' }) }],
+  ['a turn at its limit', { content: toolLines(Array.from({ length: 4 }, () => ['drive_list', {}])), modelId: 'demo' }],
   ['a failure', { content: fake({ status: 400 }) }],
 ])('%s', async (_name, body) => {
   const answer = await user.ask(body);
@@ -185,7 +200,7 @@ test('queued, begun, stopped; and rebuilt from the message', async () => {
 
 test('all of this has shown every type but those that no tool or model makes yet', () => {
   const missing = Object.keys(shapes).filter((type) => !seen.has(type));
-  expect(missing).toEqual(['tool-output-available', 'source-url', 'source-document', 'file']);
+  expect(missing).toEqual(['source-url', 'source-document', 'file', 'data-approval']);
 });
 
 test('the check itself finds what is wrong', async () => {

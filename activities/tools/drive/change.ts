@@ -1,0 +1,62 @@
+import { moveItem, trashItem } from '../../../models/drive/changes.ts';
+import { parsePath } from '../../../models/drive/names.ts';
+import { DomainError } from '../../../models/errors.ts';
+import type { ActivityDeps } from '../../deps.ts';
+import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
+import { containerOf, containerProperty, openPath, type PathInput, pathProperty } from './place.ts';
+
+const common = { access: 'act', role: 'editor', timeoutMs: 60_000, afterCrash: 'again' } as const;
+
+/** What moves and removes. Each change and the record of it are one commit. */
+export function driveChangeTools({ database }: Pick<ActivityDeps, 'database'>): ServerTool[] {
+  return [
+    serverTool<PathInput & { to: string; ifExists: 'error' | 'rename' | 'replace' }>({
+      ...common,
+      name: 'drive_move',
+      description: 'Moves or renames a file or a folder of the drive. The folders above the new path are made.',
+      inputSchema: objectSchema(
+        {
+          path: pathProperty,
+          to: { ...pathProperty, description: 'The whole new path, with the new name.' },
+          container: containerProperty,
+          ifExists: { enum: ['error', 'rename', 'replace'], default: 'error' },
+        },
+        ['path', 'to'],
+      ),
+      async run(input, { turn, record }) {
+        const { spaceId, userId } = turn;
+        const { item, place } = await openPath(turn, input);
+        const names = parsePath(input.to);
+        const name = names.at(-1);
+        if (name === undefined) throw new DomainError('invalid', 'INVALID_PATH', 'The new path names nothing.');
+        const parent = {
+          spaceId,
+          userId,
+          containerId: containerOf(turn, input.container),
+          names: names.slice(0, -1),
+        };
+        let result: unknown;
+        const change = { itemId: item.id, spaceId, userId, parent, name, onConflict: input.ifExists };
+        await moveItem(database, change, async (tx, moved) => {
+          result = { from: place.path, path: moved.place.path };
+          await record(tx, result);
+        });
+        return result;
+      },
+    }),
+
+    serverTool<PathInput>({
+      ...common,
+      name: 'drive_delete',
+      description: 'Puts a file or a folder, with all that is in it, into the trash of the drive.',
+      inputSchema: objectSchema({ path: pathProperty, container: containerProperty }, ['path']),
+      async run(input, { turn, record }) {
+        const { spaceId, userId } = turn;
+        const { item, place } = await openPath(turn, input);
+        const result = { path: place.path, kind: item.kind, inTrash: true };
+        await trashItem(database, { itemId: item.id, spaceId, userId }, (tx) => record(tx, result));
+        return result;
+      },
+    }),
+  ];
+}

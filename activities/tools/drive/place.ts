@@ -1,0 +1,55 @@
+import type { Turn } from '../../../models/chat/turn.ts';
+import type { Placed } from '../../../models/drive/changes.ts';
+import { driveContainerId, threadContainerId } from '../../../models/drive/containers.ts';
+import type { DriveItem } from '../../../models/drive/driveItem.ts';
+import { parsePath } from '../../../models/drive/names.ts';
+import { findByPath } from '../../../models/drive/place.ts';
+import { DomainError } from '../../../models/errors.ts';
+
+/** Where a tool's path is: in the space's drive, or among the files of the turn's own thread. No other container can be named. */
+export interface PathInput {
+  path: string;
+  container?: 'drive' | 'thread';
+}
+
+export const pathProperty = { type: 'string', minLength: 1, maxLength: 4_096, description: 'Such as /reports/2026.md' };
+export const containerProperty = {
+  enum: ['drive', 'thread'],
+  default: 'drive',
+  description: 'The drive of the space, or the files of this conversation (attachments, large tool results).',
+};
+
+export function containerOf(turn: Turn, container: PathInput['container']): string {
+  return container === 'thread' ? threadContainerId(turn.threadId) : driveContainerId;
+}
+
+export async function findPath(turn: Turn, { path, container }: PathInput): Promise<Placed | undefined> {
+  const containerId = containerOf(turn, container);
+  return findByPath({ spaceId: turn.spaceId, containerId, names: parsePath(path) });
+}
+
+/** What is at a path. Throws a DomainError that the model understands when nothing is. */
+export async function openPath(turn: Turn, input: PathInput): Promise<Placed> {
+  const found = await findPath(turn, input);
+  if (found === undefined) throw new DomainError('notFound', 'NOT_FOUND', `There is nothing at ${input.path}.`);
+  return found;
+}
+
+export async function openFile(turn: Turn, input: PathInput): Promise<Placed> {
+  const found = await openPath(turn, input);
+  if (!found.item.isFile) {
+    throw new DomainError('conflict', 'NOT_A_FILE', `${input.path} is a ${found.item.kind}, not a file.`);
+  }
+  return found;
+}
+
+/** An item as models see one. */
+export function describeItem(item: DriveItem, path?: string) {
+  return {
+    ...(path === undefined ? { name: item.name } : { path }),
+    kind: item.kind,
+    ...(item.isFile && { sizeBytes: item.size, contentType: item.contentType }),
+    ...(item.kind === 'folder' && { children: item.childCount }),
+    updatedAt: item.updatedAt.toISOString(),
+  };
+}

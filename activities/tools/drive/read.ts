@@ -1,0 +1,86 @@
+import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
+import { DriveItem } from '../../../models/drive/driveItem.ts';
+import { parsePath } from '../../../models/drive/names.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
+import {
+  containerProperty,
+  describeItem,
+  findPath,
+  openFile,
+  openPath,
+  type PathInput,
+  pathProperty,
+} from './place.ts';
+import { readLines } from './readText.ts';
+
+const timeoutMs = 60_000;
+const common = { access: 'read', role: 'viewer', timeoutMs, afterCrash: 'again' } as const;
+const maxEntries = 500;
+
+/** What looks at the drive. */
+export function driveReadTools({ storage }: { storage: Pick<ObjectStore, 'read'> }): ServerTool[] {
+  return [
+    serverTool<PathInput & { after?: string; limit: number }>({
+      ...common,
+      name: 'drive_list',
+      description:
+        'Lists a folder of the drive: folders first, then files, each by name. A long list is cut; `nextAfter` then names the entry to go on after.',
+      inputSchema: objectSchema({
+        path: { ...pathProperty, default: '/' },
+        container: containerProperty,
+        after: { type: 'string', maxLength: 255, description: 'Go on after the entry of this name.' },
+        limit: { type: 'integer', minimum: 1, maximum: maxEntries, default: 200 },
+      }),
+      async run(input, { turn }) {
+        const isRoot = parsePath(input.path).length === 0;
+        const found = isRoot ? await findPath(turn, input) : await openPath(turn, input);
+        // A container that nothing was put into yet has no root.
+        if (found === undefined) return { path: '/', entries: [], nextAfter: null };
+        const { item, place } = found;
+        const after = input.after === undefined ? undefined : await positionOf(item.id, input.after);
+        const children = await DriveItem.children(item.id, input.limit + 1, after);
+        const shown = children.slice(0, input.limit);
+        return {
+          path: place.path,
+          entries: shown.map((child) => describeItem(child)),
+          nextAfter: children.length > input.limit ? shown.at(-1)?.name : null,
+        };
+      },
+    }),
+
+    serverTool<PathInput & { firstLine: number; lines: number }>({
+      ...common,
+      name: 'drive_read',
+      description:
+        'Reads a text file of the drive, with line numbers. For a long file ask for a range of lines; `nextLine` says where to go on.',
+      inputSchema: objectSchema(
+        {
+          path: pathProperty,
+          container: containerProperty,
+          firstLine: { type: 'integer', minimum: 1, default: 1 },
+          lines: { type: 'integer', minimum: 1, maximum: 5_000, default: 2_000 },
+        },
+        ['path'],
+      ),
+      async run(input, { turn, signal }) {
+        const { item, place } = await openFile(turn, input);
+        const range = { firstLine: input.firstLine, count: input.lines };
+        const { lines, hasMore } = await readLines(storage, item, range, signal);
+        const nextLine = input.firstLine + lines.length;
+        return {
+          ...describeItem(item, place.path),
+          version: item.version,
+          text: lines.map((line, index) => `${String(input.firstLine + index).padStart(6)}\t${line}`).join('\n'),
+          nextLine: hasMore ? nextLine : null,
+        };
+      },
+    }),
+  ];
+}
+
+async function positionOf(folderId: string, name: string) {
+  const item = await DriveItem.childOf(folderId, name);
+  if (item === null) throw new DomainError('notFound', 'NOT_FOUND', `There is no entry named ${name} to go on after.`);
+  return { isFile: item.isFile, nameKey: item.nameKey };
+}

@@ -1,0 +1,17 @@
+import type { Identity } from '../../models/identity/index.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { driveTools } from './drive/index.ts';
+import { ToolRegistry } from './registry.ts';
+
+/** What tools are made from. An area whose tools need more adds a field here. */
+export interface ToolDeps extends Pick<ActivityDeps, 'config' | 'database' | 'storage'> {
+  identity: Pick<Identity, 'members'>;
+}
+
+/** Every tool there is. A new area is a file in this folder and a line here. */
+export function createTools(deps: ToolDeps): ToolRegistry {
+  return new ToolRegistry({
+    tools: driveTools(deps),
+    roleOf: async ({ spaceId, userId }) => (await deps.identity.members.access(spaceId, userId))?.role,
+  });
+}

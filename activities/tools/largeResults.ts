@@ -1,0 +1,77 @@
+import type { Turn } from '../../models/chat/turn.ts';
+import { threadContainerId } from '../../models/drive/containers.ts';
+import { UploadSession } from '../../models/drive/uploadSession.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { ActivityDeps } from '../deps.ts';
+
+/** What is longer is kept as a file, and named in the answer. */
+export const maxInlineBytes = 64 * 1024;
+/** What is longer is not kept at all. */
+export const maxResultBytes = 100 * 1_000_000;
+const previewCharacters = 4_000;
+
+/** A result that is kept as a file of its thread. */
+interface LargeResult {
+  isLarge: true;
+  bytes: number;
+  /** Its beginning. */
+  preview: string;
+  /** Where the whole of it is: a file that `drive_read` reads, and the client by thread-files/url. */
+  file: { containerId: string; path: string } | null;
+}
+
+/**
+ * A tool's result as the model and the clients get it: itself, or a reference to a file of the thread with its beginning. Storing it again
+ * after a crash replaces the same file.
+ */
+export async function shorten(
+  deps: Pick<ActivityDeps, 'config' | 'database' | 'storage' | 'logger'>,
+  turn: Turn,
+  toolCallId: string,
+  output: unknown,
+): Promise<unknown> {
+  const isText = typeof output === 'string';
+  const text = isText ? output : (JSON.stringify(output) ?? 'null');
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= maxInlineBytes) return output ?? null;
+  if (bytes > maxResultBytes) {
+    throw new DomainError('tooLarge', 'TOOL_RESULT_TOO_LARGE', 'The result is larger than 100 MB. Ask for less of it.');
+  }
+  const name = `${toolCallId}.${isText ? 'txt' : 'json'}`;
+  const file = await store(deps, turn, name, text).catch((error: unknown) => {
+    deps.logger.warn({ err: error, turnId: turn.id, toolCallId }, 'A large tool result could not be stored.');
+    return null;
+  });
+  return { isLarge: true, bytes, preview: text.slice(0, previewCharacters), file } satisfies LargeResult;
+}
+
+async function store(
+  { config, database, storage }: Pick<ActivityDeps, 'config' | 'database' | 'storage'>,
+  turn: Turn,
+  name: string,
+  text: string,
+): Promise<NonNullable<LargeResult['file']>> {
+  const { spaceId, userId } = turn;
+  const containerId = threadContainerId(turn.threadId);
+  const names = ['tool-results', name];
+  await using session = new UploadSession({ database, store: storage, limits: config.drive }, spaceId);
+  const file = await session.receive(inPieces(text), name);
+  const target = {
+    spaceId,
+    userId,
+    containerId,
+    names,
+    isFolder: false,
+    fileName: name,
+    onConflict: 'replace',
+  } as const;
+  await session.place([{ target, file }]);
+  return { containerId, path: `/${names.join('/')}` };
+}
+
+const pieceBytes = 1024 * 1024;
+
+async function* inPieces(text: string): AsyncGenerator<Buffer> {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+}

@@ -1,0 +1,82 @@
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
+import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
+import type { Turn } from '../../models/chat/turn.ts';
+import { isAtLeast } from '../../models/identity/roles.ts';
+import type { Role } from '../../models/identity/tables.ts';
+import type { ServerTool, Tool, ToolSource } from './tool.ts';
+
+/** Who the turn's user is in its space now; undefined when no member any more. */
+export type RoleOf = (turn: Turn) => Promise<Role | undefined>;
+
+/** A tool that this turn may use, or why it may not, for the model to read. */
+export type Found = { tool: Tool } | { refused: string };
+
+const shownFaults = 5;
+
+/** The tools there are, and which of them a turn may use: by its mode and by its user's role, looked at each time. */
+export class ToolRegistry {
+  readonly #tools: ReadonlyMap<string, Tool>;
+  readonly #validators: ReadonlyMap<Tool, ValidateFunction>;
+  readonly #sources: readonly ToolSource[];
+  readonly #roleOf: RoleOf;
+
+  constructor(options: { tools: readonly Tool[]; sources?: readonly ToolSource[]; roleOf: RoleOf }) {
+    this.#tools = byName(options.tools);
+    this.#sources = options.sources ?? [];
+    this.#roleOf = options.roleOf;
+    const ajv = new Ajv2020.default({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true });
+    this.#validators = new Map(options.tools.map((tool) => [tool, ajv.compile(tool.inputSchema)]));
+  }
+
+  /** The tools that a model call of this turn is offered, by name. */
+  async offered(turn: Turn): Promise<Map<string, Tool>> {
+    const [all, role] = await Promise.all([this.#allFor(turn), this.#roleOf(turn)]);
+    return new Map([...all].filter(([, tool]) => refusalOf(tool, turn, role) === undefined));
+  }
+
+  /** The tool of that name, if this turn may use it. */
+  async find(turn: Turn, name: string): Promise<Found> {
+    const [all, role] = await Promise.all([this.#allFor(turn), this.#roleOf(turn)]);
+    const tool = all.get(name);
+    if (tool === undefined) return { refused: `There is no tool named ${name}.` };
+    const refused = refusalOf(tool, turn, role);
+    return refused === undefined ? { tool } : { refused };
+  }
+
+  /** What is wrong with an input, in words for the model; defaults are filled in. */
+  faultsOf(tool: ServerTool, input: unknown): string | undefined {
+    const validate = this.#validators.get(tool);
+    if (validate === undefined || validate(input)) return undefined;
+    const faults = (validate.errors ?? []).slice(0, shownFaults).map(({ instancePath, message, params }) => {
+      const extra = (params as { additionalProperty?: string }).additionalProperty;
+      return `${instancePath || 'it'} ${message ?? 'is wrong'}${extra === undefined ? '' : ` ("${extra}")`}`;
+    });
+    return `The input does not fit the tool: ${faults.join('; ')}.`;
+  }
+
+  async #allFor(turn: Turn): Promise<Map<string, Tool>> {
+    const further = await Promise.all(this.#sources.map((source) => source.toolsFor(turn)));
+    // Our own come last: nobody's tool takes the name of one of them.
+    return new Map([...byName(further.flat()), ...this.#tools]);
+  }
+}
+
+/** Tools as a model is told of them. */
+export function functionTools(tools: ReadonlyMap<string, Tool>): LanguageModelV4FunctionTool[] {
+  return [...tools.values()].map(({ name, description, inputSchema }) => ({
+    type: 'function',
+    name,
+    description,
+    inputSchema: inputSchema as LanguageModelV4FunctionTool['inputSchema'],
+  }));
+}
+
+function refusalOf(tool: Tool, turn: Turn, role: Role | undefined): string | undefined {
+  if (turn.mode === 'ask' && tool.access === 'act') return `${tool.name} changes things, and this turn only reads.`;
+  if (role === undefined || !isAtLeast(role, tool.role)) return `The user may not use ${tool.name} in this space.`;
+  return undefined;
+}
+
+function byName(tools: readonly Tool[]): Map<string, Tool> {
+  return new Map(tools.map((tool) => [tool.name, tool]));
+}

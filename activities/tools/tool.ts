@@ -1,0 +1,76 @@
+import type { Transaction } from 'sequelize';
+import type { Turn } from '../../models/chat/turn.ts';
+import type { Role } from '../../models/identity/tables.ts';
+
+/** A JSON Schema of an object: what a model may write as a tool's input. */
+export type InputSchema = { type: 'object'; [keyword: string]: unknown };
+
+interface ToolBase {
+  /** `<area>_<verb>`, as models call it. */
+  name: string;
+  /** For the model: what it does, and when to use it. */
+  description: string;
+  inputSchema: InputSchema;
+  /** What only reads is there in mode `ask` too. */
+  access: 'read' | 'act';
+  /** The least role in the space that may use it. */
+  role: Role;
+}
+
+/** A tool that runs on the server, as an activity. */
+export interface ServerTool extends ToolBase {
+  runs: 'server';
+  /** Whoever runs it is asked first. */
+  isDangerous?: boolean;
+  timeoutMs: number;
+  /**
+   * What a second run does after a crash. `again`: no harm; it reads, or writes its effect down with {@link ToolContext.record}. `never`: the effect
+   * may have happened already, and nobody can tell, so the model is told just that.
+   */
+  afterCrash: 'again' | 'never';
+  /** Its input is checked against the schema already, unless that is somebody else's. */
+  isInputForeign?: boolean;
+  /**
+   * `input` has secrets in place of their references. What it gives back, or throws as a DomainError, is redacted and shown. It must end
+   * soon after the signal.
+   */
+  run(input: never, context: ToolContext): Promise<unknown>;
+}
+
+/** A tool that the client, or the person in front of it, answers with `toolResults`. */
+export interface ClientTool extends ToolBase {
+  runs: 'client';
+  /** How long the answer may take; then the model hears of a timeout. */
+  deadlineMs: number;
+}
+
+export type Tool = ServerTool | ClientTool;
+
+export interface ToolContext {
+  turn: Turn;
+  toolCallId: string;
+  /** Aborted when the turn stops, the tool's time is over, or the worker stops. */
+  signal: AbortSignal;
+  /**
+   * Writes the result down in the transaction that has the effect, so that both happen once, whatever is killed. Throws, so that nothing
+   * happens, when the call has been done or has ended.
+   */
+  record(tx: Transaction, result: unknown): Promise<void>;
+}
+
+/** Whatever gives tools to some turns only: a space's servers, a client's own. */
+export interface ToolSource {
+  toolsFor(turn: Turn): Promise<readonly Tool[]>;
+}
+
+/** A server tool with the type of its input, which its schema promises. */
+export function serverTool<Input>(
+  tool: Omit<ServerTool, 'runs' | 'run'> & { run(input: Input, context: ToolContext): Promise<unknown> },
+): ServerTool {
+  return { ...tool, runs: 'server' };
+}
+
+/** The schema of an object with these properties and no others. */
+export function objectSchema(properties: Record<string, object>, required: readonly string[] = []): InputSchema {
+  return { type: 'object', properties, required: [...required], additionalProperties: false };
+}
