@@ -21,15 +21,17 @@ export interface Page<T> {
 export function decodeCursor(cursor: string | undefined, pattern = /^/): string | undefined {
   if (cursor === undefined) return undefined;
   const key = Buffer.from(cursor, 'base64url').toString('utf8');
-  if (key === '' || encodeCursor(key) !== cursor || !pattern.test(key)) {
-    throw new DomainError('invalid', 'INVALID_CURSOR', 'The cursor is not one that this list has given.', {
-      errors: [{ pointer: 'cursor', detail: 'is not a cursor of this list' }],
-    });
-  }
+  if (key === '' || encodeCursor(key) !== cursor || !pattern.test(key)) throw invalidCursor();
   return key;
 }
 
-function encodeCursor(key: string): string {
+export function invalidCursor(): DomainError {
+  return new DomainError('invalid', 'INVALID_CURSOR', 'The cursor is not one that this list has given.', {
+    errors: [{ pointer: 'cursor', detail: 'is not a cursor of this list' }],
+  });
+}
+
+export function encodeCursor(key: string): string {
   return Buffer.from(key, 'utf8').toString('base64url');
 }
 

@@ -61,7 +61,7 @@ async function store(
     userId,
     containerId,
     names,
-    isFolder: false,
+    pathOf: 'file',
     fileName: name,
     onConflict: 'replace',
   } as const;

@@ -58,8 +58,8 @@ export async function moveItem(
     itemId: string;
     spaceId: string;
     userId: string;
-    parent?: { folderId: string } | (Container & { names: readonly string[] });
-    name?: string;
+    parent?: { folderId: string } | (Container & { names: readonly string[] }) | undefined;
+    name?: string | undefined;
     onConflict: OnConflict;
     ifMatch?: string | undefined;
   },
@@ -83,7 +83,8 @@ export async function moveItem(
     const wanted = change.name ?? item.name;
     const holder = await DriveItem.childOf(target.itself.id, wanted, tx);
     const taken = holder?.id === item.id ? null : holder;
-    if (taken !== null && change.onConflict === 'replace') await makeWay(item, taken, userId, tx);
+    if (taken !== null && change.onConflict === 'replace')
+      await makeWay(item, { item: taken, place: target }, userId, tx);
     const name = await chooseName(
       target,
       wanted,
@@ -103,14 +104,14 @@ export async function moveItem(
 }
 
 /** Replacing by a move puts what was there into the trash. A folder neither replaces nor is replaced. */
-async function makeWay(item: DriveItem, taken: DriveItem, userId: string, tx: Transaction): Promise<void> {
-  if (!item.isFile || !taken.isFile) {
+async function makeWay(item: DriveItem, taken: Placed, userId: string, tx: Transaction): Promise<void> {
+  if (!item.isFile || !taken.item.isFile) {
     throw new DomainError('conflict', 'NAME_TAKEN', 'Only a file can be replaced, and only by a file.');
   }
   await intoTrash(taken, userId, tx);
 }
 
-/** Puts an item, with all that is below it, into the trash. */
+/** Puts an item, with all that is below it, into the trash of its container. */
 export async function trashItem(
   database: Database,
   change: { itemId: string; spaceId: string; userId: string; ifMatch?: string | undefined },
@@ -119,17 +120,18 @@ export async function trashItem(
   await transaction(database, async (tx) => {
     await Drive.lock(change.spaceId, tx);
     const found = await openLiving(change.spaceId, change.itemId, tx);
-    const { item } = found;
-    requireMatch(item, change.ifMatch);
-    if (item.isRoot) throw isRoot();
-    await intoTrash(item, change.userId, tx);
+    requireMatch(found.item, change.ifMatch);
+    await intoTrash(found, change.userId, tx);
     await also?.(tx, found);
   });
 }
 
-async function intoTrash(item: DriveItem, userId: string, tx: Transaction): Promise<void> {
+/** `place` may be anywhere in the item's container. */
+export async function intoTrash({ item, place }: Placed, userId: string, tx: Transaction): Promise<void> {
+  if (item.isRoot) throw isRoot();
   await detach(item, tx);
-  await item.update({ live: null, trashedAt: new Date(), trashedBy: userId }, { transaction: tx });
+  const trashed = { live: null, trashedAt: new Date(), trashedBy: userId, trashedFrom: place.containerId };
+  await item.update(trashed, { transaction: tx });
 }
 
 /** Brings an item back from the trash, to where it was or to another folder. */
@@ -154,7 +156,7 @@ export async function restoreItem(
     const wanted = change.name ?? item.name;
     const taken = await DriveItem.childOf(folder.itself.id, wanted, tx);
     const name = await chooseName(folder, wanted, taken, change.onConflict, tx);
-    const back = { live: 1, trashedAt: null, trashedBy: null };
+    const back = { live: 1, trashedAt: null, trashedBy: null, trashedFrom: null };
     await item.update({ ...back, ...DriveItem.named(name), parentId: folder.itself.id }, { transaction: tx });
     await attach(item, folder, tx);
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', name, tx);
@@ -172,11 +174,20 @@ export async function openLiving(spaceId: string, itemId: string, tx?: Transacti
 }
 
 /** An item that was itself put into the trash. */
-export async function openTrashed(spaceId: string, itemId: string, tx?: Transaction): Promise<DriveItem> {
+async function openTrashed(spaceId: string, itemId: string, tx?: Transaction): Promise<DriveItem> {
   const item = await DriveItem.find(itemId, tx);
   if (item === null || item.spaceId !== spaceId) throw notFound('item');
   if (item.trashedAt === null) throw new DomainError('conflict', 'NOT_IN_TRASH', 'The item is not in the trash.');
   return item;
+}
+
+/** An item that is alive, or was itself put into the trash. */
+export async function openAny(spaceId: string, itemId: string, tx?: Transaction): Promise<Placed> {
+  const item = await DriveItem.find(itemId, tx);
+  if (item === null || item.spaceId !== spaceId) throw notFound('item');
+  const place = await placeOf(item, tx);
+  if (item.trashedAt === null && !place.isLive) throw notFound('item');
+  return { item, place };
 }
 
 function isRoot(): DomainError {

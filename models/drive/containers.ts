@@ -1,6 +1,8 @@
 import type { Transaction } from 'sequelize';
 import { Thread } from '../chat/thread.ts';
+import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
+import { Drive } from './drive.ts';
 import { DriveItem } from './driveItem.ts';
 
 /** What a container's id says: the space's own drive, the files of a thread, or those of an app. */
@@ -10,6 +12,10 @@ export const driveContainerId = 'drive';
 
 export function threadContainerId(threadId: string): string {
   return `thread:${threadId}`;
+}
+
+export function appContainerId(itemId: string): string {
+  return `app:${itemId}`;
 }
 
 /** `drive`, `thread:<threadId>` or `app:<itemId>`; undefined for anything else. */
@@ -34,6 +40,21 @@ export async function openRoot(
   await requireOwner(spaceId, containerId, tx);
   const found = await DriveItem.rootOf(spaceId, containerId, tx);
   return found ?? DriveItem.make({ spaceId, parentId: spaceId, kind: 'folder', name: containerId, userId }, tx);
+}
+
+/** The same for a reader: a container that nothing was put into yet has a root to begin with. */
+export async function findRoot(
+  database: Database,
+  where: { spaceId: string; containerId: string; userId: string },
+): Promise<DriveItem> {
+  const found = await DriveItem.rootOf(where.spaceId, where.containerId);
+  return (
+    found ??
+    transaction(database, async (tx) => {
+      await Drive.lock(where.spaceId, tx);
+      return openRoot(where, tx);
+    })
+  );
 }
 
 async function requireOwner(spaceId: string, containerId: string, tx: Transaction): Promise<void> {

@@ -14,13 +14,17 @@ export class Drive extends Model {
    * twice, no count that is off. A change is a few statements; bytes are never moved under the lock.
    */
   static async lock(spaceId: string, tx: Transaction): Promise<Drive> {
-    const find = () => Drive.findOne({ where: { spaceId }, transaction: tx, lock: tx.LOCK.UPDATE });
-    const found = await find();
+    const found = await Drive.wait(spaceId, tx);
     if (found !== null) return found;
     await Drive.make(spaceId, tx);
-    const made = await find();
+    const made = await Drive.wait(spaceId, tx);
     if (made === null) throw notFound('space');
     return made;
+  }
+
+  /** The same where there may be no drive, of a space that is being purged. */
+  static async wait(spaceId: string, tx: Transaction): Promise<Drive | null> {
+    return Drive.findOne({ where: { spaceId }, transaction: tx, lock: tx.LOCK.UPDATE });
   }
 
   /** A deleted space gets no new drive, however late an upload ends. */

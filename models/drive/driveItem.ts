@@ -13,6 +13,9 @@ export interface Content {
   sha256: Buffer;
 }
 
+const noContent = { objectKey: null, size: null, contentType: null, sha256: null };
+const notTrashed = { trashedBy: null, trashedAt: null, trashedFrom: null, purgingAt: null };
+
 /** Where a list of a folder's children goes on: folders come first, then files, each by name. */
 export interface ChildPosition {
   isFile: boolean;
@@ -49,6 +52,8 @@ export class DriveItem extends Model {
   declare updatedAt: Date;
   declare trashedBy: string | null;
   declare trashedAt: Date | null;
+  /** The container in whose trash it is. */
+  declare trashedFrom: string | null;
   /** It is being removed for good: nobody sees it any more. */
   declare purgingAt: Date | null;
 
@@ -89,12 +94,15 @@ export class DriveItem extends Model {
         isFile: fields.kind === 'file',
         ...DriveItem.named(fields.name),
         live: 1,
+        childCount: 0,
+        height: 0,
         version: fields.content === undefined ? 0 : 1,
-        ...fields.content,
+        ...(fields.content ?? noContent),
         createdBy: fields.userId,
         createdAt: now,
         updatedBy: fields.userId,
         updatedAt: now,
+        ...notTrashed,
       },
       { transaction: tx },
     );
@@ -137,20 +145,20 @@ export class DriveItem extends Model {
     return [...same, ...(await read({ isFile: true }, limit - same.length))];
   }
 
-  /** What was put into the trash, latest first. `cursor` is the last one's. */
+  /** What was put into a container's trash, latest first. `after` is the last one's. */
   static async trash(
-    spaceId: string,
+    where: { spaceId: string; containerId: string },
     limit: number,
-    cursor?: { trashedAt: Date; number: number },
+    after?: { trashedAt: Date; number: number },
   ): Promise<DriveItem[]> {
-    const before = cursor && {
+    const before = after && {
       [Op.or]: [
-        { trashedAt: { [Op.lt]: cursor.trashedAt } },
-        { trashedAt: cursor.trashedAt, number: { [Op.lt]: cursor.number } },
+        { trashedAt: { [Op.lt]: after.trashedAt } },
+        { trashedAt: after.trashedAt, number: { [Op.lt]: after.number } },
       ],
     };
     return DriveItem.findAll({
-      where: { spaceId, trashedAt: { [Op.ne]: null }, purgingAt: null, ...before },
+      where: { spaceId: where.spaceId, trashedFrom: where.containerId, purgingAt: null, ...before },
       order: [
         ['trashedAt', 'DESC'],
         ['number', 'DESC'],
@@ -185,6 +193,7 @@ export function defineDriveItems(sequelize: Sequelize): void {
       updatedAt: DataTypes.DATE(3),
       trashedBy: DataTypes.STRING(40),
       trashedAt: DataTypes.DATE(3),
+      trashedFrom: DataTypes.STRING(80),
       purgingAt: DataTypes.DATE(3),
     },
     { sequelize, tableName: 'drive_items', timestamps: false, underscored: true },

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { DataTypes, Model, Op, QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { DomainError } from '../errors.ts';
 import { Drive } from './drive.ts';
 
 /** `arriving` until what it belongs to is written, `kept` while it belongs to it, `doomed` until it has been removed. */
@@ -129,7 +129,7 @@ export class DriveObject extends Model {
     for (const [spaceId, ofSpace] of bySpace) {
       await transaction(database, async (tx) => {
         // Locked first, as everywhere; a purged space's drive is gone, and its bytes with it.
-        await Drive.lock(spaceId, tx).catch(ignoreMissing);
+        await Drive.wait(spaceId, tx);
         const objectKeys = ofSpace.map(({ objectKey }) => objectKey);
         const rows = await DriveObject.findAll({
           where: { objectKey: objectKeys },
@@ -151,10 +151,6 @@ export class DriveObject extends Model {
     );
     return Number(row?.bytes ?? 0);
   }
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!(error instanceof DomainError && error.code === notFound('space').code)) throw error;
 }
 
 export function defineDriveObjects(sequelize: Sequelize): void {

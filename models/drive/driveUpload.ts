@@ -55,8 +55,13 @@ export class DriveUpload extends Model {
   }
 
   /** An upload for who began it; nobody else hears of it. */
-  static async open(id: string, owner: { spaceId: string; userId: string }, tx?: Transaction): Promise<DriveUpload> {
-    const upload = await DriveUpload.findOne({ where: { id, ...owner }, transaction: tx, lock: tx?.LOCK.UPDATE });
+  static async open(
+    id: string,
+    { spaceId, userId }: { spaceId: string; userId: string },
+    tx?: Transaction,
+  ): Promise<DriveUpload> {
+    const where = { id, spaceId, userId };
+    const upload = await DriveUpload.findOne({ where, transaction: tx, lock: tx?.LOCK.UPDATE });
     if (upload === null) throw notFound('upload');
     if (upload.itemId === null && upload.expiresAt <= new Date()) throw uploadExpired();
     return upload;
@@ -71,9 +76,10 @@ export class DriveUpload extends Model {
   ): Promise<Operation> {
     return transaction(database, async (tx) => {
       const upload = await DriveUpload.open(id, owner, tx);
+      const { spaceId, userId } = upload;
       const last = await upload.lastOperation(tx);
-      if (last !== null && (last.status === 'running' || upload.itemId !== null)) return last;
-      const operation = await Operation.begin({ kind: 'completeUpload', ...owner, subjectId: id }, tx);
+      if (last?.status === 'running' || last?.status === 'succeeded') return last;
+      const operation = await Operation.begin({ kind: 'completeUpload', spaceId, userId, subjectId: id }, tx);
       const target = { ...upload.target, onConflict: onConflict ?? upload.target.onConflict };
       // It must not expire while it is being completed.
       const expiresAt = new Date(Date.now() + uploadLifetimeMs);
@@ -81,6 +87,11 @@ export class DriveUpload extends Model {
       await DriveObject.extendLease(upload.objectKey, expiresAt, tx);
       return operation;
     });
+  }
+
+  /** The file is in the tree. In the transaction that puts it there, so that it is put there once. */
+  async complete(itemId: string, tx: Transaction): Promise<void> {
+    await this.update({ itemId }, { transaction: tx });
   }
 
   private async lastOperation(tx: Transaction): Promise<Operation | null> {

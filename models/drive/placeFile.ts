@@ -12,8 +12,8 @@ import { indexWords } from './wordIndex.ts';
 /** Where a file is to go. */
 export interface FileTarget extends Container {
   names: readonly string[];
-  /** The path is a folder's, and the file goes into it; otherwise it is the file's own, unless a folder is there. */
-  isFolder: boolean;
+  /** Whose path it is: the file's own, that of a folder it goes into, or whichever is there. */
+  pathOf: 'file' | 'folder' | 'either';
   /** Its name within a folder. */
   fileName: string;
   onConflict: OnConflict;
@@ -29,12 +29,13 @@ export interface ArrivedFile {
 
 /**
  * Refuses what would be refused when the bytes have come, before they come. It promises nothing: the target is looked at again, under
- * the drive's lock, when the file is placed.
+ * the drive's lock, when the file is placed. Returns the name that the file is to have.
  */
-export async function previewTarget(target: FileTarget): Promise<void> {
+export async function previewTarget(target: FileTarget): Promise<string> {
   const { folder, name } = await splitTarget(target);
   const found = await findByPath({ ...target, names: [...folder, name] });
   requireReplaceable(found?.item ?? null, target);
+  return name;
 }
 
 /** Puts a file into the tree: a new item, or the next content of the one that is there. */
@@ -72,10 +73,12 @@ export async function placeFile(
 }
 
 async function splitTarget(target: FileTarget, tx?: Transaction): Promise<{ folder: string[]; name: string }> {
-  const { names, fileName } = target;
-  const isFolder = target.isFolder || names.length === 0 || (await isExistingFolder(target, tx));
-  const folder = isFolder ? [...names] : names.slice(0, -1);
-  return { folder, name: isFolder ? fileName : (names.at(-1) ?? fileName) };
+  const { names, fileName, pathOf } = target;
+  const isFolder =
+    pathOf === 'folder' || (pathOf === 'either' && (names.length === 0 || (await isExistingFolder(target, tx))));
+  return isFolder
+    ? { folder: [...names], name: fileName }
+    : { folder: names.slice(0, -1), name: names.at(-1) ?? fileName };
 }
 
 async function isExistingFolder(target: FileTarget, tx?: Transaction): Promise<boolean> {

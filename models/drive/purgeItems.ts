@@ -1,66 +1,93 @@
 import { Op } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
-import { openTrashed } from './changes.ts';
+import { Operation } from '../operation.ts';
+import { intoTrash, openAny } from './changes.ts';
+import { appContainerId } from './containers.ts';
 import { Drive } from './drive.ts';
 import { DriveItem } from './driveItem.ts';
 import { DriveObject } from './driveObject.ts';
 import { DriveUpload } from './driveUpload.ts';
 import { DriveVersion } from './driveVersion.ts';
+import { requireMatch } from './match.ts';
 
 const itemsPerBatch = 500;
 /** Marked at once when a trash is emptied. */
 const marksPerBatch = 1_000;
 
-/** Takes an item of the trash out of everybody's sight. From here on it cannot be brought back, and nothing gets below it. */
-export async function markForPurge(database: Database, spaceId: string, itemId: string): Promise<void> {
-  await transaction(database, async (tx) => {
+/**
+ * Takes an item out of everybody's sight for good, from the trash or straight from its folder, and writes the intent to purge it.
+ * Nothing gets below it from here on.
+ */
+export async function beginPurge(
+  database: Database,
+  change: { itemId: string; spaceId: string; userId: string; ifMatch?: string | undefined },
+): Promise<Operation> {
+  const { itemId, spaceId, userId } = change;
+  return transaction(database, async (tx) => {
     await Drive.lock(spaceId, tx);
-    const item = await openTrashed(spaceId, itemId, tx);
-    await item.update({ purgingAt: new Date() }, { transaction: tx });
+    const found = await openAny(spaceId, itemId, tx);
+    requireMatch(found.item, change.ifMatch);
+    if (found.item.trashedAt === null) await intoTrash(found, userId, tx);
+    await found.item.update({ purgingAt: new Date() }, { transaction: tx });
+    return Operation.begin({ kind: 'purgeItem', spaceId, userId, subjectId: itemId }, tx);
   });
 }
 
-/** The same for all that is in a space's trash, up to now. */
-export async function markTrash(database: Database, spaceId: string): Promise<void> {
-  const trashedAt = { [Op.lte]: new Date() };
-  let marked = marksPerBatch;
-  while (marked === marksPerBatch) {
+/** Takes what is in a container's trash out of sight, as far as it was there at `before`. */
+export async function markTrash(
+  database: Database,
+  where: { spaceId: string; containerId: string },
+  before: Date,
+): Promise<void> {
+  const { spaceId, containerId } = where;
+  for (let marked = marksPerBatch; marked === marksPerBatch; ) {
     marked = await transaction(database, async (tx) => {
       await Drive.lock(spaceId, tx);
-      const where = { spaceId, trashedAt, purgingAt: null };
       const [count] = await DriveItem.update(
         { purgingAt: new Date() },
-        { where, limit: marksPerBatch, transaction: tx },
+        {
+          where: { spaceId, trashedFrom: containerId, trashedAt: { [Op.lte]: before }, purgingAt: null },
+          limit: marksPerBatch,
+          transaction: tx,
+        },
       );
       return count;
     });
   }
 }
 
-/** Marks what has been in a trash since before `before`; returns how many items that were. */
-export async function markOldTrash(database: Database, before: Date): Promise<number> {
-  const old = await DriveItem.findAll({
-    where: { trashedAt: { [Op.lt]: before }, purgingAt: null },
-    limit: marksPerBatch,
-  });
-  for (const { spaceId, id } of old) {
-    await markForPurge(database, spaceId, id).catch(ignoreGone);
+/** Takes out of sight what has been in any trash since before `before`. */
+export async function markOldTrash(database: Database, before: Date): Promise<void> {
+  for (let isMore = true; isMore; ) {
+    const old = await DriveItem.findAll({
+      where: { trashedAt: { [Op.lt]: before }, purgingAt: null },
+      limit: marksPerBatch,
+    });
+    const trashes = Map.groupBy(old, ({ spaceId, trashedFrom }) => `${spaceId} ${trashedFrom}`);
+    for (const [first] of trashes.values()) {
+      const { spaceId, trashedFrom: containerId } = first ?? {};
+      if (spaceId !== undefined && containerId) await markTrash(database, { spaceId, containerId }, before);
+    }
+    isMore = old.length === marksPerBatch;
   }
-  return old.length;
 }
 
-/** Somebody has restored or purged it meanwhile. */
-function ignoreGone(error: unknown): void {
-  const { code } = error as { code?: string };
-  if (code !== 'NOT_FOUND' && code !== 'NOT_IN_TRASH') throw error;
-}
-
-/** What is marked, of one space or of all, a few at a time. */
-export async function markedItems(limit: number, spaceId?: string): Promise<DriveItem[]> {
-  return DriveItem.findAll({
-    where: { purgingAt: { [Op.ne]: null }, ...(spaceId === undefined ? {} : { spaceId }) },
-    limit,
-  });
+/** Removes what is marked: one item, all of a space, or all there is. */
+export async function purgeMarked(
+  database: Database,
+  { itemId, spaceId }: { itemId?: string; spaceId?: string },
+  onBatch: () => void,
+): Promise<void> {
+  const where = {
+    purgingAt: { [Op.ne]: null },
+    ...(itemId !== undefined && { id: itemId }),
+    ...(spaceId !== undefined && { spaceId }),
+  };
+  for (;;) {
+    const marked = await DriveItem.findAll({ where, limit: itemsPerBatch });
+    if (marked.length === 0) return;
+    for (const item of marked) await purgeSubtree(database, item, onBatch);
+  }
 }
 
 /**
@@ -76,7 +103,10 @@ export async function purgeSubtree(database: Database, top: DriveItem, onBatch: 
     const others = children.filter(({ isFile }) => !isFile);
     if (files.length > 0) await removeItems(database, files);
     open.push(...others);
-    if (children.length === 0) {
+    // What is in an app is not below it in the tree, but in a container of its own.
+    const root = item.kind === 'app' ? await DriveItem.rootOf(item.spaceId, appContainerId(item.id)) : null;
+    if (root !== null) open.push(root);
+    if (children.length === 0 && root === null) {
       await removeItems(database, [item]);
       open.pop();
     }
@@ -109,7 +139,7 @@ export async function purgeContainer(
   where: { spaceId: string; containerId: string },
   onBatch: () => void,
 ): Promise<void> {
-  await transaction(database, (tx) => Drive.lock(where.spaceId, tx)).catch(ignoreGone);
+  await transaction(database, (tx) => Drive.wait(where.spaceId, tx));
   const root = await DriveItem.rootOf(where.spaceId, where.containerId);
   if (root !== null) await purgeSubtree(database, root, onBatch);
 }
@@ -121,7 +151,7 @@ export async function purgeDrive(database: Database, spaceId: string, onBatch: (
       await purgeSubtree(database, root, onBatch);
     }
     isEmpty = await transaction(database, async (tx) => {
-      await Drive.findOne({ where: { spaceId }, transaction: tx, lock: tx.LOCK.UPDATE });
+      await Drive.wait(spaceId, tx);
       if ((await DriveItem.count({ where: { parentId: spaceId }, transaction: tx })) > 0) return false;
       await Drive.destroy({ where: { spaceId }, transaction: tx });
       return true;

@@ -12,6 +12,8 @@ export const scopes = {
   secrets: 'List the names of secrets, set and delete them, and store what a form has asked for. Reads no value.',
   'secrets:read': 'Read the values of secrets.',
   audit: 'Read the audit log of spaces that its user owns.',
+  'drive:read': 'Read the drive: its tree, its files, thread files.',
+  'drive:write': 'Change the drive, and put files into it and into threads. Includes drive:read.',
   keys: 'List, make and revoke API keys, never with more than its own scopes.',
 } as const;
 

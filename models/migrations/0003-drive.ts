@@ -51,11 +51,12 @@ export const drive: Migration = {
         updated_at DATETIME(3) NOT NULL,
         trashed_by VARCHAR(40) NULL,
         trashed_at DATETIME(3) NULL,
+        trashed_from VARCHAR(80) NULL,
         purging_at DATETIME(3) NULL,
         UNIQUE KEY drive_items_id (id),
         UNIQUE KEY drive_items_sibling (parent_id, name_key, live),
         KEY drive_items_listing (parent_id, live, is_file, name_key),
-        KEY drive_items_trash (space_id, trashed_at),
+        KEY drive_items_trash (space_id, trashed_from, trashed_at),
         KEY drive_items_old_trash (trashed_at),
         KEY drive_items_purging (purging_at)
       ) ${table}`,

@@ -96,7 +96,7 @@ async function writeFile(
   const file = await session.receive(bytesOf(text), fileName);
   let result: unknown;
   await session.place(
-    [{ target: { ...where, isFolder: false, fileName, onConflict, ifMatch }, file }],
+    [{ target: { ...where, pathOf: 'file', fileName, onConflict, ifMatch }, file }],
     async (tx, { item, place }) => {
       const { version, size: sizeBytes } = item;
       result = { path: place.path, version, sizeBytes, ...(replaced !== undefined && { replaced }) };
