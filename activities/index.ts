@@ -4,6 +4,9 @@ import { createCallModel } from './chat/callModel.ts';
 import { createEndTurn } from './chat/endTurn.ts';
 import { createRunTool } from './chat/runTool.ts';
 import type { ActivityDeps } from './deps.ts';
+import { createFinishUpload } from './drive/finishUpload.ts';
+import { createDrivePurges } from './drive/purges.ts';
+import { createDriveSweeps } from './drive/sweeps.ts';
 import { createPurges } from './operations/purges.ts';
 import { createSweeps } from './operations/sweeps.ts';
 
@@ -17,6 +20,9 @@ export function createActivities(deps: ActivityDeps) {
     ...createPurges(deps),
     ...createCheckoutActivities(deps),
     ...createBillingUpkeep(deps),
+    ...createDrivePurges(deps),
+    ...createDriveSweeps(deps),
+    finishUpload: createFinishUpload(deps),
   };
 }
 

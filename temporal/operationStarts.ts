@@ -1,7 +1,9 @@
 import type { Workflow } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
 import { autoTopUp } from '../workflows/autoTopUp.ts';
+import { completeUpload } from '../workflows/completeUpload.ts';
 import { purgeDeleted } from '../workflows/purgeDeleted.ts';
+import { purgeTrash } from '../workflows/purgeTrash.ts';
 import { setUpBilling } from '../workflows/setUpBilling.ts';
 import { topUp } from '../workflows/topUp.ts';
 import type { OperationReference } from './client.ts';
@@ -20,6 +22,15 @@ export const operationStarts: Record<string, (operation: OperationReference, con
 
   deleteSpace: ({ id, subjectId }, { temporal: { heartbeatTimeoutMs } }) =>
     start(purgeDeleted, { operationId: id, scope: { spaceId: subjectId }, heartbeatTimeoutMs }),
+
+  purgeItem: ({ id, subjectId, spaceId }, { temporal: { heartbeatTimeoutMs } }) =>
+    start(purgeTrash, { operationId: id, spaceId: spaceId ?? '', itemId: subjectId, heartbeatTimeoutMs }),
+
+  emptyTrash: ({ id, spaceId }, { temporal: { heartbeatTimeoutMs } }) =>
+    start(purgeTrash, { operationId: id, spaceId: spaceId ?? '', itemId: null, heartbeatTimeoutMs }),
+
+  completeUpload: ({ id, subjectId }, { temporal: { heartbeatTimeoutMs } }) =>
+    start(completeUpload, { operationId: id, uploadId: subjectId, heartbeatTimeoutMs }),
 
   setUpBilling: ({ id, subjectId }) => start(setUpBilling, { operationId: id, spaceId: subjectId }),
 

@@ -1,4 +1,4 @@
-import { ActivityFailure, CancellationScope, proxyActivities, sleep } from '@temporalio/workflow';
+import { ActivityFailure, CancellationScope, patched, proxyActivities, sleep } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
 export interface PurgeDeletedInput {
@@ -21,13 +21,15 @@ const { stopTurns, endOperation } = proxyActivities<Activities>({
  * stopped first, so that none writes behind the purge.
  */
 export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
-  const { purgeRows } = proxyActivities<Activities>({
+  const { purgeRows, purgeDriveOf } = proxyActivities<Activities>({
     startToCloseTimeout: '1 hour',
     heartbeatTimeout: input.heartbeatTimeoutMs,
     retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
   });
   try {
     while ((await stopTurns(input.scope)) > 0) await sleep(betweenLooks);
+    // Before the rows by which a thread's files are found.
+    if (patched('drive')) await purgeDriveOf(input.scope);
     await purgeRows(input.scope);
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;

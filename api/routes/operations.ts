@@ -7,7 +7,7 @@ import { pathOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 
 /** Kinds whose effect is there with the request: what is left is cleaning up, and that is not called off. */
-const uncancellable = new Set(['deleteThread', 'deleteSpace']);
+const uncancellable = new Set(['deleteThread', 'deleteSpace', 'purgeItem', 'emptyTrash']);
 
 /** What takes more than one step, for whoever began it. */
 export function operationRoutes(deps: RouteDeps) {

@@ -15,4 +15,5 @@ export const sweeps = [
   'sweepBalances',
   'purgeExpiredSecrets',
   'purgeIdentity',
+  'sweepDrive',
 ] as const satisfies readonly (keyof Activities)[];

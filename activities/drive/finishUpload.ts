@@ -1,0 +1,85 @@
+import { Inspection } from '../../integrations/storage/inspect.ts';
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { type Database, transaction } from '../../models/database.ts';
+import { DriveUpload } from '../../models/drive/driveUpload.ts';
+import { type ArrivedFile, placeFile } from '../../models/drive/placeFile.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
+
+/** Ids and codes only, for it goes into a history. */
+export type FinishedUpload = { kind: 'placed'; itemId: string } | { kind: 'refused'; code: string; detail: string };
+
+/**
+ * Puts the parts of an upload together, reads the whole once for its hash and its type, and places it in the tree. A store or a
+ * database that is away is an error, to be tried again; what its client must mend is a result.
+ */
+export function createFinishUpload(deps: ActivityDeps) {
+  return async function finishUpload({ uploadId }: { uploadId: string }): Promise<FinishedUpload> {
+    using heartbeat = keepAlive();
+    try {
+      const upload = await DriveUpload.findByPk(uploadId);
+      if (upload === null) return { kind: 'refused', code: 'UPLOAD_EXPIRED', detail: 'The upload was given up.' };
+      if (upload.itemId !== null) return { kind: 'placed', itemId: upload.itemId };
+      await assemble(deps.storage, upload);
+      const file = await inspect(deps.storage, upload, heartbeat.cancelled);
+      return { kind: 'placed', itemId: await place(deps.database, upload, file, deps.config.drive.keptVersions) };
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.kind === 'unavailable') throw error;
+      return { kind: 'refused', code: error.code, detail: error.message };
+    }
+  };
+}
+
+/** Makes one object of the parts, unless an earlier try did, or another worker is faster. */
+async function assemble(storage: ObjectStore, upload: DriveUpload): Promise<void> {
+  try {
+    await completeParts(storage, upload);
+  } catch (error) {
+    // The parts are gone once they are one object; if that is missing too, reading it says so.
+    if (!(error instanceof DomainError && error.code === 'UPLOAD_EXPIRED')) throw error;
+  }
+}
+
+async function completeParts({ parts }: ObjectStore, upload: DriveUpload): Promise<void> {
+  const { objectKey, storeUploadId, partSizes } = upload;
+  const stored = await parts.list(objectKey, storeUploadId);
+  const missing = partSizes.flatMap((size, i) =>
+    stored.some((part) => part.partNumber === i + 1 && part.size === size) ? [] : [i + 1],
+  );
+  if (missing.length > 0) {
+    const some = missing.slice(0, 10).join(', ');
+    throw new DomainError(
+      'conflict',
+      'UPLOAD_INCOMPLETE',
+      `${missing.length} parts are still to come, among them ${some}.`,
+    );
+  }
+  await parts.complete(objectKey, storeUploadId, stored.slice(0, partSizes.length));
+}
+
+async function inspect(storage: ObjectStore, upload: DriveUpload, signal: AbortSignal): Promise<ArrivedFile> {
+  const { objectKey, size, target } = upload;
+  // The size was counted against the quota when the upload began.
+  const inspection = new Inspection({ fileName: target.fileName, maxBytes: size, reserve: async () => undefined });
+  const bytes = await storage.read(objectKey);
+  for await (const _chunk of inspection.pass(bytes)) signal.throwIfAborted();
+  const { text, ...stored } = await inspection.result();
+  return { content: { objectKey, ...stored }, text };
+}
+
+async function place(
+  database: Database,
+  upload: DriveUpload,
+  file: ArrivedFile,
+  keptVersions: number,
+): Promise<string> {
+  return transaction(database, async (tx) => {
+    const now = await DriveUpload.findByPk(upload.id, { transaction: tx, lock: tx.LOCK.UPDATE });
+    // Another worker, taken for dead, was faster.
+    if (now !== null && now.itemId !== null) return now.itemId;
+    const { item } = await placeFile(upload.target, file, { keptVersions, tx });
+    await upload.complete(item.id, tx);
+    return item.id;
+  });
+}

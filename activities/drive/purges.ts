@@ -1,0 +1,43 @@
+import type { PurgeScope } from '../../models/chat/purge.ts';
+import { Thread } from '../../models/chat/thread.ts';
+import { threadContainerId } from '../../models/drive/containers.ts';
+import { markTrash, purgeContainer, purgeDrive, purgeMarked } from '../../models/drive/purgeItems.ts';
+import { removeDoomed } from '../../models/drive/removeObjects.ts';
+import { Operation } from '../../models/operation.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
+
+/** What removes files for good. Each goes on where it was interrupted. */
+export function createDrivePurges({ database, storage: store }: ActivityDeps) {
+  return {
+    /** Takes out of sight what was in a trash when somebody asked to empty it; what came later stays. */
+    async markTrash({ operationId }: { operationId: string }): Promise<void> {
+      using _heartbeat = keepAlive();
+      const { spaceId, subjectId, createdAt } = await Operation.findByPk(operationId, { rejectOnEmpty: true });
+      await markTrash(database, { spaceId: spaceId ?? '', containerId: subjectId }, createdAt);
+    },
+
+    /** The rows of what is marked: one item, or all of a space. */
+    async purgeMarked(scope: { itemId: string } | { spaceId: string }): Promise<void> {
+      using heartbeat = keepAlive();
+      await purgeMarked(database, scope, () => heartbeat.cancelled.throwIfAborted());
+    },
+
+    /** The objects of a space that belong to nothing any more. */
+    async removeObjects({ spaceId }: { spaceId: string }): Promise<void> {
+      using heartbeat = keepAlive();
+      await removeDoomed({ database, store }, { spaceId, onBatch: () => heartbeat.cancelled.throwIfAborted() });
+    },
+
+    /** The files of a deleted thread, or the whole drive of a deleted space. */
+    async purgeDriveOf(scope: PurgeScope): Promise<void> {
+      using heartbeat = keepAlive();
+      const onBatch = () => heartbeat.cancelled.throwIfAborted();
+      const spaceId = 'spaceId' in scope ? scope.spaceId : (await Thread.findByPk(scope.threadId))?.spaceId;
+      if (spaceId === undefined) return;
+      if ('spaceId' in scope) await purgeDrive(database, spaceId, onBatch);
+      else await purgeContainer(database, { spaceId, containerId: threadContainerId(scope.threadId) }, onBatch);
+      await removeDoomed({ database, store }, { spaceId, onBatch });
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import { DriveObject } from '../../models/drive/driveObject.ts';
+import { DriveUpload } from '../../models/drive/driveUpload.ts';
+import { markOldTrash, purgeMarked } from '../../models/drive/purgeItems.ts';
+import { removeDoomed } from '../../models/drive/removeObjects.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
+
+/** What the sweeper does for the drive. */
+export function createDriveSweeps({ database, config, storage: store }: ActivityDeps) {
+  return {
+    /**
+     * Gives up uploads whose writer is gone or whose time is over, purges what has been in the trash for too long, and removes
+     * every object that belongs to nothing.
+     */
+    async sweepDrive(): Promise<{ abandoned: number; removed: number }> {
+      using heartbeat = keepAlive();
+      const onBatch = () => heartbeat.cancelled.throwIfAborted();
+      const now = new Date();
+      await markOldTrash(database, new Date(now.getTime() - config.drive.trashRetentionDays * 86_400_000));
+      await purgeMarked(database, {}, onBatch);
+      const abandoned = await DriveObject.doomExpired(now);
+      await DriveUpload.purgeExpired(now);
+      return { abandoned, removed: await removeDoomed({ database, store }, { onBatch }) };
+    },
+  };
+}
