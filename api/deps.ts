@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import type { Config } from '../config/index.ts';
 import type { Catalogue } from '../integrations/llm/catalogue.ts';
 import type { Payments } from '../integrations/payments/index.ts';
+import type { ObjectStore } from '../integrations/storage/objectStore.ts';
 import type { Database } from '../models/database.ts';
 import type { Identity } from '../models/identity/index.ts';
 import type { SecretStore } from '../models/secrets/index.ts';
@@ -28,6 +29,7 @@ export interface ApiDeps {
   identity: Identity;
   secrets: SecretStore;
   catalogue: Catalogue;
+  storage: ObjectStore;
   launcher: Launcher;
   payments: Payments;
   turnLog: TurnLog;

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Request } from 'express';
-import { DomainError } from '../models/errors.ts';
+import type { Request, Response } from 'express';
+import { DomainError, type DomainErrorKind } from '../models/errors.ts';
 import { Operation } from '../models/operation.ts';
+import type { RouteDeps } from './deps.ts';
 import { presentOperation } from './presenters/thread.ts';
 
 /** Design §5: an answer that is there within this time is the request's own; after it, the operation is. */
@@ -22,6 +23,21 @@ export async function waitForRow<T>(req: Request, look: () => Promise<T | undefi
   }
 }
 
+type Deps = Pick<RouteDeps, 'launcher' | 'logger'>;
+
+/** Starts the workflow of an operation whose intent is written. If that fails, the sweeper starts it. */
+export function startOperation({ launcher, logger }: Deps, operation: Operation): void {
+  launcher.startOperation(operation).catch((error: unknown) => {
+    logger.warn({ err: error, operationId: operation.id }, 'The operation will be started by the sweeper.');
+  });
+}
+
+/** Starts an operation and waits for its end; undefined when that takes longer than a request may. */
+export function runOperation(deps: Deps, req: Request, operation: Operation): Promise<Operation | undefined> {
+  if (operation.status === 'running') startOperation(deps, operation);
+  return waitForRow(req, () => endedOperation(operation.id));
+}
+
 /** The operation, once it has ended. */
 export async function endedOperation(id: string): Promise<Operation | undefined> {
   const operation = await Operation.findByPk(id);
@@ -37,8 +53,27 @@ export class GoesOn {
   }
 }
 
+/** 202: the operation goes on, and its client looks after it. */
+export function answerLater(res: Response, operation: Operation): void {
+  res.status(202).location(`/api/operations/${operation.id}`).json(presentOperation(operation));
+}
+
+/** What a code means where it is nothing behind us that has failed: a code means the same everywhere. */
+const kindOf = new Map<string, DomainErrorKind>([
+  ['ETAG_MISMATCH', 'preconditionFailed'],
+  ['INVALID_NAME', 'unprocessable'],
+  ['NAME_TAKEN', 'conflict'],
+  ['NOT_A_FOLDER', 'conflict'],
+  ['NOT_FOUND', 'notFound'],
+  ['OPERATION_CANCELLED', 'conflict'],
+  ['TOO_DEEP', 'unprocessable'],
+  ['UPLOAD_EXPIRED', 'gone'],
+  ['UPLOAD_INCOMPLETE', 'conflict'],
+]);
+
 /** What a failed operation means for the request that began it. */
 export function failureOf(operation: Operation): DomainError {
   const detail = operation.errorDetail ?? 'The operation was called off.';
-  return new DomainError('upstream', operation.errorCode ?? 'OPERATION_CANCELLED', detail);
+  const code = operation.errorCode ?? 'OPERATION_CANCELLED';
+  return new DomainError(kindOf.get(code) ?? 'upstream', code, detail);
 }

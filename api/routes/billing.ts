@@ -5,11 +5,10 @@ import { readBalances } from '../../models/billing/report.ts';
 import { readSettings, saveAutoTopUp, saveCaps } from '../../models/billing/settings.ts';
 import { beginSetup, findSetup } from '../../models/billing/setup.ts';
 import { DomainError } from '../../models/errors.ts';
-import type { Operation } from '../../models/operation.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { makeOnce } from '../idempotency.ts';
-import { endedOperation, failureOf, GoesOn, waitForRow } from '../operationAnswer.ts';
+import { answerLater, failureOf, GoesOn, runOperation, startOperation, waitForRow } from '../operationAnswer.ts';
 import { presentAutoTopUp, presentBilling, presentCaps } from '../presenters/billing.ts';
 import { bodyOf, pathOf } from '../request.ts';
 import { createRouter } from '../router.ts';
@@ -36,11 +35,8 @@ export function billingRoutes(deps: RouteDeps) {
     const micro = toMicro(bodyOf<'setUpBilling'>(req).initialCredits ?? 0);
     const begun = await beginSetup(database, { spaceId, userId, micro, limits: billing.initialMicro });
     if (begun === 'ready') return void res.json({ ok: true });
-    start(begun);
-    const ended = await waitForRow(req, () => endedOperation(begun.id));
-    if (ended === undefined) {
-      return void res.status(202).location(`/api/operations/${begun.id}`).json(new GoesOn(begun).body);
-    }
+    const ended = await runOperation(deps, req, begun);
+    if (ended === undefined) return answerLater(res, begun);
     if (ended.status !== 'succeeded') throw failureOf(ended);
     res.json({ ok: true });
   });
@@ -61,7 +57,7 @@ export function billingRoutes(deps: RouteDeps) {
           ...{ id, spaceId, userId, amountMinor, currency, microCredits },
           provider: mode,
         });
-        if (operation.status === 'running') start(operation);
+        if (operation.status === 'running') startOperation(deps, operation);
         const opened = await waitForRow(req, async () => {
           const checkout = await findCheckout(database, 'id', id);
           return checkout?.url !== null || checkout.endedAt !== null ? checkout : undefined;
@@ -74,7 +70,7 @@ export function billingRoutes(deps: RouteDeps) {
           'The payment provider did not do what was asked of it.',
         );
       },
-      200,
+      { status: 200 },
     );
   });
 
@@ -106,12 +102,6 @@ export function billingRoutes(deps: RouteDeps) {
     const { autoTopUp } = await readSettings(database, spaceId);
     res.json(presentAutoTopUp(autoTopUp, billing.minorPerUnit));
   });
-
-  function start(operation: Operation): void {
-    deps.launcher.startOperation(operation).catch((error: unknown) => {
-      deps.logger.warn({ err: error, operationId: operation.id }, 'The operation will be started by the sweeper.');
-    });
-  }
 
   /** Money in the currency's smallest unit: at most two decimals, within what may be bought at once. */
   function readAmount(amount: number, pointer: string): number {

@@ -7,6 +7,13 @@ import { billingEntryRoutes } from './billingEntries.ts';
 import { billingPageRoutes } from './billingPages.ts';
 import { chatRoutes } from './chat.ts';
 import { docsRoutes } from './docs.ts';
+import { driveRoutes } from './drive.ts';
+import { driveContentRoutes } from './driveContent.ts';
+import { driveFindRoutes } from './driveFind.ts';
+import { driveItemRoutes } from './driveItems.ts';
+import { drivePartRoutes } from './driveParts.ts';
+import { driveTrashRoutes } from './driveTrash.ts';
+import { driveUploadRoutes } from './driveUpload.ts';
 import { dynamicUiRoutes } from './dynamicUi.ts';
 import { keyRoutes } from './keys.ts';
 import { meRoutes } from './me.ts';
@@ -16,6 +23,7 @@ import { paymentWebhookRoutes } from './paymentWebhooks.ts';
 import { secretRoutes } from './secrets.ts';
 import { serviceRoutes } from './service.ts';
 import { spaceRoutes } from './spaces.ts';
+import { threadFileRoutes } from './threadFiles.ts';
 import { threadRoutes } from './threads.ts';
 
 /** Every area's routes. A new area is a file in this folder and a line here; literal paths come before those with parameters. */
@@ -32,6 +40,14 @@ export const routes: readonly ((deps: RouteDeps) => Router)[] = [
   auditRoutes,
   chatRoutes,
   threadRoutes,
+  driveRoutes,
+  driveUploadRoutes,
+  drivePartRoutes,
+  driveFindRoutes,
+  driveTrashRoutes,
+  driveItemRoutes,
+  driveContentRoutes,
+  threadFileRoutes,
   operationRoutes,
   billingPageRoutes,
   billingEntryRoutes,

@@ -47,6 +47,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         await temporal.client.workflowService.describeNamespace({ namespace: config.temporal.namespace });
       },
     },
+    { name: 'storage', check: () => storage.check() },
   ];
 
   return {
@@ -56,7 +57,20 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     logger,
 
     startApi: (): Promise<RunningApi> =>
-      startApi({ config, database, logger, identity, secrets, catalogue, launcher, payments, turnLog, feed, checks }),
+      startApi({
+        config,
+        database,
+        logger,
+        identity,
+        secrets,
+        catalogue,
+        storage,
+        launcher,
+        payments,
+        turnLog,
+        feed,
+        checks,
+      }),
 
     startWorker(options: { shutdownGraceMs: number }): Promise<RunningWorker> {
       const deps: ActivityDeps = {

@@ -5,6 +5,7 @@ import type { ApiDeps } from '../../api/deps.ts';
 import type { Environment } from '../../config/index.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
+import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
@@ -39,6 +40,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   const feed = new TurnFeed({ database, logger, remoteWriters: true });
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
+  const storage = new ObjectStore(config.storage);
   const all: ApiDeps = {
     config,
     database,
@@ -46,6 +48,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     identity,
     secrets: createSecretStore(database, envelope),
     catalogue: createCatalogue(config.llm),
+    storage,
     launcher: createLauncher({ client: temporal.client, config, sharesWorkersConnection: false }),
     payments: createPayments(config, createDevelopmentPayments(database)),
     turnLog,
@@ -59,6 +62,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   async function close() {
     feed.close();
     await turnLog.close();
+    storage.close();
     await temporal.close();
     await environment.close();
   }

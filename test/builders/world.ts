@@ -98,6 +98,16 @@ export const objects: Record<string, Builder> = {
     await response.text();
     return response.headers.get('x-turn-id') ?? '';
   },
+  itemId: async (world) => {
+    const path = `/folder ${randomUUID()}`;
+    return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/drive/folders`, { path }))
+      .id;
+  },
+  version: () => '1',
+  uploadId: async (world) => {
+    const body = { path: `/file ${randomUUID()}`, size: 1 };
+    return (await world.send<{ id: string }>('editor', 'POST', `/api/spaces/${world.spaceId}/drive/uploads`, body)).id;
+  },
   operationId: async ({ people, spaceId }) => {
     const operation = { kind: 'deleteThread', spaceId, userId: people.viewer.id, subjectId: newId('thread') };
     return (await Operation.begin(operation)).id;

@@ -1,0 +1,72 @@
+import { moveItem, restoreItem, trashItem } from '../../models/drive/changes.ts';
+import { beginPurge } from '../../models/drive/purgeItems.ts';
+import { authorizeAnyItem, authorizeContainer, authorizeItem } from '../auth/authorizeDrive.ts';
+import { callerOf } from '../auth/caller.ts';
+import type { RouteDeps } from '../deps.ts';
+import { pathOrParent, splitPath } from '../driveLookup.ts';
+import { answerLater, failureOf, runOperation } from '../operationAnswer.ts';
+import { presentItem } from '../presenters/drive.ts';
+import { bodyOf, pathOf, queryOf } from '../request.ts';
+import { createRouter } from '../router.ts';
+
+/** Single items of the drive: looking at them, moving them, into the trash and back. */
+export function driveItemRoutes(deps: RouteDeps) {
+  const { database } = deps;
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/drive/items/:itemId', async (req, res) => {
+    res.json(presentItem(await authorizeAnyItem(deps, callerOf(req), pathOf<'getDriveItem'>(req))));
+  });
+
+  router.patch('/api/spaces/:spaceId/drive/items/:itemId', async (req, res) => {
+    const caller = callerOf(req);
+    const where = pathOf<'updateDriveItem'>(req);
+    const { name, parentId, path, containerId, onConflict = 'error' } = bodyOf<'updateDriveItem'>(req);
+    if (path !== undefined && (parentId !== undefined || name !== undefined)) throw pathOrParent();
+    const { place } = await authorizeItem(deps, caller, where);
+    const change = { ...where, userId: caller.userId, onConflict, ifMatch: req.get('if-match') };
+    if (path !== undefined) {
+      const container = {
+        spaceId: where.spaceId,
+        containerId: containerId ?? place.containerId,
+        userId: caller.userId,
+      };
+      await authorizeContainer(deps, caller, container);
+      const target = splitPath(path);
+      const parent = { ...container, names: target.names };
+      return void res.json(presentItem(await moveItem(database, { ...change, parent, name: target.name })));
+    }
+    if (parentId !== undefined) await authorizeItem(deps, caller, { ...where, itemId: parentId });
+    const parent = parentId === undefined ? undefined : { folderId: parentId };
+    res.json(presentItem(await moveItem(database, { ...change, parent, name })));
+  });
+
+  router.delete('/api/spaces/:spaceId/drive/items/:itemId', async (req, res) => {
+    const caller = callerOf(req);
+    const where = pathOf<'deleteDriveItem'>(req);
+    const { permanent = false } = queryOf<'deleteDriveItem'>(req);
+    const change = { ...where, userId: caller.userId, ifMatch: req.get('if-match') };
+    if (!permanent) {
+      await authorizeItem(deps, caller, where);
+      await trashItem(database, change);
+      return void res.status(204).end();
+    }
+    await authorizeAnyItem(deps, caller, where);
+    const operation = await beginPurge(database, change);
+    const ended = await runOperation(deps, req, operation);
+    if (ended === undefined) return answerLater(res, operation);
+    if (ended.status !== 'succeeded') throw failureOf(ended);
+    res.status(204).end();
+  });
+
+  router.post('/api/spaces/:spaceId/drive/items/:itemId/restore', async (req, res) => {
+    const caller = callerOf(req);
+    const { spaceId, itemId } = pathOf<'restoreDriveItem'>(req);
+    const { parentId, name, onConflict = 'error' } = bodyOf<'restoreDriveItem'>(req) ?? {};
+    await authorizeAnyItem(deps, caller, { spaceId, itemId });
+    if (parentId !== undefined) await authorizeItem(deps, caller, { spaceId, itemId: parentId });
+    res.json(presentItem(await restoreItem(database, { itemId, spaceId, folderId: parentId, name, onConflict })));
+  });
+
+  return router;
+}
