@@ -1,6 +1,7 @@
 import { chatScenarios } from './chat.ts';
+import { driveScenarios } from './drive.ts';
 import { operationScenarios } from './operations.ts';
 import type { Scenario } from './scenario.ts';
 
 /** Every path whose history is saved; an area has a file of its own. */
-export const scenarios: Scenario[] = [...chatScenarios, ...operationScenarios];
+export const scenarios: Scenario[] = [...chatScenarios, ...driveScenarios, ...operationScenarios];
