@@ -1,10 +1,12 @@
 import type { Config } from '../config/index.ts';
 import type { Catalogue } from '../integrations/llm/catalogue.ts';
 import type { ModelRunner } from '../integrations/llm/modelCall.ts';
+import type { Mailer } from '../integrations/mail/smtp.ts';
 import type { Payments } from '../integrations/payments/index.ts';
 import type { ObjectStore } from '../integrations/storage/objectStore.ts';
 import type { Turn } from '../models/chat/turn.ts';
 import type { Database } from '../models/database.ts';
+import type { Mails } from '../models/mail/mails.ts';
 import type { Operation } from '../models/operation.ts';
 import type { SecretStore } from '../models/secrets/index.ts';
 import type { TurnLog } from '../models/turnLog/turnLog.ts';
@@ -22,6 +24,8 @@ export interface WorkflowStarter {
   checkoutChanged(checkout: { kind: string; operationId: string }): Promise<void>;
   /** `absent`: Temporal knows of none, since it was never started or is past its retention. */
   describeTurn(turnId: string): Promise<'running' | 'closed' | 'absent'>;
+  startMail(mailId: string): Promise<void>;
+  describeMail(mailId: string): Promise<'running' | 'closed' | 'absent'>;
   describeOperation(kind: string, operationId: string): Promise<'running' | 'closed' | 'absent'>;
 }
 
@@ -37,6 +41,9 @@ export interface ActivityDeps {
   payments: Payments;
   stopWatch: StopWatch;
   tools: ToolRegistry;
+  mails: Mails;
+  /** Absent where no mail server is configured. */
+  mailer: Mailer | undefined;
   secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
   workflows: WorkflowStarter;
   logger: Logger;

@@ -7,6 +7,7 @@ import type { ActivityDeps } from './deps.ts';
 import { createFinishUpload } from './drive/finishUpload.ts';
 import { createDrivePurges } from './drive/purges.ts';
 import { createDriveSweeps } from './drive/sweeps.ts';
+import { createMailActivities } from './mail/deliverMail.ts';
 import { createPurges } from './operations/purges.ts';
 import { createSweeps } from './operations/sweeps.ts';
 
@@ -23,6 +24,7 @@ export function createActivities(deps: ActivityDeps) {
     ...createDrivePurges(deps),
     ...createDriveSweeps(deps),
     finishUpload: createFinishUpload(deps),
+    ...createMailActivities(deps),
   };
 }
 

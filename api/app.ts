@@ -13,9 +13,11 @@ import { authentication } from './middleware/authentication.ts';
 import { authorization } from './middleware/authorization.ts';
 import { readBody } from './middleware/body.ts';
 import { findOperation } from './middleware/operation.ts';
+import { pageErrors } from './middleware/pageErrors.ts';
 import { createRateLimits } from './middleware/rateLimits.ts';
 import { requestId } from './middleware/requestId.ts';
 import { createValidator } from './middleware/validator.ts';
+import { signInPageFiles } from './pages/page.ts';
 import { referencePageFiles } from './routes/docs.ts';
 import { routes } from './routes/index.ts';
 
@@ -62,6 +64,7 @@ export function createApp(deps: ApiDeps): express.Express {
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { 'default-src': ["'none'"] } } }));
   app.use(cors(corsOptions(deps.config.http.corsOrigins)));
   app.use('/docs/assets', referencePageFiles());
+  app.use('/auth/assets', signInPageFiles());
 
   app.use(findOperation(contract, validator), limits.anonymous, authentication(validator, limits));
   app.use(authorization(contract, deps), readBody(), validator.request, validator.response);
@@ -69,7 +72,7 @@ export function createApp(deps: ApiDeps): express.Express {
   app.use(() => {
     throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path.');
   });
-  app.use(errorHandler());
+  app.use(pageErrors(), errorHandler());
   return app;
 }
 

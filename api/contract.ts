@@ -11,7 +11,7 @@ export interface Operation {
   method: string;
   /** As the contract writes it: `/api/spaces/{spaceId}`. */
   path: string;
-  /** Needs no credential. */
+  /** Needs no credential; it may still take one. */
   isPublic: boolean;
   /** Takes an API key, and not only a session. */
   takesApiKey: boolean;
@@ -47,25 +47,20 @@ export function loadContract(): Contract {
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     for (const method of methods) {
       const raw = (item as Record<string, RawOperation | undefined>)[method];
-      if (raw !== undefined) operations.push(operationOf(path, method, raw, document.security ?? []));
+      if (raw !== undefined) operations.push(operationOf(document, path, method, raw));
     }
   }
   return { text, document, operations };
 }
 
-function operationOf(
-  path: string,
-  method: string,
-  raw: RawOperation,
-  defaultSecurity: readonly Record<string, string[]>[],
-): Operation {
-  const security = raw.security ?? defaultSecurity;
+function operationOf(document: OpenApi.DocumentV3_1, path: string, method: string, raw: RawOperation): Operation {
+  const security = raw.security ?? document.security ?? [];
   return {
     id: raw.operationId,
     area: raw.tags?.[0] ?? '',
     method: method.toUpperCase(),
     path,
-    isPublic: security.length === 0,
+    isPublic: security.length === 0 || security.some((scheme) => Object.keys(scheme).length === 0),
     takesApiKey: security.some((scheme) => Object.hasOwn(scheme, 'apiKey')),
     scope: raw['x-scope'],
     bodyTypes: Object.keys(raw.requestBody?.content ?? {}),

@@ -4,11 +4,15 @@ import type { operations } from './types.gen.ts';
 
 type OperationId = keyof operations;
 
-type JsonOf<T> = T extends { content: { 'application/json': infer Body } } ? Body : never;
+type ContentOf<T> = T extends { content: { 'application/json': infer Body } }
+  ? Body
+  : T extends { content: { 'application/x-www-form-urlencoded': infer Form } }
+    ? Form
+    : never;
 
-/** The type of an operation's JSON body. */
+/** The type of an operation's body, of JSON or of a form. */
 export type BodyOf<Id extends OperationId> = operations[Id] extends { requestBody?: infer RequestBody }
-  ? JsonOf<NonNullable<RequestBody>>
+  ? ContentOf<NonNullable<RequestBody>>
   : never;
 
 type PathOf<Id extends OperationId> = operations[Id]['parameters'] extends { path: infer Path } ? Path : never;

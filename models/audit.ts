@@ -3,7 +3,7 @@ import type { Transaction } from 'sequelize';
 import type { Database } from './database.ts';
 import { newId } from './ids.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './pages.ts';
-import { insert } from './sql.ts';
+import { insert, select } from './sql.ts';
 
 /** Who does something, with what credential, and from where. */
 export interface Actor {
@@ -19,12 +19,18 @@ export interface Actor {
 export const operator: Actor = { userId: null, credentialId: null, address: null };
 
 export type AuditAction =
+  | 'space.made'
   | 'space.renamed'
+  | 'signed-in'
+  | 'session.revoked'
+  | 'key.made'
+  | 'key.revoked'
   | 'member.added'
   | 'member.role-changed'
   | 'member.removed'
   | 'invitation.made'
   | 'invitation.accepted'
+  | 'invitation.revoked'
   | 'secret.set'
   | 'secret.deleted'
   | 'secrets.read'
@@ -61,6 +67,23 @@ export async function appendAudit(
     address: actor.address,
     at: new Date(),
   });
+}
+
+/** Writes the same line into the log of each space that the user belongs to now: what somebody does with their account concerns all of them. */
+export async function appendAuditOfUser(
+  tx: Transaction,
+  userId: string,
+  actor: Actor,
+  action: AuditAction,
+  target: string | null,
+): Promise<void> {
+  const spaces = await select<{ id: string }>(
+    tx,
+    `SELECT s.id FROM space_members m JOIN spaces s ON s.id = m.space_id
+      WHERE m.user_id = ? AND s.deleted_at IS NULL ORDER BY s.id`,
+    [userId],
+  );
+  for (const { id } of spaces) await appendAudit(tx, id, actor, action, target);
 }
 
 /** A space's log, newest first. */

@@ -22,6 +22,7 @@ export const idPrefixes = {
   dynamicSecret: 'sec',
   auditEntry: 'aud',
   invitation: 'inv',
+  mail: 'mai',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

@@ -7,13 +7,14 @@ import {
 import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
 import { runChatTurn, stopTurnSignal } from '../workflows/runChatTurn.ts';
+import { sendMail } from '../workflows/sendMail.ts';
 import { settlePayment } from '../workflows/settlePayment.ts';
 import { checkoutChangedSignal } from '../workflows/topUp.ts';
 import { operationStarts } from './operationStarts.ts';
 import { ensureReconciliation } from './reconcileSchedule.ts';
 import { ensureSweeper } from './sweeperSchedule.ts';
 import { mainTaskQueue } from './taskQueues.ts';
-import { operationWorkflowId, settlementWorkflowId, turnWorkflowId } from './workflowIds.ts';
+import { mailWorkflowId, operationWorkflowId, settlementWorkflowId, turnWorkflowId } from './workflowIds.ts';
 
 /** What a workflow is started with, read off the row that is its intent. */
 export interface TurnReference {
@@ -123,6 +124,19 @@ export function createLauncher(options: { client: Client; config: Config; shares
       return once(client.workflow.start(workflow, { ...startOptions, args }));
     },
 
+    /** Sends a mail that waits in the table. */
+    async startMail(mailId: string): Promise<void> {
+      await once(
+        client.workflow.start(sendMail, {
+          ...common,
+          workflowId: mailWorkflowId(mailId),
+          args: [mailId],
+          typedSearchAttributes: [{ key: kindKey, value: 'mail' }],
+          staticSummary: 'Send a mail',
+        }),
+      );
+    },
+
     /** Asks an operation's workflow to cancel. */
     async cancelOperation(operation: OperationReference): Promise<void> {
       try {
@@ -133,6 +147,7 @@ export function createLauncher(options: { client: Client; config: Config; shares
     },
 
     describeTurn: (turnId: string) => describe(turnWorkflowId(turnId)),
+    describeMail: (mailId: string) => describe(mailWorkflowId(mailId)),
     describeOperation: (kind: string, id: string) => describe(operationWorkflowId(kind, id)),
 
     /** Settles a kept notification. Its effect is once by the database, so a workflow that was lost may be started again. */

@@ -18,6 +18,10 @@ export function reconcileScheduleId(installation: string): string {
   return `${installation}-reconcile`;
 }
 
+export function mailWorkflowId(mailId: string): string {
+  return `mail/${mailId}`;
+}
+
 /** The schedule that starts the sweeper. */
 export function sweeperScheduleId(installation: string): string {
   return `${installation}-sweeper`;

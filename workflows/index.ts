@@ -5,6 +5,7 @@ export { purgeDeleted } from './purgeDeleted.ts';
 export { purgeTrash } from './purgeTrash.ts';
 export { reconcilePayments } from './reconcilePayments.ts';
 export { runChatTurn } from './runChatTurn.ts';
+export { sendMail } from './sendMail.ts';
 export { settlePayment } from './settlePayment.ts';
 export { setUpBilling } from './setUpBilling.ts';
 export { sweep } from './sweep.ts';

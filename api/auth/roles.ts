@@ -28,6 +28,17 @@ export const accessTable = {
   createCode: 'signedIn',
   logout: 'signedIn',
 
+  // Sign-in
+  showSignIn: 'anyone',
+  forwardCode: 'anyone',
+  beginOidc: 'anyone',
+  finishOidc: 'anyone',
+  mailSignInLink: 'anyone',
+  showSignInLink: 'anyone',
+  followSignInLink: 'anyone',
+  showInvitation: 'anyone',
+  acceptInvitation: 'anyone',
+
   // Account and API keys
   getMe: 'signedIn',
   listSessions: 'signedIn',
@@ -46,6 +57,9 @@ export const accessTable = {
   addMember: 'owner',
   changeMember: 'owner',
   removeMember: 'ownerOrSelf',
+  listInvitations: 'owner',
+  createInvitation: 'owner',
+  revokeInvitation: 'owner',
 
   // Secrets and audit
   listSecrets: 'viewer',

@@ -9,7 +9,9 @@ export function authentication(validator: Validator, limits: RateLimits): Reques
     const refusal = await new Promise<unknown>((resolve) => {
       void validator.security(req, res, resolve);
     });
-    if (refusal === undefined) {
+    // Where a credential may be left out, a wrong one is still wrong.
+    const isAccepted = refusal === undefined && (req.caller !== undefined || req.authFailure === undefined);
+    if (isAccepted) {
       await limits.caller(req, res);
       return next();
     }

@@ -2,9 +2,12 @@ import express, { type Request, type RequestHandler } from 'express';
 import { DomainError } from '../../models/errors.ts';
 
 const limit = '1mb';
+/** What a page's form sends is a few short fields. */
+const form = { extended: false, limit: '16kb', parameterLimit: 20 };
+const formType = 'application/x-www-form-urlencoded';
 
 /**
- * Reads a JSON body of at most 1 MiB where the contract's operation takes one; it comes after authentication, so a stranger
+ * Reads a JSON body of at most 1 MiB, or a small form, where the contract's operation takes one; it comes after authentication, so a stranger
  * cannot make us parse. Other types (uploads, raw webhooks) are left unread, for their routes to stream.
  */
 export function readBody(): RequestHandler {
@@ -17,7 +20,9 @@ export function readBody(): RequestHandler {
       if (request.operation?.area === 'Webhooks') request.rawBody = raw;
     },
   });
+  const readForm = express.urlencoded(form);
   return (req, res, next) => {
+    if (req.operation?.bodyTypes.includes(formType) === true) return readForm(req, res, next);
     if (req.operation?.bodyTypes.includes('application/json') !== true) return next();
     readJson(req, res, (error?: unknown) => {
       if (error !== undefined) return next(error);

@@ -6,6 +6,8 @@ import { DomainError } from '../../models/errors.ts';
 
 const windowSeconds = 60;
 const wrongCodesPerWindow = 10;
+const mailsPerAddress = 5;
+const mailWindowSeconds = 15 * 60;
 
 /**
  * Limits of requests a minute. They count in the memory of one API process: with several, each allows its own share, so
@@ -15,6 +17,8 @@ export function createRateLimits(config: Pick<Config, 'http'>) {
   const callers = limiter(config.http.rateLimitPerMinute);
   const addresses = limiter(config.http.anonymousRateLimitPerMinute);
   const codes = new RateLimiterMemory({ points: wrongCodesPerWindow, duration: windowSeconds, keyPrefix: 'codes' });
+
+  const mails = new RateLimiterMemory({ points: mailsPerAddress, duration: mailWindowSeconds, keyPrefix: 'mails' });
 
   async function take(limit: RateLimiterMemory | undefined, key: string, res: Response): Promise<void> {
     if (limit === undefined) return;
@@ -42,6 +46,11 @@ export function createRateLimits(config: Pick<Config, 'http'>) {
     /** A refused credential counts against its address: keys and tokens cannot be guessed at speed. */
     async failedAuthentication(req: Request, res: Response): Promise<void> {
       await take(addresses, addressOf(req), res);
+    },
+
+    /** A mail to an address that somebody has typed, whether it has an account or not: nobody's mailbox is filled from here. */
+    async mail(email: string, res: Response): Promise<void> {
+      await take(mails, email, res);
     },
 
     /** Runs an exchange of a code. Wrong ones count; several at once cannot slip through before the first has failed. */

@@ -1,3 +1,4 @@
+import { actorOf } from '../auth/actor.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { time } from '../presenters/times.ts';
@@ -11,7 +12,9 @@ export function authRoutes({ identity, limits }: RouteDeps) {
   router.post('/auth/exchange-code', async (req, res) => {
     const { code } = bodyOf<'exchangeCode'>(req);
     const label = req.headers['user-agent'];
-    const sessionToken = await limits.guessing(req, res, () => identity.codes.exchange(code, { label }));
+    const sessionToken = await limits.guessing(req, res, () =>
+      identity.codes.exchange(code, { label, address: req.ip ?? null }),
+    );
     res.json({ sessionToken });
   });
 
@@ -22,7 +25,7 @@ export function authRoutes({ identity, limits }: RouteDeps) {
 
   router.post('/auth/logout', async (req, res) => {
     const caller = callerOf(req);
-    if (caller.via === 'session') await identity.sessions.revoke(caller.userId, caller.sessionId);
+    if (caller.via === 'session') await identity.sessions.revoke(caller.userId, caller.sessionId, actorOf(req));
     res.status(204).end();
   });
 

@@ -15,13 +15,16 @@ import { drivePartRoutes } from './driveParts.ts';
 import { driveTrashRoutes } from './driveTrash.ts';
 import { driveUploadRoutes } from './driveUpload.ts';
 import { dynamicUiRoutes } from './dynamicUi.ts';
+import { invitationRoutes } from './invitations.ts';
 import { keyRoutes } from './keys.ts';
+import { mailLinkRoutes } from './mailLinks.ts';
 import { meRoutes } from './me.ts';
 import { memberRoutes } from './members.ts';
 import { operationRoutes } from './operations.ts';
 import { paymentWebhookRoutes } from './paymentWebhooks.ts';
 import { secretRoutes } from './secrets.ts';
 import { serviceRoutes } from './service.ts';
+import { signInRoutes } from './signIn.ts';
 import { spaceRoutes } from './spaces.ts';
 import { threadFileRoutes } from './threadFiles.ts';
 import { threadRoutes } from './threads.ts';
@@ -31,10 +34,13 @@ export const routes: readonly ((deps: RouteDeps) => Router)[] = [
   serviceRoutes,
   docsRoutes,
   authRoutes,
+  signInRoutes,
+  mailLinkRoutes,
   meRoutes,
   keyRoutes,
   spaceRoutes,
   memberRoutes,
+  invitationRoutes,
   secretRoutes,
   dynamicUiRoutes,
   auditRoutes,

@@ -1,4 +1,5 @@
 import { notFound } from '../../models/errors.ts';
+import { actorOf } from '../auth/actor.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { presentApiKey } from '../presenters/apiKey.ts';
@@ -21,6 +22,7 @@ export function keyRoutes({ identity }: RouteDeps) {
       name,
       scopes,
       expiresAt: expiresAt == null ? null : new Date(expiresAt),
+      actor: actorOf(req),
       madeWith: caller.via === 'apiKey' ? caller : undefined,
     });
     res.status(201).json({ ...presentApiKey(row), key });
@@ -28,7 +30,7 @@ export function keyRoutes({ identity }: RouteDeps) {
 
   router.delete('/api/keys/:keyId', async (req, res) => {
     const { keyId } = pathOf<'revokeApiKey'>(req);
-    if (!(await identity.keys.revoke(callerOf(req).userId, keyId))) throw notFound('API key');
+    if (!(await identity.keys.revoke(callerOf(req).userId, keyId, actorOf(req)))) throw notFound('API key');
     res.status(204).end();
   });
 

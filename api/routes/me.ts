@@ -1,4 +1,5 @@
 import { notFound } from '../../models/errors.ts';
+import { actorOf } from '../auth/actor.ts';
 import { type Caller, callerOf, notAuthenticated } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { presentSession } from '../presenters/session.ts';
@@ -31,7 +32,7 @@ export function meRoutes({ identity }: RouteDeps) {
 
   router.delete('/api/sessions/:sessionId', async (req, res) => {
     const { sessionId } = pathOf<'revokeSession'>(req);
-    if (!(await identity.sessions.revoke(callerOf(req).userId, sessionId))) throw notFound('session');
+    if (!(await identity.sessions.revoke(callerOf(req).userId, sessionId, actorOf(req)))) throw notFound('session');
     res.status(204).end();
   });
 

@@ -18,7 +18,7 @@ export function spaceRoutes(deps: RouteDeps) {
 
   router.post('/api/spaces', async (req, res) => {
     const { name } = bodyOf<'createSpace'>(req);
-    const space = await identity.spaces.create(callerOf(req).userId, name);
+    const space = await identity.spaces.create(callerOf(req).userId, name, { actor: actorOf(req) });
     res.status(201).json(presentSpace(space));
   });
 

@@ -8,6 +8,7 @@ import { type RunningApi, startApi } from '../../api/server.ts';
 import type { Config } from '../../config/index.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
+import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
@@ -86,6 +87,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         stopWatch: new StopWatch({ logger }),
         tools: createTools({ config, database, storage, identity }),
         secrets,
+        mails: identity.mails,
+        mailer: config.signIn.mail && createMailer(config.signIn.mail),
         workflows: launcher,
       };
       return startWorker({ temporal, deps, ...options });

@@ -1,5 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction, type WhereOptions } from 'sequelize';
+import { type Actor, appendAuditOfUser, operator } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import { newId } from '../ids.ts';
@@ -23,6 +24,8 @@ export interface NewApiKey {
   /** Absent: all that the maker may do. */
   scopes?: readonly string[] | undefined;
   expiresAt?: Date | null | undefined;
+  /** Who makes it, for the logs of their spaces; the operator otherwise. */
+  actor?: Actor | undefined;
   /** The key with which this one is made: it bounds the scopes and the expiry. */
   madeWith?: { keyId: string; scopes: readonly string[]; expiresAt: Date | null } | undefined;
 }
@@ -84,6 +87,7 @@ export function createApiKeys(database: Database) {
         const parent = row.parentKeyId === null ? undefined : await lockLiving({ id: row.parentKeyId }, tx);
         if (parent?.length === 0) throw invalidKey();
         await apiKeys.create(row, { transaction: tx });
+        await appendAuditOfUser(tx, userId, wanted.actor ?? operator, 'key.made', row.id);
       });
       return { row, key };
     },
@@ -126,7 +130,7 @@ export function createApiKeys(database: Database) {
     },
 
     /** Revokes the key and every key made with it: whoever stole one may have made more. False when there is none. */
-    async revoke(userId: string, keyId: string): Promise<boolean> {
+    async revoke(userId: string, keyId: string, actor: Actor = operator): Promise<boolean> {
       const revoked = await transaction(database, async (tx) => {
         const found: ApiKeyRow[] = [];
         let wave = await lockLiving({ id: keyId, userId }, tx);
@@ -135,10 +139,16 @@ export function createApiKeys(database: Database) {
           wave = await lockLiving({ parentKeyId: wave.map((row) => row.id) }, tx);
         }
         await apiKeys.update({ revokedAt: new Date() }, { where: { id: found.map((row) => row.id) }, transaction: tx });
+        for (const { id } of found) await appendAuditOfUser(tx, userId, actor, 'key.revoked', id);
         return found;
       });
       for (const row of revoked) grants.forget(row.hash.toString('hex'));
       return revoked.length > 0;
+    },
+
+    /** Revokes all keys of a user, within a second for every process. */
+    async revokeAll(userId: string, tx: Transaction): Promise<void> {
+      await apiKeys.update({ revokedAt: new Date() }, { where: { userId, revokedAt: null }, transaction: tx });
     },
   };
 }

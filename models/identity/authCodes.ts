@@ -1,5 +1,5 @@
 import { hash, randomInt } from 'node:crypto';
-import { Op } from 'sequelize';
+import { Op, type Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import type { Sessions } from './sessions.ts';
@@ -11,16 +11,22 @@ const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const codeLength = 16;
 const groupLength = 4;
 
+export interface AuthCode {
+  code: string;
+  expiresAt: Date;
+}
+
 /** One-time codes: good once, for 60 seconds. Only their hash is stored. */
 export function createAuthCodes(database: Database, sessions: Sessions) {
   const { authCodes, users } = identityTables(database);
   return {
     /** A code with which its bearer becomes this user. */
-    async create(userId: string): Promise<{ code: string; expiresAt: Date }> {
+    async create(userId: string, tx?: Transaction): Promise<AuthCode> {
       const symbols = Array.from({ length: codeLength }, () => alphabet[randomInt(alphabet.length)]).join('');
       const createdAt = new Date();
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs);
-      await authCodes.create({ hash: hashOf(symbols), userId, createdAt, expiresAt, usedAt: null });
+      const row = { hash: hashOf(symbols), userId, createdAt, expiresAt, usedAt: null };
+      await authCodes.create(row, { transaction: tx ?? null });
       return { code: symbols.match(new RegExp(`.{${groupLength}}`, 'g'))?.join('-') ?? symbols, expiresAt };
     },
 
@@ -28,7 +34,10 @@ export function createAuthCodes(database: Database, sessions: Sessions) {
      * Takes the code and answers with a new session's token. Of several at once exactly one succeeds: the row is taken by a
      * conditional update, in the transaction that makes the session. Throws 401 `INVALID_CODE`.
      */
-    async exchange(code: string, options: { label?: string | undefined } = {}): Promise<string> {
+    async exchange(
+      code: string,
+      client: { label?: string | undefined; address?: string | null } = {},
+    ): Promise<string> {
       const codeHash = hashOf(code);
       return transaction(database, async (tx) => {
         const now = new Date();
@@ -40,7 +49,7 @@ export function createAuthCodes(database: Database, sessions: Sessions) {
         const userId = row?.get().userId;
         const user = userId === undefined ? null : await users.findByPk(userId, { transaction: tx });
         if (user === null || user.get().disabledAt !== null) throw invalidCode();
-        return sessions.create(user.get().id, { label: options.label, tx });
+        return sessions.signIn(user.get().id, { label: client.label, address: client.address ?? null }, tx);
       });
     },
   };

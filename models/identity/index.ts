@@ -4,10 +4,15 @@ import { rotateAllKeys } from '../../crypto/keyRotation.ts';
 import { type MasterKeyConfig, openMasterKeys } from '../../crypto/openMasterKeys.ts';
 import type { RotationReport } from '../../crypto/rotateKeys.ts';
 import type { Database } from '../database.ts';
+import { createMails } from '../mail/mails.ts';
+import { createAcceptInvitation } from './acceptInvitation.ts';
 import { createApiKeys } from './apiKeys.ts';
+import { createArrivals } from './arrivals.ts';
 import { createAuthCodes } from './authCodes.ts';
 import { createDataKeyStore } from './dataKeys.ts';
+import { createInvitations } from './invitations.ts';
 import { createMembers } from './members.ts';
+import { createPendingSignIns } from './pendingSignIns.ts';
 import { createSessions } from './sessions.ts';
 import { createSessionTokens } from './sessionTokens.ts';
 import { createSigningKeys } from './signingKeys.ts';
@@ -15,20 +20,34 @@ import { createSpaces } from './spaces.ts';
 import { createUsers } from './users.ts';
 
 /** Everything about who somebody is and what is theirs. The API and the command line use the same functions. */
-export function createIdentity(database: Database, envelope: Envelope, config: Pick<Config, 'installation'>) {
+export function createIdentity(
+  database: Database,
+  envelope: Envelope,
+  config: Pick<Config, 'installation' | 'signIn'>,
+) {
   const signingKeys = createSigningKeys(database, envelope);
   const tokens = createSessionTokens(signingKeys, config.installation);
   const users = createUsers(database);
   const sessions = createSessions(database, tokens);
   const members = createMembers(database, users);
+  const spaces = createSpaces(database, members);
+  const keys = createApiKeys(database);
+  const codes = createAuthCodes(database, sessions);
+  const invitations = createInvitations(database);
+  const arrivals = createArrivals(database, { users, spaces, members, sessions, keys }, config.signIn);
   return {
     users,
-    spaces: createSpaces(database, members),
+    spaces,
     members,
     sessions,
-    keys: createApiKeys(database),
-    codes: createAuthCodes(database, sessions),
+    keys,
+    codes,
     signingKeys,
+    invitations,
+    arrivals,
+    pendingSignIns: createPendingSignIns(database, envelope),
+    acceptInvitation: createAcceptInvitation(database, { users, members, codes, invitations, arrivals }, config.signIn),
+    mails: createMails(database, envelope),
   };
 }
 

@@ -4,18 +4,25 @@ import type { Database } from '../database.ts';
 const rowsPerStatement = 1_000;
 const endedKeptMs = 30 * 86_400_000;
 
+/** Keys that are over. One with children stays as long as they do: revoking goes from parent to child. */
+const deadKeys = `DELETE FROM api_keys WHERE LEAST(COALESCE(revoked_at, expires_at), COALESCE(expires_at, revoked_at)) < ?
+  AND id NOT IN (SELECT parent FROM (SELECT DISTINCT parent_key_id AS parent FROM api_keys WHERE parent_key_id IS NOT NULL) AS parents)
+  LIMIT ?`;
+
 /**
- * Deletes what nobody can use any more: codes and sign-ins past their time, and
- * sessions and invitations that ended a month ago. The sweeper calls it; statements are
+ * Deletes what nobody can use any more: codes, sign-ins and mails past their time, and sessions, keys and invitations
+ * that ended a month ago. The sweeper calls it; statements are
  * small, so that none of them holds up a sign-in. Returns how many rows that were.
  */
 export async function purgeIdentity(database: Database, now: Date): Promise<number> {
   const codes = await deleteAll(database, 'DELETE FROM auth_codes WHERE expires_at < ? LIMIT ?', now);
   const signIns = await deleteAll(database, 'DELETE FROM sign_ins WHERE expires_at < ? LIMIT ?', now);
+  const mails = await deleteAll(database, 'DELETE FROM mails WHERE expires_at < ? LIMIT ?', now);
   const before = new Date(now.getTime() - endedKeptMs);
   const invitations = await deleteAll(database, 'DELETE FROM invitations WHERE expires_at < ? LIMIT ?', before);
   const sessions = await deleteAll(database, 'DELETE FROM sessions WHERE expires_at < ? LIMIT ?', before);
-  return codes + signIns + invitations + sessions;
+  const keys = await deleteAll(database, deadKeys, before);
+  return codes + signIns + mails + invitations + sessions + keys;
 }
 
 async function deleteAll(database: Database, statement: string, before: Date): Promise<number> {

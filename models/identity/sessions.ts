@@ -1,6 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction } from 'sequelize';
-import type { Database } from '../database.ts';
+import { type Actor, appendAuditOfUser } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
 import { newId } from '../ids.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { createFreshCache } from './freshCache.ts';
@@ -31,20 +32,39 @@ export function createSessions(database: Database, tokens: Tokens) {
     return rows[0] as { userId: string; expiresAt: Date } | undefined;
   }
 
+  async function store(userId: string, label: string | undefined, tx?: Transaction): Promise<SessionRow> {
+    const createdAt = new Date();
+    const row: SessionRow = {
+      id: newId('session'),
+      userId,
+      label: label?.slice(0, labelMaxLength) ?? null,
+      createdAt,
+      expiresAt: new Date(createdAt.getTime() + sessionLifetimeMs),
+      revokedAt: null,
+    };
+    await sessions.create(row, { transaction: tx ?? null });
+    return row;
+  }
+
+  const tokenOf = ({ userId, id, expiresAt }: SessionRow) =>
+    tokens.sign({ userId, sessionId: id, expiresAtMs: expiresAt.getTime() });
+
   return {
     /** A new session's token. `label` says what it is for (the client's user agent); it is shown in the list of sessions. */
-    async create(userId: string, options: { label?: string | undefined; tx?: Transaction } = {}): Promise<string> {
-      const createdAt = new Date();
-      const row: SessionRow = {
-        id: newId('session'),
-        userId,
-        label: options.label?.slice(0, labelMaxLength) ?? null,
-        createdAt,
-        expiresAt: new Date(createdAt.getTime() + sessionLifetimeMs),
-        revokedAt: null,
-      };
-      await sessions.create(row, { transaction: options.tx ?? null });
-      return tokens.sign({ userId, sessionId: row.id, expiresAtMs: row.expiresAt.getTime() });
+    async create(userId: string, options: { label?: string | undefined } = {}): Promise<string> {
+      return tokenOf(await store(userId, options.label));
+    },
+
+    /** The same for somebody who signs in, which the logs of their spaces tell. */
+    async signIn(
+      userId: string,
+      client: { label?: string | undefined; address: string | null },
+      tx: Transaction,
+    ): Promise<string> {
+      const session = await store(userId, client.label, tx);
+      const actor = { userId, credentialId: session.id, address: client.address };
+      await appendAuditOfUser(tx, userId, actor, 'signed-in', null);
+      return tokenOf(session);
     },
 
     /** The claims of a token whose session is still valid. Throws 401 `INVALID_TOKEN` or `TOKEN_EXPIRED`. */
@@ -83,13 +103,22 @@ export function createSessions(database: Database, tokens: Tokens) {
     },
 
     /** False when the user has no such session that still holds. */
-    async revoke(userId: string, sessionId: string): Promise<boolean> {
-      const [changed] = await sessions.update(
-        { revokedAt: new Date() },
-        { where: { id: sessionId, userId, revokedAt: null, expiresAt: { [Op.gt]: new Date() } } },
-      );
+    async revoke(userId: string, sessionId: string, actor: Actor): Promise<boolean> {
+      const changed = await transaction(database, async (tx) => {
+        const [revoked] = await sessions.update(
+          { revokedAt: new Date() },
+          { where: { id: sessionId, userId, revokedAt: null, expiresAt: { [Op.gt]: new Date() } }, transaction: tx },
+        );
+        if (revoked > 0) await appendAuditOfUser(tx, userId, actor, 'session.revoked', sessionId);
+        return revoked > 0;
+      });
       validity.forget(sessionId);
-      return changed > 0;
+      return changed;
+    },
+
+    /** Ends all sessions of a user, within a second for every process. */
+    async revokeAll(userId: string, tx: Transaction): Promise<void> {
+      await sessions.update({ revokedAt: new Date() }, { where: { userId, revokedAt: null }, transaction: tx });
     },
   };
 }

@@ -24,7 +24,11 @@ export function createSpaces(database: Database, members: Members) {
 
   return {
     /** Makes a space, with its maker as owner. A user's first one becomes their default. */
-    async create(userId: string, name: string, options: { tx?: Transaction } = {}): Promise<SpaceAccess> {
+    async create(
+      userId: string,
+      name: string,
+      options: { tx?: Transaction; actor?: Actor } = {},
+    ): Promise<SpaceAccess> {
       const make = async (tx: Transaction): Promise<SpaceRow> => {
         const user = await users.findByPk(userId, { transaction: tx, lock: tx.LOCK.UPDATE });
         if (user === null) throw notFound('user');
@@ -35,6 +39,7 @@ export function createSpaces(database: Database, members: Members) {
           { transaction: tx },
         );
         if (user.get().defaultSpaceId === null) await user.update({ defaultSpaceId: row.id }, { transaction: tx });
+        await appendAudit(tx, row.id, options.actor ?? operator, 'space.made', null);
         return row;
       };
       const space = await (options.tx === undefined ? transaction(database, make) : make(options.tx));

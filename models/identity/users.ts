@@ -11,9 +11,9 @@ export function createUsers(database: Database) {
   const { users } = identityTables(database);
   return {
     /** Adds a person. Throws 422 `INVALID_EMAIL` or 409 `USER_EXISTS`. */
-    async add(email: string, name?: string): Promise<UserRow> {
+    async add(email: string, name?: string, tx?: Transaction): Promise<UserRow> {
       const address = normalizeEmail(email);
-      if (!emailPattern.test(address)) {
+      if (!isEmail(address)) {
         throw new DomainError('unprocessable', 'INVALID_EMAIL', 'This is not an e-mail address.');
       }
       const row: UserRow = {
@@ -25,7 +25,7 @@ export function createUsers(database: Database) {
         disabledAt: null,
       };
       try {
-        await users.create(row);
+        await users.create(row, { transaction: tx ?? null });
       } catch (error) {
         if (!(error instanceof UniqueConstraintError)) throw error;
         throw new DomainError('conflict', 'USER_EXISTS', `There is already a user ${address}.`);
@@ -33,8 +33,8 @@ export function createUsers(database: Database) {
       return row;
     },
 
-    async byId(id: string): Promise<UserRow | undefined> {
-      return (await users.findByPk(id))?.get();
+    async byId(id: string, tx?: Transaction): Promise<UserRow | undefined> {
+      return (await users.findByPk(id, { transaction: tx ?? null }))?.get();
     },
 
     /** The space for what names none; undefined for somebody who has no space. */
@@ -59,6 +59,11 @@ export function createUsers(database: Database) {
 }
 
 export type Users = ReturnType<typeof createUsers>;
+
+/** Whether this can be an e-mail address at all. */
+export function isEmail(address: string): boolean {
+  return emailPattern.test(address);
+}
 
 /** Addresses are compared without regard to case or surrounding space. */
 export function normalizeEmail(email: string): string {

@@ -90,6 +90,9 @@ export const objects: Record<string, Builder> = {
     await world.send('owner', 'PUT', `/api/spaces/${world.spaceId}/secrets/${name}`, { value: 'a value' });
     return name;
   },
+  invitationId: async (world) => (await invite(world)).id,
+  // Of both kinds of links: what the page says to anybody is the same for all callers.
+  token: async (world) => (await invite(world)).link.split('/').at(-1) ?? '',
   threadId: async (world) =>
     (await world.send<{ id: string }>('viewer', 'POST', `/api/spaces/${world.spaceId}/threads`)).id,
   turnId: async (world) => {
@@ -113,6 +116,11 @@ export const objects: Record<string, Builder> = {
     return (await Operation.begin(operation)).id;
   },
 };
+
+async function invite(world: World): Promise<{ id: string; link: string }> {
+  const body = { email: `${randomUUID()}@example.com`, role: 'viewer' };
+  return world.send('owner', 'POST', `/api/spaces/${world.spaceId}/invitations`, body);
+}
 
 /** The builder of what a path's parameter names. Throws when there is none, and says where it belongs. */
 export function builderOf(parameter: string, area: string): Builder {

@@ -51,11 +51,11 @@ export async function saveHistory(config: Config, workflowId: string, name: stri
 }
 
 /** The id of a workflow that has ended by itself and that a visibility query finds. */
-export function completedWorkflow(config: Config, query: string): Promise<string> {
+export function completedWorkflow(config: Config, query: string, status = 'Completed'): Promise<string> {
   return withClient(config, (client) =>
     waitFor('a completed workflow', async () => {
       for await (const { workflowId } of client.workflow.list({
-        query: `${query} AND ExecutionStatus = 'Completed'`,
+        query: `${query} AND ExecutionStatus = '${status}'`,
       })) {
         return workflowId;
       }

@@ -145,7 +145,11 @@ test('every read and change is in the audit log, by whom and from where, and no 
   expect(log.text).not.toContain('canary-value');
   expect(codeOf(await editor.get(`/api/spaces/${spaceId}/audit`))).toEqual([403, 'ROLE_TOO_LOW']);
   const older = await owner.get(`/api/spaces/${spaceId}/audit?limit=3&cursor=${log.body.nextCursor}`);
-  expect(older.body.data.map(({ action }: { action: string }) => action)).toEqual(['member.added', 'member.added']);
+  expect(older.body.data.map(({ action }: { action: string }) => action)).toEqual([
+    'member.added',
+    'member.added',
+    'space.made',
+  ]);
 });
 
 test('a row that was moved to another space or given another name does not open', async () => {

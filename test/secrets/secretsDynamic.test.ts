@@ -136,6 +136,7 @@ test('storing and using are in the audit log', async () => {
   expect(log.body.data.map(({ action, target }: Record<string, unknown>) => [action, target])).toEqual([
     ['form-secret.used', secretId],
     ['form-secret.stored', secretId],
+    ['space.made', null],
   ]);
   expect(log.text).not.toContain('canary');
 });

@@ -7,6 +7,7 @@ import type { Activities } from '../../activities/index.ts';
 export const sweeps = [
   'sweepTurns',
   'sweepOperations',
+  'sweepMails',
   'purgeOldTurnLogs',
   'purgeIdempotencyKeys',
   'sweepHolds',

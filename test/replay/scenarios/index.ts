@@ -1,7 +1,8 @@
 import { chatScenarios } from './chat.ts';
 import { driveScenarios } from './drive.ts';
+import { mailScenarios } from './mail.ts';
 import { operationScenarios } from './operations.ts';
 import type { Scenario } from './scenario.ts';
 
 /** Every path whose history is saved; an area has a file of its own. */
-export const scenarios: Scenario[] = [...chatScenarios, ...driveScenarios, ...operationScenarios];
+export const scenarios: Scenario[] = [...chatScenarios, ...driveScenarios, ...mailScenarios, ...operationScenarios];

@@ -1,0 +1,56 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { DomainError } from '../../models/errors.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
+
+const maxMailsPerSweep = 200;
+
+/** Sending the mail that waits in the table. */
+export function createMailActivities(deps: ActivityDeps) {
+  return {
+    /**
+     * Sends one mail, and removes it. One that is not there any more has been sent, or would come too late: both are done. Killed between the two
+     * it is sent again, under the same Message-ID.
+     */
+    async deliverMail(mailId: string): Promise<'sent' | 'gone'> {
+      using _heartbeat = keepAlive();
+      const mail = await deps.mails.open(mailId);
+      if (mail === undefined || deps.mailer === undefined) {
+        await deps.mails.remove(mailId);
+        return 'gone';
+      }
+      const { expiresAt: _expiresAt, ...content } = mail;
+      try {
+        await deps.mailer.send({ id: mailId, ...content });
+      } catch (error) {
+        deps.logger.warn({ err: error, mailId }, 'A mail could not be sent.');
+        if (!(error instanceof DomainError) || error.kind !== 'unprocessable') throw withoutDetails(error);
+        await deps.mails.remove(mailId);
+        throw ApplicationFailure.create({ type: error.code, message: error.message, nonRetryable: true });
+      }
+      await deps.mails.remove(mailId);
+      return 'sent';
+    },
+
+    /** Starts the workflow of each mail that waits without one; a mail whose workflow has ended is not tried again. */
+    async sweepMails(): Promise<number> {
+      using _heartbeat = keepAlive();
+      const before = new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
+      let started = 0;
+      for (const mailId of await deps.mails.waitingSince(before, maxMailsPerSweep)) {
+        const state = await deps.workflows.describeMail(mailId);
+        if (state === 'absent') {
+          await deps.workflows.startMail(mailId);
+          started += 1;
+        } else if (state === 'closed') await deps.mails.remove(mailId);
+      }
+      return started;
+    },
+  };
+}
+
+/** What a mail server says may quote the mail, and a failure is kept in the history: only its code goes there. */
+function withoutDetails(error: unknown): ApplicationFailure {
+  const code = error instanceof DomainError ? error.code : 'MAIL_UNAVAILABLE';
+  return ApplicationFailure.create({ type: code, message: 'The mail could not be sent; trying again.' });
+}

@@ -1,0 +1,21 @@
+import type { ErrorRequestHandler, Request } from 'express';
+import { loggable } from '../errors.ts';
+import { describeFailure } from '../failures.ts';
+import { sendPage } from '../pages/page.ts';
+import { problemPage } from '../pages/signInPages.ts';
+
+/** Whether a person sees the answer: a browser on one of the sign-in's pages. Programs get JSON from the same paths. */
+export function wantsPage(req: Request): boolean {
+  return req.operation?.area === 'Sign-in' && (req.get('accept') ?? '').includes('text/html');
+}
+
+/** Shows a failure as a page to whoever wants one. */
+export function pageErrors(): ErrorRequestHandler {
+  return (error: unknown, req, res, next) => {
+    if (!wantsPage(req) || res.headersSent) return next(error);
+    const { status, code, detail, retryAfterSeconds } = describeFailure(error);
+    if (status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, code);
+    if (retryAfterSeconds !== undefined) res.setHeader('retry-after', String(retryAfterSeconds));
+    sendPage(res, problemPage({ status, detail, requestId: String(req.id) }));
+  };
+}

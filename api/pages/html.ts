@@ -1,0 +1,29 @@
+/** HTML that is safe as it is: made by {@link html} alone. */
+export class Html {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Value = Html | string | undefined | false | readonly Html[];
+
+/** A template whose values are escaped, in text and in quoted attributes alike. What is undefined or false leaves nothing. */
+export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
+  let text = parts[0] ?? '';
+  for (const [index, value] of values.entries()) text += asText(value) + (parts[index + 1] ?? '');
+  return new Html(text);
+}
+
+function asText(value: Value): string {
+  if (value === undefined || value === false) return '';
+  if (value instanceof Html) return value.text;
+  if (typeof value === 'string') return escapeHtml(value);
+  return value.map(({ text }) => text).join('');
+}
+
+const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
+}

@@ -1,0 +1,64 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import express, { type RequestHandler, type Response } from 'express';
+import { type Html, html } from './html.ts';
+
+export interface Page {
+  title: string;
+  body: Html;
+  status?: number;
+  /** A redirect that a form of the page may end in: browsers hold the policy against redirects too. */
+  formMayGoTo?: string | undefined;
+}
+
+/** Sends a page of the sign-in. Nothing runs in it, nothing frames it, nobody keeps it. */
+export function sendPage(res: Response, { title, body, status = 200, formMayGoTo }: Page): void {
+  res.setHeader('content-security-policy', policyOf(formMayGoTo));
+  res.setHeader('cache-control', 'no-store');
+  res.status(status).type('text/html').send(layout(title, body).text);
+}
+
+/** The pages' stylesheet and icon. */
+export function signInPageFiles(): RequestHandler {
+  const folder = fileURLToPath(new URL('./assets/', import.meta.url));
+  return express.static(path.join(folder), { index: false, redirect: false, maxAge: '1h' });
+}
+
+function policyOf(formMayGoTo: string | undefined): string {
+  return [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    `form-action 'self'${formMayGoTo === undefined ? '' : ` ${sourceOf(formMayGoTo)}`}`,
+  ].join('; ');
+}
+
+/** What the policy calls an address: the origin, or the scheme of an app's own. */
+function sourceOf(address: string): string {
+  const { origin, protocol } = new URL(address);
+  return origin === 'null' ? protocol : origin;
+}
+
+function layout(title: string, body: Html): Html {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title} · Atrium</title>
+<link rel="icon" href="/auth/assets/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/auth/assets/page.css">
+</head>
+<body>
+<header><img src="/auth/assets/icon.svg" alt="" width="28" height="28"> Atrium</header>
+<main>
+<h1>${title}</h1>
+${body}
+</main>
+</body>
+</html>
+`;
+}

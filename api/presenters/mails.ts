@@ -1,0 +1,33 @@
+import type { InvitationView } from '../../models/identity/invitations.ts';
+import type { MailContent } from '../../models/mail/mails.ts';
+
+/** The mails that people get. Plain text: a link in it can be looked at before it is followed. */
+
+export function signInMail(to: string, link: string): MailContent {
+  return {
+    to,
+    subject: 'Your sign-in link for Atrium',
+    text: `Follow this link to sign in to Atrium. It works once, for 15 minutes:
+
+${link}
+
+If you have not asked for it, you can ignore this mail: without the link nobody gets in.
+`,
+  };
+}
+
+export function invitationMail(
+  { email, inviter, spaceName, role }: Pick<InvitationView, 'email' | 'inviter' | 'spaceName' | 'role'>,
+  link: string,
+): MailContent {
+  return {
+    to: email,
+    subject: `${inviter} invites you to ${spaceName}`,
+    text: `${inviter} invites you into the space "${spaceName}" on Atrium, as ${role}. To join, follow this link within seven days:
+
+${link}
+
+The invitation is for ${email} alone. If you do not know what it is about, you can ignore it.
+`,
+  };
+}

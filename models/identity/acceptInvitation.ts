@@ -1,0 +1,85 @@
+import type { Config } from '../../config/index.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { insert } from '../sql.ts';
+import type { Arrivals } from './arrivals.ts';
+import type { AuthCode, AuthCodes } from './authCodes.ts';
+import type { Invitations, InvitationView } from './invitations.ts';
+import { join } from './joining.ts';
+import type { Members } from './members.ts';
+import type { Role, UserRow } from './tables.ts';
+import type { Users } from './users.ts';
+
+/** Who follows an invitation's link: signed in as somebody, or not yet. */
+export interface Guest {
+  userId?: string | undefined;
+  credentialId: string | null;
+  /** The network address. */
+  address: string | null;
+}
+
+export interface Acceptance {
+  spaceId: string;
+  role: Role;
+  /** Signs the guest in; absent for one who is signed in already. */
+  code: AuthCode | undefined;
+}
+
+interface Parts {
+  users: Users;
+  members: Members;
+  codes: AuthCodes;
+  invitations: Invitations;
+  arrivals: Arrivals;
+}
+
+/**
+ * Accepting an invitation by its link. Its address is proven by the mail that the link came in, or by being signed in under it. A link that was passed
+ * on by hand proves nothing: with it an owner could become anybody whom they invite. It opens an account only where there is no such person
+ * yet and no way to prove an address at all, and only until somebody does prove it.
+ */
+export function createAcceptInvitation(database: Database, parts: Parts, { oidc, mail }: Config['signIn']) {
+  const { users, members, codes, invitations, arrivals } = parts;
+
+  /** Throws 403 `INVITATION_FOR_ANOTHER` or `SIGN_IN_REQUIRED`, beside what a link can throw. */
+  async function accept(token: string, guest: Guest): Promise<Acceptance> {
+    const { user, ...acceptance } = await transaction(database, async (tx) => {
+      const invitation = await invitations.lockByToken(token, tx);
+      const found = await users.byEmail(invitation.email, tx);
+      const mayEnter = guest.userId === undefined ? isProven(invitation, found) : found?.id === guest.userId;
+      if (!mayEnter) throw guest.userId === undefined ? signInRequired(invitation) : forAnother(invitation);
+      const account = found ?? (await users.add(invitation.email, undefined, tx));
+      if (account.disabledAt !== null) {
+        throw new DomainError('forbidden', 'USER_DISABLED', 'This account is switched off.');
+      }
+      if (invitation.wasMailed) await arrivals.settleOwner(account.id, tx);
+      else if (found === undefined) await insert(tx, 'unproven_users', { user_id: account.id, created_at: new Date() });
+      const actor = { userId: account.id, credentialId: guest.credentialId, address: guest.address };
+      if (!(await join(tx, invitation, account, actor))) throw notFound('invitation');
+      const code = guest.userId === undefined ? await codes.create(account.id, tx) : undefined;
+      return { user: account, spaceId: invitation.spaceId, role: invitation.role, code };
+    });
+    members.forget(acceptance.spaceId, user.id);
+    return acceptance;
+  }
+
+  /** Whether having the link is proof enough. */
+  function isProven(invitation: InvitationView, found: UserRow | undefined): boolean {
+    if (invitation.wasMailed) return true;
+    return found === undefined && oidc === undefined && mail === undefined;
+  }
+
+  return accept;
+}
+
+function signInRequired({ email }: InvitationView): DomainError {
+  return new DomainError(
+    'forbidden',
+    'SIGN_IN_REQUIRED',
+    `Sign in as ${email} to accept this invitation: the link alone does not prove that the address is yours.`,
+  );
+}
+
+function forAnother({ email }: InvitationView): DomainError {
+  return new DomainError('forbidden', 'INVITATION_FOR_ANOTHER', `This invitation is for ${email}. Sign in as them.`);
+}

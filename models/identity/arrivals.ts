@@ -1,0 +1,139 @@
+import { type Transaction, UniqueConstraintError } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import type { ApiKeys } from './apiKeys.ts';
+import { join, livingInvitationsOf } from './joining.ts';
+import type { Members } from './members.ts';
+import type { Sessions } from './sessions.ts';
+import type { Spaces } from './spaces.ts';
+import type { UserRow } from './tables.ts';
+import { isEmail, normalizeEmail, type Users } from './users.ts';
+
+/** What a sign-in has proven about somebody. */
+export interface Proof {
+  /** Whom an issuer means, and by what name it knows them. */
+  subject?: { issuer: string; subject: string };
+  /** An address that is theirs; absent when the issuer has not verified it. */
+  email?: string | undefined;
+  name?: string | undefined;
+  /** The network address. */
+  address: string | null;
+}
+
+interface Parts {
+  users: Users;
+  spaces: Spaces;
+  members: Members;
+  sessions: Sessions;
+  keys: ApiKeys;
+}
+
+const firstSpaceName = 'Home';
+
+/** From a proof of who somebody is to their account: the existing one, or a new one where that is allowed. */
+export function createArrivals(database: Database, parts: Parts, { signUp, signUpDomains }: Config['signIn']) {
+  const { users, spaces, members, sessions, keys } = parts;
+
+  async function bySubject(proof: Proof, tx: Transaction): Promise<UserRow | undefined> {
+    if (proof.subject === undefined) return undefined;
+    const { issuer, subject } = proof.subject;
+    const [row] = await select<{ userId: string }>(
+      tx,
+      'SELECT user_id AS userId FROM user_identities WHERE issuer = ? AND subject = ?',
+      [issuer, subject],
+    );
+    return row === undefined ? undefined : users.byId(row.userId, tx);
+  }
+
+  const isOpenTo = (email: string) =>
+    signUp === 'open' || signUpDomains.includes(email.slice(email.lastIndexOf('@') + 1));
+
+  async function arriveOnce(proof: Proof): Promise<{ user: UserRow; joined: string[] }> {
+    return transaction(database, async (tx) => {
+      const known = await bySubject(proof, tx);
+      const email = proof.email === undefined ? undefined : normalizeEmail(proof.email);
+      if (known === undefined && (email === undefined || !isEmail(email))) throw noAddress();
+      const found = known ?? (await users.byEmail(email ?? '', tx));
+      const invitations = email === undefined ? [] : await livingInvitationsOf(email, tx);
+      if (found === undefined && invitations.length === 0 && !isOpenTo(email ?? '')) throw notInvited();
+      const user = found ?? (await users.add(email ?? '', proof.name, tx));
+      if (user.disabledAt !== null)
+        throw new DomainError('forbidden', 'USER_DISABLED', 'This account is switched off.');
+      const actor = { userId: user.id, credentialId: null, address: proof.address };
+      if (known === undefined && proof.subject !== undefined) {
+        await insert(tx, 'user_identities', { ...proof.subject, user_id: user.id, created_at: new Date() });
+      }
+      if (user.email !== email) return { user, joined: [] };
+      await settleOwner(user.id, tx);
+      const joined: string[] = [];
+      for (const invitation of invitations) {
+        if (await join(tx, invitation, user, actor)) joined.push(invitation.spaceId);
+      }
+      if (found === undefined && joined.length === 0) await spaces.create(user.id, firstSpaceName, { tx, actor });
+      return { user, joined };
+    });
+  }
+
+  /**
+   * Somebody has proven that the address is theirs. Where nobody had, another person may have opened the account under it, by a link that was
+   * passed on by hand: whatever that person holds ends now.
+   */
+  async function settleOwner(userId: string, tx: Transaction): Promise<void> {
+    const { affectedRows } = await execute(tx, 'DELETE FROM unproven_users WHERE user_id = ?', [userId]);
+    if (affectedRows === 0) return;
+    await sessions.revokeAll(userId, tx);
+    await keys.revokeAll(userId, tx);
+  }
+
+  return {
+    /**
+     * The account of whoever brings this proof. It joins the spaces to which the proven address is invited. Throws 403 `NOT_INVITED`,
+     * `USER_DISABLED` or `NO_VERIFIED_EMAIL`.
+     */
+    async arrive(proof: Proof): Promise<UserRow> {
+      const { user, joined } = await arriveOnce(proof).catch((error: unknown) => {
+        // Two first sign-ins at once: the other one has made the account.
+        if (error instanceof UniqueConstraintError || isUserExists(error)) return arriveOnce(proof);
+        throw error;
+      });
+      for (const spaceId of joined) members.forget(spaceId, user.id);
+      return user;
+    },
+
+    /** Whether a link that is mailed to this address would sign somebody in. The answer is not for a stranger's ears. */
+    async mayArrive(email: string): Promise<boolean> {
+      const address = normalizeEmail(email);
+      if (!isEmail(address)) return false;
+      const user = await users.byEmail(address);
+      if (user !== undefined) return user.disabledAt === null;
+      if (isOpenTo(address)) return true;
+      return (await transaction(database, (tx) => livingInvitationsOf(address, tx))).length > 0;
+    },
+
+    settleOwner,
+  };
+}
+
+export type Arrivals = ReturnType<typeof createArrivals>;
+
+function isUserExists(error: unknown): boolean {
+  return error instanceof DomainError && error.code === 'USER_EXISTS';
+}
+
+function notInvited(): DomainError {
+  return new DomainError(
+    'forbidden',
+    'NOT_INVITED',
+    'There is no account for you here. Ask somebody for an invitation.',
+  );
+}
+
+function noAddress(): DomainError {
+  return new DomainError(
+    'forbidden',
+    'NO_VERIFIED_EMAIL',
+    'Your sign-in service does not say that your e-mail address is verified.',
+  );
+}

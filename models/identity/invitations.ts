@@ -1,0 +1,179 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, insert, select } from '../sql.ts';
+import { type InvitationRow, invitationColumns } from './joining.ts';
+import { hashLinkToken } from './linkTokens.ts';
+import type { Role } from './tables.ts';
+import { isEmail, normalizeEmail } from './users.ts';
+
+const lifetimeMs = 7 * 86_400_000;
+/** Of one space, living ones: nobody floods the world with mail from here. */
+const maxLiving = 200;
+
+export interface NewInvitation {
+  email: string;
+  role: Role;
+  /** Of the link; only its hash is stored. */
+  token: string;
+  /** Whether the link goes to the address itself: then whoever follows it has proven that the address is theirs. */
+  isMailed: boolean;
+}
+
+/** What the page of an invitation tells whoever has its link. */
+export interface InvitationView extends InvitationRow {
+  spaceName: string;
+  inviter: string;
+}
+
+/** When an invitation of `from` ends by itself. */
+function endOf(from: Date): Date {
+  return new Date(from.getTime() + lifetimeMs);
+}
+
+/** Invitations into spaces: for one address, once, for seven days. */
+export function createInvitations(database: Database) {
+  return {
+    endOf,
+
+    /**
+     * Makes an invitation; an earlier one of the same address to the same space ends with it. `alongside` writes what belongs into the same
+     * transaction. Throws 409 `ALREADY_MEMBER`, 422 `INVALID_EMAIL` or `TOO_MANY_INVITATIONS`.
+     */
+    async create(
+      spaceId: string,
+      { email, role, token, isMailed }: NewInvitation,
+      actor: Actor & { userId: string },
+      alongside: (tx: Transaction) => Promise<void>,
+    ): Promise<InvitationRow> {
+      const address = normalizeEmail(email);
+      if (!isEmail(address)) {
+        throw new DomainError('unprocessable', 'INVALID_EMAIL', 'This is not an e-mail address.', {
+          errors: [{ pointer: '/email', detail: 'is not an e-mail address' }],
+        });
+      }
+      const now = new Date();
+      const row: InvitationRow = {
+        id: newId('invitation'),
+        spaceId,
+        email: address,
+        role,
+        wasMailed: isMailed ? 1 : 0,
+        createdBy: actor.userId,
+        createdAt: now,
+        expiresAt: endOf(now),
+        acceptedAt: null,
+      };
+      await transaction(database, async (tx) => {
+        const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [
+          spaceId,
+        ]);
+        if (spaces.length === 0) throw notFound('space');
+        await assertNotMember(tx, spaceId, address);
+        await execute(tx, 'DELETE FROM invitations WHERE space_id = ? AND email = ? AND accepted_at IS NULL', [
+          spaceId,
+          address,
+        ]);
+        await assertRoom(tx, spaceId, now);
+        await insert(tx, 'invitations', {
+          id: row.id,
+          token_hash: hashLinkToken(token),
+          space_id: spaceId,
+          email: address,
+          role,
+          was_mailed: row.wasMailed,
+          created_by: row.createdBy,
+          created_at: now,
+          expires_at: row.expiresAt,
+        });
+        await appendAudit(tx, spaceId, actor, 'invitation.made', row.id);
+        await alongside(tx);
+      });
+      return row;
+    },
+
+    /** A space's invitations that can still be accepted, newest first. */
+    async list(spaceId: string, page: PageRequest): Promise<Page<InvitationRow>> {
+      const before = decodeCursor(page.cursor) ?? '~';
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT ${invitationColumns} FROM invitations
+          WHERE space_id = ? AND id < ? AND accepted_at IS NULL AND expires_at > ? ORDER BY id DESC LIMIT ?`,
+        [spaceId, before, new Date(), page.limit + 1],
+      );
+      return toPage(rows as unknown as InvitationRow[], page.limit, (row) => row.id);
+    },
+
+    /** Its link stops working. Throws 404 for one that is not there, or was accepted. */
+    async revoke(spaceId: string, id: string, actor: Actor): Promise<void> {
+      await transaction(database, async (tx) => {
+        const { affectedRows } = await execute(
+          tx,
+          'DELETE FROM invitations WHERE space_id = ? AND id = ? AND accepted_at IS NULL',
+          [spaceId, id],
+        );
+        if (affectedRows === 0) throw notFound('invitation');
+        await appendAudit(tx, spaceId, actor, 'invitation.revoked', id);
+      });
+    },
+
+    /** The invitation that the link is of. Throws 404 `NOT_FOUND`, 410 `INVITATION_USED` or `INVITATION_EXPIRED`. */
+    async byToken(token: string): Promise<InvitationView> {
+      return transaction(database, (tx) => findByToken(tx, token));
+    },
+
+    /** The same, locked. */
+    lockByToken: (token: string, tx: Transaction): Promise<InvitationView> => findByToken(tx, token, 'FOR UPDATE'),
+  };
+}
+
+export type Invitations = ReturnType<typeof createInvitations>;
+
+async function findByToken(tx: Transaction, token: string, lock: '' | 'FOR UPDATE' = ''): Promise<InvitationView> {
+  const [row] = await select<InvitationRow>(
+    tx,
+    `SELECT ${invitationColumns} FROM invitations WHERE token_hash = ? ${lock}`,
+    [hashLinkToken(token)],
+  );
+  if (row === undefined) throw notFound('invitation');
+  const [names] = await select<{ spaceName: string; inviter: string | null }>(
+    tx,
+    `SELECT s.name AS spaceName, u.name AS inviter FROM spaces s LEFT JOIN users u ON u.id = ?
+      WHERE s.id = ? AND s.deleted_at IS NULL`,
+    [row.createdBy, row.spaceId],
+  );
+  if (names === undefined) throw notFound('invitation');
+  if (row.acceptedAt !== null) {
+    throw new DomainError('gone', 'INVITATION_USED', 'This invitation was accepted already. Sign in instead.');
+  }
+  if (row.expiresAt.getTime() <= Date.now()) {
+    throw new DomainError('gone', 'INVITATION_EXPIRED', 'This invitation is too old. Ask for another one.');
+  }
+  return { ...row, spaceName: names.spaceName, inviter: names.inviter ?? 'Somebody' };
+}
+
+async function assertNotMember(tx: Transaction, spaceId: string, email: string): Promise<void> {
+  const members = await select(
+    tx,
+    'SELECT 1 FROM space_members m JOIN users u ON u.id = m.user_id WHERE m.space_id = ? AND u.email = ?',
+    [spaceId, email],
+  );
+  if (members.length > 0) throw new DomainError('conflict', 'ALREADY_MEMBER', 'This person is a member already.');
+}
+
+async function assertRoom(tx: Transaction, spaceId: string, now: Date): Promise<void> {
+  const [living] = await select<{ count: number }>(
+    tx,
+    'SELECT COUNT(*) AS count FROM invitations WHERE space_id = ? AND accepted_at IS NULL AND expires_at > ?',
+    [spaceId, now],
+  );
+  if ((living?.count ?? 0) < maxLiving) return;
+  throw new DomainError(
+    'unprocessable',
+    'TOO_MANY_INVITATIONS',
+    `A space has at most ${maxLiving} open invitations. Revoke some, or wait until they are accepted.`,
+  );
+}

@@ -1,0 +1,98 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import { type Envelope, systemScope } from '../../crypto/envelope.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import { hashLinkToken } from './linkTokens.ts';
+
+/** Where the code goes when the sign-in is done. */
+export interface Destination {
+  /** One of the allowed redirects; absent means that the page shows the code. */
+  redirect?: string | undefined;
+  /** What the client gets back with the code, as it sent it. */
+  state?: string | undefined;
+}
+
+/** What a sign-in that is under way has to remember. */
+export interface PendingSignIns {
+  /** Until the issuer sends the browser back. `browser` is the hash of the cookie that this browser has got. */
+  oidc: Destination & { nonce: string; codeVerifier: string; browser: string };
+  /** Until the link in the mail is followed. */
+  email: Destination & { email: string };
+}
+
+export type SignInKind = keyof PendingSignIns;
+
+const lifetimeMs: Record<SignInKind, number> = { oidc: 10 * 60_000, email: 15 * 60_000 };
+
+/** Sign-ins that are under way, by the hash of their token. Each is taken once. */
+export function createPendingSignIns(database: Database, envelope: Envelope) {
+  async function open<Kind extends SignInKind>(hash: Buffer, sealed: Buffer): Promise<PendingSignIns[Kind]> {
+    const content = await envelope.open(systemScope, contextOf(hash), sealed);
+    return JSON.parse(content.toString('utf8')) as PendingSignIns[Kind];
+  }
+
+  return {
+    /** Remembers it under the token, in the caller's transaction if there is one. */
+    async begin<Kind extends SignInKind>(
+      kind: Kind,
+      token: string,
+      content: PendingSignIns[Kind],
+      tx?: Transaction,
+    ): Promise<void> {
+      const hash = hashLinkToken(token);
+      const sealed = await envelope.seal(systemScope, contextOf(hash), Buffer.from(JSON.stringify(content), 'utf8'));
+      const now = new Date();
+      const row = { hash, kind, sealed, created_at: now, expires_at: endOf(kind, now) };
+      await (tx === undefined
+        ? transaction(database, (own) => insert(own, 'sign_ins', row))
+        : insert(tx, 'sign_ins', row));
+    },
+
+    /** Looks at it without taking it. Throws 410 `SIGN_IN_EXPIRED`. */
+    async peek<Kind extends SignInKind>(kind: Kind, token: string): Promise<PendingSignIns[Kind]> {
+      const hash = hashLinkToken(token);
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        'SELECT sealed FROM sign_ins WHERE hash = ? AND kind = ? AND expires_at > ?',
+        [hash, kind, new Date()],
+      );
+      const row = rows[0] as { sealed: Buffer } | undefined;
+      if (row === undefined) throw signInExpired();
+      return open<Kind>(hash, row.sealed);
+    },
+
+    /** Takes it, once. Throws 410 `SIGN_IN_EXPIRED` for a token that is unknown, used or too old. */
+    async take<Kind extends SignInKind>(kind: Kind, token: string): Promise<PendingSignIns[Kind]> {
+      const hash = hashLinkToken(token);
+      const sealed = await transaction(database, async (tx) => {
+        const [row] = await select<{ sealed: Buffer }>(
+          tx,
+          'SELECT sealed FROM sign_ins WHERE hash = ? AND kind = ? AND expires_at > ? FOR UPDATE',
+          [hash, kind, new Date()],
+        );
+        if (row === undefined) throw signInExpired();
+        await execute(tx, 'DELETE FROM sign_ins WHERE hash = ?', [hash]);
+        return row.sealed;
+      });
+      return open<Kind>(hash, sealed);
+    },
+  };
+}
+
+/** When a sign-in that begins at `from` ends by itself. */
+export function endOf(kind: SignInKind, from: Date): Date {
+  return new Date(from.getTime() + lifetimeMs[kind]);
+}
+
+function signInExpired(): DomainError {
+  return new DomainError(
+    'gone',
+    'SIGN_IN_EXPIRED',
+    'This sign-in is over: it was used, or took too long. Begin again.',
+  );
+}
+
+function contextOf(hash: Buffer): string {
+  return `sign_ins/${hash.toString('hex')}`;
+}

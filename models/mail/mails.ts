@@ -1,0 +1,71 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import { type Envelope, systemScope } from '../../crypto/envelope.ts';
+import type { Database } from '../database.ts';
+import { newId } from '../ids.ts';
+import { insert } from '../sql.ts';
+
+export interface MailContent {
+  to: string;
+  subject: string;
+  text: string;
+}
+
+/** A mail that is sealed and still to be stored. */
+export interface SealedMail {
+  id: string;
+  sealed: Buffer;
+  expiresAt: Date;
+}
+
+/**
+ * Mail on its way out. A row is the intent; its workflow sends it and removes it. It may hold a link that signs somebody in, so it is sealed
+ * while it waits, and is not sent after `expiresAt`, when the link has stopped working.
+ */
+export function createMails(database: Database, envelope: Envelope) {
+  return {
+    /** Seals a mail; store it in the transaction of what it tells of. */
+    async seal(content: MailContent, expiresAt: Date): Promise<SealedMail> {
+      const id = newId('mail');
+      const plaintext = Buffer.from(JSON.stringify(content), 'utf8');
+      return { id, sealed: await envelope.seal(systemScope, contextOf(id), plaintext), expiresAt };
+    },
+
+    async store(tx: Transaction, { id, sealed, expiresAt }: SealedMail): Promise<void> {
+      await insert(tx, 'mails', { id, sealed, created_at: new Date(), expires_at: expiresAt });
+    },
+
+    /** A mail that is still to be sent; undefined when it has been, or is too late. */
+    async open(id: string): Promise<(MailContent & { expiresAt: Date }) | undefined> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        'SELECT sealed, expires_at AS expiresAt FROM mails WHERE id = ? AND expires_at > ?',
+        [id, new Date()],
+      );
+      const row = rows[0] as { sealed: Buffer; expiresAt: Date } | undefined;
+      if (row === undefined) return undefined;
+      const content = await envelope.open(systemScope, contextOf(id), row.sealed);
+      return { ...(JSON.parse(content.toString('utf8')) as MailContent), expiresAt: row.expiresAt };
+    },
+
+    /** Removes it: it has been sent, or never will be. */
+    async remove(id: string): Promise<void> {
+      await database.pool.query('DELETE FROM mails WHERE id = ?', [id]);
+    },
+
+    /** Mails that wait since `before`, oldest first: each should have a workflow. */
+    async waitingSince(before: Date, limit: number): Promise<string[]> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        'SELECT id FROM mails WHERE created_at < ? ORDER BY created_at LIMIT ?',
+        [before, limit],
+      );
+      return rows.map((row) => String(row.id));
+    },
+  };
+}
+
+export type Mails = ReturnType<typeof createMails>;
+
+/** What a sealed mail is bound to. */
+function contextOf(id: string): string {
+  return `mails/${id}`;
+}
