@@ -11,6 +11,7 @@ import type { Operation } from '../models/operation.ts';
 import type { SecretStore } from '../models/secrets/index.ts';
 import type { TurnLog } from '../models/turnLog/turnLog.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import type { AttachmentReader } from './chat/context/attachmentReader.ts';
 import type { Metering } from './chat/metering.ts';
 import type { StopWatch } from './chat/stopWatch.ts';
 import type { ToolRegistry } from './tools/registry.ts';
@@ -44,6 +45,8 @@ export interface ActivityDeps {
   mails: Mails;
   /** Absent where no mail server is configured. */
   mailer: Mailer | undefined;
+  /** Attached files, for prompts. */
+  attachments: AttachmentReader;
   secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
   workflows: WorkflowStarter;
   logger: Logger;

@@ -3,6 +3,7 @@ import { createBillingUpkeep } from './billing/upkeep.ts';
 import { createCallModel } from './chat/callModel.ts';
 import { createEndTurn } from './chat/endTurn.ts';
 import { createRunTool } from './chat/runTool.ts';
+import { createSummarizeThread } from './chat/summarizeThread.ts';
 import type { ActivityDeps } from './deps.ts';
 import { createFinishUpload } from './drive/finishUpload.ts';
 import { createDrivePurges } from './drive/purges.ts';
@@ -15,6 +16,7 @@ import { createSweeps } from './operations/sweeps.ts';
 export function createActivities(deps: ActivityDeps) {
   return {
     callModel: createCallModel(deps),
+    summarizeThread: createSummarizeThread(deps),
     runTool: createRunTool(deps),
     endTurn: createEndTurn(deps),
     ...createSweeps(deps),

@@ -8,8 +8,11 @@ type UiMessage = NonNullable<ChatStreamBody['messages']>[number];
 /** What a body says, whichever of its two dialects it is written in. */
 export interface ReadMessage {
   parts: StoredPart[];
+  /** Named, and still to be found. */
+  files: FileReference[];
   userMessageId: string | undefined;
-  regenerate: boolean;
+  /** The message takes the place of an earlier one, and of everything after it: answered again as it is, or in other words. */
+  replaces: 'again' | 'edited' | undefined;
 }
 
 /**
@@ -17,39 +20,58 @@ export interface ReadMessage {
  * since the thread is the server's.
  */
 export function readMessage(body: ChatStreamBody): ReadMessage {
-  const files: StoredPart[] = (body.files ?? []).map((file) => ({ type: 'data-file', data: file as FileReference }));
+  const files = (body.files ?? []) as FileReference[];
   if (body.content !== undefined) {
-    const parts: StoredPart[] = [{ type: 'text', text: body.content, state: 'done' }, ...files];
-    return { parts, userMessageId: body.userMessageId, regenerate: false };
+    const parts: StoredPart[] = [{ type: 'text', text: body.content, state: 'done' }];
+    return { parts, files, userMessageId: body.userMessageId, replaces: undefined };
   }
   const message = body.messages?.findLast(({ role }) => role === 'user');
   if (message === undefined) {
     throw new DomainError('unprocessable', 'NO_USER_MESSAGE', 'None of the messages is the user’s.');
   }
-  const parts = [...partsOf(message), ...files];
-  if (parts.length === 0) {
+  const read = partsOf(message);
+  if (read.parts.length + read.files.length + files.length === 0) {
     throw new DomainError('unprocessable', 'EMPTY_MESSAGE', 'The last user message has neither text nor a file.');
   }
   return {
-    parts,
+    parts: read.parts,
+    files: [...read.files, ...files],
     userMessageId: body.userMessageId ?? message.id,
-    regenerate: body.trigger === 'regenerate-message',
+    replaces: replacementOf(body, message),
   };
 }
 
+/** What `regenerate` and an edit are in the AI SDK: the list ends with the message that is meant. */
+function replacementOf(body: ChatStreamBody, message: UiMessage): ReadMessage['replaces'] {
+  if (body.trigger === 'regenerate-message') return 'again';
+  return body.messageId !== undefined && body.messageId === message.id ? 'edited' : undefined;
+}
+
 /** Text and files; whatever else a client keeps in its messages is its own. */
-function partsOf(message: UiMessage): StoredPart[] {
+function partsOf(message: UiMessage): { parts: StoredPart[]; files: FileReference[] } {
   const parts: StoredPart[] = [];
+  const files: FileReference[] = [];
   for (const part of (message.parts ?? []) as Record<string, unknown>[]) {
     if (part.type === 'text' && typeof part.text === 'string' && part.text !== '') {
       parts.push({ type: 'text', text: part.text, state: 'done' });
     }
     if (part.type === 'file' && typeof part.url === 'string' && typeof part.mediaType === 'string') {
       const { url, mediaType, filename } = part;
+      if (!url.startsWith('data:')) throw noRemoteFiles();
       parts.push({ type: 'file', url, mediaType, ...(typeof filename === 'string' && { filename }) });
     }
+    // A file by reference, as our own list of messages shows it.
+    const data = part.data as FileReference | undefined;
+    if (part.type === 'data-file' && typeof data?.path === 'string') files.push(data);
   }
-  return parts;
+  return { parts, files };
+}
+
+function noRemoteFiles(): DomainError {
+  const detail = 'Send a file as a data: URL, or upload it and name it in `files`. Nothing is fetched from elsewhere.';
+  return new DomainError('unprocessable', 'FILE_URL_UNSUPPORTED', detail, {
+    errors: [{ pointer: '/messages', detail }],
+  });
 }
 
 /** What the client said of its device, as it came. */

@@ -25,6 +25,7 @@ export type AuditAction =
   | 'session.revoked'
   | 'key.made'
   | 'key.revoked'
+  | 'chat-settings.changed'
   | 'member.added'
   | 'member.role-changed'
   | 'member.removed'

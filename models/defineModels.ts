@@ -1,6 +1,7 @@
 import type { Sequelize } from 'sequelize';
 import { defineMessages } from './chat/message.ts';
 import { defineModelCalls } from './chat/modelCall.ts';
+import { defineThreadSummaries } from './chat/summary.ts';
 import { defineThreads } from './chat/thread.ts';
 import { defineToolCalls } from './chat/toolCall.ts';
 import { defineTurns } from './chat/turn.ts';
@@ -17,6 +18,7 @@ export function defineModels(sequelize: Sequelize): void {
   defineThreads(sequelize);
   defineTurns(sequelize);
   defineMessages(sequelize);
+  defineThreadSummaries(sequelize);
   defineModelCalls(sequelize);
   defineToolCalls(sequelize);
   defineOperations(sequelize);

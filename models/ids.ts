@@ -23,6 +23,7 @@ export const idPrefixes = {
   auditEntry: 'aud',
   invitation: 'inv',
   mail: 'mai',
+  pushSubscription: 'psh',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

@@ -10,6 +10,8 @@ import {
   setHandler,
   sleep,
 } from '@temporalio/workflow';
+import type { CallModelResult } from '../activities/chat/callModel.ts';
+import type { SummarizeThreadResult } from '../activities/chat/summarizeThread.ts';
 import type { Activities } from '../activities/index.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
@@ -79,7 +81,7 @@ async function takeStep(
   progress: { step: number; modelId: string; attempt: number },
 ): Promise<StepResult> {
   // A crash is found by its missing heartbeats and tried again at once; what a provider answers is the workflow's to judge.
-  const { callModel } = proxyActivities<Activities>({
+  const { callModel, summarizeThread } = proxyActivities<Activities>({
     startToCloseTimeout: '1 hour',
     heartbeatTimeout: input.heartbeatTimeoutMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -90,12 +92,26 @@ async function takeStep(
       maximumAttempts: 60,
     },
   });
+  const { turnId } = input;
   const tried = [progress.modelId];
+  let squeeze = 0;
   for (progress.attempt = 1; ; progress.attempt++) {
     const { step, modelId } = progress;
-    const result = await callModel.executeWithOptions({ summary: `step ${step + 1}, ${modelId}` }, [
-      { turnId: input.turnId, step, modelId },
-    ]);
+    let result: CallModelResult | SummarizeThreadResult = await callModel.executeWithOptions(
+      { summary: `step ${step + 1}, ${modelId}` },
+      [{ turnId, step, modelId, ...(squeeze > 0 && { squeeze }) }],
+    );
+    if (result.kind === 'tooLong' && result.by === 'estimate') {
+      result = await summarizeThread.executeWithOptions({ summary: `make room, ${modelId}` }, [
+        { turnId, modelId, squeeze },
+      ]);
+    }
+    // Neither was a failed attempt: with the room that was made, or in less of it, the step begins anew.
+    if (result.kind === 'tooLong') squeeze++;
+    if (result.kind === 'tooLong' || result.kind === 'summarized') {
+      progress.attempt--;
+      continue;
+    }
     if (result.kind !== 'failed') return result;
     const next = decideAfterFailure(result, progress.attempt, tried, Math.random());
     if (next.action === 'fail') return failed(result);
@@ -105,6 +121,7 @@ async function takeStep(
       tried.push(next.modelId);
       progress.modelId = next.modelId;
       progress.attempt = 0;
+      squeeze = 0;
     }
   }
 }

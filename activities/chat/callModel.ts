@@ -1,7 +1,9 @@
 import { ApplicationFailure } from '@temporalio/activity';
+import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { ProviderError } from '../../integrations/llm/errors.ts';
-import { estimatePromptTokens, estimateTokens } from '../../integrations/llm/tokens.ts';
+import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
+import { readChatSettings } from '../../models/chat/settings.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
@@ -11,6 +13,8 @@ import { keepAlive } from '../keepAlive.ts';
 import { limitReached } from '../tools/limits.ts';
 import { functionTools } from '../tools/registry.ts';
 import { isStopByWorkflow } from './cancellation.ts';
+import { promptBudget, tokensOfText } from './context/budget.ts';
+import { type FailedCall, failedCall } from './failedCall.ts';
 import { ModelStep } from './modelStep.ts';
 import { buildPrompt } from './prompt.ts';
 
@@ -18,6 +22,8 @@ export interface CallModelInput {
   turnId: string;
   step: number;
   modelId: string;
+  /** How often the provider has called this step's prompt too long; absent is never. */
+  squeeze?: number;
 }
 
 /** A tool call, for the workflow: `waits` is one that a client or a person answers first. */
@@ -33,7 +39,12 @@ export type CallModelResult =
   | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string }
   | { kind: 'stopped' }
   | { kind: 'alreadyEnded' }
-  | { kind: 'failed'; code: string; retryable: boolean; retryAfterMs?: number; fallbackModelId?: string };
+  /** The thread is to be summarised first; or, where the provider says so, the prompt is to be made smaller than it seemed. */
+  | { kind: 'tooLong'; by: 'estimate' | 'provider' }
+  | FailedCall;
+
+/** How often a prompt is made smaller because the provider finds it too long. */
+const maxSqueeze = 3;
 
 /**
  * One step of a turn: asks the model and streams its answer into the turn's log. Idempotent by turn and step: a step that is
@@ -41,7 +52,7 @@ export type CallModelResult =
  */
 export function createCallModel(deps: ActivityDeps) {
   return async function callModel(input: CallModelInput): Promise<CallModelResult> {
-    const { turnId, step, modelId } = input;
+    const { turnId, step, modelId, squeeze = 0 } = input;
     const [turn, earlier] = await Promise.all([Turn.findByPk(turnId), ModelCall.findOne({ where: { turnId, step } })]);
     if (turn === null || turn.isTerminal) return { kind: 'alreadyEnded' };
     if (earlier?.status === 'stopped' || turn.stopRequestedAt !== null) return { kind: 'stopped' };
@@ -55,17 +66,27 @@ export function createCallModel(deps: ActivityDeps) {
       // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
       const opened = attempt.open();
       opened.catch(() => undefined);
-      const [prompt, tools, redactor] = await Promise.all([
-        buildPrompt(deps.turnLog, turn, step),
+      const [settings, tools, redactor] = await Promise.all([
+        readChatSettings(deps.database, turn.spaceId),
         deps.tools.offered(turn),
         deps.secrets.redactors.forSpace(turn.spaceId),
       ]);
+      if (step >= (settings.maxStepsPerTurn ?? Number.POSITIVE_INFINITY)) throw stepLimit();
+      const model = modelOf(deps, modelId);
       const offered = functionTools(tools);
-      const inputTokens = estimatePromptTokens(prompt) + estimateTokens(JSON.stringify(offered).length);
-      const { maxOutputTokens } = await deps.metering.reserve({ turn, step, modelId }, inputTokens);
+      const toolTokens = tokensOfText(JSON.stringify(offered));
+      const budget = promptBudget(model, { maxContextTokens: settings.maxContextTokens, squeeze, toolTokens });
+      const prompt = await buildPrompt(deps, { turn, step, model, settings, budget });
+      if (prompt === undefined) {
+        await opened;
+        await attempt.flush();
+        return { kind: 'tooLong', by: 'estimate' };
+      }
+      const metered = await deps.metering.reserve({ turn, step, modelId }, estimatePromptTokens(prompt) + toolTokens);
       attempt.redactWith(redactor);
       attempt.offer(tools);
       const { effort } = turn;
+      const maxOutputTokens = smallest(metered.maxOutputTokens, settings.maxOutputTokens);
       const call = { modelId, prompt, tools: offered, effort, maxOutputTokens, abortSignal };
       const ran = deps.modelRunner.run(call, (part) => attempt.add(part));
       // Both are awaited whatever happens, so that neither is left running behind a failure of the other.
@@ -82,7 +103,11 @@ export function createCallModel(deps: ActivityDeps) {
         return { kind: 'stopped' };
       }
       heartbeat.cancelled.throwIfAborted();
-      return failedResult(deps, turn, modelId, error, () => attempt.flush());
+      // What was said before the failure is kept, until the next attempt discards it.
+      await attempt.flush();
+      const isTooLong = error instanceof ProviderError && error.code === 'CONTEXT_TOO_LONG';
+      if (isTooLong && squeeze < maxSqueeze) return { kind: 'tooLong', by: 'provider' };
+      return failedCall(deps, turn, modelId, asFailure(error));
     }
   };
 }
@@ -106,37 +131,25 @@ function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
   return { id, toolName, ...(waitsFor !== 'nothing' && { waits: true as const }) };
 }
 
-async function failedResult(
-  deps: ActivityDeps,
-  turn: Turn,
-  modelId: string,
-  error: unknown,
-  flush: () => Promise<void>,
-): Promise<CallModelResult> {
-  // What was said before the failure is kept, until the next attempt discards it.
-  await flush();
-  if (error instanceof ProviderError) {
-    deps.logger.warn({ err: error.cause, code: error.code, turnId: turn.id, modelId }, error.message);
-    return {
-      kind: 'failed',
-      code: error.code,
-      retryable: error.retryable,
-      ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }),
-      ...fallback(deps, turn, modelId, error),
-    };
-  }
-  if (error instanceof DomainError) return { kind: 'failed', code: error.code, retryable: false };
-  throw asFailure(error);
+function modelOf(deps: ActivityDeps, modelId: string): CatalogueModel {
+  return deps.catalogue.resolve({ modelId }).model;
+}
+
+function stepLimit(): DomainError {
+  return new DomainError(
+    'unprocessable',
+    'STEP_LIMIT',
+    'The turn has reached the limit of steps that its space has set.',
+  );
+}
+
+function smallest(...limits: (number | null | undefined)[]): number | undefined {
+  const given = limits.filter((limit) => typeof limit === 'number');
+  return given.length === 0 ? undefined : Math.min(...given);
 }
 
 /** What the next try would meet again is not tried again. */
 function asFailure(error: unknown): unknown {
   if (!(error instanceof SegmentTooLargeError)) return error;
   return ApplicationFailure.create({ type: 'SegmentTooLarge', message: error.message, nonRetryable: true });
-}
-
-function fallback(deps: ActivityDeps, turn: Turn, modelId: string, error: ProviderError) {
-  if (!error.fallback) return undefined;
-  const [next] = deps.catalogue.fallbacksOf(modelId, { effort: turn.effort });
-  return next && { fallbackModelId: next.model.id };
 }

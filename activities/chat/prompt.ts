@@ -1,32 +1,94 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider';
-import { Message, type StoredPart } from '../../models/chat/message.ts';
+import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
+import type { StoredPart } from '../../models/chat/message.ts';
+import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import { readTurnContexts } from '../../models/chat/turnContext.ts';
+import type { Database } from '../../models/database.ts';
+import { DomainError } from '../../models/errors.ts';
 import { decodeLines } from '../../models/turnLog/entry.ts';
 import { MessageFold } from '../../models/turnLog/foldChunks.ts';
 import type { TurnLog } from '../../models/turnLog/turnLog.ts';
+import type { AttachmentReader } from './context/attachmentReader.ts';
+import { tokensOf } from './context/budget.ts';
+import { type History, readHistory } from './context/history.ts';
+import { shortenResults } from './context/shortenResults.ts';
+import { summaryMessage } from './context/summary.ts';
+import { systemPrompt } from './context/systemPrompt.ts';
+import { type FileAllowance, fileAllowance, userContent } from './context/userContent.ts';
 
 type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'];
 type ToolContent = Extract<LanguageModelV4Message, { role: 'tool' }>['content'];
-type UserContent = Extract<LanguageModelV4Message, { role: 'user' }>['content'];
 type ToolPart = Extract<StoredPart, { type: 'dynamic-tool' }>;
 
-const systemPrompt =
-  'You are the assistant of a workspace that people and agents share. Answer in the language of the last message. ' +
-  'Say so when you do not know something.';
+export interface PromptDeps {
+  database: Database;
+  turnLog: TurnLog;
+  attachments: AttachmentReader;
+}
+
+export interface PromptRequest {
+  turn: Turn;
+  step: number;
+  model: CatalogueModel;
+  settings: ChatSettings;
+  /** In tokens. */
+  budget: number;
+}
+
+/** What of a prompt the turn's own message and tools may take; the rest is the thread's before it. */
+const ownShare = 0.6;
 
 /**
  * The prompt of a turn's next step: the thread up to the turn's own message, then what the turn has said and done so far.
- * Later messages of the thread are queued turns' and are not seen.
+ * Undefined when that is more than the model takes: the thread's beginning is then to be summarised. Throws
+ * `CONTEXT_TOO_LONG` when the turn's own message is too long by itself.
  */
-export async function buildPrompt(turnLog: TurnLog, turn: Turn, step: number): Promise<LanguageModelV4Prompt> {
-  const messages = await Message.page({ threadId: turn.threadId, upToOrdinal: turn.ordinal });
-  const prompt: LanguageModelV4Prompt = [{ role: 'system', content: systemPrompt }];
-  for (const message of messages) {
-    if (message.role === 'user') prompt.push({ role: 'user', content: userContent(message.parts) });
-    else prompt.push(...assistantMessages(message.parts));
+export async function buildPrompt(
+  deps: PromptDeps,
+  request: PromptRequest,
+): Promise<LanguageModelV4Prompt | undefined> {
+  const { turn, step, settings, budget } = request;
+  const [history, soFar] = await Promise.all([
+    readHistory(turn, budget),
+    step > 0 ? partsSoFar(deps.turnLog, turn.id) : [],
+  ]);
+  if (!history.isWhole) return undefined;
+  const thread = await threadMessages(deps, request, history, fileAllowance(budget));
+  const own = shortenResults([...thread.splice(-1), ...assistantMessages(soFar)], budget * ownShare);
+  const opening: LanguageModelV4Prompt = [{ role: 'system', content: systemPrompt(turn, settings) }];
+  if (history.summary !== null) opening.push(summaryMessage(history.summary.summary));
+  if (tokensOf(opening) + tokensOf(own) > budget) {
+    throw new DomainError('unprocessable', 'CONTEXT_TOO_LONG', 'The message is too long for this model.');
   }
-  if (step > 0) prompt.push(...assistantMessages(await partsSoFar(turnLog, turn.id)));
-  return prompt;
+  const prompt = [...opening, ...thread, ...own];
+  return tokensOf(prompt) <= budget ? prompt : undefined;
+}
+
+/** The thread's messages for a model. They are made from the last to the first: what the newest show of files, older ones cannot. */
+async function threadMessages(
+  deps: PromptDeps,
+  { turn, model }: PromptRequest,
+  { messages }: History,
+  allowance: FileAllowance,
+): Promise<LanguageModelV4Message[]> {
+  const asked = messages.filter(({ role }) => role === 'user').map(({ turnId }) => turnId);
+  const contexts = await readTurnContexts(deps.database, asked);
+  const made: LanguageModelV4Message[][] = [];
+  for (const message of messages.toReversed()) {
+    if (message.role === 'assistant') {
+      made.push(assistantMessages(message.parts));
+      continue;
+    }
+    const { attachments } = deps;
+    const content = await userContent(
+      { attachments, model, spaceId: turn.spaceId, allowance },
+      message,
+      contexts.get(message.turnId),
+    );
+    made.push([{ role: 'user', content }]);
+  }
+  return made.reverse().flat();
 }
 
 async function partsSoFar(turnLog: TurnLog, turnId: string): Promise<StoredPart[]> {
@@ -38,15 +100,6 @@ async function partsSoFar(turnLog: TurnLog, turnId: string): Promise<StoredPart[
     for (const segment of segments) for (const chunk of decodeLines(segment.lines)) fold.add(chunk);
     position = last.lastSeq;
   }
-}
-
-function userContent(parts: StoredPart[]): UserContent {
-  const content: UserContent = [];
-  for (const part of parts) {
-    if (part.type === 'text') content.push({ type: 'text', text: part.text });
-    if (part.type === 'data-file') content.push({ type: 'text', text: `[Attached file: ${part.data.path}]` });
-  }
-  return content;
 }
 
 /** One assistant message a step, each followed by the results of its tools: the order that every provider asks for. */

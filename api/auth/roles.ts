@@ -77,6 +77,14 @@ export const accessTable = {
   getTurn: 'threadOwner',
   streamTurn: 'threadOwner',
   stopTurn: 'threadOwner',
+  getChatSettings: 'viewer',
+  putChatSettings: 'editor',
+
+  // Notifications: to the caller's own devices
+  getPushKey: 'signedIn',
+  listPushSubscriptions: 'signedIn',
+  addPushSubscription: 'signedIn',
+  removePushSubscription: 'self',
 
   // Threads
   listThreads: 'viewer',

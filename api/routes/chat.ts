@@ -1,7 +1,11 @@
 import type { Request, Response } from 'express';
+import { estimateTokens } from '../../integrations/llm/tokens.ts';
 import { acceptMessage, type SendIntent } from '../../models/chat/acceptMessage.ts';
+import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { requestStop } from '../../models/chat/endTurn.ts';
+import type { StoredPart } from '../../models/chat/message.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
+import { readChatSettings } from '../../models/chat/settings.ts';
 import { Thread, ThreadAlias } from '../../models/chat/thread.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
@@ -96,18 +100,26 @@ export function chatRoutes(deps: RouteDeps) {
     const spaceId = thread?.spaceId ?? body.spaceId ?? (await defaultSpaceOf(caller));
     const mode = body.mode ?? 'ask';
     await authorizeSpace(deps, caller, spaceId, mode === 'work' ? 'editor' : 'viewer');
+    const { parts, files, userMessageId, replaces } = readMessage(body);
+    const [attached, settings] = await Promise.all([
+      attachFiles({ spaceId, userId: caller.userId }, files),
+      readChatSettings(deps.database, spaceId),
+    ]);
+    parts.push(...attached);
     const { model, effort } = catalogue.resolve({
-      modelId: body.modelId,
+      modelId: body.modelId ?? spacesModel(body, settings.defaultModelId),
       autoModel: body.autoModel,
       effort: body.effort,
-      needs: { mode },
+      needs: { mode, tools: mode === 'work', ...needsOf(parts), inputTokens: estimateTokens(charactersOf(parts)) },
     });
     return {
       userId: caller.userId,
       spaceId,
       threadId: thread?.id,
       alias: thread === undefined ? body.id : undefined,
-      ...readMessage(body),
+      parts,
+      userMessageId,
+      replaces,
       outboxItemId: body.outboxItemId,
       mode,
       modelId: model.id,
@@ -116,6 +128,11 @@ export function chatRoutes(deps: RouteDeps) {
       onBusy: body.onBusy ?? 'queue',
       context: readContext(body),
     };
+  }
+
+  /** What the space has chosen, for a message that chooses nothing itself. A model that has gone since is passed over. */
+  function spacesModel(body: ChatStreamBody, chosen: string | null): string | undefined {
+    return body.autoModel !== true && chosen !== null && catalogue.find(chosen) !== undefined ? chosen : undefined;
   }
 
   /** A thread by its id or by the chat id that the client made. Somebody else's is 403. */
@@ -160,6 +177,10 @@ export function chatRoutes(deps: RouteDeps) {
   }
 
   return router;
+}
+
+function charactersOf(parts: readonly StoredPart[]): number {
+  return parts.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0);
 }
 
 /** The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. One that was never given is 400. */

@@ -6,6 +6,7 @@ import { billingRoutes } from './billing.ts';
 import { billingEntryRoutes } from './billingEntries.ts';
 import { billingPageRoutes } from './billingPages.ts';
 import { chatRoutes } from './chat.ts';
+import { chatSettingsRoutes } from './chatSettings.ts';
 import { docsRoutes } from './docs.ts';
 import { driveRoutes } from './drive.ts';
 import { driveContentRoutes } from './driveContent.ts';
@@ -45,6 +46,7 @@ export const routes: readonly ((deps: RouteDeps) => Router)[] = [
   dynamicUiRoutes,
   auditRoutes,
   chatRoutes,
+  chatSettingsRoutes,
   threadRoutes,
   driveRoutes,
   driveUploadRoutes,

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createMetering } from '../../activities/billing/metering.ts';
+import { AttachmentReader } from '../../activities/chat/context/attachmentReader.ts';
 import { StopWatch } from '../../activities/chat/stopWatch.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createTools } from '../../activities/tools/index.ts';
@@ -86,6 +87,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         payments,
         stopWatch: new StopWatch({ logger }),
         tools: createTools({ config, database, storage, identity }),
+        attachments: new AttachmentReader(storage),
         secrets,
         mails: identity.mails,
         mailer: config.signIn.mail && createMailer(config.signIn.mail),

@@ -68,13 +68,15 @@ function wholeNumber(word: string | undefined, max: number): number | undefined 
   return word !== undefined && /^\d{1,9}$/.test(word) ? Math.min(Number(word), max) : undefined;
 }
 
-/** The texts of the user's messages, oldest first. */
+/** What the user has written, oldest first. What was put beside it (files, the sender's tabs, a summary) is marked as an aside. */
 export function userMessages(prompt: LanguageModelV4Prompt): string[] {
-  return prompt.flatMap((message) =>
-    message.role === 'user'
-      ? [message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')]
-      : [],
-  );
+  return prompt.flatMap((message) => {
+    if (message.role !== 'user') return [];
+    const own = message.content.filter(({ providerOptions }) => providerOptions?.demo?.aside !== true);
+    return own.length === 0 && message.content.length > 0
+      ? []
+      : [own.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')];
+  });
 }
 
 /** What has happened since the last message of the user: how many rounds of tool calls, and the last one's results. */

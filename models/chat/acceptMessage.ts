@@ -1,11 +1,12 @@
 import { type Transaction, UniqueConstraintError } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { DomainError } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { insert, insertInstance } from '../sql.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import { encodeChunks } from '../turnLog/entry.ts';
 import { Message, type StoredPart, userPosition } from './message.ts';
+import { findReplaced, replaceFrom } from './replaceMessages.ts';
 import { Thread, ThreadAlias } from './thread.ts';
 import { type NotificationPriority, Turn, type TurnMode } from './turn.ts';
 
@@ -28,8 +29,11 @@ export interface SendIntent {
   effort: string | null;
   notificationPriority: NotificationPriority;
   onBusy: 'queue' | 'reject' | 'interrupt';
-  /** Answer the message `userMessageId` again, or the thread's last one; its earlier answer is replaced. */
-  regenerate?: boolean;
+  /**
+   * The message takes the place of the one with `userMessageId`, and of everything after it: that one is answered again as it is
+   * (without an id, the thread's last), or in these words. What is under way for it is stopped.
+   */
+  replaces?: 'again' | 'edited';
   /** The sender's device: panes, snapshot. Kept as it came, beside the turn. */
   context?: Record<string, unknown>;
 }
@@ -73,7 +77,8 @@ async function acceptIn(tx: Transaction, intent: SendIntent): Promise<AcceptedMe
   if (busy) await refuseIfTooBusy(tx, thread, intent);
   const turnId = newId('turn');
   const ordinal = thread.takeOrdinal();
-  const userMessageId = await placeUserMessage(tx, thread, intent, { turnId, ordinal, now });
+  const placed = await placeUserMessage(tx, thread, intent, { turnId, ordinal, now });
+  const { userMessageId } = placed;
   const turn = Turn.build({
     id: turnId,
     threadId: thread.id,
@@ -108,7 +113,8 @@ async function acceptIn(tx: Transaction, intent: SendIntent): Promise<AcceptedMe
   if (thread.isNewRecord) await insertInstance(tx, thread);
   // Everything that has changed, the ordinal that was taken too: `update` would save only what it is given.
   else await thread.save({ transaction: tx });
-  return { turn, created: true, opening, ...(busy && (await interrupt(tx, thread, intent, now))) };
+  const interrupted = placed.interrupted ?? (busy ? await interrupt(tx, thread, intent, now) : undefined);
+  return { turn, created: true, opening, ...(interrupted !== undefined && { interrupted }) };
 }
 
 async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Thread> {
@@ -123,7 +129,7 @@ async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Th
 }
 
 async function findRepeated(tx: Transaction, thread: Thread, intent: SendIntent): Promise<Turn | undefined> {
-  if (intent.userMessageId === undefined || intent.regenerate || thread.isNewRecord) return undefined;
+  if (intent.userMessageId === undefined || intent.replaces !== undefined || thread.isNewRecord) return undefined;
   const message = await Message.find(thread.id, intent.userMessageId, tx);
   if (message === null) return undefined;
   if (message.role !== 'user') {
@@ -141,45 +147,34 @@ async function refuseIfTooBusy(tx: Transaction, thread: Thread, intent: SendInte
   }
 }
 
-/** Stores the new message, or moves the one to be answered again behind the thread's end, and returns its id. */
+/** Stores the new message, or puts it in the place of an earlier one. */
 async function placeUserMessage(
   tx: Transaction,
   thread: Thread,
   intent: SendIntent,
   place: { turnId: string; ordinal: number; now: Date },
-): Promise<string> {
-  const { turnId, ordinal, now } = place;
-  if (!intent.regenerate) {
-    const id = intent.userMessageId ?? newId('message');
-    const message = Message.build({
-      threadId: thread.id,
-      turnOrdinal: ordinal,
-      position: userPosition,
-      id,
-      turnId,
-      role: 'user',
-      parts: intent.parts,
-      createdAt: now,
+): Promise<{ userMessageId: string; interrupted?: string }> {
+  const replaced = intent.replaces && (await findReplaced(tx, thread, intent));
+  if (replaced) {
+    const interrupted = await replaceFrom(tx, thread, replaced, {
+      ...place,
+      ...(intent.replaces === 'edited' && { parts: intent.parts }),
     });
-    await insertInstance(tx, message);
-    return id;
+    return { userMessageId: replaced.id, interrupted };
   }
-  const last = await Message.findOne({
-    where: { threadId: thread.id, role: 'user', replacedAt: null },
-    order: [['turnOrdinal', 'DESC']],
-    transaction: tx,
+  const id = intent.userMessageId ?? newId('message');
+  const message = Message.build({
+    threadId: thread.id,
+    turnOrdinal: place.ordinal,
+    position: userPosition,
+    id,
+    turnId: place.turnId,
+    role: 'user',
+    parts: intent.parts,
+    createdAt: place.now,
   });
-  if (last === null) throw notFound('message to answer again');
-  if (thread.activeTurnId !== null || (intent.userMessageId !== undefined && intent.userMessageId !== last.id)) {
-    throw new DomainError('conflict', 'NOT_LAST_MESSAGE', 'Only the last message of an idle thread is answered again.');
-  }
-  const answered = { threadId: thread.id, turnOrdinal: last.turnOrdinal };
-  await Message.update({ replacedAt: now }, { where: { ...answered, role: 'assistant' }, transaction: tx });
-  await Message.update(
-    { turnOrdinal: ordinal, turnId },
-    { where: { ...answered, position: userPosition }, transaction: tx },
-  );
-  return last.id;
+  await insertInstance(tx, message);
+  return { userMessageId: id };
 }
 
 async function insertOpening(
@@ -199,16 +194,11 @@ async function insertOpening(
   await insert(tx, 'turn_contexts', { turn_id: turnId, context: JSON.stringify(context) });
 }
 
-async function interrupt(
-  tx: Transaction,
-  thread: Thread,
-  intent: SendIntent,
-  now: Date,
-): Promise<{ interrupted: string } | undefined> {
+async function interrupt(tx: Transaction, thread: Thread, intent: SendIntent, now: Date): Promise<string | undefined> {
   if (intent.onBusy !== 'interrupt' || thread.activeTurnId === null) return undefined;
   await Turn.update(
     { stopRequestedAt: now },
     { where: { id: thread.activeTurnId, terminal: 0, stopRequestedAt: null }, transaction: tx },
   );
-  return { interrupted: thread.activeTurnId };
+  return thread.activeTurnId;
 }

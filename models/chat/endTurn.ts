@@ -4,7 +4,7 @@ import type { FinishReason, UiChunk, Usage } from '../turnLog/chunks.ts';
 import { type CommittedSegment, decodeLines } from '../turnLog/entry.ts';
 import { MessageFold } from '../turnLog/foldChunks.ts';
 import type { TurnLog } from '../turnLog/turnLog.ts';
-import { assistantPosition, Message } from './message.ts';
+import { assistantPosition, Message, userPosition } from './message.ts';
 import { ModelCall } from './modelCall.ts';
 import { Thread } from './thread.ts';
 import { ToolCall } from './toolCall.ts';
@@ -160,6 +160,7 @@ function answerMetadata(turn: Turn, end: TurnEnd, usage: Usage): Record<string, 
 async function storeAnswer(tx: Transaction, turn: Turn, end: TurnEnd, fold: MessageFold, usage: Usage): Promise<void> {
   const parts = fold.parts();
   if (parts.every((part) => part.type === 'step-start')) return;
+  const now = new Date();
   await Message.create(
     {
       threadId: turn.threadId,
@@ -170,10 +171,18 @@ async function storeAnswer(tx: Transaction, turn: Turn, end: TurnEnd, fold: Mess
       role: 'assistant',
       parts,
       metadata: answerMetadata(turn, end, usage),
-      createdAt: new Date(),
+      createdAt: now,
+      replacedAt: (await isReplaced(tx, turn)) ? now : null,
     },
     { transaction: tx },
   );
+}
+
+/** Whether its message was edited, or asked again, while it was being answered. Such a turn has been told to stop. */
+async function isReplaced(tx: Transaction, turn: Turn): Promise<boolean> {
+  if (turn.stopRequestedAt === null) return false;
+  const asked = { threadId: turn.threadId, turnOrdinal: turn.ordinal, position: userPosition, replacedAt: null };
+  return (await Message.count({ where: asked, transaction: tx })) === 0;
 }
 
 /** Gives the thread to its oldest queued turn, and says so in that turn's log. */

@@ -13,8 +13,20 @@ export interface FileReference {
   height?: number;
 }
 
+/** The same, found: which content of which item it was, and what that truly is. */
+export interface AttachedFile extends FileReference {
+  containerId: string;
+  /** By its bytes, whatever the client has called it. */
+  mimeType: string;
+  fileName: string;
+  itemId: string;
+  version: number;
+  /** In bytes. */
+  size: number;
+}
+
 /** What a stored message is made of: the AI SDK's parts, and references to files. */
-export type StoredPart = MessagePart | { type: 'data-file'; data: FileReference };
+export type StoredPart = MessagePart | { type: 'data-file'; data: AttachedFile };
 
 /** Where in its turn a message stands. A turn's place in the thread is its ordinal, so queued turns keep their order. */
 export const userPosition = 0;
@@ -55,6 +67,32 @@ export class Message extends Model {
       order: [
         ['turnOrdinal', 'ASC'],
         ['position', 'ASC'],
+      ],
+      limit,
+    });
+  }
+
+  /** A thread's messages before a place, newest first, and only those of turns after `afterOrdinal`. */
+  static async latest(options: {
+    threadId: string;
+    afterOrdinal: number;
+    before: { turnOrdinal: number; position: number };
+    limit: number;
+  }): Promise<Message[]> {
+    const { threadId, afterOrdinal, before, limit } = options;
+    return Message.findAll({
+      where: {
+        threadId,
+        replacedAt: null,
+        turnOrdinal: { [Op.gt]: afterOrdinal },
+        [Op.or]: [
+          { turnOrdinal: { [Op.lt]: before.turnOrdinal } },
+          { turnOrdinal: before.turnOrdinal, position: { [Op.lt]: before.position } },
+        ],
+      },
+      order: [
+        ['turnOrdinal', 'DESC'],
+        ['position', 'DESC'],
       ],
       limit,
     });

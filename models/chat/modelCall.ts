@@ -1,5 +1,17 @@
-import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
+import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import type { FinishReason, Usage } from '../turnLog/chunks.ts';
+
+/**
+ * What a turn asks a model beside its steps has numbers of its own, so that it is metered as any step is: the summaries that it
+ * makes room with, and the title of its thread, which is the thread's and not counted to the turn.
+ */
+const firstSummaryStep = 1_000_000;
+export const titleStep = 2_000_000;
+
+/** The number under which a turn's summary is metered, from 0. */
+export function summaryStep(index: number): number {
+  return firstSummaryStep + index;
+}
 
 /** The model call of one step of a turn. One row however often it was tried, so its usage counts once. */
 export class ModelCall extends Model {
@@ -20,16 +32,18 @@ export class ModelCall extends Model {
 
   /** What the turn has used, over the calls that ended. */
   static async usageOf(turnId: string, tx?: Transaction): Promise<Usage> {
-    return sum(await ModelCall.findAll({ where: { turnId }, transaction: tx }));
+    return sum(await ModelCall.findAll({ where: { turnId, ...ofTurns }, transaction: tx }));
   }
 
   /** The same for many turns, by one query. */
   static async usageOfMany(turnIds: string[]): Promise<(turnId: string) => Usage> {
-    const calls = await ModelCall.findAll({ where: { turnId: turnIds } });
+    const calls = await ModelCall.findAll({ where: { turnId: turnIds, ...ofTurns } });
     const byTurn = Map.groupBy(calls, ({ turnId }) => turnId);
     return (turnId) => sum(byTurn.get(turnId) ?? []);
   }
 }
+
+const ofTurns = { step: { [Op.lt]: titleStep } };
 
 function sum(calls: ModelCall[]): Usage {
   const total = (pick: (call: ModelCall) => number) => calls.reduce((sofar, call) => sofar + pick(call), 0);

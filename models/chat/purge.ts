@@ -6,8 +6,8 @@ export type PurgeScope = { threadId: string } | { spaceId: string };
 
 const turnsPerBatch = 50;
 
-const tablesOfTurn = ['turn_segments', 'turn_contexts', 'model_calls', 'tool_calls'];
-const tablesOfThread = ['messages', 'thread_aliases'];
+const tablesOfTurn = ['turn_segments', 'turn_contexts', 'model_calls', 'tool_calls', 'turn_receipts'];
+const tablesOfThread = ['messages', 'thread_summaries', 'thread_aliases'];
 
 /** Removes some of the scope's rows; true when there may be more. Children go before parents, so a crash leaves no orphan. */
 export async function purgeBatch(database: Database, scope: PurgeScope): Promise<boolean> {

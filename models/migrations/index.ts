@@ -6,6 +6,7 @@ import { billing } from './0004-billing.ts';
 import { secretsAndPeople } from './0005-secrets-people.ts';
 import { chatTools } from './0006-chat-tools.ts';
 import { signIn } from './0007-sign-in.ts';
+import { chatContext } from './0009-chat-context.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
-export const migrations: Migration[] = [identity, chat, drive, billing, secretsAndPeople, chatTools, signIn];
+export const migrations: Migration[] = [identity, chat, drive, billing, secretsAndPeople, chatTools, signIn, chatContext];

@@ -1,0 +1,69 @@
+import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
+import type { Transaction } from 'sequelize';
+import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
+import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
+import { ModelCall } from '../../models/chat/modelCall.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import { transaction } from '../../models/database.ts';
+import type { ActivityDeps } from '../deps.ts';
+
+export interface AsideCall {
+  turn: Turn;
+  /** A number that no step of the turn has (modelCall.ts). */
+  step: number;
+  model: CatalogueModel;
+  prompt: LanguageModelV4Prompt;
+  maxOutputTokens: number;
+  abortSignal: AbortSignal;
+}
+
+/** Such a call has no place in its turn's log. */
+const noSeq = 4_294_967_295;
+
+/**
+ * Asks a model something for the turn's sake that nobody reads as it comes: metered as a step is, and once, since what comes of it is
+ * stored in the commit that settles it. A call that is recorded as answered is not made again.
+ */
+export async function askAside(
+  deps: ActivityDeps,
+  call: AsideCall,
+  store: (tx: Transaction, text: string) => Promise<void>,
+): Promise<void> {
+  const { turn, step, model, prompt, abortSignal } = call;
+  const key = { turnId: turn.id, step };
+  if ((await ModelCall.findOne({ where: key }))?.status === 'completed') return;
+  const metered = { turn, step, modelId: model.id };
+  const { maxOutputTokens = call.maxOutputTokens } = await deps.metering.reserve(
+    metered,
+    estimatePromptTokens(prompt),
+  );
+  await deps.database.pool.query(
+    `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at)
+      VALUES (?, ?, 1, ?, ?, 'started', ?)
+      ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id)`,
+    [turn.id, step, noSeq, model.id, new Date()],
+  );
+  let text = '';
+  const { finishReason, usage } = await deps.modelRunner.run(
+    {
+      modelId: model.id,
+      prompt,
+      // It is no place to think long.
+      effort: model.effortOptions[0],
+      maxOutputTokens: Math.min(maxOutputTokens, call.maxOutputTokens),
+      abortSignal,
+    },
+    (part) => {
+      if (part.type === 'text-delta') text += part.delta;
+    },
+  );
+  const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
+  await transaction(deps.database, async (tx) => {
+    await store(tx, redactor.text(text).trim());
+    await ModelCall.update(
+      { status: 'completed', finishReason, endedAt: new Date(), ...usage },
+      { where: key, transaction: tx },
+    );
+    await deps.metering.settle(tx, metered, usage);
+  });
+}

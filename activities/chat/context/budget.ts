@@ -1,0 +1,67 @@
+import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
+
+/** Counted in bytes, a text in any script comes out about right: providers' tokens are about four bytes of UTF-8. */
+const bytesPerToken = 4;
+/** Estimates are that far off at times. */
+const usableShare = 0.9;
+const maxAnswerTokens = 16_384;
+/** How much smaller a prompt becomes each time the provider has called it too long after all. */
+const squeezeShare = 0.7;
+
+const tokensPerImage = 1_500;
+const maxTokensPerPdf = 40_000;
+
+export function tokensOfText(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+}
+
+/** How many characters of a text may stay, by a budget of tokens; careful where the text is not ASCII. */
+export function charactersFor(tokens: number, text: string): number {
+  const share = text === '' ? 1 : text.length / Buffer.byteLength(text);
+  return Math.floor(tokens * bytesPerToken * share);
+}
+
+/** The tokens that a prompt may have: what its model takes beside the tools and the answer, and what the space allows. */
+export function promptBudget(
+  model: Pick<CatalogueModel, 'capabilities'>,
+  limits: { maxContextTokens: number | null; squeeze: number; toolTokens: number },
+): number {
+  const { maxContextTokens, squeeze, toolTokens } = limits;
+  const { contextWindowTokens, maxOutputTokens } = model.capabilities;
+  const answer = Math.min(maxOutputTokens, maxAnswerTokens, contextWindowTokens / 4);
+  const usable = Math.max(contextWindowTokens - answer - toolTokens, contextWindowTokens / 4) * usableShare;
+  return Math.floor(Math.min(usable, maxContextTokens ?? usable) * squeezeShare ** squeeze);
+}
+
+/** About how many tokens messages are. */
+export function tokensOf(messages: readonly LanguageModelV4Message[]): number {
+  let tokens = 0;
+  for (const message of messages) {
+    if (message.role === 'system') tokens += tokensOfText(message.content);
+    else for (const part of message.content) tokens += tokensOfPart(part);
+  }
+  return tokens;
+}
+
+function tokensOfPart(part: Exclude<LanguageModelV4Message, { role: 'system' }>['content'][number]): number {
+  switch (part.type) {
+    case 'text':
+    case 'reasoning':
+      return tokensOfText(part.text);
+    case 'file':
+      return part.mediaType === 'application/pdf' ? tokensOfPdf(part.data) : tokensPerImage;
+    case 'tool-call':
+      return tokensOfText(JSON.stringify(part.input ?? null));
+    case 'tool-result':
+      return tokensOfText(JSON.stringify(part.output));
+    default:
+      return 0;
+  }
+}
+
+/** By its bytes, for want of its pages: 100 KB of PDF are some pages of text, and ten MB mostly pictures. */
+function tokensOfPdf(data: { type: string; data?: unknown }): number {
+  const bytes = typeof data.data === 'string' ? data.data.length * 0.75 : 0;
+  return Math.min(1_000 + bytes / 50, maxTokensPerPdf);
+}

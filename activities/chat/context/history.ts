@@ -1,0 +1,49 @@
+import { Message, type StoredPart, userPosition } from '../../../models/chat/message.ts';
+import { ThreadSummary } from '../../../models/chat/summary.ts';
+import type { Turn } from '../../../models/chat/turn.ts';
+import { tokensOfText } from './budget.ts';
+
+const messagesPerLook = 200;
+const tokensPerFile = 1_500;
+
+export interface History {
+  summary: ThreadSummary | null;
+  /** Oldest first; the turn's own message is the last. */
+  messages: Message[];
+  /** False when there are more before them, which is too much for a prompt anyway. */
+  isWhole: boolean;
+}
+
+/**
+ * The thread as a turn sees it: the summary, and every message since, up to the turn's own; later ones are queued turns'. Reads from
+ * the end, and no more than could be used, so that a thread of any length costs what its prompt does.
+ */
+export async function readHistory(turn: Turn, budgetTokens: number): Promise<History> {
+  const { threadId, ordinal } = turn;
+  const summary = await ThreadSummary.before(threadId, ordinal);
+  const messages: Message[] = [];
+  let before = { turnOrdinal: ordinal, position: userPosition + 1 };
+  for (let tokens = 0; tokens <= budgetTokens; ) {
+    const afterOrdinal = summary?.upToOrdinal ?? 0;
+    const earlier = await Message.latest({ threadId, afterOrdinal, before, limit: messagesPerLook });
+    messages.push(...earlier);
+    const oldest = earlier.at(-1);
+    if (oldest === undefined || earlier.length < messagesPerLook) {
+      return { summary, messages: messages.reverse(), isWhole: true };
+    }
+    before = { turnOrdinal: oldest.turnOrdinal, position: oldest.position };
+    for (const message of earlier) tokens += roughTokensOf(message.parts);
+  }
+  return { summary, messages: messages.reverse(), isWhole: false };
+}
+
+/** Without looking at files: enough to tell where a long thread is to be cut. */
+export function roughTokensOf(parts: readonly StoredPart[]): number {
+  let tokens = 0;
+  for (const part of parts) {
+    if (part.type === 'file' || part.type === 'data-file') tokens += tokensPerFile;
+    else if (part.type === 'text' || part.type === 'reasoning') tokens += tokensOfText(part.text);
+    else tokens += tokensOfText(JSON.stringify(part));
+  }
+  return tokens;
+}

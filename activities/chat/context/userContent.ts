@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto';
+import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
+import { detectContentType } from '../../../integrations/storage/contentType.ts';
+import { contentOfAttached } from '../../../models/chat/attachments.ts';
+import type { AttachedFile, Message, StoredPart } from '../../../models/chat/message.ts';
+import { aside } from './aside.ts';
+import type { AttachmentReader, FileSource, FileView } from './attachmentReader.ts';
+import { charactersFor, tokensOfText } from './budget.ts';
+import { describeSender } from './senderContext.ts';
+
+export type UserContent = Extract<LanguageModelV4Message, { role: 'user' }>['content'];
+type InlineFile = Extract<StoredPart, { type: 'file' }>;
+
+/** What the messages of one prompt may still show of files: the newest come first, so that it is older ones that are left out. */
+export interface FileAllowance {
+  /** Of images and PDFs: a request has a size too. */
+  seenCharacters: number;
+  textTokens: number;
+}
+
+/** Of base64, which with its prompt must fit the 32 MB that providers take. */
+const maxSeenCharacters = 20_000_000;
+const maxTextTokens = 30_000;
+
+export function fileAllowance(promptTokens: number): FileAllowance {
+  return { seenCharacters: maxSeenCharacters, textTokens: Math.min(maxTextTokens, Math.floor(promptTokens / 4)) };
+}
+
+export interface ContentDeps {
+  attachments: AttachmentReader;
+  model: Pick<CatalogueModel, 'capabilities'>;
+  spaceId: string;
+  allowance: FileAllowance;
+}
+
+/** A message of the user as a model reads it: the text, its files, and what the sender's device was showing. */
+export async function userContent(
+  deps: ContentDeps,
+  message: Pick<Message, 'parts' | 'turnId'>,
+  context: Record<string, unknown> | undefined,
+): Promise<UserContent> {
+  const content: UserContent = [];
+  for (const part of message.parts) {
+    if (part.type === 'text') content.push({ type: 'text', text: part.text });
+    if (part.type === 'data-file') content.push(...(await attached(deps, part.data)));
+    if (part.type === 'file') content.push(...(await inline(deps, part)));
+  }
+  const sender = context && describeSender(context);
+  if (sender !== undefined) content.push({ type: 'text', text: sender, ...aside });
+  return content;
+}
+
+async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserContent> {
+  const found = await contentOfAttached(file, deps.spaceId);
+  const view: FileView =
+    found === undefined
+      ? { kind: 'absent', why: 'it has been deleted since' }
+      : await deps.attachments.view(deps.attachments.stored(found), deps.model.capabilities);
+  return show(file.path, file.mimeType, view, deps.allowance);
+}
+
+async function inline(deps: ContentDeps, part: InlineFile): Promise<UserContent> {
+  const bytes = await fetchDataUrl(part.url);
+  const source: FileSource = {
+    key: createHash('sha256').update(part.url).digest('hex'),
+    // By its bytes: a provider refuses a whole request over one picture that is none.
+    contentType: await detectContentType(bytes, part.filename ?? ''),
+    size: bytes.length,
+    read: async (range) => (range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)),
+  };
+  const view = await deps.attachments.view(source, deps.model.capabilities);
+  return show(part.filename ?? 'unnamed', part.mediaType, view, deps.allowance);
+}
+
+async function fetchDataUrl(url: string): Promise<Buffer> {
+  // A data: URL only, which the API has seen to: nothing goes over the network.
+  return Buffer.from(await (await fetch(url)).arrayBuffer());
+}
+
+function show(name: string, contentType: string, view: FileView, allowance: FileAllowance): UserContent {
+  const say = (text: string): UserContent[number] => ({ type: 'text', text, ...aside });
+  if (view.kind === 'absent') return [say(`[Attached file: ${name} (${contentType}), not shown: ${view.why}]`)];
+  if (view.kind === 'text') return [say(textOf(name, view, allowance))];
+  if (view.base64.length > allowance.seenCharacters) {
+    return [say(`[Attached file: ${name} (${contentType}), not shown again: later files take its place]`)];
+  }
+  allowance.seenCharacters -= view.base64.length;
+  const { mediaType, base64 } = view;
+  const filename = name.split('/').at(-1);
+  return [say(`[Attached file: ${name}]`), { type: 'file', mediaType, filename, data: { type: 'data', data: base64 } }];
+}
+
+/** The text within its budget, with a mark that says what is missing. */
+function textOf(name: string, view: Extract<FileView, { kind: 'text' }>, allowance: FileAllowance): string {
+  const kept = view.text.slice(0, charactersFor(allowance.textTokens, view.text)).toWellFormed();
+  allowance.textTokens = Math.max(0, allowance.textTokens - tokensOfText(kept));
+  const isCut = kept.length < view.text.length || view.hasMore;
+  const pages = view.pageCount === undefined ? '' : ` of a document of ${view.pageCount} pages`;
+  const mark = isCut ? `\n[… cut here: these are the first ${kept.length} characters${pages}]` : '';
+  return `[Attached file: ${name}]\n${kept}${mark}\n[End of ${name}]`;
+}

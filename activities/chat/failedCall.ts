@@ -1,0 +1,46 @@
+import { ProviderError } from '../../integrations/llm/errors.ts';
+import { needsOf } from '../../models/chat/attachments.ts';
+import { Message } from '../../models/chat/message.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { ActivityDeps } from '../deps.ts';
+
+/** How a model call failed, for the workflow to judge: never what was said. */
+export interface FailedCall {
+  kind: 'failed';
+  code: string;
+  retryable: boolean;
+  retryAfterMs?: number;
+  /** The catalogue's next model that can take what the turn brings, where another one may help. */
+  fallbackModelId?: string;
+}
+
+/** A provider's failure, or a refusal of ours, as a result. Anything else is thrown: the activity is tried again. */
+export async function failedCall(deps: ActivityDeps, turn: Turn, modelId: string, error: unknown): Promise<FailedCall> {
+  if (error instanceof ProviderError) {
+    deps.logger.warn({ err: error.cause, code: error.code, turnId: turn.id, modelId }, error.message);
+    const fallbackModelId = error.fallback ? await fallbackOf(deps, turn, modelId) : undefined;
+    return {
+      kind: 'failed',
+      code: error.code,
+      retryable: error.retryable,
+      ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }),
+      ...(fallbackModelId !== undefined && { fallbackModelId }),
+    };
+  }
+  if (error instanceof DomainError) return { kind: 'failed', code: error.code, retryable: false };
+  throw error;
+}
+
+async function fallbackOf(deps: ActivityDeps, turn: Turn, modelId: string): Promise<string | undefined> {
+  const [message, tools] = await Promise.all([Message.find(turn.threadId, turn.userMessageId), deps.tools.offered(turn)]);
+  // What the model itself could not do is not asked of the one that stands in for it.
+  const able = deps.catalogue.find(modelId)?.capabilities;
+  const { images, pdf } = needsOf(message?.parts ?? []);
+  const needs = {
+    images: images && able?.images === true,
+    pdf: pdf && able?.pdf === true,
+    tools: tools.size > 0 && able?.tools === true,
+  };
+  return deps.catalogue.fallbacksOf(modelId, { effort: turn.effort, needs })[0]?.model.id;
+}

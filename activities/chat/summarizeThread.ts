@@ -1,0 +1,139 @@
+import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
+import { assistantPosition, Message } from '../../models/chat/message.ts';
+import { summaryStep } from '../../models/chat/modelCall.ts';
+import { readChatSettings } from '../../models/chat/settings.ts';
+import { ThreadSummary } from '../../models/chat/summary.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { DomainError } from '../../models/errors.ts';
+import { insert } from '../../models/sql.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
+import { functionTools } from '../tools/registry.ts';
+import { askAside } from './askAside.ts';
+import { promptBudget, tokensOfText } from './context/budget.ts';
+import { readHistory, roughTokensOf } from './context/history.ts';
+import { summaryPrompt, transcriptLine } from './context/summary.ts';
+import { type FailedCall, failedCall } from './failedCall.ts';
+
+export interface SummarizeThreadInput {
+  turnId: string;
+  modelId: string;
+  squeeze: number;
+}
+
+export type SummarizeThreadResult =
+  | { kind: 'summarized' }
+  | { kind: 'stopped' }
+  | { kind: 'alreadyEnded' }
+  | FailedCall;
+
+/** What of a prompt stays word for word behind a summary; and what of one a summary is made from. */
+const keptShare = 0.4;
+const summarizedShare = 0.6;
+const messagesPerLook = 200;
+const minMessageTokens = 100;
+const maxSummaryTokens = 4_000;
+const wordsPerToken = 0.6;
+
+/**
+ * Makes room in a long thread: its oldest turns that no summary holds yet, as many as one model call can read, become one. Each call
+ * gets the thread further, and what it made is stored before the next; a crash loses one call at most.
+ */
+export function createSummarizeThread(deps: ActivityDeps) {
+  return async function summarizeThread(input: SummarizeThreadInput): Promise<SummarizeThreadResult> {
+    const { turnId, modelId, squeeze } = input;
+    const turn = await Turn.findByPk(turnId);
+    if (turn === null || turn.isTerminal) return { kind: 'alreadyEnded' };
+    if (turn.stopRequestedAt !== null) return { kind: 'stopped' };
+    using heartbeat = keepAlive();
+    using stop = deps.stopWatch.watch(turnId);
+    try {
+      const { model } = deps.catalogue.resolve({ modelId });
+      const [{ maxContextTokens }, tools] = await Promise.all([
+        readChatSettings(deps.database, turn.spaceId),
+        deps.tools.offered(turn),
+      ]);
+      const toolTokens = tokensOfText(JSON.stringify(functionTools(tools)));
+      const budget = promptBudget(model, { maxContextTokens, squeeze, toolTokens });
+      const abortSignal = AbortSignal.any([heartbeat.cancelled, stop.signal]);
+      await summarize(deps, { turn, model, budget, abortSignal });
+      return { kind: 'summarized' };
+    } catch (error) {
+      if (stop.signal.aborted || error instanceof Stopped) return { kind: 'stopped' };
+      heartbeat.cancelled.throwIfAborted();
+      return failedCall(deps, turn, modelId, error);
+    }
+  };
+}
+
+class Stopped extends Error {}
+
+async function summarize(
+  deps: ActivityDeps,
+  options: { turn: Turn; model: CatalogueModel; budget: number; abortSignal: AbortSignal },
+): Promise<void> {
+  const { turn, model, budget, abortSignal } = options;
+  const step = summaryStep(await ThreadSummary.countOf(turn.id));
+  const [earlier, keepFrom] = await Promise.all([
+    ThreadSummary.before(turn.threadId, turn.ordinal),
+    firstKeptOrdinal(turn, budget),
+  ]);
+  const room = budget * summarizedShare - tokensOfText(earlier?.summary ?? '');
+  const { lines, upToOrdinal } = await readLines(turn.threadId, earlier?.upToOrdinal ?? 0, keepFrom, room);
+  if (upToOrdinal === undefined) {
+    throw new DomainError('unprocessable', 'CONTEXT_TOO_LONG', 'The message is too long for this model.');
+  }
+  const maxOutputTokens = Math.max(64, Math.min(maxSummaryTokens, Math.floor(budget / 10)));
+  const prompt = summaryPrompt(earlier?.summary, lines, Math.floor(maxOutputTokens * wordsPerToken));
+  await askAside(deps, { turn, step, model, prompt, maxOutputTokens, abortSignal }, async (tx, summary) => {
+    // An edit of the thread stops its turns under this lock: what it has replaced must not come back as a summary.
+    const locked = await Turn.lock(turn.id, tx);
+    if (locked === null || locked.isTerminal || locked.stopRequestedAt !== null) throw new Stopped();
+    await insert(tx, 'thread_summaries', {
+      thread_id: turn.threadId,
+      up_to_ordinal: upToOrdinal,
+      turn_id: turn.id,
+      model_id: model.id,
+      summary,
+      created_at: new Date(),
+    });
+  });
+}
+
+/** Where the part of the thread begins that stays as it is: whole turns from the end, but never all that there is before the turn. */
+async function firstKeptOrdinal(turn: Turn, budget: number): Promise<number> {
+  const { messages, isWhole } = await readHistory(turn, budget * keptShare);
+  const turns = [...Map.groupBy(messages.toReversed(), ({ turnOrdinal }) => turnOrdinal)];
+  let tokens = 0;
+  let first = turn.ordinal;
+  for (const [ordinal, ofTurn] of turns) {
+    for (const { parts } of ofTurn) tokens += roughTokensOf(parts);
+    if (tokens > budget * keptShare) return first;
+    first = ordinal;
+  }
+  if (!isWhole) return first;
+  // Everything would stay, and yet it was too much: files weigh more than was thought. Half of the turns make room.
+  return turns[Math.floor(turns.length / 2) - 1]?.[0] ?? turn.ordinal;
+}
+
+/** The oldest turns after a place and before another, as lines: as many as there is room for, and one at the least. */
+async function readLines(threadId: string, afterOrdinal: number, beforeOrdinal: number, roomTokens: number) {
+  const lines: string[] = [];
+  let upToOrdinal: number | undefined;
+  let tokens = 0;
+  for (;;) {
+    const after = { turnOrdinal: upToOrdinal ?? afterOrdinal, position: assistantPosition };
+    const page = await Message.page({ threadId, after, upToOrdinal: beforeOrdinal - 1, limit: messagesPerLook });
+    const turns = [...Map.groupBy(page, ({ turnOrdinal }) => turnOrdinal)];
+    const isLast = page.length < messagesPerLook;
+    // The page may end within its last turn.
+    for (const [ordinal, ofTurn] of isLast ? turns : turns.slice(0, -1)) {
+      const made = ofTurn.map((message) => transcriptLine(message, Math.max(minMessageTokens, roomTokens / 2)));
+      tokens += made.reduce((sum, line) => sum + tokensOfText(line), 0);
+      if (upToOrdinal !== undefined && tokens > roomTokens) return { lines, upToOrdinal };
+      lines.push(...made);
+      upToOrdinal = ordinal;
+    }
+    if (isLast) return { lines, upToOrdinal };
+  }
+}

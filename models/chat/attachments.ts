@@ -1,0 +1,103 @@
+import { driveContainerId, parseContainerId } from '../drive/containers.ts';
+import { type Content, DriveItem } from '../drive/driveItem.ts';
+import { DriveVersion } from '../drive/driveVersion.ts';
+import { parsePath } from '../drive/names.ts';
+import { findByPath, placeOf } from '../drive/place.ts';
+import { DomainError } from '../errors.ts';
+import type { AttachedFile, FileReference, StoredPart } from './message.ts';
+import { Thread } from './thread.ts';
+
+/** The images that models take; others are files like any. */
+const imageTypes: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+
+export function isImageType(contentType: string): boolean {
+  return imageTypes.includes(contentType);
+}
+
+export function isPdfType(contentType: string): boolean {
+  return contentType === 'application/pdf';
+}
+
+/**
+ * Finds the files that a message names, in its space's drive, in an app, or among the files of the sender's own threads, and keeps
+ * which version they are: what is changed later changes no earlier message. Throws 404 `FILE_NOT_FOUND` for one that is
+ * absent or somebody else's, 422 `NOT_A_FILE` for a folder.
+ */
+export async function attachFiles(
+  where: { spaceId: string; userId: string },
+  references: readonly FileReference[],
+): Promise<StoredPart[]> {
+  return Promise.all(
+    references.map(async (reference, index) => ({
+      type: 'data-file' as const,
+      data: await attach(where, reference, `/files/${index}/path`),
+    })),
+  );
+}
+
+async function attach(
+  { spaceId, userId }: { spaceId: string; userId: string },
+  reference: FileReference,
+  pointer: string,
+): Promise<AttachedFile> {
+  const containerId = reference.containerId ?? driveContainerId;
+  const missing = () => refused('notFound', 'FILE_NOT_FOUND', 'There is no such file.', pointer);
+  if (!(await mayRead(containerId, spaceId, userId))) throw missing();
+  const found = await findByPath({ spaceId, containerId, names: namesIn(reference.path, missing) });
+  if (found === undefined) throw missing();
+  const { item, place } = found;
+  const { content } = item;
+  if (content === undefined) throw refused('unprocessable', 'NOT_A_FILE', 'This is a folder, not a file.', pointer);
+  const { fileType, fileName, width, height } = reference;
+  return {
+    path: place.path,
+    containerId,
+    ...(fileType !== undefined && { fileType }),
+    mimeType: content.contentType,
+    fileName: fileName ?? item.name,
+    ...(width !== undefined && { width }),
+    ...(height !== undefined && { height }),
+    itemId: item.id,
+    version: item.version,
+    size: content.size,
+  };
+}
+
+/** A thread's files are its owner's, as the thread is. */
+async function mayRead(containerId: string, spaceId: string, userId: string): Promise<boolean> {
+  const container = parseContainerId(containerId);
+  if (container?.kind !== 'thread') return container !== undefined;
+  const thread = await Thread.open(container.threadId);
+  return thread !== null && thread.userId === userId && thread.spaceId === spaceId;
+}
+
+/** A path that no file can have is that of no file. */
+function namesIn(path: string, missing: () => DomainError): string[] {
+  try {
+    return parsePath(path);
+  } catch {
+    throw missing();
+  }
+}
+
+function refused(kind: 'notFound' | 'unprocessable', code: string, detail: string, pointer: string): DomainError {
+  return new DomainError(kind, code, detail, { errors: [{ pointer, detail }] });
+}
+
+/** What an attached file held when it was attached; undefined when that is not kept any more. */
+export async function contentOfAttached(file: AttachedFile, spaceId: string): Promise<Content | undefined> {
+  const item = await DriveItem.find(file.itemId);
+  if (item === null || item.spaceId !== spaceId || !(await placeOf(item)).isLive) return undefined;
+  if (item.version === file.version) return item.content;
+  const version = await DriveVersion.findOne({ where: { itemId: item.id, version: file.version } });
+  return version?.content;
+}
+
+/** What the message asks of a model that shall see all of it. */
+export function needsOf(parts: readonly StoredPart[]): { images: boolean; pdf: boolean } {
+  const types = parts.flatMap((part) => {
+    if (part.type === 'data-file') return [part.data.mimeType ?? ''];
+    return part.type === 'file' ? [part.mediaType] : [];
+  });
+  return { images: types.some(isImageType), pdf: types.some(isPdfType) };
+}

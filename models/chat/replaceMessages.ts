@@ -1,0 +1,55 @@
+import { Op, type Transaction } from 'sequelize';
+import { notFound } from '../errors.ts';
+import type { SendIntent } from './acceptMessage.ts';
+import { Message, type StoredPart, userPosition } from './message.ts';
+import { ThreadSummary } from './summary.ts';
+import type { Thread } from './thread.ts';
+import { Turn } from './turn.ts';
+
+/** The message that is meant; undefined for an edit of one that the thread has never had, which is a message like any. */
+export async function findReplaced(tx: Transaction, thread: Thread, intent: SendIntent): Promise<Message | undefined> {
+  const ofUser = { threadId: thread.id, role: 'user', replacedAt: null };
+  const message = await Message.findOne({
+    where: intent.userMessageId === undefined ? ofUser : { ...ofUser, id: intent.userMessageId },
+    order: [['turnOrdinal', 'DESC']],
+    transaction: tx,
+  });
+  if (message === null && intent.replaces === 'again') throw notFound('message to answer again');
+  return message ?? undefined;
+}
+
+/**
+ * Moves a message of the user to the thread's end, with other words where there are any. Everything that came after it is
+ * replaced: its answers and later messages are seen no more, summaries that know of them go, and the turns that are still at them stop. Returns
+ * the running one of these. The thread's row is locked by the caller.
+ */
+export async function replaceFrom(
+  tx: Transaction,
+  thread: Thread,
+  message: Message,
+  change: { turnId: string; ordinal: number; now: Date; parts?: StoredPart[] },
+): Promise<string | undefined> {
+  const { turnId, ordinal, now, parts } = change;
+  const from = message.turnOrdinal;
+  const place = { threadId: thread.id, turnOrdinal: from, position: userPosition };
+  // Its place in the order is its key, so it moves by itself: first out of the range that is replaced.
+  await Message.update({ turnOrdinal: ordinal, turnId, ...(parts && { parts }) }, { where: place, transaction: tx });
+  await Message.update(
+    { replacedAt: now },
+    {
+      where: { threadId: thread.id, turnOrdinal: { [Op.gte]: from, [Op.lt]: ordinal }, replacedAt: null },
+      transaction: tx,
+    },
+  );
+  await ThreadSummary.dropFrom(thread.id, from, tx);
+  const unended = await Turn.findAll({
+    where: { threadId: thread.id, ordinal: { [Op.gte]: from }, terminal: 0 },
+    attributes: ['id'],
+    transaction: tx,
+  });
+  const ids = unended.map(({ id }) => id);
+  if (ids.length > 0) {
+    await Turn.update({ stopRequestedAt: now }, { where: { id: ids, stopRequestedAt: null }, transaction: tx });
+  }
+  return ids.find((id) => id === thread.activeTurnId);
+}

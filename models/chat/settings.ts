@@ -1,0 +1,73 @@
+import type { RowDataPacket } from 'mysql2';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { execute } from '../sql.ts';
+
+/** What a space has set for its chats. Null means the installation's own, or the model's. */
+export interface ChatSettings {
+  /** Comes after our own words, before everything else. */
+  systemPrompt: string | null;
+  /** For messages that name no model and leave the choice to nobody. */
+  defaultModelId: string | null;
+  /** Model calls in one turn. */
+  maxStepsPerTurn: number | null;
+  /** Of one model call. */
+  maxOutputTokens: number | null;
+  /** Of one prompt: beyond it the thread is summarised, however large the model's window is. */
+  maxContextTokens: number | null;
+  updatedBy: string | null;
+  updatedAt: Date | null;
+}
+
+export type ChatSettingsChange = Omit<ChatSettings, 'updatedBy' | 'updatedAt'>;
+
+const unset: ChatSettings = {
+  systemPrompt: null,
+  defaultModelId: null,
+  maxStepsPerTurn: null,
+  maxOutputTokens: null,
+  maxContextTokens: null,
+  updatedBy: null,
+  updatedAt: null,
+};
+
+export async function readChatSettings(database: Pick<Database, 'pool'>, spaceId: string): Promise<ChatSettings> {
+  const [rows] = await database.pool.query<RowDataPacket[]>(
+    `SELECT system_prompt AS systemPrompt, default_model_id AS defaultModelId, max_steps_per_turn AS maxStepsPerTurn,
+            max_output_tokens AS maxOutputTokens, max_context_tokens AS maxContextTokens,
+            updated_by AS updatedBy, updated_at AS updatedAt
+       FROM chat_settings WHERE space_id = ?`,
+    [spaceId],
+  );
+  return (rows[0] as ChatSettings | undefined) ?? unset;
+}
+
+/** Puts all settings at once; what is running takes them up with its next model call. */
+export async function putChatSettings(
+  database: Database,
+  spaceId: string,
+  change: ChatSettingsChange,
+  actor: Actor & { userId: string },
+): Promise<ChatSettings> {
+  await transaction(database, async (tx) => {
+    await execute(tx, 'REPLACE INTO chat_settings SET ?', [
+      {
+        space_id: spaceId,
+        system_prompt: change.systemPrompt,
+        default_model_id: change.defaultModelId,
+        max_steps_per_turn: change.maxStepsPerTurn,
+        max_output_tokens: change.maxOutputTokens,
+        max_context_tokens: change.maxContextTokens,
+        updated_by: actor.userId,
+        updated_at: new Date(),
+      },
+    ]);
+    await appendAudit(tx, spaceId, actor, 'chat-settings.changed', null);
+  });
+  return readChatSettings(database, spaceId);
+}
+
+/** With the space's other rows, when it is purged. */
+export async function purgeChatSettings(database: Database, spaceId: string): Promise<void> {
+  await database.pool.query('DELETE FROM chat_settings WHERE space_id = ?', [spaceId]);
+}
