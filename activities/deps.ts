@@ -4,10 +4,13 @@ import type { ModelRunner } from '../integrations/llm/modelCall.ts';
 import type { Mailer } from '../integrations/mail/smtp.ts';
 import type { Payments } from '../integrations/payments/index.ts';
 import type { ObjectStore } from '../integrations/storage/objectStore.ts';
+import type { PushSender } from '../integrations/push/pushSender.ts';
 import type { Turn } from '../models/chat/turn.ts';
 import type { Database } from '../models/database.ts';
 import type { Mails } from '../models/mail/mails.ts';
+import type { Identity } from '../models/identity/index.ts';
 import type { Operation } from '../models/operation.ts';
+import type { PushStore } from '../models/push/index.ts';
 import type { SecretStore } from '../models/secrets/index.ts';
 import type { TurnLog } from '../models/turnLog/turnLog.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -48,6 +51,10 @@ export interface ActivityDeps {
   /** Attached files, for prompts. */
   attachments: AttachmentReader;
   secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
+  /** Who may see what; asked again before anything leaves the house. */
+  members: Pick<Identity['members'], 'access'>;
+  push: PushStore;
+  pushSender: PushSender;
   workflows: WorkflowStarter;
   logger: Logger;
 }

@@ -2,6 +2,7 @@ import { createCheckoutActivities } from './billing/checkouts.ts';
 import { createBillingUpkeep } from './billing/upkeep.ts';
 import { createCallModel } from './chat/callModel.ts';
 import { createEndTurn } from './chat/endTurn.ts';
+import { createNameThread } from './chat/nameThread.ts';
 import { createRunTool } from './chat/runTool.ts';
 import { createSummarizeThread } from './chat/summarizeThread.ts';
 import type { ActivityDeps } from './deps.ts';
@@ -9,6 +10,7 @@ import { createFinishUpload } from './drive/finishUpload.ts';
 import { createDrivePurges } from './drive/purges.ts';
 import { createDriveSweeps } from './drive/sweeps.ts';
 import { createMailActivities } from './mail/deliverMail.ts';
+import { createPushTurn } from './notifications/pushTurn.ts';
 import { createPurges } from './operations/purges.ts';
 import { createSweeps } from './operations/sweeps.ts';
 
@@ -19,6 +21,8 @@ export function createActivities(deps: ActivityDeps) {
     summarizeThread: createSummarizeThread(deps),
     runTool: createRunTool(deps),
     endTurn: createEndTurn(deps),
+    nameThread: createNameThread(deps),
+    pushTurn: createPushTurn(deps),
     ...createSweeps(deps),
     ...createPurges(deps),
     ...createCheckoutActivities(deps),

@@ -5,6 +5,7 @@ import type { Payments } from '../integrations/payments/index.ts';
 import type { ObjectStore } from '../integrations/storage/objectStore.ts';
 import type { Database } from '../models/database.ts';
 import type { Identity } from '../models/identity/index.ts';
+import type { PushStore } from '../models/push/index.ts';
 import type { SecretStore } from '../models/secrets/index.ts';
 import type { TurnFeed } from '../models/turnLog/feed.ts';
 import type { TurnLog } from '../models/turnLog/turnLog.ts';
@@ -32,6 +33,7 @@ export interface ApiDeps {
   storage: ObjectStore;
   launcher: Launcher;
   payments: Payments;
+  push: PushStore;
   turnLog: TurnLog;
   feed: TurnFeed;
   /** Besides MySQL. */

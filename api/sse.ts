@@ -22,6 +22,8 @@ export interface TurnStream {
   logger: Logger;
   /** Aborted when the server begins to close. */
   closing: AbortSignal;
+  /** Called when the reader has got all there is to read, with the number of the last chunk. */
+  onRead?(seq: number): void;
   /** Whether the reader may still read; asked every few seconds. */
   isAllowed(): Promise<boolean>;
 }
@@ -65,16 +67,18 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
     setInterval(() => void leaveUnlessAllowed(), authorizationIntervalMs),
   ];
 
+  let lastSeq = stream.after + opening.length;
   const reader: TurnReader = {
     onChunks(firstSeq, lines) {
       // Looked at before the write: a chunk is never too large for a reader that has kept up.
+      lastSeq = firstSeq + lines.length - 1;
       if (res.writableLength > maxBacklogBytes) res.destroy();
       else res.write(formatEvents(firstSeq, lines));
     },
     ready: () => drained(res),
     onEnd() {
       leave();
-      res.end(doneEvent);
+      res.end(doneEvent, () => stream.onRead?.(lastSeq));
     },
     onError(error) {
       stream.logger.warn({ err: error, turnId: stream.turnId }, 'A stream broke off; its client may resume.');

@@ -98,6 +98,7 @@ const environmentSchema = z.object({
   ATRIUM_MODELS_FILE: z.string().min(1).optional(),
   ATRIUM_DEFAULT_MODEL: z.string().min(1).optional(),
   ATRIUM_DEMO_MODEL: bool.default(false),
+  ATRIUM_TITLE_MODEL: z.string().min(1).default('auto'),
   ATRIUM_MODEL_IDLE_TIMEOUT_SECONDS: integer(1, 3_600).default(60),
 
   ATRIUM_PAYMENTS: z.enum(['stripe', 'development', 'none']).optional(),
@@ -121,6 +122,8 @@ const environmentSchema = z.object({
   ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: integer(1, 3_600).default(60),
   ATRIUM_BILLING_RECONCILE_MINUTES: integer(1, 1_440).default(60),
 
+  ATRIUM_PUSH_CONTACT: z.union([z.email(), z.url({ protocol: /^https$/ })]).optional(),
+
   ATRIUM_SWEEP_INTERVAL_SECONDS: integer(1, 3_600).default(30),
   ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(10),
   ATRIUM_TURN_LOG_RETENTION_DAYS: integer(1, 365).default(7),
@@ -143,6 +146,13 @@ function requireSetting(name: string, value: string | undefined): string {
     throw new ConfigError(`${name} is not set. Set it, or run "npm start", which brings its own.`);
   }
   return value;
+}
+
+/** Apple's service refuses a push whose contact is no https or mailto address. */
+function pushSubject(contact: string | undefined, publicUrl: string): string {
+  if (contact?.startsWith('https:')) return contact;
+  if (contact !== undefined) return `mailto:${contact}`;
+  return publicUrl.startsWith('https:') ? publicUrl : 'mailto:nobody@localhost';
 }
 
 function oidcSettings(env: z.infer<typeof environmentSchema>) {
@@ -273,10 +283,16 @@ export function loadConfig(environment: Environment = process.env) {
       defaultModelId: env.ATRIUM_DEFAULT_MODEL,
       /** List the demo model beside real ones; without any, it is there anyway. */
       demoModel: env.ATRIUM_DEMO_MODEL,
+      /** Names new threads: `auto`, `off`, or an id of the catalogue. */
+      titleModel: env.ATRIUM_TITLE_MODEL,
       /** How long a provider may be silent within one call. */
       idleTimeoutMs: env.ATRIUM_MODEL_IDLE_TIMEOUT_SECONDS * 1000,
     }),
     billing,
+    push: Object.freeze({
+      /** Whom push services may turn to about what comes from here (RFC 8292 §2.1). */
+      subject: pushSubject(env.ATRIUM_PUSH_CONTACT, publicUrl),
+    }),
     sweeper: Object.freeze({
       intervalSeconds: env.ATRIUM_SWEEP_INTERVAL_SECONDS,
       /** How old a row must be before the sweeper looks for its workflow. */

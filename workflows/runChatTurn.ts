@@ -13,6 +13,7 @@ import {
 import type { CallModelResult } from '../activities/chat/callModel.ts';
 import type { SummarizeThreadResult } from '../activities/chat/summarizeThread.ts';
 import type { Activities } from '../activities/index.ts';
+import { afterTurn } from './afterTurn.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
 
@@ -60,7 +61,14 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
     else throw error;
   }
   const end = endOf(outcome);
-  if (end !== undefined) await CancellationScope.nonCancellable(() => endTurn({ turnId: input.turnId, end }));
+  if (end !== undefined) {
+    const { turnId } = input;
+    await CancellationScope.nonCancellable(async () => {
+      const after = await endTurn({ turnId, end });
+      // Turns that ended before anything came after their end gave back null.
+      if (after) await afterTurn(turnId, after);
+    });
+  }
   return outcome.kind;
 }
 

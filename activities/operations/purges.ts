@@ -1,5 +1,6 @@
 import { requestStop } from '../../models/chat/endTurn.ts';
 import { type PurgeScope, purgeBatch } from '../../models/chat/purge.ts';
+import { purgeChatSettings } from '../../models/chat/settings.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
 import { Operation, type OperationEnd } from '../../models/operation.ts';
@@ -26,6 +27,7 @@ export function createPurges(deps: ActivityDeps) {
       using heartbeat = keepAlive();
       while (await purgeBatch(deps.database, scope)) heartbeat.cancelled.throwIfAborted();
       if ('spaceId' in scope) await purgeSpaceSecrets(deps.database, scope.spaceId);
+      if ('spaceId' in scope) await purgeChatSettings(deps.database, scope.spaceId);
     },
 
     async endOperation({ operationId, end }: { operationId: string; end: OperationEnd }): Promise<void> {

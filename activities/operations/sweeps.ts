@@ -5,9 +5,11 @@ import { transaction } from '../../models/database.ts';
 import { Idempotency } from '../../models/idempotency.ts';
 import { purgeIdentity } from '../../models/identity/purge.ts';
 import { Operation } from '../../models/operation.ts';
+import { audienceOf } from '../chat/endTurn.ts';
 import { describeTurnError } from '../chat/turnErrors.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { createPushTurn } from '../notifications/pushTurn.ts';
 
 const maxRowsPerSweep = 500;
 const describesAtOnce = 10;
@@ -25,6 +27,15 @@ export interface SweepReport {
 export function createSweeps(deps: ActivityDeps) {
   const before = () => new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
 
+  const pushTurn = createPushTurn(deps);
+
+  /** For a turn that has no workflow any more to do it. Tried once: the next sweep does not know of it. */
+  async function tell(turnId: string): Promise<void> {
+    const audience = await audienceOf(deps, turnId);
+    const { seq, subscriptionIds = [] } = audience ?? { seq: 0 };
+    await Promise.allSettled(subscriptionIds.map((subscriptionId) => pushTurn({ turnId, seq, subscriptionId })));
+  }
+
   return {
     /** Unended turns whose workflow is not running: one that never was is started, one that is gone is finalized. */
     async sweepTurns(): Promise<SweepReport> {
@@ -40,6 +51,7 @@ export function createSweeps(deps: ActivityDeps) {
         const end = turn.stopRequestedAt === null ? lostTurn : ({ status: 'stopped' } as const);
         const { nextTurn } = await endTurn(deps, turn.id, end);
         if (nextTurn !== undefined) await deps.workflows.startTurn(nextTurn);
+        if (end.status === 'failed') await tell(turn.id);
         return 'ended';
       });
     },
@@ -78,9 +90,10 @@ export function createSweeps(deps: ActivityDeps) {
       return deps.secrets.dynamic.purgeExpired(new Date());
     },
 
-    /** Codes, sign-ins, invitations and sessions that nobody can use any more. */
+    /** Codes, sign-ins, invitations and sessions that nobody can use any more, and the devices of such sessions. */
     async purgeIdentity(): Promise<number> {
       using _heartbeat = keepAlive();
+      await deps.push.subscriptions.purgeRevoked();
       return purgeIdentity(deps.database, new Date());
     },
 

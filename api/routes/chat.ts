@@ -9,6 +9,7 @@ import { readChatSettings } from '../../models/chat/settings.ts';
 import { Thread, ThreadAlias } from '../../models/chat/thread.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
+import { noteSeen } from '../../models/push/receipts.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { authorizeSpace, isStillSignedIn } from '../auth/authorizeSpace.ts';
 import { authorizeTurn, notThreadOwner } from '../auth/authorizeThread.ts';
@@ -164,6 +165,11 @@ export function chatRoutes(deps: RouteDeps) {
       feed: deps.feed,
       logger,
       closing: deps.closing,
+      onRead(seq) {
+        noteSeen(deps.database, turn, seq).catch((error: unknown) => {
+          logger.warn({ err: error, turnId: turn.id }, 'It could not be noted that a turn was seen.');
+        });
+      },
       async isAllowed() {
         if (!(await isStillSignedIn(deps, caller))) return false;
         return (await identity.members.access(turn.spaceId, caller.userId)) !== undefined;

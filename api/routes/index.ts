@@ -23,6 +23,7 @@ import { meRoutes } from './me.ts';
 import { memberRoutes } from './members.ts';
 import { operationRoutes } from './operations.ts';
 import { paymentWebhookRoutes } from './paymentWebhooks.ts';
+import { pushRoutes } from './push.ts';
 import { secretRoutes } from './secrets.ts';
 import { serviceRoutes } from './service.ts';
 import { signInRoutes } from './signIn.ts';
@@ -47,6 +48,7 @@ export const routes: readonly ((deps: RouteDeps) => Router)[] = [
   auditRoutes,
   chatRoutes,
   chatSettingsRoutes,
+  pushRoutes,
   threadRoutes,
   driveRoutes,
   driveUploadRoutes,

@@ -11,10 +11,12 @@ import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
+import { createPushSender } from '../../integrations/push/pushSender.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { openDatabase } from '../../models/database.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
+import { createPushStore } from '../../models/push/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
 import { TurnLog } from '../../models/turnLog/turnLog.ts';
@@ -42,6 +44,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const envelope = await openEnvelope(database, config);
   const identity = createIdentity(database, envelope, config);
   const secrets = createSecretStore(database, envelope);
+  const push = createPushStore(database, envelope);
+  const storage = new ObjectStore(config.storage);
   const checks: ReadinessCheck[] = [
     {
       name: 'temporal',
@@ -69,6 +73,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         storage,
         launcher,
         payments,
+        push,
         turnLog,
         feed,
         checks,
@@ -91,6 +96,9 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         secrets,
         mails: identity.mails,
         mailer: config.signIn.mail && createMailer(config.signIn.mail),
+        members: identity.members,
+        push,
+        pushSender: createPushSender({ keys: push.keys, subject: config.push.subject, fetch, logger }),
         workflows: launcher,
       };
       return startWorker({ temporal, deps, ...options });

@@ -1,7 +1,7 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import { type Config, ConfigError } from '../../config/index.ts';
 import { builtinModels, demoModel, unknownModel } from './builtinModels.ts';
-import { canDo, chooseModel, effortOf, effortOrDefault, refused } from './modelRules.ts';
+import { canDo, cheapest, chooseModel, effortOf, effortOrDefault, refused } from './modelRules.ts';
 import { type ModelsFile, readModelsFile } from './modelsFile.ts';
 
 /** What a model costs, as endpoint 1 shows it (spec §2): `credits` is for people, `creditsPerUnit` for arithmetic. */
@@ -76,6 +76,8 @@ export interface Catalogue {
   resolve(request: ModelRequest): ModelChoice;
   /** What to try, in order, when this model's provider fails: the rest of the catalogue that can do as much. */
   fallbacksOf(modelId: string, request?: Pick<ModelRequest, 'effort' | 'needs'>): ModelChoice[];
+  /** The model that names a thread which this one has answered; undefined where threads get no names. */
+  titleModelFor(modelId: string): CatalogueModel | undefined;
 }
 
 /** Builds the catalogue from the configuration, once at start. Throws {@link ConfigError} with one line. */
@@ -87,6 +89,11 @@ export function createCatalogue(config: Config['llm']): Catalogue {
   const defaultModelId = config.defaultModelId ?? file?.defaultModelId ?? models[0]?.id ?? demoModel.id;
   if (!byId.has(defaultModelId)) {
     throw new ConfigError(`The default model "${defaultModelId}" is not among the usable ones: ${ids}.`);
+  }
+
+  const { titleModel } = config;
+  if (titleModel !== 'auto' && titleModel !== 'off' && !byId.has(titleModel)) {
+    throw new ConfigError(`ATRIUM_TITLE_MODEL "${titleModel}" is not among the usable models: ${ids}.`);
   }
 
   return {
@@ -102,6 +109,12 @@ export function createCatalogue(config: Config['llm']): Catalogue {
         throw refused('MODEL_UNKNOWN', `There is no such model. Available are: ${ids}.`, '/modelId');
       }
       return { model, effort: effortOf(model, effort) };
+    },
+    titleModelFor(modelId) {
+      if (titleModel !== 'auto') return byId.get(titleModel);
+      // Of the same provider: nobody else is told of the thread.
+      const model = byId.get(modelId);
+      return model && cheapest(models.filter(({ provider }) => provider === model.provider));
     },
     fallbacksOf(modelId, { effort, needs = {} } = {}) {
       const index = models.findIndex((model) => model.id === modelId);

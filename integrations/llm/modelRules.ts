@@ -22,10 +22,16 @@ export function chooseModel(
   if (first === undefined) throw nothingSuits(models, able, effort);
 
   const small = needs.mode === 'ask' && !needs.images && !needs.pdf && (needs.inputTokens ?? 0) <= smallPromptTokens;
-  const model = small
-    ? suitable.reduce((best, next) => (outputPrice(next) < outputPrice(best) ? next : best))
-    : (suitable.find(({ id }) => id === defaultModelId) ?? first);
+  const model = small ? (cheapest(suitable) ?? first) : (suitable.find(({ id }) => id === defaultModelId) ?? first);
   return { model, effort: effortOrDefault(model, effort) };
+}
+
+/** By the price of output; of equal ones the first. */
+export function cheapest(models: readonly CatalogueModel[]): CatalogueModel | undefined {
+  return models.reduce<CatalogueModel | undefined>(
+    (best, next) => (best === undefined || outputPrice(next) < outputPrice(best) ? next : best),
+    undefined,
+  );
 }
 
 /** A model without a price for output is not taken for a cheap one. */

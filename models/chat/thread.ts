@@ -65,6 +65,11 @@ export class Thread extends Model {
     });
   }
 
+  /** Names a thread that has no name. */
+  static async nameOnce(id: string, title: string, tx: Transaction): Promise<void> {
+    await Thread.update({ title }, { where: { id, title: null, deletedAt: null }, transaction: tx });
+  }
+
   /** Takes the thread's next place in order for a turn. The caller holds the row's lock and saves it. */
   takeOrdinal(): number {
     const ordinal = this.nextTurnOrdinal;

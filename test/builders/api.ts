@@ -8,6 +8,7 @@ import { createPayments } from '../../integrations/payments/index.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
+import { createPushStore } from '../../models/push/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
 import { TurnLog } from '../../models/turnLog/turnLog.ts';
@@ -47,6 +48,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     logger,
     identity,
     secrets: createSecretStore(database, envelope),
+    push: createPushStore(database, envelope),
     catalogue: createCatalogue(config.llm),
     storage,
     launcher: createLauncher({ client: temporal.client, config, sharesWorkersConnection: false }),

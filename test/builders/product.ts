@@ -33,6 +33,7 @@ export async function buildProduct(
     ATRIUM_COMPATIBLE_BASE_URL: provider.url,
     ATRIUM_COMPATIBLE_MODELS: 'fake-1',
     ATRIUM_DEMO_MODEL: 'true',
+    ATRIUM_TITLE_MODEL: 'off',
     ATRIUM_SWEEP_INTERVAL_SECONDS: '1',
     ATRIUM_SWEEP_GRACE_SECONDS: '2',
     ...(typeof overrides === 'function' ? overrides(provider.url) : overrides),

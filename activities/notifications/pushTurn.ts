@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import { ApplicationFailure } from '@temporalio/activity';
+import { assistantPosition, Message } from '../../models/chat/message.ts';
+import { Thread } from '../../models/chat/thread.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { wasSeen } from '../../models/push/receipts.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { payloadOf, urgencyOf } from './payload.ts';
+
+export interface PushTurnInput {
+  turnId: string;
+  /** The chunk at which the turn rests: whoever has read it needs no push. */
+  seq: number;
+  subscriptionId: string;
+}
+
+const ttlSeconds = 86_400;
+
+/**
+ * Tells one device that a turn has ended or waits, unless somebody has seen it, or it has gone on. May push twice when it is killed between the push
+ * and its end: both carry the turn's tag, so the device shows one.
+ */
+export function createPushTurn(deps: ActivityDeps) {
+  return async function pushTurn({ turnId, seq, subscriptionId }: PushTurnInput): Promise<void> {
+    const turn = await Turn.findByPk(turnId);
+    if (turn === null || turn.nextSeq - 1 !== seq || (await wasSeen(deps.database, turnId, seq))) return;
+    const [thread, access] = await Promise.all([
+      Thread.open(turn.threadId),
+      deps.members.access(turn.spaceId, turn.userId),
+    ]);
+    if (thread === null || access === undefined) return;
+    const { subscriptions } = deps.push;
+    const target = await subscriptions.open(turn.userId, subscriptionId);
+    if (target === undefined) return;
+    const answer = await Message.findOne({
+      where: { threadId: turn.threadId, turnOrdinal: turn.ordinal, position: assistantPosition },
+    });
+    const outcome = await deps
+      .pushSender({
+        target,
+        payload: payloadOf(turn, thread, answer),
+        urgency: urgencyOf(turn.notificationPriority),
+        topic: createHash('sha256').update(turnId).digest('base64url').slice(0, 32),
+        ttlSeconds,
+      })
+      .catch((error: unknown) => {
+        deps.logger.warn({ err: error, turnId, subscriptionId }, 'A push service cannot be reached.');
+        return { later: true as const, retryAfterSeconds: undefined };
+      });
+    if (outcome === 'sent') return subscriptions.markPushed(subscriptionId);
+    if (outcome === 'gone') return subscriptions.forget(subscriptionId);
+    if (outcome === 'refused') return;
+    throw ApplicationFailure.create({
+      type: 'PUSH_SERVICE_UNAVAILABLE',
+      ...(outcome.retryAfterSeconds !== undefined && { nextRetryDelay: outcome.retryAfterSeconds * 1_000 }),
+    });
+  };
+}

@@ -1,0 +1,65 @@
+import webPush from 'web-push';
+import type { Logger } from '../../telemetry/logger.ts';
+
+/** How a push goes out. A user names where to, so this is the guarded way and no other; it follows no redirect. */
+export type PushFetch = (
+  url: string,
+  init: { method: 'POST'; headers: Record<string, string>; body: Buffer; signal: AbortSignal },
+) => Promise<{ status: number; headers: { get(name: string): string | null } }>;
+
+export interface Push {
+  target: { endpoint: string; keys: { p256dh: string; auth: string } };
+  /** JSON text, readable by the device only: it is encrypted for it (RFC 8291). */
+  payload: string;
+  urgency: 'low' | 'normal' | 'high';
+  /** What takes the place of an earlier, undelivered push: at most 32 characters of base64url. */
+  topic: string;
+  ttlSeconds: number;
+}
+
+/** `gone`: the device will never get one again. `later`: the service asks to be tried again. `refused`: it never takes this one. */
+export type PushOutcome = 'sent' | 'gone' | 'refused' | { later: true; retryAfterSeconds: number | undefined };
+
+export type PushSender = (push: Push) => Promise<PushOutcome>;
+
+const timeoutMs = 10_000;
+
+/** Sends web pushes as the installation that has these keys. */
+export function createPushSender(options: {
+  keys: () => Promise<{ publicKey: string; privateKey: string }>;
+  /** Who push services may turn to: an https URL or a mailto address. */
+  subject: string;
+  fetch: PushFetch;
+  logger: Logger;
+}): PushSender {
+  const { keys, subject, logger } = options;
+  return async ({ target, payload, urgency, topic, ttlSeconds }) => {
+    const details = webPush.generateRequestDetails(target, payload, {
+      vapidDetails: { subject, ...(await keys()) },
+      TTL: ttlSeconds,
+      urgency,
+      topic,
+      contentEncoding: 'aes128gcm',
+    });
+    const headers = Object.fromEntries(
+      Object.entries(details.headers as Record<string, string | number>).map(([name, value]) => [name, String(value)]),
+    );
+    const response = await options.fetch(target.endpoint, {
+      method: 'POST',
+      headers,
+      body: details.body as Buffer,
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const { status } = response;
+    if (status >= 200 && status < 300) return 'sent';
+    if (status === 404 || status === 410) return 'gone';
+    if (status === 429 || status >= 500) return { later: true, retryAfterSeconds: secondsOf(response.headers) };
+    logger.warn({ status, service: new URL(target.endpoint).host }, 'A push service has refused a push.');
+    return 'refused';
+  };
+}
+
+function secondsOf(headers: { get(name: string): string | null }): number | undefined {
+  const value = headers.get('retry-after');
+  return value !== null && /^\d{1,6}$/.test(value) ? Number(value) : undefined;
+}

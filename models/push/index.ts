@@ -1,0 +1,11 @@
+import type { Envelope } from '../../crypto/envelope.ts';
+import type { Database } from '../database.ts';
+import { createPushKeys } from './keys.ts';
+import { createPushSubscriptions } from './subscriptions.ts';
+
+/** Who is pushed to, and with which key. */
+export function createPushStore(database: Database, envelope: Envelope) {
+  return { keys: createPushKeys(database, envelope), subscriptions: createPushSubscriptions(database, envelope) };
+}
+
+export type PushStore = ReturnType<typeof createPushStore>;

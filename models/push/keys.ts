@@ -1,0 +1,60 @@
+import { createECDH } from 'node:crypto';
+import type { RowDataPacket } from 'mysql2';
+import { type Envelope, systemScope } from '../../crypto/envelope.ts';
+import type { Database } from '../database.ts';
+
+/** The key pair by which push services know this installation (VAPID, RFC 8292): P-256, base64url. */
+export interface PushKeys {
+  /** Uncompressed, 65 bytes: what browsers call the application server key. */
+  publicKey: string;
+  privateKey: string;
+}
+
+/** There is one: with another, every subscription that was made would be worth nothing. */
+const rowId = 'vapid';
+const sealContext = `push_keys/${rowId}`;
+const privateKeyBytes = 32;
+
+/** Reads the installation's key pair; the first who asks makes it. */
+export function createPushKeys(database: Database, envelope: Envelope): () => Promise<PushKeys> {
+  let known: Promise<PushKeys> | undefined;
+
+  async function read(): Promise<PushKeys | undefined> {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      'SELECT public_key AS publicKey, private_key_sealed AS sealed FROM push_keys WHERE id = ?',
+      [rowId],
+    );
+    const row = rows[0] as { publicKey: string; sealed: Buffer } | undefined;
+    if (row === undefined) return undefined;
+    const privateKey = await envelope.open(systemScope, sealContext, row.sealed);
+    return { publicKey: row.publicKey, privateKey: privateKey.toString('base64url') };
+  }
+
+  async function readOrMake(): Promise<PushKeys> {
+    const found = await read();
+    if (found !== undefined) return found;
+    const pair = createECDH('prime256v1');
+    const publicKey = pair.generateKeys().toString('base64url');
+    // Its leading zeros are not there by themselves.
+    const privateKey = Buffer.alloc(privateKeyBytes);
+    pair.getPrivateKey().copy(privateKey, privateKeyBytes - pair.getPrivateKey().length);
+    const sealed = await envelope.seal(systemScope, sealContext, privateKey);
+    // Another process may have been faster: its pair holds.
+    await database.pool.query(
+      `INSERT INTO push_keys (id, public_key, private_key_sealed, created_at) VALUES (?, ?, ?, UTC_TIMESTAMP(3))
+        ON DUPLICATE KEY UPDATE id = id`,
+      [rowId, publicKey, sealed],
+    );
+    const made = await read();
+    if (made === undefined) throw new Error('The push keys that were just stored are not there.');
+    return made;
+  }
+
+  return () => {
+    known ??= readOrMake();
+    known.catch(() => {
+      known = undefined;
+    });
+    return known;
+  };
+}

@@ -1,0 +1,28 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Database } from '../database.ts';
+
+/**
+ * Notes that a device of the turn's owner has got the turn up to where it rests. Only turns of people with push
+ * subscriptions need it, so only those have one.
+ */
+export async function noteSeen(
+  database: Pick<Database, 'pool'>,
+  turn: { id: string; userId: string },
+  seq: number,
+): Promise<void> {
+  await database.pool.query(
+    `INSERT INTO turn_receipts (turn_id, seq)
+      SELECT ?, ? FROM (SELECT 1) AS one WHERE EXISTS (SELECT 1 FROM push_subscriptions WHERE user_id = ?)
+      ON DUPLICATE KEY UPDATE seq = GREATEST(seq, VALUES(seq))`,
+    [turn.id, seq, turn.userId],
+  );
+}
+
+/** Whether somebody has seen the turn up to this chunk. */
+export async function wasSeen(database: Pick<Database, 'pool'>, turnId: string, seq: number): Promise<boolean> {
+  const [rows] = await database.pool.query<RowDataPacket[]>('SELECT seq FROM turn_receipts WHERE turn_id = ?', [
+    turnId,
+  ]);
+  const row = rows[0] as { seq: number } | undefined;
+  return row !== undefined && row.seq >= seq;
+}

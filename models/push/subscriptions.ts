@@ -1,0 +1,179 @@
+import { createHash, ECDH } from 'node:crypto';
+import type { RowDataPacket } from 'mysql2';
+import { type Envelope, systemScope } from '../../crypto/envelope.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, select } from '../sql.ts';
+
+/** What a browser gives when it subscribes: where to send to, and the keys with which only it can read what comes. */
+export interface PushTarget {
+  endpoint: string;
+  keys: { p256dh: string; auth: string };
+}
+
+/** A device as its owner sees it. */
+export interface PushDevice {
+  id: string;
+  deviceName: string | null;
+  /** The push service's host. */
+  service: string;
+  createdAt: Date;
+  lastPushedAt: Date | null;
+}
+
+/** A user's oldest subscriptions give way to new ones. */
+const maxDevices = 30;
+const authBytes = 16;
+const columns = 'id, device_name AS deviceName, service, created_at AS createdAt, last_pushed_at AS lastPushedAt';
+
+/** The devices to which push notifications go. Addresses and keys are sealed: whoever has them can write to the device. */
+export function createPushSubscriptions(database: Database, envelope: Envelope) {
+  async function find(id: string): Promise<PushDevice> {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT ${columns} FROM push_subscriptions WHERE id = ?`,
+      [id],
+    );
+    const row = rows[0] as PushDevice | undefined;
+    if (row === undefined) throw notFound('subscription');
+    return row;
+  }
+
+  return {
+    /** Adds a device, or finds it again by its endpoint: then its keys and its owner are those given now. */
+    async add(
+      owner: { userId: string; sessionId: string | null },
+      target: PushTarget,
+      deviceName: string | null,
+    ): Promise<PushDevice> {
+      const { host } = checkTarget(target);
+      const endpointHash = createHash('sha256').update(target.endpoint).digest();
+      const id = await transaction(database, async (tx) => {
+        const known = await select<{ id: string }>(
+          tx,
+          'SELECT id FROM push_subscriptions WHERE endpoint_hash = ? FOR UPDATE',
+          [endpointHash],
+        );
+        const subscriptionId = known[0]?.id ?? newId('pushSubscription');
+        const sealed = await envelope.seal(
+          systemScope,
+          sealContext(subscriptionId),
+          Buffer.from(JSON.stringify(target)),
+        );
+        const row = {
+          user_id: owner.userId,
+          session_id: owner.sessionId,
+          service: host.slice(0, 255),
+          device_name: deviceName,
+          sealed,
+        };
+        if (known.length > 0) {
+          await execute(tx, 'UPDATE push_subscriptions SET ? WHERE id = ?', [row, subscriptionId]);
+        } else {
+          await execute(tx, 'INSERT INTO push_subscriptions SET ?', [
+            { id: subscriptionId, endpoint_hash: endpointHash, created_at: new Date(), ...row },
+          ]);
+        }
+        const extra = await select<{ id: string }>(
+          tx,
+          'SELECT id FROM push_subscriptions WHERE user_id = ? ORDER BY created_at DESC, id DESC LIMIT 1000 OFFSET ?',
+          [owner.userId, maxDevices],
+        );
+        for (const { id: oldest } of extra) await execute(tx, 'DELETE FROM push_subscriptions WHERE id = ?', [oldest]);
+        return subscriptionId;
+      });
+      return find(id);
+    },
+
+    async list(userId: string, page: PageRequest): Promise<Page<PushDevice>> {
+      const before = decodeCursor(page.cursor);
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT ${columns} FROM push_subscriptions WHERE user_id = ?${before === undefined ? '' : ' AND id < ?'}
+          ORDER BY id DESC LIMIT ?`,
+        before === undefined ? [userId, page.limit + 1] : [userId, before, page.limit + 1],
+      );
+      return toPage(rows as unknown as PushDevice[], page.limit, ({ id }) => id);
+    },
+
+    /** Throws 404 when the user has no such subscription. */
+    async remove(userId: string, id: string): Promise<void> {
+      const [result] = await database.pool.query('DELETE FROM push_subscriptions WHERE id = ? AND user_id = ?', [
+        id,
+        userId,
+      ]);
+      if ((result as { affectedRows: number }).affectedRows === 0) throw notFound('subscription');
+    },
+
+    /** The subscriptions to push to; those whose session was revoked are no more. */
+    async idsOf(userId: string): Promise<string[]> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT p.id FROM push_subscriptions p LEFT JOIN sessions s ON s.id = p.session_id
+          WHERE p.user_id = ? AND s.revoked_at IS NULL ORDER BY p.id LIMIT ?`,
+        [userId, maxDevices],
+      );
+      return (rows as { id: string }[]).map(({ id }) => id);
+    },
+
+    /** Where to push to; undefined when the subscription is not the user's any more. */
+    async open(userId: string, id: string): Promise<PushTarget | undefined> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT p.sealed FROM push_subscriptions p LEFT JOIN sessions s ON s.id = p.session_id
+          WHERE p.id = ? AND p.user_id = ? AND s.revoked_at IS NULL`,
+        [id, userId],
+      );
+      const row = rows[0] as { sealed: Buffer } | undefined;
+      if (row === undefined) return undefined;
+      const opened = await envelope.open(systemScope, sealContext(id), row.sealed);
+      return JSON.parse(opened.toString('utf8')) as PushTarget;
+    },
+
+    async markPushed(id: string): Promise<void> {
+      await database.pool.query('UPDATE push_subscriptions SET last_pushed_at = UTC_TIMESTAMP(3) WHERE id = ?', [id]);
+    },
+
+    /** The push service says that the device has gone. */
+    async forget(id: string): Promise<void> {
+      await database.pool.query('DELETE FROM push_subscriptions WHERE id = ?', [id]);
+    },
+
+    /** Those of sessions that were revoked; they are not used since, this takes them out of the table. */
+    async purgeRevoked(): Promise<number> {
+      const [result] = await database.pool.query(
+        `DELETE FROM push_subscriptions WHERE session_id IN
+          (SELECT id FROM sessions WHERE revoked_at IS NOT NULL) LIMIT 1000`,
+      );
+      return (result as { affectedRows: number }).affectedRows;
+    },
+  };
+}
+
+export type PushSubscriptions = ReturnType<typeof createPushSubscriptions>;
+
+function sealContext(id: string): string {
+  return `push_subscriptions/${id}`;
+}
+
+/** Throws 422 `INVALID_SUBSCRIPTION` for what no push could ever be sent with. */
+function checkTarget({ endpoint, keys }: PushTarget): URL {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalid('/endpoint', 'is no https URL');
+  if (!isPoint(keys.p256dh)) throw invalid('/keys/p256dh', 'is no public key on the curve P-256');
+  if (Buffer.from(keys.auth, 'base64url').length !== authBytes) throw invalid('/keys/auth', 'is not 16 bytes');
+  return url;
+}
+
+function isPoint(key: string): boolean {
+  try {
+    const bytes = Buffer.from(key, 'base64url');
+    return bytes.length === 65 && ECDH.convertKey(bytes, 'prime256v1').length === 65;
+  } catch {
+    return false;
+  }
+}
+
+function invalid(pointer: string, detail: string): DomainError {
+  return new DomainError('unprocessable', 'INVALID_SUBSCRIPTION', 'This is not what a browser subscribes with.', {
+    errors: [{ pointer, detail }],
+  });
+}
