@@ -1,4 +1,5 @@
 import { type ChatUser, idsOf } from '../builders/chat.ts';
+import { onePixelPng, putFile } from '../builders/files.ts';
 import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
 
 let product: TestProduct;
@@ -104,6 +105,8 @@ describe('POST /chat/stream', () => {
   });
 
   test('takes every field of the specification at once', async () => {
+    const owner = { spaceId: user.spaceId, userId: user.id };
+    await putFile(product.environment, owner, '/a/b.png', onePixelPng);
     const answer = await user.ask({
       content: 'All of it',
       mode: 'work',
@@ -135,7 +138,7 @@ describe('POST /chat/stream', () => {
     const [message] = await user.messages(answer.threadId);
     expect(message?.parts).toMatchObject([
       { type: 'text', text: 'All of it' },
-      { data: { path: 'a/b.png', width: 3 } },
+      { data: { path: '/a/b.png', width: 3, mimeType: 'image/png' } },
     ]);
   });
 

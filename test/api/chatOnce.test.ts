@@ -1,6 +1,6 @@
 import { QueryTypes } from 'sequelize';
-import { type ChatUser, idsOf } from '../builders/chat.ts';
-import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
+import { type ChatUser, idsOf, textOf } from '../builders/chat.ts';
+import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
 import { collect, openStream } from '../support/sseClient.ts';
 
 /** The same message, sent again: by a client that lost its answer, by two devices, by a hundred requests at once. */
@@ -132,13 +132,56 @@ describe('regenerate', () => {
     expect(requestsWith(product.provider, 'Tell me')).toHaveLength(2);
   });
 
-  test('409 for one that is not the last', async () => {
+  test('of an earlier message: what came after it is gone with its answer', async () => {
     const id = 'chat-not-last';
-    await user.ask({ id, messages: [message('q1', 'One')] });
+    const { threadId } = await user.ask({ id, messages: [message('q1', 'One')] });
     await user.ask({ id, messages: [message('q2', 'Two')] });
-    const body = { id, messages: [message('q1', 'One')], trigger: 'regenerate-message' };
-    const response = await user.fetch('/chat/stream', { method: 'POST', body });
-    expect(response.status).toBe(409);
-    expect(await response.json()).toMatchObject({ code: 'NOT_LAST_MESSAGE' });
+    const again = await user.ask({ id, messages: [message('q1', 'One')], trigger: 'regenerate-message' });
+    const turn = await user.turn(again.turnId);
+    expect((await user.messages(threadId)).map((kept) => kept.id)).toEqual(['q1', turn.assistantMessageId]);
   });
+
+  test('of a message that the thread does not have: 404', async () => {
+    const id = 'chat-none-such';
+    await user.ask({ id, messages: [message('q1', 'One')] });
+    const body = { id, messages: [message('q9', 'One')], trigger: 'regenerate-message' };
+    expect((await user.fetch('/chat/stream', { method: 'POST', body })).status).toBe(404);
+  });
+
+  test('while it is being answered: the running turn stops, and its answer is not kept beside the new one', async () => {
+    const id = 'chat-impatient';
+    const slow = fake({ tokens: 200, intervalMs: 50 }, 'impatient');
+    const first = await user.send({ id, messages: [message('q1', slow)] });
+    await collect(first, ({ text }) => text.includes('w2'));
+    const { turnId, threadId } = idsOf(first);
+    const quick = message('q1', 'In other words');
+    const edited = await user.ask({ id, messages: [quick], trigger: 'submit-message', messageId: 'q1' });
+    expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
+    expect(edited.text).toBe('Hello from the fake provider.');
+    const kept = await user.messages(threadId);
+    expect(kept.map(({ role, parts }) => [role, textOf(parts)])).toEqual([
+      ['user', 'In other words'],
+      ['assistant', 'Hello from the fake provider.'],
+    ]);
+  });
+});
+
+test('an edited message is answered in its new words; the model sees nothing of the old ones', async () => {
+  const id = 'chat-edit';
+  const message = (name: string, text: string) => ({ id: name, role: 'user', parts: [{ type: 'text', text }] });
+  await user.ask({ id, messages: [message('e1', 'First')] });
+  await user.ask({ id, messages: [message('e2', 'Old words')] });
+  const { threadId } = await user.ask({ id, messages: [message('e3', 'Third')] });
+  const body = { id, messages: [message('e1', 'First'), message('e2', 'New words')] };
+  await user.ask({ ...body, trigger: 'submit-message', messageId: 'e2' });
+  const [request] = requestsWith(product.provider, 'New words');
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'user']);
+  expect(JSON.stringify(request?.body)).not.toMatch(/Old words|Third/);
+  const kept = await user.messages(threadId);
+  expect(kept.map(({ id: name, role }) => (role === 'user' ? name : role))).toEqual([
+    'e1',
+    'assistant',
+    'e2',
+    'assistant',
+  ]);
 });
