@@ -33,7 +33,10 @@ export async function failedCall(deps: ActivityDeps, turn: Turn, modelId: string
 }
 
 async function fallbackOf(deps: ActivityDeps, turn: Turn, modelId: string): Promise<string | undefined> {
-  const [message, tools] = await Promise.all([Message.find(turn.threadId, turn.userMessageId), deps.tools.offered(turn)]);
+  const [message, tools] = await Promise.all([
+    Message.find(turn.threadId, turn.userMessageId),
+    deps.tools.offered(turn),
+  ]);
   // What the model itself could not do is not asked of the one that stands in for it.
   const able = deps.catalogue.find(modelId)?.capabilities;
   const { images, pdf } = needsOf(message?.parts ?? []);

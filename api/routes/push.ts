@@ -26,7 +26,7 @@ export function pushRoutes({ push: { keys, subscriptions } }: RouteDeps) {
   });
 
   router.delete('/api/push/subscriptions', async (req, res) => {
-    await subscriptions.remove(callerOf(req).userId, queryOf<'removePushSubscription'>(req).id);
+    await subscriptions.remove(callerOf(req).userId, queryOf<'removePushSubscription'>(req).subscriptionId);
     res.status(204).end();
   });
 

@@ -18,7 +18,13 @@ export interface BenchedAtrium {
 /** The whole product as `npm start` runs it, with data and ports of its own. */
 export async function startAtrium(settings: Record<string, string>): Promise<BenchedAtrium> {
   const dataDir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
-  const environment = { ...process.env, ATRIUM_DATA_DIR: dataDir, ATRIUM_PORT: '0', ATRIUM_TITLE_MODEL: 'off', ...settings };
+  const environment = {
+    ...process.env,
+    ATRIUM_DATA_DIR: dataDir,
+    ATRIUM_PORT: '0',
+    ATRIUM_TITLE_MODEL: 'off',
+    ...settings,
+  };
   const program = spawn(process.execPath, [join(root, 'bin', 'atrium.ts'), 'up', '--json'], {
     env: environment,
     stdio: ['ignore', 'pipe', 'inherit'],

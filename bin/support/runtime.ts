@@ -45,7 +45,6 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const identity = createIdentity(database, envelope, config);
   const secrets = createSecretStore(database, envelope);
   const push = createPushStore(database, envelope);
-  const storage = new ObjectStore(config.storage);
   const checks: ReadinessCheck[] = [
     {
       name: 'temporal',

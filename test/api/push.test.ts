@@ -72,7 +72,7 @@ describe('subscriptions', () => {
   test('somebody else’s device is not there to be removed; one’s own goes once', async () => {
     const { user, id } = await withDevice();
     const other = await product.user();
-    const remove = (who: ChatUser) => who.fetch(`/api/push/subscriptions?id=${id}`, { method: 'DELETE' });
+    const remove = (who: ChatUser) => who.fetch(`/api/push/subscriptions?subscriptionId=${id}`, { method: 'DELETE' });
     expect((await remove(other)).status).toBe(404);
     expect(await list(other)).toEqual([]);
     expect((await remove(user)).status).toBe(204);

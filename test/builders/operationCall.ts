@@ -31,10 +31,11 @@ export function parametersOf({ path }: Operation): string[] {
   return [...path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => name);
 }
 
-/** An object of the world's for each parameter of the operation's path. */
+/** An object of the world's for each parameter of the operation's path, and for what its query must name. */
 export async function objectsFor(operation: Operation, world: World): Promise<Record<string, string>> {
   const ids: Record<string, string> = {};
   for (const name of parametersOf(operation)) ids[name] = await builderOf(name, operation.area)(world);
+  for (const name of namedInQuery(operation)) ids[name] = await builderOf(name, operation.area)(world);
   return ids;
 }
 
@@ -45,7 +46,7 @@ export function pathWith(operation: Operation, ids: Record<string, string>): str
   );
   const query = new URLSearchParams();
   for (const { in: place, name, required, example } of rawOf(operation).parameters ?? []) {
-    if (place === 'query' && required) query.set(name, String(example ?? 'a'));
+    if (place === 'query' && required) query.set(name, ids[name] ?? String(example ?? 'a'));
   }
   return query.size === 0 ? path : `${path}?${query}`;
 }
@@ -64,6 +65,13 @@ function takesSpaceId(schema: Schema | undefined): boolean {
   const name = schema?.$ref?.replace('#/components/schemas/', '') ?? '';
   const schemas = document.components?.schemas as Record<string, Schema> | undefined;
   return Object.hasOwn((schemas?.[name] ?? schema)?.properties ?? {}, 'spaceId');
+}
+
+/** The ids that a query must have. */
+function namedInQuery(operation: Operation): string[] {
+  return (rawOf(operation).parameters ?? [])
+    .filter(({ in: place, name, required }) => place === 'query' && required && name.endsWith('Id'))
+    .map(({ name }) => name);
 }
 
 function rawOf({ path, method }: Operation): RawOperation {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createECDH, randomUUID } from 'node:crypto';
 import type { Database } from '../../models/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
@@ -110,6 +110,11 @@ export const objects: Record<string, Builder> = {
   uploadId: async (world) => {
     const body = { path: `/file ${randomUUID()}`, size: 1 };
     return (await world.send<{ id: string }>('editor', 'POST', `/api/spaces/${world.spaceId}/drive/uploads`, body)).id;
+  },
+  subscriptionId: async (world) => {
+    const keys = { p256dh: createECDH('prime256v1').generateKeys('base64url'), auth: 'tBHItJI5svbpez7KI4CCXg' };
+    const body = { endpoint: `https://push.example.com/${randomUUID()}`, keys };
+    return (await world.send<{ id: string }>('viewer', 'POST', '/api/push/subscriptions', body)).id;
   },
   operationId: async ({ people, spaceId }) => {
     const operation = { kind: 'deleteThread', spaceId, userId: people.viewer.id, subjectId: newId('thread') };
