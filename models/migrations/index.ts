@@ -9,4 +9,13 @@ import { signIn } from './0007-sign-in.ts';
 import { chatContext } from './0009-chat-context.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
-export const migrations: Migration[] = [identity, chat, drive, billing, secretsAndPeople, chatTools, signIn, chatContext];
+export const migrations: Migration[] = [
+  identity,
+  chat,
+  drive,
+  billing,
+  secretsAndPeople,
+  chatTools,
+  signIn,
+  chatContext,
+];

@@ -105,8 +105,7 @@ describe('POST /chat/stream', () => {
   });
 
   test('takes every field of the specification at once', async () => {
-    const owner = { spaceId: user.spaceId, userId: user.id };
-    await putFile(product.environment, owner, '/a/b.png', onePixelPng);
+    await putFile(product, user, '/a/b.png', onePixelPng);
     const answer = await user.ask({
       content: 'All of it',
       mode: 'work',

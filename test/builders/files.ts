@@ -1,43 +1,26 @@
-import { randomUUID } from 'node:crypto';
-import { ObjectStore } from '../../integrations/storage/objectStore.ts';
-import { transaction } from '../../models/database.ts';
-import { driveContainerId } from '../../models/drive/containers.ts';
-import { DriveObject } from '../../models/drive/driveObject.ts';
-import { parsePath } from '../../models/drive/names.ts';
-import { placeFile } from '../../models/drive/placeFile.ts';
-import type { TestEnvironment } from '../support/environment.ts';
+import type { ChatUser } from './chat.ts';
 
-/** Puts a file into a space, as an upload does: its bytes into the object store, its item into the tree. */
+/** Uploads a file into the user's space, or into a thread of theirs. */
 export async function putFile(
-  { config, database }: Pick<TestEnvironment, 'config' | 'database'>,
-  owner: { spaceId: string; userId: string },
+  product: { url: string },
+  user: Pick<ChatUser, 'token' | 'spaceId'>,
   path: string,
   bytes: Buffer | string,
-  containerId = driveContainerId,
-): Promise<{ containerId: string; path: string; itemId: string }> {
-  const store = new ObjectStore(config.storage);
-  try {
-    const object = await DriveObject.begin(owner.spaceId);
-    const names = parsePath(path);
-    const fileName = names.at(-1) ?? randomUUID();
-    const inspected = await store.write(object.objectKey, oneChunk(Buffer.from(bytes)), {
-      fileName,
-      maxBytes: 100_000_000,
-      reserve: (size) => object.reserve(database, size, 0),
-    });
-    const content = { ...inspected, objectKey: object.objectKey };
-    const target = { ...owner, containerId, names, isFolder: false, fileName, onConflict: 'replace' as const };
-    const { item } = await transaction(database, (tx) =>
-      placeFile(target, { content, text: inspected.text }, { keptVersions: 10, tx }),
-    );
-    return { containerId, path, itemId: item.id };
-  } finally {
-    store.close();
-  }
-}
-
-async function* oneChunk(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes;
+  threadId?: string,
+): Promise<{ containerId: string; path: string }> {
+  const form = new FormData();
+  if (threadId !== undefined) form.set('threadId', threadId);
+  form.set('path', path);
+  form.set('onConflict', 'replace');
+  form.set('file', new Blob([new Uint8Array(Buffer.from(bytes))]), path.split('/').at(-1));
+  const place = threadId === undefined ? 'drive/upload' : 'thread-files';
+  const response = await fetch(`${product.url}/api/spaces/${user.spaceId}/${place}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${user.token}` },
+    body: form,
+  });
+  if (!response.ok) throw new Error(`The upload was refused with ${response.status}: ${await response.text()}`);
+  return (await response.json()) as { containerId: string; path: string };
 }
 
 /** A PDF of pages with a line of text each. */
