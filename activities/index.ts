@@ -1,4 +1,6 @@
 import { createCheckoutActivities } from './billing/checkouts.ts';
+import { createReconciliation } from './billing/reconcile.ts';
+import { createStorageMetering } from './billing/storage.ts';
 import { createBillingUpkeep } from './billing/upkeep.ts';
 import { createCallModel } from './chat/callModel.ts';
 import { createEndTurn } from './chat/endTurn.ts';
@@ -31,6 +33,8 @@ export function createActivities(deps: ActivityDeps) {
     ...createDriveSweeps(deps),
     finishUpload: createFinishUpload(deps),
     ...createMailActivities(deps),
+    ...createReconciliation(deps),
+    ...createStorageMetering(deps),
   };
 }
 

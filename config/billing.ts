@@ -10,7 +10,7 @@ interface BillingEnvironment {
   ATRIUM_BILLING_CREDITS_PER_UNIT: number;
   ATRIUM_BILLING_TOP_UP_MIN: number;
   ATRIUM_BILLING_TOP_UP_MAX: number;
-  ATRIUM_BILLING_INITIAL_CREDITS_MAX: number;
+  ATRIUM_BILLING_INITIAL_CREDITS_MAX?: number | undefined;
   ATRIUM_BILLING_INITIAL_CREDITS_PER_USER: number;
   ATRIUM_BILLING_INITIAL_CREDITS_TOTAL: number;
   ATRIUM_BILLING_LOW_CREDITS: number;
@@ -21,10 +21,12 @@ interface BillingEnvironment {
 }
 
 const microPerCredit = 1_000_000;
+const defaultInitialCredits = 1_000;
 
 /** Billing's settings. Amounts of credits are in micro-credits from here on, and say so. */
 export function billingConfig(env: BillingEnvironment) {
   const mode = env.ATRIUM_PAYMENTS ?? defaultMode(env);
+  const enforced = env.ATRIUM_BILLING_ENFORCED ?? mode === 'stripe';
   const micro = (credits: number) => Math.round(credits * microPerCredit);
   const digits = new Intl.NumberFormat('en', { style: 'currency', currency: env.ATRIUM_BILLING_CURRENCY });
   const minorPerUnit = 10 ** (digits.resolvedOptions().maximumFractionDigits ?? 2);
@@ -38,14 +40,15 @@ export function billingConfig(env: BillingEnvironment) {
       address: env.ATRIUM_STRIPE_ADDRESS,
     }),
     /** Whether somebody without credits is refused. Use is metered either way. */
-    enforced: env.ATRIUM_BILLING_ENFORCED ?? mode === 'stripe',
+    enforced,
     /** ISO 4217, lower-case as Stripe writes it. */
     currency: env.ATRIUM_BILLING_CURRENCY,
     minorPerUnit,
     microPerMinor: Math.round((env.ATRIUM_BILLING_CREDITS_PER_UNIT * microPerCredit) / minorPerUnit),
     topUp: Object.freeze({ min: env.ATRIUM_BILLING_TOP_UP_MIN, max: env.ATRIUM_BILLING_TOP_UP_MAX }),
     initialMicro: Object.freeze({
-      perSpace: micro(env.ATRIUM_BILLING_INITIAL_CREDITS_MAX),
+      // Where credits stand for money, whoever makes a space gets none unless the operator gives them.
+      perSpace: micro(env.ATRIUM_BILLING_INITIAL_CREDITS_MAX ?? (enforced ? 0 : defaultInitialCredits)),
       perUser: micro(env.ATRIUM_BILLING_INITIAL_CREDITS_PER_USER),
       perInstallation: micro(env.ATRIUM_BILLING_INITIAL_CREDITS_TOTAL),
     }),

@@ -113,7 +113,7 @@ const environmentSchema = z.object({
   ATRIUM_BILLING_CREDITS_PER_UNIT: integer(1, 1_000_000).default(100),
   ATRIUM_BILLING_TOP_UP_MIN: amount.default(5),
   ATRIUM_BILLING_TOP_UP_MAX: amount.default(1_000),
-  ATRIUM_BILLING_INITIAL_CREDITS_MAX: amount.default(1_000),
+  ATRIUM_BILLING_INITIAL_CREDITS_MAX: amount.optional(),
   ATRIUM_BILLING_INITIAL_CREDITS_PER_USER: amount.default(5_000),
   ATRIUM_BILLING_INITIAL_CREDITS_TOTAL: amount.default(1_000_000),
   ATRIUM_BILLING_LOW_CREDITS: amount.default(100),

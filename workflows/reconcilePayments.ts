@@ -10,6 +10,8 @@ const { reconcileCheckouts, meterStorage } = proxyActivities<Activities>({
 
 /** Compares what the provider says is paid with what was credited, and books the day's storage. A schedule starts it. */
 export async function reconcilePayments(): Promise<{ looked: number; credited: number; unexplained: number }> {
-  await meterStorage();
-  return reconcileCheckouts();
+  const [storage, checkouts] = await Promise.allSettled([meterStorage(), reconcileCheckouts()]);
+  if (checkouts.status === 'rejected') throw checkouts.reason;
+  if (storage.status === 'rejected') throw storage.reason;
+  return checkouts.value;
 }

@@ -105,6 +105,7 @@ export const accessTable = {
   getBilling: 'viewer',
   listBillingEntries: 'viewer',
   exportBillingEntries: 'viewer',
+  listCheckouts: 'viewer',
   topUpBilling: 'editor',
   setUpBilling: 'owner',
   setAutoTopUp: 'owner',

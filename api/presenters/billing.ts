@@ -1,5 +1,6 @@
 import type { Config } from '../../config/index.ts';
 import type { Caps } from '../../models/billing/caps.ts';
+import type { Checkout } from '../../models/billing/checkouts.ts';
 import { accounts, type Balances } from '../../models/billing/ledger.ts';
 import { toCredits } from '../../models/billing/money.ts';
 import type { LedgerRecord } from '../../models/billing/report.ts';
@@ -47,6 +48,25 @@ export function presentBilling(
     topUp: { min, max, provider: billing.mode },
     caps: presentCaps(settings.caps),
     autoTopUp: presentAutoTopUp(settings.autoTopUp, billing.minorPerUnit),
+  };
+}
+
+export function presentCheckout(checkout: Checkout, { billing }: Pick<Config, 'billing'>) {
+  const { id, kind, status, userId, amountMinor, currency, microCredits, url, operationId, createdAt, endedAt } =
+    checkout;
+  return {
+    id,
+    kind,
+    status,
+    userId,
+    amount: amountMinor / billing.minorPerUnit,
+    currency,
+    credits: toCredits(microCredits),
+    // Nobody pays on the page of a checkout that has ended.
+    url: endedAt === null ? url : null,
+    operationId,
+    createdAt: createdAt.toISOString(),
+    endedAt: endedAt?.toISOString() ?? null,
   };
 }
 

@@ -87,15 +87,19 @@ export function billingRoutes(deps: RouteDeps) {
     const { userId } = callerOf(req);
     const { spaceId } = pathOf<'setAutoTopUp'>(req);
     const { enabled, threshold, amount, monthlyLimit } = bodyOf<'setAutoTopUp'>(req);
-    if (enabled && (threshold === undefined || amount === undefined || monthlyLimit === undefined)) {
-      throw refused('AUTO_TOP_UP_INCOMPLETE', '/threshold', 'needs threshold, amount and monthlyLimit');
-    }
     const amountMinor = amount === undefined ? null : readAmount(amount, '/amount');
     const limit = monthlyLimit === undefined ? null : toMinor(monthlyLimit, billing.currency);
     if (limit === undefined) throw refused('AMOUNT_NOT_ALLOWED', '/monthlyLimit', 'has too many decimals');
+    if (enabled) {
+      if (billing.mode === 'none') throw noPayments();
+      if (threshold === undefined || amountMinor === null || limit === null) {
+        throw refused('AUTO_TOP_UP_INCOMPLETE', '/threshold', 'needs threshold, amount and monthlyLimit');
+      }
+      if (limit < amountMinor) throw refused('AMOUNT_NOT_ALLOWED', '/monthlyLimit', 'is less than one amount');
+    }
     await saveAutoTopUp(database, spaceId, userId, {
       enabled,
-      threshold: threshold === undefined || threshold === null ? null : toMicro(threshold),
+      threshold: threshold === undefined ? null : toMicro(threshold),
       amountMinor,
       monthlyLimitMinor: limit,
     });

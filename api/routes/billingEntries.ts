@@ -1,15 +1,16 @@
 import { pipeline } from 'node:stream/promises';
+import { listCheckouts } from '../../models/billing/checkouts.ts';
 import { readLedger } from '../../models/billing/report.ts';
 import type { Database } from '../../models/database.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
 import type { RouteDeps } from '../deps.ts';
-import { csvHeader, csvLines, presentLedgerRecord } from '../presenters/billing.ts';
+import { csvHeader, csvLines, presentCheckout, presentLedgerRecord } from '../presenters/billing.ts';
 import { pageOf, pathOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 
 const recordsPerRead = 500;
 
-/** A space's ledger, as pages and as a file. */
+/** What came of a space's credits: its ledger, as pages and as a file, and its purchases. */
 export function billingEntryRoutes(deps: RouteDeps) {
   const router = createRouter();
 
@@ -26,6 +27,14 @@ export function billingEntryRoutes(deps: RouteDeps) {
     res.type('text/csv').attachment('ledger.csv');
     // Page after page, at its reader's pace: a ledger of years does not pass through memory at once.
     await pipeline(exportLines(deps.database, spaceId), res);
+  });
+
+  router.get('/api/billing/:spaceId/checkouts', async (req, res) => {
+    const { spaceId } = pathOf<'listCheckouts'>(req);
+    const { limit, cursor } = pageOf(req);
+    const checkouts = await listCheckouts(deps.database, spaceId, { limit: limit + 1, before: decodeCursor(cursor) });
+    const page = toPage(checkouts, limit, ({ id }) => id);
+    res.json({ data: page.data.map((row) => presentCheckout(row, deps.config)), nextCursor: page.nextCursor });
   });
 
   return router;

@@ -37,6 +37,20 @@ export async function findCheckout(database: Database, by: By, value: string): P
   return (rows as Checkout[])[0];
 }
 
+/** A space's purchases, the newest first. */
+export async function listCheckouts(
+  database: Database,
+  spaceId: string,
+  { limit, before }: { limit: number; before?: string | undefined },
+): Promise<Checkout[]> {
+  const [rows] = await database.pool.query(
+    `SELECT ${fields} FROM billing_checkouts
+      WHERE space_id = ? ${before === undefined ? '' : 'AND id < ?'} ORDER BY id DESC LIMIT ?`,
+    before === undefined ? [spaceId, limit] : [spaceId, before, limit],
+  );
+  return rows as Checkout[];
+}
+
 async function lockCheckout(tx: Transaction, id: string): Promise<Checkout | undefined> {
   return (await select<Checkout>(tx, `SELECT ${fields} FROM billing_checkouts WHERE id = ? FOR UPDATE`, [id]))[0];
 }

@@ -192,7 +192,8 @@ function today(now = new Date()): { day: string; created_at: Date } {
   return { day: now.toISOString().slice(0, 10), created_at: now };
 }
 
-function creditsExhausted(spaceId: string): DomainError {
+/** 402, with the way to more. */
+export function creditsExhausted(spaceId: string): DomainError {
   const path = `/api/billing/${encodeURIComponent(spaceId)}/top-up`;
   const message = `The space has no credits left for this. Buy some with POST ${path}.`;
   return new DomainError('paymentRequired', 'CREDITS_EXHAUSTED', message, { link: { rel: 'payment', path } });

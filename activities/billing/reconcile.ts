@@ -1,0 +1,79 @@
+import type { ProviderCharge, ProviderCheckout } from '../../integrations/payments/provider.ts';
+import { type Checkout, creditCheckout, findCheckout } from '../../models/billing/checkouts.ts';
+import { noteFinding } from '../../models/billing/paymentEvents.ts';
+import { transaction } from '../../models/database.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
+import { checkoutOfSession, isSameAmount } from './settlement.ts';
+
+/** Sessions live for a day, and a payment that takes its time for two weeks; what is older has been looked at often. */
+const reconciledDays = 21;
+
+export interface ReconciliationReport {
+  looked: number;
+  credited: number;
+  unexplained: number;
+}
+
+/** Compares the provider's books with ours. */
+export function createReconciliation(deps: ActivityDeps) {
+  const { database, logger, workflows } = deps;
+
+  return {
+    /** Finds what the provider says is paid and we have not credited, credits it, and notes what it cannot explain. */
+    async reconcileCheckouts(): Promise<ReconciliationReport> {
+      using heartbeat = keepAlive();
+      const report: ReconciliationReport = { looked: 0, credited: 0, unexplained: 0 };
+      const { provider } = deps.payments;
+      if (provider === undefined) return report;
+      const since = new Date(Date.now() - reconciledDays * 86_400_000);
+      for await (const session of provider.checkoutsSince(since)) {
+        heartbeat.cancelled.throwIfAborted();
+        await compareSession(session, report);
+      }
+      for await (const charge of provider.chargesSince(since)) {
+        heartbeat.cancelled.throwIfAborted();
+        await compareCharge(charge, report);
+      }
+      return report;
+    },
+  };
+
+  async function compareSession(session: ProviderCheckout, report: ReconciliationReport): Promise<void> {
+    report.looked++;
+    const checkout = await checkoutOfSession(database, session);
+    if (!session.paid) {
+      if (checkout?.status === 'paid') await note(report, session.sessionId, 'CREDITED_BUT_NOT_PAID');
+    } else if (checkout === undefined) await note(report, session.sessionId, 'PAID_SESSION_OF_NO_CHECKOUT');
+    else if (!isSameAmount(checkout, session)) await note(report, session.sessionId, 'PAID_OTHER_AMOUNT');
+    else await credit(report, checkout, session);
+  }
+
+  /** Charges of the saved means of payment. Those of a hosted checkout have their session's line, and others are not ours. */
+  async function compareCharge(charge: ProviderCharge, report: ReconciliationReport): Promise<void> {
+    if (charge.checkoutId === null) return;
+    const checkout = await findCheckout(database, 'id', charge.checkoutId);
+    if (checkout?.kind === 'topUp') return;
+    report.looked++;
+    if (checkout === undefined) await note(report, charge.paymentId, 'PAID_CHARGE_OF_NO_CHECKOUT');
+    else if (!isSameAmount(checkout, charge)) await note(report, charge.paymentId, 'PAID_OTHER_AMOUNT');
+    else await credit(report, checkout, { sessionId: null, paymentId: charge.paymentId });
+  }
+
+  async function credit(
+    report: ReconciliationReport,
+    checkout: Checkout,
+    paid: Pick<ProviderCheckout, 'paymentId'> & { sessionId: string | null },
+  ): Promise<void> {
+    if (checkout.status === 'paid') return;
+    if (await transaction(database, (tx) => creditCheckout(tx, checkout.id, paid))) report.credited++;
+    await workflows.checkoutChanged(checkout);
+  }
+
+  async function note(report: ReconciliationReport, subjectId: string, finding: string): Promise<void> {
+    report.unexplained++;
+    if (await noteFinding(database, subjectId, finding)) {
+      logger.warn({ subjectId, finding }, 'What the payment provider says cannot be explained.');
+    }
+  }
+}

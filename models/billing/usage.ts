@@ -1,0 +1,59 @@
+import { type Database, transaction } from '../database.ts';
+import { charge } from './credits.ts';
+import { creditsExhausted } from './holds.ts';
+import { toMicro } from './money.ts';
+
+/** What costs by time and not by the call. */
+export interface UsageRates {
+  computerCreditsPerMinute: number;
+  storageCreditsPerGibDay: number;
+  /** Whether what the space's credits do not cover is its debt, or unbilled. */
+  enforced: boolean;
+}
+
+const gibibyte = 1024 ** 3;
+const minuteMs = 60_000;
+
+/** Books one minute of a running computer; the same minute again changes nothing. Says whether it was booked now. */
+export async function chargeComputerMinute(
+  database: Database,
+  rates: UsageRates,
+  { computerId, at, ...whose }: { spaceId: string; userId?: string; computerId: string; at: Date },
+): Promise<boolean> {
+  const minute = new Date(Math.floor(at.getTime() / minuteMs) * minuteMs).toISOString().slice(0, 16);
+  return transaction(database, (tx) =>
+    charge(tx, {
+      ...whose,
+      kind: 'computer',
+      sourceId: `computer:${computerId}:${minute}`,
+      micro: Math.ceil(toMicro(rates.computerCreditsPerMinute)),
+      detail: computerId,
+      enforced: rates.enforced,
+    }),
+  );
+}
+
+/** Books what a space stores on one day (UTC), in whole micro-credits, rounded up; the same day again changes nothing. */
+export async function chargeStorageDay(
+  database: Database,
+  rates: UsageRates,
+  { spaceId, day, bytes }: { spaceId: string; day: string; bytes: number },
+): Promise<boolean> {
+  return transaction(database, (tx) =>
+    charge(tx, {
+      spaceId,
+      kind: 'storage',
+      sourceId: `storage:${spaceId}:${day}`,
+      micro: Math.ceil((toMicro(rates.storageCreditsPerGibDay) * bytes) / gibibyte),
+      detail: `${bytes} bytes`,
+      enforced: rates.enforced,
+    }),
+  );
+}
+
+/** Asked before something is started that costs by time. Throws 402 when it has a price, credits are enforced and the space has none. */
+export async function requireCredits(database: Database, rates: UsageRates, spaceId: string): Promise<void> {
+  if (!rates.enforced || rates.computerCreditsPerMinute === 0) return;
+  const [rows] = await database.pool.query('SELECT available FROM billing_balances WHERE space_id = ?', [spaceId]);
+  if (((rows as { available: number }[])[0]?.available ?? 0) === 0) throw creditsExhausted(spaceId);
+}
