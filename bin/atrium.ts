@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { addBilling } from './commands/billing.ts';
 import { addCode } from './commands/code.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKey } from './commands/key.ts';
@@ -29,6 +30,7 @@ const commands = [
   addSpace,
   addKey,
   addRotateKey,
+  addBilling,
 ];
 for (const add of commands) add(program);
 

@@ -3,6 +3,7 @@ import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
 import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
+import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
 import { describeFailure } from './failure.ts';
 import { findRunning } from './running.ts';
@@ -36,6 +37,8 @@ export async function runChecks(): Promise<Check[]> {
   await check('database', () => checkDatabase(config));
   await check('temporal', () => checkTemporal(config));
   await check('storage', () => checkStorage(config));
+  await check('payments', () => checkPayments(config));
+  await check('prices', () => checkPrices(config));
   return checks;
 }
 

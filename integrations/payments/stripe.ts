@@ -8,8 +8,13 @@ export const stripeApiVersion = '2026-10-28.endive';
 const callTimeoutMs = 20_000;
 const pageSize = 100;
 
+export interface StripeProvider extends PaymentProvider {
+  /** Fails when Stripe does not take the key. */
+  checkAccess(): Promise<void>;
+}
+
 /** Stripe, by its own library. `address` is for tests: stripe-mock instead of the real one. */
-export function createStripeProvider(options: { secretKey: string; address?: URL | undefined }): PaymentProvider {
+export function createStripeProvider(options: { secretKey: string; address?: URL | undefined }): StripeProvider {
   const { secretKey, address } = options;
   const stripe = new Stripe(secretKey, {
     apiVersion: stripeApiVersion,
@@ -26,6 +31,10 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
 
   return {
     name: 'stripe',
+
+    async checkAccess() {
+      await call(() => stripe.checkout.sessions.list({ limit: 1 }));
+    },
 
     async createCustomer({ spaceId, name, email }) {
       const customer = await call(() =>

@@ -26,7 +26,22 @@ export interface Prices {
 }
 
 const tokens = /^(\d*)\s*([km]?)\s*tokens?$/i;
+const calls = /^(request|call)s?$/i;
 const factors: Record<string, number> = { '': 1, k: 1_000, m: 1_000_000 };
+
+/** Which price a rate is, and what it comes to for one token or one call; undefined for one that is not understood. */
+function readRate({ label, creditsPerUnit, unit }: Rate): { price: keyof Prices; micro: number } | undefined {
+  if (calls.test(unit.trim())) return { price: 'perCall', micro: creditsPerUnit * microPerCredit };
+  const [matched, count = '', factor = ''] = tokens.exec(unit.trim()) ?? [];
+  if (matched === undefined) return undefined;
+  const micro = (creditsPerUnit * microPerCredit) / (Number(count || 1) * (factors[factor.toLowerCase()] ?? 1));
+  // What is written to a cache is counted by no provider in the same way, so it is billed as input.
+  if (/cache/i.test(label)) return /writ|creat/i.test(label) ? undefined : { price: 'cachedInput', micro };
+  if (/reason|think/i.test(label)) return { price: 'reasoning', micro };
+  if (/out|completion/i.test(label)) return { price: 'output', micro };
+  if (/in|prompt/i.test(label)) return { price: 'input', micro };
+  return undefined;
+}
 
 /**
  * Reads a model's rates. Which of a call's counts a rate is for is said by its label (input, cached, output, reasoning); cached input costs what
@@ -34,20 +49,17 @@ const factors: Record<string, number> = { '': 1, k: 1_000, m: 1_000_000 };
  */
 export function pricesOf(rates: readonly Rate[]): Prices {
   const found: Partial<Prices> = {};
-  for (const { label, creditsPerUnit, unit } of rates) {
-    const [matched, count = '', factor = ''] = tokens.exec(unit.trim()) ?? [];
-    if (matched === undefined) {
-      if (/^(request|call)s?$/i.test(unit.trim())) found.perCall = creditsPerUnit * microPerCredit;
-      continue;
-    }
-    const each = (creditsPerUnit * microPerCredit) / (Number(count || 1) * (factors[factor.toLowerCase()] ?? 1));
-    if (/cache/i.test(label)) found.cachedInput = each;
-    else if (/reason|think/i.test(label)) found.reasoning = each;
-    else if (/out/i.test(label)) found.output = each;
-    else if (/in/i.test(label)) found.input = each;
+  for (const rate of rates) {
+    const read = readRate(rate);
+    if (read !== undefined) found[read.price] = read.micro;
   }
   const { input = 0, output = 0, perCall = 0 } = found;
   return { input, output, perCall, cachedInput: found.cachedInput ?? input, reasoning: found.reasoning ?? output };
+}
+
+/** Rates that {@link pricesOf} passes over: their label or their unit is none that a call can be counted by. */
+export function unreadRates<R extends Rate>(rates: readonly R[]): R[] {
+  return rates.filter((rate) => rate.creditsPerUnit > 0 && readRate(rate) === undefined);
 }
 
 export function isFree(prices: Prices): boolean {

@@ -1,0 +1,56 @@
+import { grant, transfer } from '../../models/billing/credits.ts';
+import { accounts } from '../../models/billing/ledger.ts';
+import { toCredits, toMicro } from '../../models/billing/money.ts';
+import { type Database, transaction } from '../../models/database.ts';
+import { newId } from '../../models/ids.ts';
+import { CommandFailure } from './failure.ts';
+
+/** Balances in credits: of a space, or of all spaces together, which are the system's own. */
+export async function readTotals(database: Database, spaceId?: string): Promise<Record<string, number>> {
+  if (spaceId !== undefined) await requireSpace(database, spaceId);
+  const sums = accounts.map((account) => `CAST(COALESCE(SUM(${account}), 0) AS SIGNED) AS ${account}`).join(', ');
+  const [rows] = await database.pool.query(
+    `SELECT ${sums} FROM billing_balances ${spaceId === undefined ? '' : 'WHERE space_id = ?'}`,
+    spaceId === undefined ? [] : [spaceId],
+  );
+  const totals = (rows as Record<string, number>[])[0] ?? {};
+  return Object.fromEntries(accounts.map((account) => [account, toCredits(Number(totals[account] ?? 0))]));
+}
+
+/** False when a gift of this name was given before. */
+export async function giveCredits(
+  database: Database,
+  spaceId: string,
+  credits: number,
+  { expires, once }: { expires?: Date; once?: string },
+): Promise<boolean> {
+  await requireSpace(database, spaceId);
+  const sourceId = `operator:${once ?? newId('grant')}`;
+  const movement = {
+    spaceId,
+    sourceId,
+    micro: toMicro(credits),
+    detail: 'by the operator',
+    expiresAt: expires ?? null,
+  };
+  return transaction(database, (tx) => grant(tx, movement));
+}
+
+/** False when there are not as many, or a transfer of this name was done before. */
+export async function moveCredits(
+  database: Database,
+  from: string,
+  to: string,
+  credits: number,
+  once?: string,
+): Promise<boolean> {
+  await requireSpace(database, from);
+  await requireSpace(database, to);
+  const sourceId = `transfer:${once ?? newId('ledgerTransaction')}`;
+  return transaction(database, (tx) => transfer(tx, { from, to, micro: toMicro(credits), sourceId }));
+}
+
+async function requireSpace(database: Database, spaceId: string): Promise<void> {
+  const [rows] = await database.pool.query('SELECT 1 FROM spaces WHERE id = ?', [spaceId]);
+  if ((rows as unknown[]).length === 0) throw new CommandFailure(`There is no space ${spaceId}.`);
+}
