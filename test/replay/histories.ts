@@ -50,6 +50,11 @@ export async function saveHistory(config: Config, workflowId: string, name: stri
   });
 }
 
+/** Starts what a schedule starts, now. */
+export function triggerSchedule(config: Config, scheduleId: string): Promise<void> {
+  return withClient(config, (client) => client.schedule.getHandle(scheduleId).trigger());
+}
+
 /** The id of a workflow that has ended by itself and that a visibility query finds. */
 export function completedWorkflow(config: Config, query: string, status = 'Completed'): Promise<string> {
   return withClient(config, (client) =>

@@ -1,3 +1,4 @@
+import { billingScenarios } from './billing.ts';
 import { chatScenarios } from './chat.ts';
 import { driveScenarios } from './drive.ts';
 import { mailScenarios } from './mail.ts';
@@ -5,4 +6,10 @@ import { operationScenarios } from './operations.ts';
 import type { Scenario } from './scenario.ts';
 
 /** Every path whose history is saved; an area has a file of its own. */
-export const scenarios: Scenario[] = [...chatScenarios, ...driveScenarios, ...mailScenarios, ...operationScenarios];
+export const scenarios: Scenario[] = [
+  ...billingScenarios,
+  ...chatScenarios,
+  ...driveScenarios,
+  ...mailScenarios,
+  ...operationScenarios,
+];

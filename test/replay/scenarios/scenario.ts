@@ -6,8 +6,8 @@ import type { TestProduct } from '../../builders/product.ts';
 export interface Scenario {
   /** The file's path below `histories/`: the workflow's name, a slash, and the path's. */
   name: string;
-  /** Variables of config/ that this path needs. */
-  environment?: Environment;
+  /** Variables of config/ that this path needs, or what starts somebody else's server for it and gives them. */
+  environment?: Environment | (() => Promise<Environment>);
   /** Walks the path on a product and a user of its own, and returns the workflow's id. It must have ended by then, or end soon. */
   run(product: TestProduct, user: ChatUser): Promise<string>;
 }
