@@ -1,5 +1,6 @@
 import { billingScenarios } from './billing.ts';
 import { chatScenarios } from './chat.ts';
+import { chatContextScenarios } from './chatContext.ts';
 import { driveScenarios } from './drive.ts';
 import { mailScenarios } from './mail.ts';
 import { operationScenarios } from './operations.ts';
@@ -9,6 +10,7 @@ import type { Scenario } from './scenario.ts';
 export const scenarios: Scenario[] = [
   ...billingScenarios,
   ...chatScenarios,
+  ...chatContextScenarios,
   ...driveScenarios,
   ...mailScenarios,
   ...operationScenarios,
