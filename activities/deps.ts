@@ -23,6 +23,7 @@ import type { ToolRegistry } from './tools/registry.ts';
 export interface WorkflowStarter {
   startTurn(turn: Turn): Promise<void>;
   stopTurn(turnId: string): Promise<void>;
+  toolsAnswered(turnId: string): Promise<void>;
   startOperation(operation: Operation): Promise<void>;
   startSettlement(eventId: string): Promise<void>;
   checkoutChanged(checkout: { kind: string; operationId: string }): Promise<void>;

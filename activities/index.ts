@@ -5,6 +5,7 @@ import { createBillingUpkeep } from './billing/upkeep.ts';
 import { createCallModel } from './chat/callModel.ts';
 import { createEndTurn } from './chat/endTurn.ts';
 import { createNameThread } from './chat/nameThread.ts';
+import { createParking } from './chat/parkTools.ts';
 import { createRunTool } from './chat/runTool.ts';
 import { createSummarizeThread } from './chat/summarizeThread.ts';
 import type { ActivityDeps } from './deps.ts';
@@ -25,6 +26,7 @@ export function createActivities(deps: ActivityDeps) {
     endTurn: createEndTurn(deps),
     nameThread: createNameThread(deps),
     pushTurn: createPushTurn(deps),
+    ...createParking(deps),
     ...createSweeps(deps),
     ...createPurges(deps),
     ...createCheckoutActivities(deps),

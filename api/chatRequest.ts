@@ -76,10 +76,11 @@ function noRemoteFiles(): DomainError {
 
 /** What the client said of its device, as it came. */
 export function readContext(body: ChatStreamBody): Record<string, unknown> {
-  const { openTabs, agentContextSnapshot, deviceComputerId } = body;
+  const { openTabs, agentContextSnapshot, deviceComputerId, clientTools } = body;
   return {
     ...(openTabs !== undefined && { openTabs }),
     ...(agentContextSnapshot !== undefined && { agentContextSnapshot }),
     ...(deviceComputerId !== undefined && { deviceComputerId }),
+    ...(clientTools !== undefined && { clientTools }),
   };
 }

@@ -9,6 +9,7 @@ import type { Config } from '../config/index.ts';
 import { runChatTurn, stopTurnSignal } from '../workflows/runChatTurn.ts';
 import { sendMail } from '../workflows/sendMail.ts';
 import { settlePayment } from '../workflows/settlePayment.ts';
+import { toolsAnsweredSignal } from '../workflows/toolCalls.ts';
 import { checkoutChangedSignal } from '../workflows/topUp.ts';
 import { operationStarts } from './operationStarts.ts';
 import { ensureReconciliation } from './reconcileSchedule.ts';
@@ -102,6 +103,15 @@ export function createLauncher(options: { client: Client; config: Config; shares
     async stopTurn(turnId: string): Promise<void> {
       try {
         await client.workflow.getHandle(turnWorkflowId(turnId)).signal(stopTurnSignal);
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+      }
+    },
+
+    /** Tells a waiting turn that a call of it has been answered. */
+    async toolsAnswered(turnId: string): Promise<void> {
+      try {
+        await client.workflow.getHandle(turnWorkflowId(turnId)).signal(toolsAnsweredSignal);
       } catch (error) {
         if (!(error instanceof WorkflowNotFoundError)) throw error;
       }

@@ -2,6 +2,7 @@ import {
   ActivityCancellationType,
   ActivityFailure,
   CancellationScope,
+  continueAsNew,
   defineQuery,
   defineSignal,
   isCancellation,
@@ -9,6 +10,7 @@ import {
   proxyLocalActivities,
   setHandler,
   sleep,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { CallModelResult } from '../activities/chat/callModel.ts';
 import type { SummarizeThreadResult } from '../activities/chat/summarizeThread.ts';
@@ -16,6 +18,7 @@ import type { Activities } from '../activities/index.ts';
 import { afterTurn } from './afterTurn.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
+import { type Answers, runToolCalls, type ToolCallReference, toolsAnsweredSignal } from './toolCalls.ts';
 
 /** Ids and limits only: what was said is in MySQL, never in a history. */
 export interface RunChatTurnInput {
@@ -23,11 +26,12 @@ export interface RunChatTurnInput {
   /** The catalogue's id of the model to ask first. */
   modelId: string;
   maxSteps: number;
+  /** Where a long turn goes on with a history of its own; absent is the beginning. */
+  firstStep?: number;
   /** How long a worker may be silent before its work is given to another, in milliseconds. */
   heartbeatTimeoutMs: number;
 }
 
-type ToolCallReference = { id: string; toolName: string };
 type StepResult = TurnOutcome | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string };
 
 /** The user wants the turn to stop. It is also in the turn's row, where a busy worker looks. */
@@ -50,11 +54,13 @@ const { endTurn } = proxyLocalActivities<Activities>({
  */
 export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome['kind']> {
   const work = new CancellationScope();
+  const answers: Answers = { count: 0 };
+  setHandler(toolsAnsweredSignal, () => void answers.count++);
   setHandler(stopTurnSignal, () => work.cancel());
 
   let outcome: TurnOutcome;
   try {
-    outcome = await work.run(() => answer(input));
+    outcome = await work.run(() => answer(input, answers));
   } catch (error) {
     if (isCancellation(error)) outcome = { kind: 'stopped' };
     else if (error instanceof ActivityFailure) outcome = { kind: 'failed', code: 'INTERNAL' };
@@ -72,13 +78,16 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   return outcome.kind;
 }
 
-async function answer(input: RunChatTurnInput): Promise<TurnOutcome> {
-  const progress = { step: 0, modelId: input.modelId, attempt: 1 };
+async function answer(input: RunChatTurnInput, answers: Answers): Promise<TurnOutcome> {
+  const progress = { step: input.firstStep ?? 0, modelId: input.modelId, attempt: 1 };
   setHandler(turnProgressQuery, () => progress);
   for (; progress.step < input.maxSteps; progress.step++) {
     const result = await takeStep(input, progress);
     if (result.kind !== 'toolCalls') return result;
-    await runTools(input, progress.step, result.toolCalls);
+    await runToolCalls(input, progress.step, result.toolCalls, answers);
+    if (workflowInfo().continueAsNewSuggested) {
+      await continueAsNew<typeof runChatTurn>({ ...input, firstStep: progress.step + 1, modelId: progress.modelId });
+    }
   }
   return { kind: 'stepLimit' };
 }
@@ -132,25 +141,4 @@ async function takeStep(
       squeeze = 0;
     }
   }
-}
-
-/** A step's tool calls, side by side. A tool that fails is an answer for the model, not for the workflow. */
-async function runTools(input: RunChatTurnInput, step: number, toolCalls: ToolCallReference[]): Promise<void> {
-  // Tools are idempotent by tool-call id, so another worker may repeat what a dead one had begun.
-  const { runTool } = proxyActivities<Activities>({
-    startToCloseTimeout: '15 minutes',
-    heartbeatTimeout: input.heartbeatTimeoutMs,
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: {
-      initialInterval: '200 milliseconds',
-      backoffCoefficient: 2,
-      maximumInterval: '15 seconds',
-      maximumAttempts: 5,
-    },
-  });
-  await Promise.all(
-    toolCalls.map(({ id, toolName }) =>
-      runTool.executeWithOptions({ summary: toolName }, [{ turnId: input.turnId, step, toolCallId: id }]),
-    ),
-  );
 }

@@ -1,6 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
+import { approvalChunks } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
 import { createRedactor, type Redactor } from '../../models/secrets/redactor.ts';
@@ -12,7 +13,7 @@ import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
 import type { ActivityDeps } from '../deps.ts';
 import type { Tool } from '../tools/tool.ts';
 import { ChunkMapper } from './chunkMapper.ts';
-import { approvalChunk, recordToolCalls } from './recordToolCalls.ts';
+import { recordToolCalls } from './recordToolCalls.ts';
 import { PartRedaction } from './redaction.ts';
 
 /** How one attempt at a step ended. */
@@ -131,8 +132,11 @@ export class ModelStep {
     this.#ending = true;
     writer.close();
     const segment = await transaction(database, async (tx) => {
-      const calls = end.status === 'completed' ? await recordToolCalls(tx, turn, step, this.#mapper, this.#tools) : [];
-      const asked = calls.flatMap((call) => approvalChunk(call, 'asked'));
+      const calls =
+        end.status === 'completed'
+          ? await recordToolCalls(tx, turn, step, this.#mapper, { tools: this.#tools, registry: this.#deps.tools })
+          : [];
+      const asked = calls.flatMap((call) => approvalChunks(call, 'asked'));
       const shown = end.status === 'completed' ? [...this.#calls, ...asked] : [];
       const appended = await turnLog.appendIn(tx, turn.id, [...shown, { type: 'finish-step' }], {
         epoch: writer.epoch,

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { ToolCall, type WaitsFor } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import type { ToolRegistry } from '../tools/registry.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { ChunkMapper, MadeToolCall } from './chunkMapper.ts';
 
@@ -14,11 +14,11 @@ export async function recordToolCalls(
   turn: Turn,
   step: number,
   made: Pick<ChunkMapper, 'toolCalls'> | undefined,
-  tools: ReadonlyMap<string, Tool>,
+  { tools, registry }: { tools: ReadonlyMap<string, Tool>; registry: Pick<ToolRegistry, 'faultsOf'> },
 ): Promise<ToolCall[]> {
   const now = new Date();
   const rows = (made?.toolCalls ?? []).map((call) => {
-    const wait = waitOf(call, tools.get(call.toolName));
+    const wait = waitOf(call, tools.get(call.toolName), registry);
     return {
       id: call.id,
       turnId: turn.id,
@@ -36,16 +36,16 @@ export async function recordToolCalls(
   return rows.length === 0 ? [] : ToolCall.bulkCreate(rows, { transaction: tx });
 }
 
-function waitOf({ inputError }: MadeToolCall, tool: Tool | undefined): { for: WaitsFor; forMs?: number } {
+/** What cannot be right is not put before the client: it fails when it is run. */
+function waitOf(
+  { input, inputError }: MadeToolCall,
+  tool: Tool | undefined,
+  registry: Pick<ToolRegistry, 'faultsOf'>,
+): { for: WaitsFor; forMs?: number } {
   if (inputError !== undefined || tool === undefined) return { for: 'nothing' };
-  if (tool.runs === 'client') return { for: 'client', forMs: tool.deadlineMs };
+  if (tool.runs === 'client') {
+    const isRight = registry.faultsOf(tool, structuredClone(input)) === undefined;
+    return isRight ? { for: 'client', forMs: tool.deadlineMs } : { for: 'nothing' };
+  }
   return tool.isDangerous ? { for: 'approval', forMs: longestWaitMs } : { for: 'nothing' };
-}
-
-/** Where the question stands whether a call may run; nothing for a call that nobody has to approve. */
-export function approvalChunk(call: ToolCall, state: 'asked' | 'approved' | 'denied' | 'expired'): UiChunk[] {
-  if (call.waitsFor !== 'approval') return [];
-  const { id: toolCallId, turnId, toolName, deadlineAt } = call;
-  const expiresAt = deadlineAt?.toISOString() ?? '';
-  return [{ type: 'data-approval', transient: true, data: { turnId, toolCallId, toolName, state, expiresAt } }];
 }

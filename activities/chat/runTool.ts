@@ -1,13 +1,14 @@
+import { shorten } from '../../models/chat/largeResults.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
+import { failedResult, type ResultChunk, succeededResult } from '../../models/chat/toolResult.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import { resolveSecretReferences } from '../../models/secrets/references.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { shorten } from '../tools/largeResults.ts';
 import type { ServerTool, ToolContext } from '../tools/tool.ts';
 import { isStopByWorkflow } from './cancellation.ts';
-import { failedResult, type ResultChunk, settleToolCall, succeededResult } from './settleToolCall.ts';
+import { settleToolCall } from './settleToolCall.ts';
 
 export interface RunToolInput {
   turnId: string;
@@ -17,6 +18,8 @@ export interface RunToolInput {
 
 const interrupted =
   'The tool was interrupted while it ran. Whether it had its effect is not known: look before you try again.';
+
+const notAllowed = 'The user has to allow this first. Call the tool again.';
 
 /**
  * Runs one tool call and puts its result into the turn's log. The row's change and the chunk are one commit, so the result is there
@@ -40,7 +43,11 @@ async function resultOf(deps: ActivityDeps, call: ToolCall, turn: Turn): Promise
   const found = await deps.tools.find(turn, call.toolName);
   if ('refused' in found) return failedResult(call.id, found.refused);
   const { tool } = found;
-  if (tool.runs === 'client') return failedResult(call.id, `${tool.name} cannot be used here.`);
+  if (tool.runs === 'client') {
+    return failedResult(call.id, deps.tools.faultsOf(tool, call.input) ?? `${tool.name} cannot be used here.`);
+  }
+  // Nobody was asked about a tool that was not offered, or not dangerous, when the model called it.
+  if (tool.isDangerous && call.decision !== 'approved') return failedResult(call.id, notAllowed);
   const isFirst = await ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
   return run(deps, call, turn, tool);
@@ -49,6 +56,10 @@ async function resultOf(deps: ActivityDeps, call: ToolCall, turn: Turn): Promise
 async function run(deps: ActivityDeps, call: ToolCall, turn: Turn, tool: ServerTool): Promise<ResultChunk | undefined> {
   using heartbeat = keepAlive();
   using stop = deps.stopWatch.watch(turn.id);
+  const { config, database, storage, logger } = deps;
+  const onFailure = (error: unknown) =>
+    logger.warn({ err: error, turnId: turn.id, toolCallId: call.id }, 'A large tool result could not be stored.');
+  const store = { database, storage, limits: config.drive, onFailure };
   const late = AbortSignal.timeout(tool.timeoutMs);
   const signal = AbortSignal.any([heartbeat.cancelled, stop.signal, late]);
   try {
@@ -58,7 +69,7 @@ async function run(deps: ActivityDeps, call: ToolCall, turn: Turn, tool: ServerT
     );
     // Asked for now, since the tool itself may have set a secret.
     const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
-    return succeededResult(call.id, await shorten(deps, turn, call.id, redactor.json(output)));
+    return succeededResult(call.id, await shorten(store, turn, call.id, redactor.json(output)));
   } catch (error) {
     if (stop.signal.aborted || isStopByWorkflow(heartbeat.cancelled)) return undefined;
     heartbeat.cancelled.throwIfAborted();

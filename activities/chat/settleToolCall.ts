@@ -1,19 +1,9 @@
 import { ToolCall } from '../../models/chat/toolCall.ts';
+import { type ResultChunk, statusOf, succeededResult } from '../../models/chat/toolResult.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
-import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { WriterFencedError } from '../../models/turnLog/entry.ts';
 import type { ActivityDeps } from '../deps.ts';
-
-export type ResultChunk = Extract<UiChunk, { type: 'tool-output-available' | 'tool-output-error' }>;
-
-export function succeededResult(toolCallId: string, output: unknown): ResultChunk {
-  return { type: 'tool-output-available', toolCallId, output, dynamic: true };
-}
-
-export function failedResult(toolCallId: string, errorText: string): ResultChunk {
-  return { type: 'tool-output-error', toolCallId, errorText, dynamic: true };
-}
 
 /** Puts a call's result into its turn's log, once: the row's change and the chunk are one commit. */
 export async function settleToolCall(
@@ -29,8 +19,7 @@ export async function settleToolCall(
       const call = await ToolCall.findByPk(id, { transaction: tx, lock: tx.LOCK.UPDATE });
       // A run that was given up, for its time or its worker, may have had its effect after all.
       const said = call?.effect ? succeededResult(id, call.effect.result) : result;
-      const status = said.type === 'tool-output-available' ? 'succeeded' : 'failed';
-      if (!(await ToolCall.settle(id, status, tx))) throw new AlreadySettled();
+      if (!(await ToolCall.settle(id, statusOf(said), tx))) throw new AlreadySettled();
       return turnLog.appendIn(tx, turnId, [said]);
     });
     turnLog.announce(segment);

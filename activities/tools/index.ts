@@ -1,5 +1,7 @@
 import type { Identity } from '../../models/identity/index.ts';
 import type { ActivityDeps } from '../deps.ts';
+import { askUserTool } from './askUser.ts';
+import { clientToolSource, knownClientTools } from './clientTools.ts';
 import { driveTools } from './drive/index.ts';
 import { ToolRegistry } from './registry.ts';
 
@@ -11,7 +13,9 @@ export interface ToolDeps extends Pick<ActivityDeps, 'config' | 'database' | 'st
 /** Every tool there is. A new area is a file in this folder and a line here. */
 export function createTools(deps: ToolDeps): ToolRegistry {
   return new ToolRegistry({
-    tools: driveTools(deps),
+    tools: [...driveTools(deps), askUserTool],
+    checked: knownClientTools,
+    sources: [clientToolSource(deps.database)],
     roleOf: async ({ spaceId, userId }) => (await deps.identity.members.access(spaceId, userId))?.role,
   });
 }

@@ -3,7 +3,7 @@ import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Turn } from '../../models/chat/turn.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import type { Role } from '../../models/identity/tables.ts';
-import type { ServerTool, Tool, ToolSource } from './tool.ts';
+import type { Tool, ToolSource } from './tool.ts';
 
 /** Who the turn's user is in its space now; undefined when no member any more. */
 export type RoleOf = (turn: Turn) => Promise<Role | undefined>;
@@ -20,12 +20,19 @@ export class ToolRegistry {
   readonly #sources: readonly ToolSource[];
   readonly #roleOf: RoleOf;
 
-  constructor(options: { tools: readonly Tool[]; sources?: readonly ToolSource[]; roleOf: RoleOf }) {
+  /** `checked` are tools of sources whose inputs are checked like those of the tools that all turns have. */
+  constructor(options: {
+    tools: readonly Tool[];
+    checked?: readonly Tool[];
+    sources?: readonly ToolSource[];
+    roleOf: RoleOf;
+  }) {
     this.#tools = byName(options.tools);
     this.#sources = options.sources ?? [];
     this.#roleOf = options.roleOf;
     const ajv = new Ajv2020.default({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true });
-    this.#validators = new Map(options.tools.map((tool) => [tool, ajv.compile(tool.inputSchema)]));
+    const checked = [...options.tools, ...(options.checked ?? [])];
+    this.#validators = new Map(checked.map((tool) => [tool, ajv.compile(tool.inputSchema)]));
   }
 
   /** The tools that a model call of this turn is offered, by name. */
@@ -44,7 +51,7 @@ export class ToolRegistry {
   }
 
   /** What is wrong with an input, in words for the model; defaults are filled in. */
-  faultsOf(tool: ServerTool, input: unknown): string | undefined {
+  faultsOf(tool: Tool, input: unknown): string | undefined {
     const validate = this.#validators.get(tool);
     if (validate === undefined || validate(input)) return undefined;
     const faults = (validate.errors ?? []).slice(0, shownFaults).map(({ instancePath, message, params }) => {

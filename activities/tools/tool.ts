@@ -28,8 +28,6 @@ export interface ServerTool extends ToolBase {
    * may have happened already, and nobody can tell, so the model is told just that.
    */
   afterCrash: 'again' | 'never';
-  /** Its input is checked against the schema already, unless that is somebody else's. */
-  isInputForeign?: boolean;
   /**
    * `input` has secrets in place of their references. What it gives back, or throws as a DomainError, is redacted and shown. It must end
    * soon after the signal.

@@ -85,6 +85,7 @@ export const accessTable = {
   listPushSubscriptions: 'signedIn',
   addPushSubscription: 'signedIn',
   removePushSubscription: 'self',
+  decideToolCall: 'threadOwner',
 
   // Threads
   listThreads: 'viewer',

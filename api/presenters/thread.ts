@@ -1,21 +1,25 @@
 import type { Message } from '../../models/chat/message.ts';
 import type { Thread } from '../../models/chat/thread.ts';
+import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Operation } from '../../models/operation.ts';
 import type { Usage } from '../../models/turnLog/chunks.ts';
 
-export function presentThread(thread: Thread) {
+/** `waiting` are the ids of turns that wait for their client. */
+export function presentThread(thread: Thread, waiting: ReadonlySet<string> = new Set()) {
   return {
     id: thread.id,
     spaceId: thread.spaceId,
     title: thread.title,
     activeTurnId: thread.activeTurnId,
+    needsInput: thread.activeTurnId !== null && waiting.has(thread.activeTurnId),
     createdAt: thread.createdAt.toISOString(),
     updatedAt: thread.updatedAt.toISOString(),
   };
 }
 
-export function presentTurn(turn: Turn, usage: Usage) {
+/** `calls` are those of any turns that somebody has yet to answer. */
+export function presentTurn(turn: Turn, usage: Usage, calls: readonly ToolCall[] = []) {
   return {
     id: turn.id,
     threadId: turn.threadId,
@@ -30,10 +34,15 @@ export function presentTurn(turn: Turn, usage: Usage) {
     error: turn.errorCode === null ? null : { code: turn.errorCode, detail: turn.errorDetail ?? '' },
     usage,
     lastSeq: turn.nextSeq - 1,
+    pendingToolCalls: calls.filter(({ turnId }) => turnId === turn.id && !turn.isTerminal).map(presentPendingCall),
     createdAt: turn.createdAt.toISOString(),
     startedAt: turn.startedAt?.toISOString() ?? null,
     endedAt: turn.endedAt?.toISOString() ?? null,
   };
+}
+
+function presentPendingCall({ id, toolName, input, waitsFor, deadlineAt }: ToolCall) {
+  return { toolCallId: id, toolName, input, waitsFor, deadlineAt: deadlineAt?.toISOString() ?? null };
 }
 
 export function presentMessage(message: Message) {

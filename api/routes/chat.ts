@@ -7,6 +7,7 @@ import type { StoredPart } from '../../models/chat/message.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
 import { readChatSettings } from '../../models/chat/settings.ts';
 import { Thread, ThreadAlias } from '../../models/chat/thread.ts';
+import { ToolCall } from '../../models/chat/toolCall.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import { noteSeen } from '../../models/push/receipts.ts';
@@ -15,6 +16,7 @@ import { authorizeSpace, isStillSignedIn } from '../auth/authorizeSpace.ts';
 import { authorizeTurn, notThreadOwner } from '../auth/authorizeThread.ts';
 import { type Caller, callerOf } from '../auth/caller.ts';
 import { type ChatStreamBody, readContext, readMessage } from '../chatRequest.ts';
+import { checkClientTools } from '../clientTools.ts';
 import { acceptWithCredits } from '../creditGate.ts';
 import type { RouteDeps } from '../deps.ts';
 import { presentModel } from '../presenters/model.ts';
@@ -23,6 +25,7 @@ import { replayMessage } from '../replayMessage.ts';
 import { bodyOf, pathOf, queryOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 import { streamTurn } from '../sse.ts';
+import { isOnlyResults, takeToolResults } from '../toolResults.ts';
 
 /** Models, sending, and the streams of turns. Threads themselves are in threads.ts. */
 export function chatRoutes(deps: RouteDeps) {
@@ -35,7 +38,10 @@ export function chatRoutes(deps: RouteDeps) {
 
   router.post('/chat/stream', async (req, res) => {
     const caller = callerOf(req);
-    const intent = await readIntent(caller, bodyOf<'streamChat'>(req));
+    const body = bodyOf<'streamChat'>(req);
+    const continued = await continueTurn(caller, body);
+    if (continued !== undefined && isOnlyResults(body)) return stream(req, res, continued.turn, continued.after);
+    const intent = await readIntent(caller, body);
     const { turn, created, opening, interrupted } = await acceptWithCredits(deps, intent, () =>
       acceptMessage(deps.database, intent),
     );
@@ -62,7 +68,7 @@ export function chatRoutes(deps: RouteDeps) {
 
   router.get('/chat/turns/:turnId', async (req, res) => {
     const turn = await authorizeTurn(deps, callerOf(req), pathOf<'getTurn'>(req).turnId);
-    res.json(presentTurn(turn, await ModelCall.usageOf(turn.id)));
+    res.json(await present(turn));
   });
 
   router.get('/chat/turns/:turnId/stream', async (req, res) => {
@@ -82,16 +88,23 @@ export function chatRoutes(deps: RouteDeps) {
     // The worker sees the flag in the row by itself; the signal ends what has no worker.
     if (state === 'stopping') launcher.stopTurn(turn.id).catch(logLateStart(turn.id));
     await turn.reload();
-    res.json(presentTurn(turn, await ModelCall.usageOf(turn.id)));
+    res.json(await present(turn));
   });
+
+  /** Takes the tool results of a body, if it has any, into the turn that waits for them. */
+  async function continueTurn(caller: Caller, body: ChatStreamBody) {
+    if (body.toolResults === undefined && body.messages?.at(-1)?.role !== 'assistant') return undefined;
+    const name = body.threadId ?? body.id;
+    const thread = name === undefined ? undefined : await findThread(caller, name, body.spaceId);
+    if (thread === undefined && body.threadId !== undefined) throw notFound('thread');
+    return takeToolResults(deps, caller, body, thread?.id);
+  }
 
   async function readIntent(caller: Caller, body: ChatStreamBody): Promise<SendIntent> {
     if (body.content === undefined && body.messages === undefined) {
-      if (body.toolResults === undefined) {
-        throw new DomainError('invalid', 'CONTENT_REQUIRED', 'Send one of `content`, `messages` and `toolResults`.');
-      }
-      throw new DomainError('unprocessable', 'TOOL_RESULT_UNKNOWN', 'No turn of this thread waits for these results.');
+      throw new DomainError('invalid', 'CONTENT_REQUIRED', 'Send one of `content`, `messages` and `toolResults`.');
     }
+    checkClientTools(body);
     const name = body.threadId ?? body.id;
     const thread = name === undefined ? undefined : await findThread(caller, name, body.spaceId);
     if (thread === undefined && body.threadId !== undefined) throw notFound('thread');
@@ -175,6 +188,11 @@ export function chatRoutes(deps: RouteDeps) {
         return (await identity.members.access(turn.spaceId, caller.userId)) !== undefined;
       },
     });
+  }
+
+  async function present(turn: Turn) {
+    const [usage, calls] = await Promise.all([ModelCall.usageOf(turn.id), ToolCall.openOf([turn.id])]);
+    return presentTurn(turn, usage, calls);
   }
 
   function logLateStart(turnId: string) {

@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import type { RouteDeps } from '../deps.ts';
+import { approvalRoutes } from './approvals.ts';
 import { auditRoutes } from './audit.ts';
 import { authRoutes } from './auth.ts';
 import { billingRoutes } from './billing.ts';
@@ -49,6 +50,7 @@ export const routes: readonly ((deps: RouteDeps) => Router)[] = [
   chatRoutes,
   chatSettingsRoutes,
   pushRoutes,
+  approvalRoutes,
   threadRoutes,
   driveRoutes,
   driveUploadRoutes,

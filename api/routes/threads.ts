@@ -2,6 +2,7 @@ import { deleteThread } from '../../models/chat/deleteThread.ts';
 import { Message } from '../../models/chat/message.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
 import { Thread } from '../../models/chat/thread.ts';
+import { ToolCall } from '../../models/chat/toolCall.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
 import { authorizeThread } from '../auth/authorizeThread.ts';
@@ -9,7 +10,7 @@ import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { makeOnce } from '../idempotency.ts';
 import { presentMessage, presentThread, presentTurn } from '../presenters/thread.ts';
-import { bodyOf, pageOf, pathOf } from '../request.ts';
+import { bodyOf, pageOf, pathOf, queryOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 
 /** What the cursors of the three lists hold: when and which, ordinal and position, ordinal. */
@@ -29,11 +30,13 @@ export function threadRoutes(deps: RouteDeps) {
     const threads = await Thread.page({
       spaceId,
       userId: caller.userId,
+      needsInput: queryOf<'listThreads'>(req).needsInput,
       limit: limit + 1,
       cursor: updatedAt === undefined || id === undefined ? undefined : { updatedAt: new Date(updatedAt), id },
     });
     const page = toPage(threads, limit, (thread) => `${thread.updatedAt.toISOString()} ${thread.id}`);
-    res.json({ data: page.data.map(presentThread), nextCursor: page.nextCursor });
+    const waiting = await Turn.waitingOf(page.data.map(({ activeTurnId }) => activeTurnId));
+    res.json({ data: page.data.map((thread) => presentThread(thread, waiting)), nextCursor: page.nextCursor });
   });
 
   router.post('/api/spaces/:spaceId/threads', async (req, res) => {
@@ -47,13 +50,13 @@ export function threadRoutes(deps: RouteDeps) {
   });
 
   router.get('/api/threads/:threadId', async (req, res) => {
-    res.json(presentThread(await authorizeThread(deps, callerOf(req), pathOf<'getThread'>(req).threadId)));
+    res.json(await present(await authorizeThread(deps, callerOf(req), pathOf<'getThread'>(req).threadId)));
   });
 
   router.patch('/api/threads/:threadId', async (req, res) => {
     const thread = await authorizeThread(deps, callerOf(req), pathOf<'updateThread'>(req).threadId);
     await thread.update({ title: bodyOf<'updateThread'>(req).title });
-    res.json(presentThread(thread));
+    res.json(await present(thread));
   });
 
   router.delete('/api/threads/:threadId', async (req, res) => {
@@ -83,10 +86,15 @@ export function threadRoutes(deps: RouteDeps) {
     const { limit, cursor } = pageOf(req);
     const turns = await Turn.page(thread.id, limit + 1, Number(decodeCursor(cursor, turnKey) ?? 0));
     const page = toPage(turns, limit, (turn) => String(turn.ordinal));
-    const usages = await ModelCall.usageOfMany(page.data.map(({ id }) => id));
-    const data = page.data.map((turn) => presentTurn(turn, usages(turn.id)));
+    const ids = page.data.map(({ id }) => id);
+    const [usages, calls] = await Promise.all([ModelCall.usageOfMany(ids), ToolCall.openOf(ids)]);
+    const data = page.data.map((turn) => presentTurn(turn, usages(turn.id), calls));
     res.json({ data, nextCursor: page.nextCursor });
   });
+
+  async function present(thread: Thread) {
+    return presentThread(thread, await Turn.waitingOf([thread.activeTurnId]));
+  }
 
   return router;
 }

@@ -1,4 +1,4 @@
-import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { DataTypes, literal, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 
@@ -47,8 +47,11 @@ export class Thread extends Model {
     userId: string;
     limit: number;
     cursor?: { updatedAt: Date; id: string };
+    /** Only those whose turn waits for its client, or only the others. */
+    needsInput?: boolean | undefined;
   }): Promise<Thread[]> {
-    const { spaceId, userId, limit, cursor } = options;
+    const { spaceId, userId, limit, cursor, needsInput } = options;
+    const waiting = literal("(SELECT id FROM turns WHERE turns.id = active_turn_id AND turns.status = 'waiting')");
     const after = cursor && {
       [Op.or]: [
         { updatedAt: { [Op.lt]: cursor.updatedAt } },
@@ -56,7 +59,14 @@ export class Thread extends Model {
       ],
     };
     return Thread.findAll({
-      where: { spaceId, userId, deletedAt: null, ...after },
+      where: {
+        spaceId,
+        userId,
+        deletedAt: null,
+        ...after,
+        ...(needsInput === true && { activeTurnId: { [Op.in]: waiting } }),
+        ...(needsInput === false && { [Op.not]: { activeTurnId: { [Op.in]: waiting } } }),
+      },
       order: [
         ['updatedAt', 'DESC'],
         ['id', 'DESC'],

@@ -1,4 +1,6 @@
+import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
 import { jsonText } from '../jsonText.ts';
 
 export type ToolCallStatus = 'pending' | 'succeeded' | 'failed';
@@ -34,6 +36,29 @@ export class ToolCall extends Model {
   /** Those of a turn that have no result yet. */
   static async pendingOf(turnId: string, tx?: Transaction): Promise<ToolCall[]> {
     return ToolCall.findAll({ where: { turnId, status: 'pending' }, order: [['id', 'ASC']], transaction: tx });
+  }
+
+  /** Turns that go on because of an answer given before `before`, and have not begun their next step since. */
+  static async turnsAnsweredUnheard(database: Pick<Database, 'pool'>, before: Date, limit: number): Promise<string[]> {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT DISTINCT c.turn_id AS turnId FROM turns t JOIN tool_calls c ON c.turn_id = t.id
+        WHERE t.terminal = 0 AND t.status IN ('running', 'waiting') AND c.answered_at < ?
+          AND NOT EXISTS (SELECT 1 FROM model_calls m WHERE m.turn_id = c.turn_id AND m.step > c.step)
+          AND (t.status = 'running' OR c.status = 'pending')
+        LIMIT ?`,
+      [before, limit],
+    );
+    return rows.map(({ turnId }) => String(turnId));
+  }
+
+  /** The calls of these turns that a client or a person has yet to answer. */
+  static async openOf(turnIds: readonly string[]): Promise<ToolCall[]> {
+    if (turnIds.length === 0) return [];
+    const calls = await ToolCall.findAll({
+      where: { turnId: [...turnIds], status: 'pending', waitsFor: ['client', 'approval'], decision: null },
+      order: [['id', 'ASC']],
+    });
+    return calls;
   }
 
   static async countOf(turnId: string): Promise<number> {
@@ -85,6 +110,22 @@ export class ToolCall extends Model {
       { status: 'failed', endedAt: new Date() },
       { where: { turnId, status: 'pending' }, transaction: tx },
     );
+  }
+
+  /** Writes an answer down. `seq` is the last chunk before it: whoever answers again hears what follows. */
+  async answer(
+    change: { status: ToolCallStatus; decision?: 'approved' | 'denied' },
+    seq: number,
+    tx: Transaction,
+  ): Promise<void> {
+    const now = new Date();
+    const ended = change.status === 'pending' ? {} : { endedAt: now };
+    await this.update({ ...change, ...ended, answeredAt: now, askedSeq: seq }, { transaction: tx });
+  }
+
+  /** Whether a client or a person has yet to answer it. */
+  get isOpen(): boolean {
+    return this.status === 'pending' && this.waitsFor !== 'nothing' && this.decision === null;
   }
 
   /** Whether it may run now: it waits for nobody, or has leave. */

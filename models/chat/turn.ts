@@ -76,13 +76,27 @@ export class Turn extends Model {
     return turns.map(({ id }) => id);
   }
 
-  /** Turns that have their thread's place and have not ended, begun before `before`: each should have a workflow. */
+  /**
+   * Turns that have their thread's place and have not ended, begun before `before`: each should have a workflow. Those that wait for their
+   * client, for days perhaps, come last.
+   */
   static async unendedBefore(before: Date, limit: number): Promise<Turn[]> {
     return Turn.findAll({
       where: { terminal: 0, status: ['running', 'waiting'], createdAt: { [Op.lt]: before } },
-      order: [['createdAt', 'ASC']],
+      order: [
+        ['status', 'ASC'],
+        ['createdAt', 'ASC'],
+      ],
       limit,
     });
+  }
+
+  /** Those of the given turns that wait for their client; null is no turn. */
+  static async waitingOf(turnIds: readonly (string | null)[]): Promise<Set<string>> {
+    const ids = turnIds.filter((id) => id !== null);
+    if (ids.length === 0) return new Set();
+    const turns = await Turn.findAll({ where: { id: ids, status: 'waiting' }, attributes: ['id'], raw: true });
+    return new Set(turns.map(({ id }) => id));
   }
 
   static async unendedOf(scope: { threadId: string } | { spaceId: string }, limit: number): Promise<Turn[]> {

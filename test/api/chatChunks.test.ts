@@ -22,7 +22,8 @@ const delta: Shape = { required: { id: 'string', delta: 'string' } };
 const toolCall = { toolCallId: 'string', toolName: 'string', input: 'any' } as const;
 
 const shapes: Record<UiChunk['type'], Shape> = {
-  start: { required: { messageId: 'string', messageMetadata: 'object' } },
+  // Without an id it goes on with the message that the client has.
+  start: { required: { messageMetadata: 'object' }, optional: { messageId: 'string' } },
   'start-step': { required: {} },
   'finish-step': { required: {} },
   'text-start': text,
@@ -173,6 +174,22 @@ test.each<[string, Record<string, unknown>]>([
   ]);
 });
 
+test('waiting for leave, and going on with it', async () => {
+  const body = {
+    content: '/tool drive_delete {"path":"/x"}\n/tool ask_user {"question":"?"}',
+    modelId: 'demo',
+    mode: 'work',
+  };
+  const asked = await user.ask(body);
+  await check(asked.chunks);
+  const { pendingToolCalls } = await user.turn(asked.turnId);
+  const [approval, question] = pendingToolCalls.map(({ toolCallId }) => toolCallId);
+  await user.fetch(`/chat/turns/${asked.turnId}/approvals/${approval}`, { method: 'POST', body: { approved: false } });
+  const { chunks } = await user.ask({ toolResults: [{ toolUseId: question, content: 'yes' }] });
+  await check(chunks);
+  await check((await collect(await user.open(`/chat/turns/${asked.turnId}/stream`))).chunks);
+});
+
 test('another attempt', async () => {
   flaky.set('begin again', [{ ...full, toolCalls: tools.slice(0, 1), fail: { how: 'cut', afterDeltas: 6 } }]);
   const answer = await user.ask({ content: 'begin again' });
@@ -200,7 +217,7 @@ test('queued, begun, stopped; and rebuilt from the message', async () => {
 
 test('all of this has shown every type but those that no tool or model makes yet', () => {
   const missing = Object.keys(shapes).filter((type) => !seen.has(type));
-  expect(missing).toEqual(['source-url', 'source-document', 'file', 'data-approval']);
+  expect(missing).toEqual(['source-url', 'source-document', 'file']);
 });
 
 test('the check itself finds what is wrong', async () => {

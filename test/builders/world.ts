@@ -1,4 +1,6 @@
 import { createECDH, randomUUID } from 'node:crypto';
+import { ToolCall } from '../../models/chat/toolCall.ts';
+import { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
@@ -100,6 +102,13 @@ export const objects: Record<string, Builder> = {
     const response = await world.fetch('viewer', 'POST', '/chat/stream', body);
     await response.text();
     return response.headers.get('x-turn-id') ?? '';
+  },
+  // Of the turn that was made last: the one in the same path.
+  toolCallId: async ({ spaceId }) => {
+    const turn = await Turn.findOne({ where: { spaceId }, order: [['id', 'DESC']], rejectOnEmpty: true });
+    const call = { turnId: turn.id, step: 0, toolName: 'drive_delete', input: {}, status: 'pending' };
+    const row = { ...call, id: newId('toolCall'), waitsFor: 'approval', deadlineAt: new Date(), createdAt: new Date() };
+    return (await ToolCall.create(row)).id;
   },
   itemId: async (world) => {
     const path = `/folder ${randomUUID()}`;

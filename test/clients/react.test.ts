@@ -1,5 +1,5 @@
 import { Chat } from '@ai-sdk/react';
-import { DefaultChatTransport, type UIMessage } from 'ai';
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithToolCalls, type UIMessage } from 'ai';
 import { type ChatUser, textOf } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -121,6 +121,28 @@ test('a failed turn is an error with its sentence, and the next message goes thr
   chat.clearError();
   await chat.sendMessage({ text: 'And now?' });
   expect([chat.status, texts(chat).at(-1)]).toEqual(['ready', 'Hello from the fake provider.']);
+});
+
+test('a tool of the client’s own: its answer goes by itself, and the same message goes on', async () => {
+  const errors: Error[] = [];
+  const chat: Chat<UIMessage> = new Chat<UIMessage>({
+    transport: new DefaultChatTransport({
+      api: `${product.url}/chat/stream`,
+      headers: { Authorization: `Bearer ${user.token}` },
+      body: { modelId: 'demo', clientTools: [{ name: 'getBattery', inputSchema: { type: 'object' } }] },
+    }),
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
+    onToolCall: ({ toolCall: { toolCallId } }) =>
+      void chat.addToolOutput({ tool: 'getBattery' as never, toolCallId, output: { percent: 80 } as never }),
+    onError: (error) => errors.push(error),
+  });
+  await chat.sendMessage({ text: '/tool getBattery {}' });
+  await waitFor('the answer', () => texts(chat)[1]?.includes('percent') && chat.status === 'ready');
+  expect([errors, chat.messages.length]).toEqual([[], 2]);
+  expect(texts(chat)[1]).toBe('getBattery: {"percent":80}');
+  const { messages } = await threadOf(chat);
+  expect(messages[1]?.id).toBe(chat.lastMessage?.id);
+  expect(messages[1]?.parts.map(({ type }) => type)).toEqual(chat.lastMessage?.parts.map(({ type }) => type));
 });
 
 test('a refused request is an error too', async () => {

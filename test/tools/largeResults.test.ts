@@ -1,10 +1,9 @@
 import { buffer } from 'node:stream/consumers';
-import { maxInlineBytes, maxResultBytes, shorten } from '../../activities/tools/largeResults.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { maxInlineBytes, maxResultBytes, shorten } from '../../models/chat/largeResults.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { Drive } from '../../models/drive/drive.ts';
 import { findByPath } from '../../models/drive/place.ts';
-import { createLogger } from '../../telemetry/logger.ts';
 import { buildIdentity, buildSpace, buildUser } from '../builders/identity.ts';
 import { buildTurn } from '../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
@@ -26,7 +25,12 @@ afterAll(async () => {
   await environment.close();
 });
 
-const deps = () => ({ ...environment, storage, logger: createLogger({ level: 'silent' }) });
+const deps = () => ({
+  database: environment.database,
+  storage,
+  limits: environment.config.drive,
+  onFailure: () => undefined,
+});
 
 async function contentOf(names: string[]): Promise<string> {
   const where = { spaceId: turn.spaceId, containerId: `thread:${turn.threadId}`, names };

@@ -6,6 +6,7 @@ import type { Activities } from '../../activities/index.ts';
  */
 export const sweeps = [
   'sweepTurns',
+  'sweepToolAnswers',
   'sweepOperations',
   'sweepMails',
   'purgeOldTurnLogs',

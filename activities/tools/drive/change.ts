@@ -48,7 +48,9 @@ export function driveChangeTools({ database }: Pick<ActivityDeps, 'database'>): 
     serverTool<PathInput>({
       ...common,
       name: 'drive_delete',
-      description: 'Puts a file or a folder, with all that is in it, into the trash of the drive.',
+      description:
+        'Puts a file or a folder, with all that is in it, into the trash of the drive. The user is asked first.',
+      isDangerous: true,
       inputSchema: objectSchema({ path: pathProperty, container: containerProperty }, ['path']),
       async run(input, { turn, record }) {
         const { spaceId, userId } = turn;

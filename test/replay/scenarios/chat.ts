@@ -1,5 +1,5 @@
 import { turnWorkflowId } from '../../../temporal/workflowIds.ts';
-import { idsOf } from '../../builders/chat.ts';
+import { type ChatUser, idsOf, type TurnBody } from '../../builders/chat.ts';
 import { fake } from '../../builders/product.ts';
 import { untilChunk } from '../../support/sseClient.ts';
 import type { Scenario } from './scenario.ts';
@@ -17,6 +17,26 @@ function asked(name: string, content: string, rest: Partial<Scenario> & { modelI
     ...others,
   };
 }
+
+const question = '/tool ask_user {"question":"?"}';
+
+/** A turn that waits for its client, and then `goOn`. */
+function waiting(name: string, content: string, goOn: (user: ChatUser, turn: TurnBody) => Promise<unknown>): Scenario {
+  return {
+    name: `runChatTurn/${name}`,
+    async run(_product, user) {
+      const { turnId } = await user.ask({ content, modelId: 'demo', mode: 'work' });
+      await goOn(user, await user.turn(turnId));
+      await user.ended(turnId);
+      return turnWorkflowId(turnId);
+    },
+  };
+}
+
+const answer = (user: ChatUser, toolUseId: string | undefined) =>
+  user.ask({ toolResults: [{ toolUseId, content: 'yes' }] });
+const decide = (user: ChatUser, { id }: TurnBody, toolCallId: string | undefined, approved: boolean) =>
+  user.fetch(`/chat/turns/${id}/approvals/${toolCallId}`, { method: 'POST', body: { approved } });
 
 export const chatScenarios: Scenario[] = [
   asked('answered', fake({ tokens: ['Yes.'] })),
@@ -43,6 +63,32 @@ export const chatScenarios: Scenario[] = [
       await untilChunk(stream, ({ type }) => type === 'text-delta');
       await product.process.kill('SIGKILL');
       await product.restart();
+      await user.ended(turnId);
+      return turnWorkflowId(turnId);
+    },
+  },
+  asked('tools', '/tool drive_list {}\n/tool drive_list {}\n/say and\n/tool drive_search {"query":"x"}', {
+    modelId: 'demo',
+  }),
+  asked('stepLimit', '/tool drive_list {}\n/say and\n/tool drive_list {}', {
+    modelId: 'demo',
+    environment: { ATRIUM_MAX_STEPS_PER_TURN: '1' },
+  }),
+  waiting('clientTool', question, (user, turn) => answer(user, turn.pendingToolCalls[0]?.toolCallId)),
+  waiting('clientAndServerTools', `${question}\n/tool drive_list {}\n${question}`, async (user, turn) => {
+    for (const { toolCallId } of turn.pendingToolCalls) await answer(user, toolCallId);
+  }),
+  waiting('approvals', '/tool drive_delete {"path":"/a"}\n/tool drive_delete {"path":"/b"}', async (user, turn) => {
+    const [first, second] = turn.pendingToolCalls;
+    await decide(user, turn, first?.toolCallId, true);
+    await decide(user, turn, second?.toolCallId, false);
+  }),
+  waiting('stoppedWhileWaiting', question, (user, { id }) => user.fetch(`/chat/turns/${id}/stop`, { method: 'POST' })),
+  {
+    name: 'runChatTurn/clientToolTimeout',
+    async run(_product, user) {
+      const tool = { name: 'late', inputSchema: { type: 'object' }, timeoutSeconds: 1 };
+      const { turnId } = await user.ask({ content: '/tool late {}', modelId: 'demo', clientTools: [tool] });
       await user.ended(turnId);
       return turnWorkflowId(turnId);
     },

@@ -1,8 +1,8 @@
-import type { Turn } from '../../models/chat/turn.ts';
-import { threadContainerId } from '../../models/drive/containers.ts';
-import { UploadSession } from '../../models/drive/uploadSession.ts';
-import { DomainError } from '../../models/errors.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { Database } from '../database.ts';
+import { threadContainerId } from '../drive/containers.ts';
+import { type ByteStore, type DriveLimits, UploadSession } from '../drive/uploadSession.ts';
+import { DomainError } from '../errors.ts';
+import type { Turn } from './turn.ts';
 
 /** What is longer is kept as a file, and named in the answer. */
 export const maxInlineBytes = 64 * 1024;
@@ -16,20 +16,23 @@ interface LargeResult {
   bytes: number;
   /** Its beginning. */
   preview: string;
-  /** Where the whole of it is: a file that `drive_read` reads, and the client by thread-files/url. */
+  /** Where the whole of it is: a file that `drive_read` reads, and the client by thread-files/url. Null where there was no room for it. */
   file: { containerId: string; path: string } | null;
+}
+
+export interface ResultStore {
+  database: Database;
+  storage: ByteStore;
+  limits: DriveLimits;
+  /** Hears why a file could not be stored. */
+  onFailure(error: unknown): void;
 }
 
 /**
  * A tool's result as the model and the clients get it: itself, or a reference to a file of the thread with its beginning. Storing it again
  * after a crash replaces the same file.
  */
-export async function shorten(
-  deps: Pick<ActivityDeps, 'config' | 'database' | 'storage' | 'logger'>,
-  turn: Turn,
-  toolCallId: string,
-  output: unknown,
-): Promise<unknown> {
+export async function shorten(store: ResultStore, turn: Turn, toolCallId: string, output: unknown): Promise<unknown> {
   const isText = typeof output === 'string';
   const text = isText ? output : (JSON.stringify(output) ?? 'null');
   const bytes = Buffer.byteLength(text);
@@ -38,15 +41,15 @@ export async function shorten(
     throw new DomainError('tooLarge', 'TOOL_RESULT_TOO_LARGE', 'The result is larger than 100 MB. Ask for less of it.');
   }
   const name = `${toolCallId}.${isText ? 'txt' : 'json'}`;
-  const file = await store(deps, turn, name, text).catch((error: unknown) => {
-    deps.logger.warn({ err: error, turnId: turn.id, toolCallId }, 'A large tool result could not be stored.');
+  const file = await keep(store, turn, name, text).catch((error: unknown) => {
+    store.onFailure(error);
     return null;
   });
   return { isLarge: true, bytes, preview: text.slice(0, previewCharacters), file } satisfies LargeResult;
 }
 
-async function store(
-  { config, database, storage }: Pick<ActivityDeps, 'config' | 'database' | 'storage'>,
+async function keep(
+  { database, storage, limits }: ResultStore,
   turn: Turn,
   name: string,
   text: string,
@@ -54,7 +57,7 @@ async function store(
   const { spaceId, userId } = turn;
   const containerId = threadContainerId(turn.threadId);
   const names = ['tool-results', name];
-  await using session = new UploadSession({ database, store: storage, limits: config.drive }, spaceId);
+  await using session = new UploadSession({ database, store: storage, limits }, spaceId);
   const file = await session.receive(inPieces(text), name);
   const target = {
     spaceId,

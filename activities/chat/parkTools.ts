@@ -1,0 +1,28 @@
+import { parkToolCalls } from '../../models/chat/parkToolCalls.ts';
+import { ToolCall } from '../../models/chat/toolCall.ts';
+import { failedResult } from '../../models/chat/toolResult.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { settleToolCall } from './settleToolCall.ts';
+
+const maxTurnsPerSweep = 500;
+
+/** What the workflow does with calls that do not simply run. */
+export function createParking(deps: ActivityDeps) {
+  return {
+    parkToolCalls: (input: { turnId: string; isIdle: boolean }) => parkToolCalls(deps, input),
+
+    /** Gives up a call that no worker has come to the end of. */
+    async abandonToolCall({ turnId, toolCallId }: { turnId: string; toolCallId: string }): Promise<void> {
+      const result = failedResult(toolCallId, 'The tool could not be run. Whether it had an effect is not known.');
+      await settleToolCall(deps, { id: toolCallId, turnId }, result);
+    },
+
+    /** Turns whose calls were answered, but whose workflow has not heard of it: the API was killed between the two. */
+    async sweepToolAnswers(): Promise<number> {
+      const before = new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
+      const turnIds = await ToolCall.turnsAnsweredUnheard(deps.database, before, maxTurnsPerSweep);
+      for (const turnId of turnIds) await deps.workflows.toolsAnswered(turnId);
+      return turnIds.length;
+    },
+  };
+}

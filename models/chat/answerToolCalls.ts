@@ -1,0 +1,83 @@
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import type { UiChunk } from '../turnLog/chunks.ts';
+import type { CommittedSegment } from '../turnLog/entry.ts';
+import type { TurnLog } from '../turnLog/turnLog.ts';
+import { ToolCall } from './toolCall.ts';
+import { approvalChunks, failedResult, type ResultChunk, statusOf } from './toolResult.ts';
+import { Turn } from './turn.ts';
+import { nextState, openCalls, tell } from './turnWaiting.ts';
+
+interface Deps {
+  database: Database;
+  turnLog: TurnLog;
+}
+
+/**
+ * Takes a client's results into the turn, each once: the first that comes counts, and one that comes after the call has ended (again, or too
+ * late) changes nothing. Returns after which chunk the answer to these results begins.
+ */
+export async function answerToolCalls(
+  { database, turnLog }: Deps,
+  turnId: string,
+  results: readonly ResultChunk[],
+): Promise<{ after: number; isNew: boolean }> {
+  const segments: CommittedSegment[] = [];
+  const answered = await transaction(database, async (tx) => {
+    segments.length = 0;
+    const turn = await Turn.lock(turnId, tx);
+    if (turn === null) throw notFound('turn');
+    const chunks: UiChunk[] = [];
+    let after = 0;
+    for (const result of results) {
+      const call = await ToolCall.findOne({ where: { id: result.toolCallId, turnId }, transaction: tx });
+      if (call === null) throw notFound('tool call');
+      if (call.isOpen && !turn.isTerminal) {
+        await call.answer({ status: statusOf(result) }, turn.nextSeq - 1, tx);
+        chunks.push(result);
+      }
+      after = Math.max(after, call.askedSeq ?? 0);
+    }
+    if (chunks.length === 0) return { after, isNew: false };
+    const open = await openCalls(turnId, tx);
+    segments.push(await tell(tx, turnLog, turn, chunks, nextState(turn, open, false)));
+    return { after, isNew: true };
+  });
+  for (const segment of segments) turnLog.announce(segment);
+  return answered;
+}
+
+/**
+ * Allows a call to run, or denies it: once, from any device. The same decision again is fine; another one, or one that comes too late, is 409.
+ */
+export async function decideToolCall(
+  { database, turnLog }: Deps,
+  { turnId, toolCallId, approved }: { turnId: string; toolCallId: string; approved: boolean },
+): Promise<void> {
+  const decision = approved ? 'approved' : 'denied';
+  const segments: CommittedSegment[] = [];
+  await transaction(database, async (tx) => {
+    segments.length = 0;
+    const turn = await Turn.lock(turnId, tx);
+    const call = await ToolCall.findOne({ where: { id: toolCallId, turnId }, transaction: tx });
+    if (turn === null || call === null || call.waitsFor !== 'approval') throw notFound('approval');
+    if (call.decision === decision) return;
+    if (call.decision !== null) {
+      throw new DomainError('conflict', 'APPROVAL_DECIDED', `This call has been ${call.decision} already.`);
+    }
+    if (!call.isOpen || turn.isTerminal) {
+      throw new DomainError(
+        'conflict',
+        'APPROVAL_CLOSED',
+        'This call is over: nobody answered in time, or its turn ended.',
+      );
+    }
+    const status = approved ? 'pending' : 'failed';
+    await call.answer({ decision, status }, turn.nextSeq - 1, tx);
+    const chunks = approvalChunks(call, decision);
+    if (!approved) chunks.push(failedResult(toolCallId, 'The user did not allow this call.'));
+    const open = await openCalls(turnId, tx);
+    segments.push(await tell(tx, turnLog, turn, chunks, nextState(turn, open, approved)));
+  });
+  for (const segment of segments) turnLog.announce(segment);
+}

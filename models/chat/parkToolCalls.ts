@@ -1,0 +1,63 @@
+import { type Database, transaction } from '../database.ts';
+import type { UiChunk } from '../turnLog/chunks.ts';
+import type { CommittedSegment } from '../turnLog/entry.ts';
+import type { TurnLog } from '../turnLog/turnLog.ts';
+import { ToolCall } from './toolCall.ts';
+import { approvalChunks, failedResult } from './toolResult.ts';
+import { Turn } from './turn.ts';
+import { openCalls, tell } from './turnWaiting.ts';
+
+/** Where the calls of a step stand that were made to wait. */
+export interface ParkedCalls {
+  /** Somebody has to answer yet; the turn waits unless a tool is still running. */
+  isOpen: boolean;
+  /** Until the first of them has waited for too long, in milliseconds. */
+  nextDeadlineMs: number;
+  /** Those that may run now. */
+  approved: { id: string; toolName: string }[];
+}
+
+/**
+ * Looks at a step's waiting calls: ends those whose time is over, and makes the turn wait where there is nothing else to do (`isIdle`). Safe to
+ * call again at any time.
+ */
+export async function parkToolCalls(
+  deps: { database: Database; turnLog: TurnLog },
+  { turnId, isIdle }: { turnId: string; isIdle: boolean },
+): Promise<ParkedCalls> {
+  const { database, turnLog } = deps;
+  const segments: CommittedSegment[] = [];
+  const parked = await transaction(database, async (tx) => {
+    segments.length = 0;
+    const turn = await Turn.lock(turnId, tx);
+    if (turn === null || turn.isTerminal) return { isOpen: false, nextDeadlineMs: 0, approved: [] };
+    const now = Date.now();
+    const late = (await openCalls(turnId, tx)).filter((call) => (call.deadlineAt?.getTime() ?? 0) <= now);
+    const chunks: UiChunk[] = [];
+    for (const call of late) {
+      await call.answer({ status: 'failed' }, turn.nextSeq - 1, tx);
+      chunks.push(...approvalChunks(call, 'expired'), timeoutOf(call));
+    }
+    const pending = await ToolCall.pendingOf(turnId, tx);
+    const open = pending.filter(({ isOpen }) => isOpen);
+    const approved = pending.filter(({ waitsFor, mayRun }) => waitsFor === 'approval' && mayRun);
+    const waits = open.length > 0 && approved.length === 0 && isIdle;
+    const next = waits ? 'waiting' : 'running';
+    if (chunks.length > 0 || turn.status !== next) segments.push(await tell(tx, turnLog, turn, chunks, next));
+    const deadlines = open.map(({ deadlineAt }) => deadlineAt?.getTime() ?? now);
+    return {
+      isOpen: open.length > 0,
+      nextDeadlineMs: open.length === 0 ? 0 : Math.max(0, Math.min(...deadlines) - now),
+      approved: approved.map(({ id, toolName }) => ({ id, toolName })),
+    };
+  });
+  for (const segment of segments) turnLog.announce(segment);
+  return parked;
+}
+
+function timeoutOf({ id, waitsFor }: ToolCall): UiChunk {
+  return failedResult(
+    id,
+    waitsFor === 'client' ? 'The client did not answer in time.' : 'Nobody allowed this in time.',
+  );
+}

@@ -1,0 +1,26 @@
+import type { UiChunk } from '../turnLog/chunks.ts';
+import type { ToolCall } from './toolCall.ts';
+
+/** What the log says of how a tool call ended. */
+export type ResultChunk = Extract<UiChunk, { type: 'tool-output-available' | 'tool-output-error' }>;
+
+export function succeededResult(toolCallId: string, output: unknown): ResultChunk {
+  return { type: 'tool-output-available', toolCallId, output, dynamic: true };
+}
+
+export function failedResult(toolCallId: string, errorText: string): ResultChunk {
+  return { type: 'tool-output-error', toolCallId, errorText, dynamic: true };
+}
+
+/** The row's status that goes with it. */
+export function statusOf(result: ResultChunk): 'succeeded' | 'failed' {
+  return result.type === 'tool-output-available' ? 'succeeded' : 'failed';
+}
+
+/** Where the question stands whether a call may run; nothing for a call that nobody has to approve. */
+export function approvalChunks(call: ToolCall, state: 'asked' | 'approved' | 'denied' | 'expired'): UiChunk[] {
+  if (call.waitsFor !== 'approval') return [];
+  const { id: toolCallId, turnId, toolName, deadlineAt } = call;
+  const expiresAt = deadlineAt?.toISOString() ?? '';
+  return [{ type: 'data-approval', transient: true, data: { turnId, toolCallId, toolName, state, expiresAt } }];
+}

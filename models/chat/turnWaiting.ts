@@ -1,0 +1,50 @@
+import type { Transaction } from 'sequelize';
+import type { UiChunk } from '../turnLog/chunks.ts';
+import type { CommittedSegment } from '../turnLog/entry.ts';
+import type { TurnLog } from '../turnLog/turnLog.ts';
+import { ToolCall } from './toolCall.ts';
+import { Turn } from './turn.ts';
+
+/**
+ * How a turn begins to wait for its client and goes on afterwards. Each response is a whole stream of its own: it ends with `finish` when the
+ * turn begins to wait, and what comes later begins with a `start` without an id, which continues the same message. The caller holds the turn's lock.
+ */
+export type NextState = 'running' | 'waiting';
+
+/** Appends chunks to a turn that is to run or wait from now on. */
+export async function tell(
+  tx: Transaction,
+  turnLog: TurnLog,
+  turn: Turn,
+  chunks: readonly UiChunk[],
+  next: NextState,
+): Promise<CommittedSegment> {
+  const isWaiting = turn.status === 'waiting';
+  const all: UiChunk[] = [
+    ...(isWaiting ? [startOf(turn)] : []),
+    ...(isWaiting && next === 'running' ? [turn.statusChunk('running')] : []),
+    ...chunks,
+    ...(next === 'waiting' ? [...(isWaiting ? [] : [turn.statusChunk('waiting')]), finishOf(turn)] : []),
+  ];
+  if (turn.status !== next) await Turn.update({ status: next }, { where: { id: turn.id }, transaction: tx });
+  return turnLog.appendIn(tx, turn.id, all, { rests: next === 'waiting' });
+}
+
+/** The calls of a turn that somebody has yet to answer. */
+export async function openCalls(turnId: string, tx: Transaction): Promise<ToolCall[]> {
+  return (await ToolCall.pendingOf(turnId, tx)).filter(({ isOpen }) => isOpen);
+}
+
+/** What a turn does next once a call of it is answered: it waits on for others, unless there is something to run. */
+export function nextState(turn: Turn, open: readonly ToolCall[], isToRun: boolean): NextState {
+  return turn.status === 'waiting' && open.length > 0 && !isToRun ? 'waiting' : 'running';
+}
+
+function startOf({ id: turnId, threadId, modelId }: Turn): UiChunk {
+  return { type: 'start', messageMetadata: { turnId, threadId, modelId } };
+}
+
+function finishOf({ id: turnId, threadId, modelId }: Turn): UiChunk {
+  const messageMetadata = { turnId, threadId, modelId, status: 'waiting', finishReason: 'tool-calls' };
+  return { type: 'finish', finishReason: 'tool-calls', messageMetadata };
+}
