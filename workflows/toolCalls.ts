@@ -8,6 +8,7 @@ import {
   proxyLocalActivities,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
+import { notify } from './afterTurn.ts';
 
 export type ToolCallReference = { id: string; toolName: string; waits?: true };
 
@@ -69,6 +70,8 @@ export async function runToolCalls(
       for (const { id } of parked.approved) begun.add(id);
       fillLanes();
       isOpen = parked.isOpen;
+      // Beside the wait: an answer that comes first makes the push superfluous.
+      if (parked.audience) notify(turnId, parked.audience).catch(() => undefined);
       const isNews = () => answers.count > heard || (lanes.size === 0 && !isIdle) || failure !== undefined;
       if (isOpen && !isNews()) await condition(isNews, Math.max(1, parked.nextDeadlineMs));
       if (failure !== undefined) throw failure;

@@ -1,7 +1,8 @@
-import { parkToolCalls } from '../../models/chat/parkToolCalls.ts';
+import { type ParkedCalls, parkToolCalls } from '../../models/chat/parkToolCalls.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult } from '../../models/chat/toolResult.ts';
 import type { ActivityDeps } from '../deps.ts';
+import { type Audience, audienceOf } from './endTurn.ts';
 import { settleToolCall } from './settleToolCall.ts';
 
 const maxTurnsPerSweep = 500;
@@ -9,7 +10,12 @@ const maxTurnsPerSweep = 500;
 /** What the workflow does with calls that do not simply run. */
 export function createParking(deps: ActivityDeps) {
   return {
-    parkToolCalls: (input: { turnId: string; isIdle: boolean }) => parkToolCalls(deps, input),
+    /** With whom to tell that the turn waits, when it begins to. */
+    async parkToolCalls(input: { turnId: string; isIdle: boolean }): Promise<ParkedCalls & { audience?: Audience }> {
+      const parked = await parkToolCalls(deps, input);
+      const audience = parked.beganToWait ? await audienceOf(deps, input.turnId) : undefined;
+      return { ...parked, ...(audience && { audience }) };
+    },
 
     /** Gives up a call that no worker has come to the end of. */
     async abandonToolCall({ turnId, toolCallId }: { turnId: string; toolCallId: string }): Promise<void> {

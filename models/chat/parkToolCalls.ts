@@ -13,6 +13,8 @@ export interface ParkedCalls {
   isOpen: boolean;
   /** Until the first of them has waited for too long, in milliseconds. */
   nextDeadlineMs: number;
+  /** The turn has begun to wait by this look. */
+  beganToWait: boolean;
   /** Those that may run now. */
   approved: { id: string; toolName: string }[];
 }
@@ -30,7 +32,9 @@ export async function parkToolCalls(
   const parked = await transaction(database, async (tx) => {
     segments.length = 0;
     const turn = await Turn.lock(turnId, tx);
-    if (turn === null || turn.isTerminal) return { isOpen: false, nextDeadlineMs: 0, approved: [] };
+    if (turn === null || turn.isTerminal) {
+      return { isOpen: false, nextDeadlineMs: 0, beganToWait: false, approved: [] };
+    }
     const now = Date.now();
     const late = (await openCalls(turnId, tx)).filter((call) => (call.deadlineAt?.getTime() ?? 0) <= now);
     const chunks: UiChunk[] = [];
@@ -47,6 +51,7 @@ export async function parkToolCalls(
     const deadlines = open.map(({ deadlineAt }) => deadlineAt?.getTime() ?? now);
     return {
       isOpen: open.length > 0,
+      beganToWait: waits && turn.status !== 'waiting',
       nextDeadlineMs: open.length === 0 ? 0 : Math.max(0, Math.min(...deadlines) - now),
       approved: approved.map(({ id, toolName }) => ({ id, toolName })),
     };
