@@ -101,6 +101,9 @@ describe('while the turn runs', () => {
 });
 
 describe('cut at random bytes', () => {
+  /** Longer than the longest event, or a reader might never get past that one. */
+  const longestPiece = 1_500;
+
   /** Takes exactly `bytes` of a response, then breaks off; says whether the response had no more. */
   async function take(stream: EventStream, bytes: number): Promise<{ taken: Buffer; ended: boolean }> {
     const parts: Buffer[] = [];
@@ -144,9 +147,9 @@ describe('cut at random bytes', () => {
       const { turnId, threadId } = idsOf(stream);
       stream.abort();
       const path = `/chat/turns/${turnId}/stream`;
-      const live = await Promise.all([readInPieces(path, 500), readInPieces(path, 500)]);
+      const live = await Promise.all([readInPieces(path, longestPiece), readInPieces(path, longestPiece)]);
       const log = await logOf(turnId);
-      const afterwards = await readInPieces(path, 500);
+      const afterwards = await readInPieces(path, longestPiece);
       for (const reader of [...live, afterwards]) {
         expect(reader.log).toBe(log);
         cuts += reader.cuts;
