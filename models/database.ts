@@ -19,7 +19,7 @@ const utc = '+00:00';
  * 8 hours, and whoever takes its work over waits. So the server drops a connection that says nothing for this long,
  * well before a lock's waiters give up (50 s), and the pools give theirs up sooner.
  */
-const connectionTimeoutSeconds = 20;
+const connectionTimeoutSeconds = 30;
 export const idleConnectionMs = 10_000;
 
 /** What each connection is told first. Row locks without gap locks: naming it per transaction costs a round trip each time. */

@@ -21,7 +21,7 @@ async function busyThread(script = { tokens: 3, fail: { how: 'stall' as const } 
 const stop = (turnId: string) => user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
 
 test('messages wait in the order in which they came, and each is answered with those before it', async () => {
-  const running = await user.send({ content: fake({ tokens: 15, intervalMs: 20 }, 'first') });
+  const running = await user.send({ content: fake({ tokens: 250, intervalMs: 20 }, 'first') });
   const { threadId } = idsOf(running);
   await collect(running, ({ text }) => text !== '');
   const waiting = [];
