@@ -42,7 +42,7 @@ ${hiddenFields(to)}<label for="code">One-time code</label>
 
 const onlyByCode = html`<p>Here you sign in with a one-time code, which your app asks you for.</p>
 <p class="quiet">You get one from another device of yours, or from whoever runs this Atrium:
-<code>npm run -s atrium -- code --user you@example.org</code></p>`;
+<code class="command">npm run -s atrium -- code --user you@example.org</code></p>`;
 
 /** After a link was asked for: the same for every address. */
 export function linkMailedPage(email: string): Page {

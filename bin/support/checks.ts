@@ -5,6 +5,7 @@ import { describeProgram } from '../../stack/programs.ts';
 import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
+import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { describeFailure } from './failure.ts';
 import { findRunning } from './running.ts';
 
@@ -39,6 +40,9 @@ export async function runChecks(): Promise<Check[]> {
   await check('storage', () => checkStorage(config));
   await check('payments', () => checkPayments(config));
   await check('prices', () => checkPrices(config));
+  await check('kms', () => checkKms(config));
+  await check('single sign-on', () => checkSignIn(config));
+  await check('mail', () => checkMail(config));
   return checks;
 }
 
