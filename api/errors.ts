@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { FieldError } from '../models/errors.ts';
+import { loggable } from '../telemetry/loggable.ts';
 import { describeFailure, type Failure } from './failures.ts';
 
 /** RFC 9457, as design §6 completes it. */
@@ -59,16 +60,4 @@ function challenge(req: Request, failure: Failure): string {
   const realm = 'Bearer realm="atrium"';
   if (req.headers.authorization === undefined || req.operation?.isPublic === true) return realm;
   return `${realm}, error="invalid_token", error_description="${failure.detail.replace(/["\\]/g, '')}"`;
-}
-
-/** What of an error goes into the log: not its other fields, for a database error carries its statement and its values. */
-export function loggable(error: unknown): {
-  type: string;
-  message: string;
-  stack: string | undefined;
-  cause?: unknown;
-} {
-  if (!(error instanceof Error)) return { type: typeof error, message: String(error), stack: undefined };
-  const { name, message, stack, cause } = error;
-  return { type: name, message, stack, ...(cause === undefined ? {} : { cause: loggable(cause) }) };
 }

@@ -1,5 +1,6 @@
 import { pino, stdTimeFunctions } from 'pino';
 import { withoutKnownSecrets } from './knownSecrets.ts';
+import { loggable } from './loggable.ts';
 
 export type { Logger } from 'pino';
 
@@ -23,6 +24,7 @@ export function createLogger(options: { level: string; name?: string; destinatio
       level: options.level,
       base: { name: options.name ?? 'atrium' },
       timestamp: stdTimeFunctions.isoTime,
+      serializers: { err: loggable },
       redact: { paths: redactedPaths, censor: '[redacted]' },
       // Whatever line, field or error a secret of a space has got into: it goes out of it here.
       hooks: { streamWrite: withoutKnownSecrets },

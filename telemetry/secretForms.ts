@@ -5,7 +5,10 @@ const minLength = 6;
 export function secretForms(value: string): string[] {
   const text = value.trim();
   if (text.length < minLength) return [];
-  const forms = [text, JSON.stringify(text).slice(1, -1), Buffer.from(text, 'utf8').toString('base64')];
+  const inJson = JSON.stringify(text).slice(1, -1);
+  // JSON is often a text in other JSON: a tool's arguments, a log line.
+  const inJsonInJson = JSON.stringify(inJson).slice(1, -1);
+  const forms = [text, inJson, inJsonInJson, Buffer.from(text, 'utf8').toString('base64')];
   // Only well-formed text has a form for URLs.
   if (text.isWellFormed()) forms.push(encodeURIComponent(text));
   return [...new Set(forms)];

@@ -1,5 +1,5 @@
 import type { ErrorRequestHandler, Request } from 'express';
-import { loggable } from '../errors.ts';
+import { loggable } from '../../telemetry/loggable.ts';
 import { describeFailure } from '../failures.ts';
 import { sendPage } from '../pages/page.ts';
 import { problemPage } from '../pages/signInPages.ts';

@@ -1,0 +1,30 @@
+/** An error as it is logged. */
+export interface LoggableError {
+  type: string;
+  message: string;
+  stack: string | undefined;
+  code?: string;
+  cause?: unknown;
+}
+
+/**
+ * What of an error goes into the log, and not its other fields: a database error carries its statement and the values in it, a provider's the whole
+ * prompt, a request's the headers.
+ */
+export function loggable(error: unknown): LoggableError {
+  if (!isErrorLike(error)) return { type: typeof error, message: String(error), stack: undefined };
+  const { name, type, message, stack, code, cause } = error;
+  return {
+    // One that was made ready before, by a caller or another serializer, stays as it is.
+    type: name ?? type ?? 'Error',
+    message,
+    stack,
+    ...(typeof code === 'string' && { code }),
+    ...(cause !== undefined && { cause: loggable(cause) }),
+  };
+}
+
+/** Errors of another realm are errors too. */
+function isErrorLike(error: unknown): error is Partial<Error> & LoggableError {
+  return typeof error === 'object' && error !== null && 'message' in error && 'stack' in error;
+}
