@@ -26,6 +26,8 @@ export type AuditAction =
   | 'key.made'
   | 'key.revoked'
   | 'chat-settings.changed'
+  | 'spending-caps.changed'
+  | 'auto-top-up.changed'
   | 'member.added'
   | 'member.role-changed'
   | 'member.removed'

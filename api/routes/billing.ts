@@ -5,6 +5,7 @@ import { readBalances } from '../../models/billing/report.ts';
 import { readSettings, saveAutoTopUp, saveCaps } from '../../models/billing/settings.ts';
 import { beginSetup, findSetup } from '../../models/billing/setup.ts';
 import { DomainError } from '../../models/errors.ts';
+import { actorOf } from '../auth/actor.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { makeOnce } from '../idempotency.ts';
@@ -79,12 +80,11 @@ export function billingRoutes(deps: RouteDeps) {
     const { perTurn, perDay, perMemberPerDay } = bodyOf<'setSpendingCaps'>(req);
     const micro = (credits: number | null) => (credits === null ? null : toMicro(credits));
     const caps = { perTurn: micro(perTurn), perDay: micro(perDay), perMemberPerDay: micro(perMemberPerDay) };
-    await saveCaps(database, spaceId, caps);
+    await saveCaps(database, spaceId, caps, actorOf(req));
     res.json(presentCaps(caps));
   });
 
   router.put('/api/billing/:spaceId/auto-top-up', async (req, res) => {
-    const { userId } = callerOf(req);
     const { spaceId } = pathOf<'setAutoTopUp'>(req);
     const { enabled, threshold, amount, monthlyLimit } = bodyOf<'setAutoTopUp'>(req);
     const amountMinor = amount === undefined ? null : readAmount(amount, '/amount');
@@ -97,7 +97,7 @@ export function billingRoutes(deps: RouteDeps) {
       }
       if (limit < amountMinor) throw refused('AMOUNT_NOT_ALLOWED', '/monthlyLimit', 'is less than one amount');
     }
-    await saveAutoTopUp(database, spaceId, userId, {
+    await saveAutoTopUp(database, spaceId, actorOf(req), {
       enabled,
       threshold: threshold === undefined ? null : toMicro(threshold),
       amountMinor,

@@ -12,7 +12,7 @@ export function addToken(program: Command): void {
     .action(async (options: { user?: string }, command: Command) => {
       const token = await withIdentity(async (identity) => {
         const user = await findUser(identity, options.user);
-        return identity.sessions.create(user.id, { label: 'atrium token' });
+        return identity.sessions.createByOperator(user.id, 'atrium token');
       });
       print(command, { json: { sessionToken: token }, text: token });
     });

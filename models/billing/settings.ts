@@ -1,3 +1,4 @@
+import { type Actor, type AuditAction, appendAudit, operator } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { execute } from '../sql.ts';
 import type { Caps } from './caps.ts';
@@ -55,8 +56,13 @@ export async function readSettings(database: Database, spaceId: string): Promise
   };
 }
 
-export async function saveCaps(database: Database, spaceId: string, caps: Caps): Promise<void> {
-  await save(database, spaceId, {
+export async function saveCaps(
+  database: Database,
+  spaceId: string,
+  caps: Caps,
+  actor: Actor = operator,
+): Promise<void> {
+  await save(database, spaceId, actor, 'spending-caps.changed', {
     cap_per_turn: caps.perTurn,
     cap_per_day: caps.perDay,
     cap_per_member_per_day: caps.perMemberPerDay,
@@ -66,22 +72,29 @@ export async function saveCaps(database: Database, spaceId: string, caps: Caps):
 export async function saveAutoTopUp(
   database: Database,
   spaceId: string,
-  userId: string,
+  actor: Actor & { userId: string },
   auto: Omit<AutoTopUp, 'failedAt'>,
 ): Promise<void> {
-  await save(database, spaceId, {
+  await save(database, spaceId, actor, 'auto-top-up.changed', {
     auto_enabled: Number(auto.enabled),
     auto_threshold: auto.threshold,
     auto_amount_minor: auto.amountMinor,
     auto_monthly_limit_minor: auto.monthlyLimitMinor,
-    auto_user_id: userId,
+    auto_user_id: actor.userId,
     auto_failed_at: null,
   });
 }
 
-async function save(database: Database, spaceId: string, values: Record<string, unknown>): Promise<void> {
+async function save(
+  database: Database,
+  spaceId: string,
+  actor: Actor,
+  action: AuditAction,
+  values: Record<string, unknown>,
+): Promise<void> {
   await transaction(database, async (tx) => {
     await lockSettings(tx, spaceId);
     await execute(tx, 'UPDATE billing_settings SET ? WHERE space_id = ?', [values, spaceId]);
+    await appendAudit(tx, spaceId, actor, action, null);
   });
 }

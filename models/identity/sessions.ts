@@ -1,6 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction } from 'sequelize';
-import { type Actor, appendAuditOfUser } from '../audit.ts';
+import { type Actor, appendAuditOfUser, operator } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { newId } from '../ids.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
@@ -114,6 +114,16 @@ export function createSessions(database: Database, tokens: Tokens) {
       });
       validity.forget(sessionId);
       return changed;
+    },
+
+    /** The same for the operator, at the command line. */
+    async createByOperator(userId: string, label: string): Promise<string> {
+      const session = await transaction(database, async (tx) => {
+        const made = await store(userId, label, tx);
+        await appendAuditOfUser(tx, userId, operator, 'signed-in', userId);
+        return made;
+      });
+      return tokenOf(session);
     },
 
     /** Ends all sessions of a user, within a second for every process. */
