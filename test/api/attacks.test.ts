@@ -1,7 +1,8 @@
 import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
+import { loadContract } from '../../api/contract.ts';
 import { buildApi, type TestApi } from '../builders/api.ts';
-import { buildUser } from '../builders/identity.ts';
+import { buildSpace, buildUser } from '../builders/identity.ts';
 
 // What an attacker sends instead of a session token or a key: each must be 401, and none may reach an account.
 
@@ -203,4 +204,59 @@ test('a signing key row that an attacker adds to the database signs nothing that
   const fresh = createIdentity(database, await openEnvelope(database, config), config);
   await expect(fresh.signingKeys.current()).rejects.toThrow(/does not open/);
   await pool.query("DELETE FROM signing_keys WHERE id = 'sgk_zzz'");
+});
+
+test('a revoked key, and a key of a disabled user, are refused at once', async () => {
+  const { row, key } = await api.identity.keys.create(userId, { name: 'revoked' });
+  expect(await statusOf(key)).toBe(200);
+  await api.identity.keys.revoke(userId, row.id);
+  expect(await statusOf(key)).toBe(401);
+  const other = await buildUser(api.identity);
+  const theirs = await api.identity.keys.create(other.user.id, { name: 'theirs' });
+  const { pool } = api.environment.database;
+  await pool.query('UPDATE users SET disabled_at = UTC_TIMESTAMP(3) WHERE id = ?', [other.user.id]);
+  expect(await statusOf(theirs.key)).toBe(401);
+  expect(await statusOf(other.token)).toBe(401);
+});
+
+// Mass assignment: fields of a row that a client has no business with. They are refused (400), or nothing comes of them.
+const privileged = {
+  id: 'own',
+  userId: 'usr_other',
+  ownerId: 'usr_other',
+  role: 'owner',
+  spaceId: 'spc_other',
+  createdBy: 'usr_other',
+  createdAt: '2000-01-01T00:00:00.000Z',
+  disabledAt: null,
+  scopes: ['*'],
+  isAdmin: true,
+  acceptedBy: 'usr_other',
+  wasMailed: 1,
+  balance: 1_000_000,
+  // As JSON has it: a field of that name, and not the object's prototype.
+  ...(JSON.parse('{"__proto__": {"polluted": true}}') as object),
+  constructor: { prototype: { polluted: true } },
+};
+
+test.each(
+  loadContract()
+    .operations.filter(({ bodyTypes, isPublic }) => bodyTypes.includes('application/json') && !isPublic)
+    .map((operation) => [operation.id, operation] as const),
+)('%s takes no field of a row that is not the client’s to set', async (id, operation) => {
+  const { token, user } = await buildUser(api.identity);
+  const { space } = await buildSpace(api.identity, user.id);
+  const path = operation.path.replace('{spaceId}', space.id).replace(/\{[^}]+\}/g, 'absent');
+  const verb = operation.method.toLowerCase() as 'post' | 'put' | 'patch';
+  const response = await api.as(token)[verb](path, { name: 'A', title: 'A', ...privileged });
+  expect([id, response.status < 500]).toEqual([id, true]);
+  const answer = JSON.stringify(response.body);
+  for (const stranger of ['usr_other', 'spc_other', '2000-01-01', 'polluted']) expect(answer).not.toContain(stranger);
+  expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  // Whatever was made is the caller's own, and nobody else's.
+  const { pool } = api.environment.database;
+  for (const table of ['space_members', 'api_keys', 'threads', 'sessions', 'dynamic_secrets']) {
+    const [rows] = await pool.query(`SELECT 1 FROM ${table} WHERE user_id = 'usr_other'`);
+    expect(rows).toEqual([]);
+  }
 });
