@@ -23,5 +23,8 @@ execFileSync(process.execPath, [generator, contract, '--output', output, '--defa
 });
 const hash = createHash('sha256').update(readFileSync(contract)).digest('hex');
 const header = `// Generated from api/openapi.yaml by "npm run contract". Do not edit.\n// Contract: sha256 ${hash}\n\n`;
-writeFileSync(output, header + readFileSync(output, 'utf8'));
+const types = header + readFileSync(output, 'utf8');
+writeFileSync(output, types);
+// The client is a package of its own, and has a copy.
+writeFileSync(path.join(root, 'client', 'src', 'api.gen.ts'), types);
 console.log(`Wrote ${path.relative(root, output)}.`);

@@ -45,6 +45,11 @@ export const rules: Record<string, Rule> = {
     may: ['config', 'temporal/searchAttributes.ts'],
     why: 'it runs the parts, and knows nothing of the product',
   },
+  client: {
+    may: [],
+    packages: ['openapi-fetch', 'ai', 'node:readline/promises'], // its example is a program in a terminal
+    why: 'it is a package for other programs',
+  },
   bin: {
     may: ['api', 'activities', 'temporal', 'models', 'integrations', 'stack', ...leaves],
     typesOf: ['workflows'],

@@ -1,0 +1,23 @@
+import createClient, { type Client } from 'openapi-fetch';
+import type { paths } from './api.gen.ts';
+import { bearer, type Connection } from './connection.ts';
+
+export type ClientOptions = Connection;
+
+/** Every operation of the API by its path, with its parameters, bodies and answers typed. */
+export type AtriumClient = Client<paths>;
+
+/**
+ * A client of the whole API: `const { data, error } = await client.GET('/api/threads/{threadId}', { params: … })`. An answer that is no
+ * success is in `error`, as the contract has it.
+ */
+export function createAtriumClient({ baseUrl, token, fetch }: ClientOptions): AtriumClient {
+  const client = createClient<paths>({ baseUrl, ...(fetch && { fetch: (asked: Request) => fetch(asked) }) });
+  client.use({
+    async onRequest({ request }) {
+      request.headers.set('authorization', await bearer(token));
+      return request;
+    },
+  });
+  return client;
+}

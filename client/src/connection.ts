@@ -1,0 +1,26 @@
+/** A session token or an API key, or where to get one: it is asked for with each request, so that it may change. */
+export type Token = string | (() => string | Promise<string>);
+
+/** Where Atrium is, and as whom it is spoken to. */
+export interface Connection {
+  /** Such as `http://localhost:8080`. */
+  baseUrl: string;
+  token: Token;
+  /** Instead of the global one. */
+  fetch?: typeof globalThis.fetch;
+}
+
+export async function bearer(token: Token): Promise<string> {
+  return `Bearer ${typeof token === 'string' ? token : await token()}`;
+}
+
+/** A request with the connection's credential. */
+export async function request(
+  connection: Connection,
+  path: string,
+  init: { method?: string; headers?: Record<string, string>; body?: string; signal?: AbortSignal } = {},
+): Promise<Response> {
+  const headers = { ...init.headers, authorization: await bearer(connection.token) };
+  const url = connection.baseUrl.replace(/\/+$/, '') + path;
+  return (connection.fetch ?? globalThis.fetch)(url, { ...init, headers });
+}

@@ -1,0 +1,25 @@
+import type { components } from './api.gen.ts';
+
+type Problem = components['schemas']['Problem'];
+
+/** An answer that is no success, with the problem that came with it (RFC 9457). */
+export class AtriumError extends Error {
+  override readonly name = 'AtriumError';
+  readonly status: number;
+  /** Stable; `UNKNOWN` where the answer was no problem+json, as a proxy's may be. */
+  readonly code: string;
+  readonly problem: Problem | undefined;
+
+  constructor(status: number, problem: Problem | undefined) {
+    super(problem?.detail ?? `The server answered ${status}.`);
+    this.status = status;
+    this.code = problem?.code ?? 'UNKNOWN';
+    this.problem = problem;
+  }
+
+  static async of(response: Response): Promise<AtriumError> {
+    const isProblem = response.headers.get('content-type')?.includes('json') === true;
+    const problem = isProblem ? ((await response.json().catch(() => undefined)) as Problem | undefined) : undefined;
+    return new AtriumError(response.status, problem);
+  }
+}

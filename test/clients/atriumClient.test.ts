@@ -1,0 +1,162 @@
+import { readFileSync } from 'node:fs';
+import { Chat } from '@ai-sdk/react';
+import type { UIMessage } from 'ai';
+import { AtriumChatTransport, AtriumError, createAtriumClient, visibleParts } from '../../client/src/index.ts';
+import type { ChatUser } from '../builders/chat.ts';
+import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+/** The client of `client/` against the running product, over a wire that breaks. */
+let product: TestProduct;
+let proxy: TcpProxy;
+let user: ChatUser;
+beforeAll(async () => {
+  product = await buildProduct();
+  proxy = await startTcpProxy(() => product.url);
+  user = await product.user();
+});
+afterAll(async () => {
+  await proxy.stop();
+  await product.close();
+});
+
+type Options = ConstructorParameters<typeof AtriumChatTransport>[0];
+
+function buildChat(init: { id?: string; messages?: UIMessage[] } = {}, options: Partial<Options> = {}) {
+  const errors: Error[] = [];
+  const transport = new AtriumChatTransport({ baseUrl: proxy.url, token: async () => user.token, ...options });
+  const chat = new Chat<UIMessage>({ ...init, transport, onError: (error) => errors.push(error) });
+  return { chat, errors };
+}
+
+const shown = (message: UIMessage | undefined) =>
+  (message === undefined ? [] : visibleParts(message)).map((part) => (part.type === 'text' ? part.text : '')).join('');
+const metadataOf = (chat: Chat<UIMessage>) => chat.lastMessage?.metadata as { threadId: string; turnId: string };
+const slow = (tokens: number) => fake({ tokens, intervalMs: 20 });
+const wordsIn = (text: string) => text.split(' ').filter(Boolean);
+const numbered = (count: number) => Array.from({ length: count }, (_, index) => `w${index}`);
+
+test('its types are of the contract', () => {
+  const [ours, theirs] = ['../../api/types.gen.ts', '../../client/src/api.gen.ts'].map((file) =>
+    readFileSync(new URL(file, import.meta.url), 'utf8'),
+  );
+  // When this fails: npm run contract
+  expect(theirs).toBe(ours);
+});
+
+test('every operation by its path; what goes wrong is in `error`', async () => {
+  const atrium = createAtriumClient({ baseUrl: proxy.url, token: user.token });
+  const path = { spaceId: user.spaceId };
+  const made = await atrium.POST('/api/spaces/{spaceId}/threads', { params: { path }, body: { title: 'Made here' } });
+  expect(made.data?.title).toBe('Made here');
+  const listed = await atrium.GET('/api/spaces/{spaceId}/threads', { params: { path, query: { limit: 1 } } });
+  expect(listed.data?.data.map(({ id }) => id)).toEqual([made.data?.id]);
+  const missing = await atrium.GET('/api/threads/{threadId}', { params: { path: { threadId: 'thr_none' } } });
+  expect(missing.error).toMatchObject({ code: 'NOT_FOUND', status: 404 });
+});
+
+test('messages and answers are the thread’s', async () => {
+  const { chat, errors } = buildChat();
+  await chat.sendMessage({ text: 'First' });
+  await chat.sendMessage({ text: 'Second' });
+  expect([chat.status, errors]).toEqual(['ready', []]);
+  const stored = await user.messages(metadataOf(chat).threadId);
+  expect(chat.messages.map(({ id }) => id)).toEqual(stored.map(({ id }) => id));
+  expect(shown(chat.lastMessage)).toBe('Hello from the fake provider.');
+});
+
+test('a wire that is cut three times in an answer: nothing is missing, nothing comes twice', async () => {
+  const { chat, errors } = buildChat();
+  const sending = chat.sendMessage({ text: slow(100) });
+  for (const enough of [10, 40, 70]) {
+    await waitFor(`${enough} words`, () => wordsIn(shown(chat.messages[1])).length >= enough);
+    proxy.cut();
+  }
+  await sending;
+  expect([chat.status, errors]).toEqual(['ready', []]);
+  expect(wordsIn(shown(chat.lastMessage))).toEqual(numbered(100));
+});
+
+test('a request whose answer is lost is sent again, and answered once', async () => {
+  const { chat, errors } = buildChat();
+  proxy.cut();
+  proxy.cutAfter(0);
+  await chat.sendMessage({ text: 'Lost on the way' });
+  expect([chat.status, errors]).toEqual(['ready', []]);
+  expect(requestsWith(product.provider, 'Lost on the way')).toHaveLength(1);
+  expect((await user.messages(metadataOf(chat).threadId)).map(({ role }) => role)).toEqual(['user', 'assistant']);
+});
+
+test('what an attempt had said before it failed is not shown', async () => {
+  const { chat } = buildChat();
+  const text = 'Twice, please';
+  product.provider.enqueue({ tokens: ['Half an ', 'answer'], fail: { how: 'cut' } });
+  await chat.sendMessage({ text });
+  expect(chat.lastMessage?.parts.filter(({ type }) => type === 'text')).toHaveLength(2);
+  expect(shown(chat.lastMessage)).toBe('Hello from the fake provider.');
+});
+
+test('stop ends the turn, or only hangs up', async () => {
+  for (const stopsTurns of [true, false]) {
+    const { chat } = buildChat({}, { stopsTurns });
+    const sending = chat.sendMessage({ text: slow(60) });
+    await waitFor('the answer to begin', () => shown(chat.messages[1]));
+    await chat.stop();
+    await sending;
+    expect((await user.ended(metadataOf(chat).turnId)).status).toBe(stopsTurns ? 'stopped' : 'completed');
+  }
+});
+
+test('a page that is loaded again takes up the running answer, by the chat’s id and space', async () => {
+  const spaceId = user.spaceId;
+  const first = buildChat({ id: 'client-resumed' }, { spaceId });
+  const sending = first.chat.sendMessage({ text: slow(60) });
+  await waitFor('the answer to begin', () => shown(first.chat.messages[1]));
+  const second = buildChat({ id: 'client-resumed', messages: structuredClone(first.chat.messages) }, { spaceId });
+  await second.chat.resumeStream();
+  await sending;
+  expect(wordsIn(shown(second.chat.lastMessage))).toEqual(numbered(60));
+  expect(second.chat.messages).toHaveLength(2);
+  // Nothing runs any more, and of another chat nobody has heard.
+  for (const id of ['client-resumed', 'client-unheard-of']) {
+    const idle = buildChat({ id }, { spaceId });
+    await idle.chat.resumeStream();
+    expect([idle.chat.status, idle.errors]).toEqual(['ready', []]);
+  }
+});
+
+test('regenerate and edit', async () => {
+  const { chat, errors } = buildChat();
+  await chat.sendMessage({ text: 'One' });
+  await chat.sendMessage({ text: 'Two' });
+  const [question] = chat.messages;
+  await chat.regenerate({ messageId: chat.messages[1]?.id ?? '' });
+  expect(chat.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+  await chat.sendMessage({ text: 'One, in other words', messageId: question?.id ?? '' });
+  expect([chat.status, errors]).toEqual(['ready', []]);
+  const stored = await user.messages(metadataOf(chat).threadId);
+  expect(stored.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
+  expect(stored[0]?.parts).toMatchObject([{ type: 'text', text: 'One, in other words' }]);
+});
+
+test('a refusal is an error with its code, at once', async () => {
+  const { chat, errors } = buildChat({}, { body: { modelId: 'no-such-model' } });
+  await chat.sendMessage({ text: 'x' });
+  expect(errors).toMatchObject([{ status: 422, code: 'MODEL_UNKNOWN' }]);
+  expect(errors[0]).toBeInstanceOf(AtriumError);
+  const stranger = buildChat({}, { token: 'wrong' });
+  await stranger.chat.sendMessage({ text: 'x' });
+  expect(stranger.errors).toMatchObject([{ status: 401 }]);
+});
+
+test('everything is killed in the middle of an answer and started again: the answer is whole', async () => {
+  const { chat, errors } = buildChat();
+  const sending = chat.sendMessage({ text: slow(150) });
+  await waitFor('the answer to begin', () => wordsIn(shown(chat.messages[1])).length > 10);
+  await product.process.kill('SIGKILL');
+  await product.restart();
+  await sending;
+  expect([chat.status, errors]).toEqual(['ready', []]);
+  expect(wordsIn(shown(chat.lastMessage))).toEqual(numbered(150));
+}, 90_000);
