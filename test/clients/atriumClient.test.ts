@@ -101,7 +101,7 @@ test('stop ends the turn, or only hangs up', async () => {
   for (const stopsTurns of [true, false]) {
     const { chat } = buildChat({}, { stopsTurns });
     const sending = chat.sendMessage({ text: slow(60) });
-    await waitFor('the answer to begin', () => shown(chat.messages[1]));
+    await waitFor('the answer to begin', () => shown(chat.messages[1]) !== '');
     await chat.stop();
     await sending;
     expect((await user.ended(metadataOf(chat).turnId)).status).toBe(stopsTurns ? 'stopped' : 'completed');
@@ -112,7 +112,7 @@ test('a page that is loaded again takes up the running answer, by the chat’s i
   const spaceId = user.spaceId;
   const first = buildChat({ id: 'client-resumed' }, { spaceId });
   const sending = first.chat.sendMessage({ text: slow(60) });
-  await waitFor('the answer to begin', () => shown(first.chat.messages[1]));
+  await waitFor('the answer to begin', () => shown(first.chat.messages[1]) !== '');
   const second = buildChat({ id: 'client-resumed', messages: structuredClone(first.chat.messages) }, { spaceId });
   await second.chat.resumeStream();
   await sending;
