@@ -3,6 +3,7 @@ import { ApplicationFailure } from '@temporalio/activity';
 import { assistantPosition, Message } from '../../models/chat/message.ts';
 import { Thread } from '../../models/chat/thread.ts';
 import { Turn } from '../../models/chat/turn.ts';
+import { DomainError } from '../../models/errors.ts';
 import { wasSeen } from '../../models/push/receipts.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { payloadOf, urgencyOf } from './payload.ts';
@@ -44,6 +45,8 @@ export function createPushTurn(deps: ActivityDeps) {
         ttlSeconds,
       })
       .catch((error: unknown) => {
+        // An address that no user may reach from here will not become one.
+        if (error instanceof DomainError && error.kind === 'unprocessable') return 'refused' as const;
         deps.logger.warn({ err: error, turnId, subscriptionId }, 'A push service cannot be reached.');
         return { later: true as const, retryAfterSeconds: undefined };
       });

@@ -4,7 +4,7 @@ import type { Logger } from '../../telemetry/logger.ts';
 /** How a push goes out. A user names where to, so this is the guarded way and no other; it follows no redirect. */
 export type PushFetch = (
   url: string,
-  init: { method: 'POST'; headers: Record<string, string>; body: Buffer; signal: AbortSignal },
+  init: { method: 'POST'; headers: Record<string, string>; body: Buffer; redirect: 'manual'; signal: AbortSignal },
 ) => Promise<{ status: number; headers: { get(name: string): string | null } }>;
 
 export interface Push {
@@ -48,6 +48,7 @@ export function createPushSender(options: {
       method: 'POST',
       headers,
       body: details.body as Buffer,
+      redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
     const { status } = response;
