@@ -142,7 +142,8 @@ async function refuseIfTooBusy(tx: Transaction, thread: Thread, intent: SendInte
   if (intent.onBusy === 'reject') {
     throw new DomainError('conflict', 'THREAD_BUSY', 'A turn of this thread is running; send again when it has ended.');
   }
-  if ((await Turn.countQueued(thread.id, tx)) >= maxQueuedTurns) {
+  const { activeTurnId } = thread;
+  if (activeTurnId !== null && (await Turn.countQueued(thread.id, activeTurnId, tx)) >= maxQueuedTurns) {
     throw new DomainError('conflict', 'QUEUE_FULL', `${maxQueuedTurns} messages of this thread are waiting already.`);
   }
 }

@@ -62,7 +62,7 @@ export async function endTurn(
       },
       { where: { id: turnId }, transaction: tx },
     );
-    const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, endedAt) : undefined;
+    const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, endedAt) : undefined;
     if (next !== undefined) segments.push(next.segment);
     return { ended: true, nextTurn: next?.turn };
   });
@@ -190,9 +190,10 @@ async function promoteNext(
   tx: Transaction,
   turnLog: TurnLog,
   thread: Thread,
+  ended: Turn,
   now: Date,
 ): Promise<{ turn: Turn; segment: CommittedSegment } | undefined> {
-  const next = await Turn.nextQueued(thread.id, tx);
+  const next = await Turn.nextQueued(thread.id, ended.ordinal, tx);
   await thread.update({ activeTurnId: next?.id ?? null, updatedAt: now }, { transaction: tx });
   if (next === null) return undefined;
   await Turn.update({ status: 'running', startedAt: now }, { where: { id: next.id }, transaction: tx });

@@ -43,18 +43,24 @@ export class Turn extends Model {
     return Turn.findOne({ where: { userId, outboxItemId }, transaction: tx });
   }
 
-  /** The oldest turn of a thread that waits for its place. */
-  static async nextQueued(threadId: string, tx: Transaction): Promise<Turn | null> {
+  /**
+   * The oldest turn of a thread that waits for its place. All of them are behind the one that had it, and only there is looked: a thread
+   * of thousands of turns costs what a new one does.
+   */
+  static async nextQueued(threadId: string, afterOrdinal: number, tx: Transaction): Promise<Turn | null> {
     return Turn.findOne({
-      where: { threadId, status: 'queued' },
+      where: { threadId, status: 'queued', ordinal: { [Op.gt]: afterOrdinal } },
       order: [['ordinal', 'ASC']],
       transaction: tx,
       lock: tx.LOCK.UPDATE,
     });
   }
 
-  static async countQueued(threadId: string, tx: Transaction): Promise<number> {
-    return Turn.count({ where: { threadId, status: 'queued' }, transaction: tx });
+  /** How many wait behind the turn that has the thread's place. */
+  static async countQueued(threadId: string, activeTurnId: string, tx: Transaction): Promise<number> {
+    const active = await Turn.findByPk(activeTurnId, { attributes: ['ordinal'], transaction: tx });
+    const behind = { [Op.gt]: active?.ordinal ?? 0 };
+    return Turn.count({ where: { threadId, status: 'queued', ordinal: behind }, transaction: tx });
   }
 
   static async page(threadId: string, limit: number, afterOrdinal: number): Promise<Turn[]> {
