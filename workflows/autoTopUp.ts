@@ -9,12 +9,13 @@ export interface AutoTopUpInput {
 // The provider's idempotency key makes all tries one charge, so that a crash in the middle is safe to repeat.
 const { chargeCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
+  heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '5 minutes', maximumAttempts: 20 },
 });
 
 // Rows only.
 const { endCheckoutOperation } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
+  startToCloseTimeout: '15 seconds',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
 });
 

@@ -10,12 +10,13 @@ export interface SetUpBillingInput {
 // Another company answers, or is away for an hour: what it refuses for good is not retried, the rest is patient.
 const { createBillingCustomer } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
+  heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute', maximumAttempts: 30 },
 });
 
 // Rows only, and money in them: tried until it is done.
 const { finishBillingSetup, endOperation } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
+  startToCloseTimeout: '15 seconds',
   retry: { initialInterval: '200 milliseconds', maximumInterval: '30 seconds' },
 });
 

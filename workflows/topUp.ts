@@ -23,12 +23,20 @@ export const checkoutChangedSignal = defineSignal('checkoutChanged');
 // A person waits for the page: few tries, soon after one another. The provider's idempotency key makes them one session.
 const { openCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '45 seconds',
+  heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '300 milliseconds', maximumInterval: '5 seconds', maximumAttempts: 6 },
 });
 
 // Nobody waits for these, and they have to happen: the provider may be away for as long as it likes.
-const { lookAtCheckout, closeCheckout, endCheckoutOperation } = proxyActivities<Activities>({
+const { lookAtCheckout, closeCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
+  heartbeatTimeout: '10 seconds',
+  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
+});
+
+// Rows only.
+const { endCheckoutOperation } = proxyActivities<Activities>({
+  startToCloseTimeout: '15 seconds',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
 });
 

@@ -6,6 +6,7 @@ import { findSetup, finishSetup, saveCustomer } from '../../models/billing/setup
 import { transaction } from '../../models/database.ts';
 import { Operation, type OperationEnd } from '../../models/operation.ts';
 import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
 import { isSameAmount } from './settlement.ts';
 
 /** What the workflow watches: `over` when nothing more will come of it. */
@@ -21,6 +22,7 @@ export function createCheckoutActivities(deps: ActivityDeps) {
   return {
     /** Makes the provider's customer for a space that has none, and finds it for one that has. */
     async createBillingCustomer({ spaceId }: { spaceId: string }): Promise<void> {
+      using _heartbeat = keepAlive();
       if (deps.payments.provider !== undefined) await customerOf(spaceId, deps.payments.provider);
     },
 
@@ -30,6 +32,7 @@ export function createCheckoutActivities(deps: ActivityDeps) {
 
     /** Opens the provider's session of a checkout. */
     async openCheckout({ checkoutId }: { checkoutId: string }): Promise<CheckoutState> {
+      using _heartbeat = keepAlive();
       const checkout = await find(checkoutId);
       if (checkout.sessionId !== null || checkout.endedAt !== null) return stateOf(checkout);
       const provider = requireProvider();
@@ -53,11 +56,13 @@ export function createCheckoutActivities(deps: ActivityDeps) {
 
     /** Where a checkout stands; asks the provider about one that has not ended, and credits it when it is paid. */
     async lookAtCheckout({ checkoutId }: { checkoutId: string }): Promise<CheckoutState> {
+      using _heartbeat = keepAlive();
       return look(checkoutId);
     },
 
     /** Closes a checkout that its buyer has given up. One that was paid meanwhile is credited all the same. */
     async closeCheckout({ checkoutId }: { checkoutId: string }): Promise<void> {
+      using _heartbeat = keepAlive();
       const { sessionId, endedAt } = await find(checkoutId);
       if (endedAt !== null) return;
       if (sessionId !== null) await permanentIsFinal(() => requireProvider().expireCheckout(sessionId));
@@ -68,6 +73,7 @@ export function createCheckoutActivities(deps: ActivityDeps) {
 
     /** Charges the saved means of payment for an automatic top-up. */
     async chargeCheckout({ checkoutId }: { checkoutId: string }): Promise<CheckoutState> {
+      using _heartbeat = keepAlive();
       const checkout = await find(checkoutId);
       if (checkout.endedAt !== null) return stateOf(checkout);
       const provider = requireProvider();

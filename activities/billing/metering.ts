@@ -22,7 +22,7 @@ export function createMetering(options: {
   const pricesFor = (modelId: string) => pricesOf(catalogue.find(modelId)?.pricingRates ?? []);
 
   return {
-    async reserve({ turn, step, modelId }, inputTokens) {
+    async reserve({ turn, step, modelId }, inputTokens, maxOutputTokens = Number.POSITIVE_INFINITY) {
       const model = catalogue.find(modelId);
       if (model === undefined || isFree(pricesFor(modelId))) return {};
       return holdForCall(database, {
@@ -32,7 +32,7 @@ export function createMetering(options: {
         turnId: turn.id,
         modelId,
         prices: pricesFor(modelId),
-        modelMaxOutputTokens: model.capabilities.maxOutputTokens,
+        modelMaxOutputTokens: Math.min(model.capabilities.maxOutputTokens, maxOutputTokens),
         inputTokens,
         enforced,
       });

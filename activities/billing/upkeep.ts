@@ -24,6 +24,7 @@ export function createBillingUpkeep(deps: ActivityDeps) {
   return {
     /** Does what a kept notification says, and tells the purchase's workflow. */
     async settlePaymentEvent({ eventId }: { eventId: string }): Promise<string> {
+      using _heartbeat = keepAlive();
       const { outcome, checkout } = await settleEvent(deps, eventId);
       if (outcome === 'unexplained') logger.warn({ eventId }, 'A payment notification is about nothing of ours.');
       if (checkout !== undefined) await workflows.checkoutChanged(checkout);

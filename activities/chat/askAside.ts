@@ -33,7 +33,12 @@ export async function askAside(
   const key = { turnId: turn.id, step };
   if ((await ModelCall.findOne({ where: key }))?.status === 'completed') return;
   const metered = { turn, step, modelId: model.id };
-  const { maxOutputTokens = call.maxOutputTokens } = await deps.metering.reserve(metered, estimatePromptTokens(prompt));
+  const inputTokens = estimatePromptTokens(prompt);
+  const { maxOutputTokens = call.maxOutputTokens } = await deps.metering.reserve(
+    metered,
+    inputTokens,
+    call.maxOutputTokens,
+  );
   await deps.database.pool.query(
     `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at)
       VALUES (?, ?, 1, ?, ?, 'started', ?)

@@ -12,6 +12,8 @@ export interface FakeStripe {
   sessions: Map<string, Fields>;
   /** Answers the next requests with this status instead, each once. */
   failNext(...statuses: number[]): void;
+  /** The share of all requests that is answered with 503. */
+  failureShare: number;
   /** Whether customers have a card, and whether it is taken. */
   card: 'none' | 'good' | 'declined';
   /** Pays an open session as a person would; tells nobody. */
@@ -59,6 +61,7 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     requests: [],
     sessions: new Map(),
     card: 'good',
+    failureShare: 0,
     failNext: (...statuses) => void failures.push(...statuses),
     pay(sessionId) {
       const session = stripe.sessions.get(sessionId) ?? {};
@@ -97,7 +100,7 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     const body = nested(new URLSearchParams(await text(req)));
     const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
     stripe.requests.push({ method: req.method ?? '', path: pathname, body, idempotencyKey });
-    const failure = failures.shift();
+    const failure = failures.shift() ?? (Math.random() < stripe.failureShare ? 503 : undefined);
     if (failure !== undefined) return { status: failure, body: { error: { type: 'api_error', message: 'asked for' } } };
     const known = answered.get(idempotencyKey ?? '');
     if (known !== undefined) return known;
