@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { findRunning } from '../../bin/support/running.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
@@ -12,6 +13,8 @@ export interface BenchedAtrium {
   token: string;
   /** The program, whose descendants are the database, Temporal and the object store. */
   pid: number;
+  /** The variables by which a process joins it: the addresses of its parts. */
+  environment: Record<string, string | undefined>;
   stop(): Promise<void>;
 }
 
@@ -39,6 +42,7 @@ export async function startAtrium(settings: Record<string, string>): Promise<Ben
     url: apiUrl,
     token,
     pid: program.pid ?? 0,
+    environment: { ...environment, ...findRunning(dataDir)?.environment },
     async stop() {
       program.kill('SIGTERM');
       await once(program, 'exit');
