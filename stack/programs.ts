@@ -10,7 +10,8 @@ import { canInstall } from './install.ts';
 import { timed } from './report.ts';
 import { serviceLog } from './services.ts';
 
-interface GoProgram {
+/** A program that Go can build. */
+export interface GoProgram {
   name: string;
   title: string;
   version: string;
@@ -67,7 +68,8 @@ export function describeProgram(
 
 type Download = (context: StackContext, folder: string, version: string) => Promise<string | undefined>;
 
-async function getProgram(context: StackContext, program: GoProgram, download?: Download): Promise<string> {
+/** The machine's own, the cache's, downloaded, or built. */
+export async function getProgram(context: StackContext, program: GoProgram, download?: Download): Promise<string> {
   const onPath = findProgram(program.name, context.environment);
   if (onPath !== undefined) return shared(onPath);
   const cached = join(context.cacheDir, `${program.name}-${program.version}`);

@@ -1,0 +1,72 @@
+import { loadLaunchConfig } from '../../config/launch.ts';
+import { PaymentProviderError } from '../../integrations/payments/provider.ts';
+import { createStripeProvider, type StripeProvider } from '../../integrations/payments/stripe.ts';
+import { choosePort } from '../../stack/ports.ts';
+import { getProgram } from '../../stack/programs.ts';
+import { start, type TestProcess } from '../support/processes.ts';
+import { createStackContext } from '../support/stackContext.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+// Each request that we make of Stripe, held against Stripe's own description of its API: stripe-mock answers 400 to a field that it does not have.
+
+const stripeMock = {
+  ...{ name: 'stripe-mock', title: 'stripe-mock', version: '0.203.0' },
+  ...{ module: 'github.com/stripe/stripe-mock', buildTime: 'about 10 seconds' },
+};
+
+let mock: TestProcess;
+let stripe: StripeProvider;
+beforeAll(async () => {
+  const { cacheDir } = loadLaunchConfig(process.env);
+  const program = await getProgram(createStackContext({ cacheDir }), stripeMock);
+  const port = await choosePort();
+  mock = start(program, ['-http-port', String(port)]);
+  const address = new URL(`http://127.0.0.1:${port}`);
+  stripe = createStripeProvider({ secretKey: 'sk_test_123', address });
+  await waitFor('stripe-mock', () =>
+    fetch(address).then(
+      () => true,
+      () => false,
+    ),
+  );
+}, 120_000);
+afterAll(async () => {
+  mock.child.kill('SIGTERM');
+  await mock.exited;
+});
+
+const checkout = {
+  ...{ checkoutId: 'chk_1', spaceId: 'spc_1', customerId: 'cus_1', amountMinor: 1_250, currency: 'usd' },
+  ...{ successUrl: 'https://example.org/s?session_id={CHECKOUT_SESSION_ID}', cancelUrl: 'https://example.org/c' },
+  expiresAt: new Date(Date.now() + 3_600_000),
+};
+
+test('a customer, with an address and without', async () => {
+  const ofSpace = { spaceId: 'spc_1', name: 'A space' };
+  expect(await stripe.createCustomer({ ...ofSpace, email: undefined })).toEqual({ id: expect.any(String) });
+  expect(await stripe.createCustomer({ ...ofSpace, email: 'a@example.org' })).toEqual({ id: expect.any(String) });
+});
+
+test('a checkout session: made, looked at, found by its payment, closed, listed', async () => {
+  const { id } = await stripe.createCheckout(checkout);
+  expect(await stripe.findCheckout(id)).toMatchObject({ sessionId: expect.any(String), paid: expect.any(Boolean) });
+  expect(await stripe.checkoutOfPayment('pi_1')).toMatchObject({ sessionId: expect.any(String) });
+  await stripe.expireCheckout(id);
+  expect((await Array.fromAsync(stripe.checkoutsSince(new Date(0)))).length).toBeGreaterThan(0);
+  await stripe.checkAccess();
+});
+
+test('refunds, and a charge of a saved card', async () => {
+  expect((await stripe.refundsOf('pi_1'))[0]).toEqual({
+    ...{ id: expect.any(String), amountMinor: expect.any(Number), returned: expect.any(Boolean) },
+  });
+  const charged = await stripe.charge({ ...checkout, checkoutId: 'chk_2' });
+  expect(charged).toEqual({ status: expect.stringMatching(/^(paid|refused)$/), paymentId: expect.any(String) });
+  await Array.fromAsync(stripe.chargesSince(new Date(0)));
+});
+
+test('what Stripe does not take is refused for good', async () => {
+  const answer = stripe.createCheckout({ ...checkout, amountMinor: 'much' as unknown as number });
+  await expect(answer).rejects.toBeInstanceOf(PaymentProviderError);
+  await expect(answer).rejects.toMatchObject({ permanent: true });
+});
