@@ -1,6 +1,6 @@
 import { type Access, accessOf, accessTable } from '../../api/auth/roles.ts';
 import { loadContract, type Operation } from '../../api/contract.ts';
-import { bodyFor, objectsFor, parametersOf, pathWith } from '../builders/operationCall.ts';
+import { bodyFor, objectFieldsOf, objectsFor, parametersOf, pathWith } from '../builders/operationCall.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { buildPeople, buildWorld, type Kind, kinds, type People } from '../builders/world.ts';
 
@@ -84,6 +84,23 @@ test.each(nested.map((operation) => [operation.id, operation] as const))(
     expect(asTheirs.status).toBe(404);
   },
 );
+
+const naming = operations.flatMap((operation) =>
+  objectFieldsOf(operation).map(([field, build]) => [operation.id, field, operation, build] as const),
+);
+
+test.each(naming)('%s takes no `%s` of another space', async (_id, field, operation, build) => {
+  const [mine, theirs] = [
+    await buildWorld(product, people),
+    await buildWorld(product, await buildPeople(product.identity)),
+  ];
+  const path = pathWith(operation, await objectsFor(operation, mine));
+  const body = { ...bodyFor(operation, mine), [field]: await build(theirs) };
+  const response = await mine.fetch('owner', operation.method, path, body);
+  const isRefused = [400, 403, 404, 409, 422].includes(response.status);
+  expect({ isRefused, status: response.status }).toEqual({ isRefused: true, status: response.status });
+  await response.body?.cancel();
+});
 
 /** What the table promises. */
 function expectedOf(access: Access, caller: Caller): Outcome[] {

@@ -61,10 +61,28 @@ export function bodyFor(operation: Operation, { spaceId, people }: World): Recor
   return takesSpaceId(media.schema) ? { ...body, spaceId } : body;
 }
 
+/** What stands in a body for an object of another kind than its name says. */
+const bodyObjects: Record<string, (world: World) => Promise<string>> = {
+  parentId: async (world) => builderOf('itemId', 'Drive')(world),
+  containerId: async (world) => `thread:${await builderOf('threadId', 'Threads')(world)}`,
+  spaceId: async (world) => world.spaceId,
+  threadId: async (world) => builderOf('threadId', 'Threads')(world),
+};
+
+/** The fields of an operation's JSON body that name an object, and how one of a world's is made. */
+export function objectFieldsOf(operation: Operation): [string, (world: World) => Promise<string>][] {
+  const schema = schemaOf(rawOf(operation).requestBody?.content['application/json']?.schema);
+  return Object.entries(bodyObjects).filter(([name]) => Object.hasOwn(schema?.properties ?? {}, name));
+}
+
 function takesSpaceId(schema: Schema | undefined): boolean {
+  return Object.hasOwn(schemaOf(schema)?.properties ?? {}, 'spaceId');
+}
+
+function schemaOf(schema: Schema | undefined): Schema | undefined {
   const name = schema?.$ref?.replace('#/components/schemas/', '') ?? '';
   const schemas = document.components?.schemas as Record<string, Schema> | undefined;
-  return Object.hasOwn((schemas?.[name] ?? schema)?.properties ?? {}, 'spaceId');
+  return schemas?.[name] ?? schema;
 }
 
 /** The ids that a query must have. */
