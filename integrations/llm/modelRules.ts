@@ -5,7 +5,7 @@ import type { CatalogueModel, ModelChoice, ModelNeeds } from './catalogue.ts';
 const smallPromptTokens = 8_000;
 
 /**
- * The rules of `autoModel`, in order; docs/models.md has them in words.
+ * The rules of `autoModel`, in order, over all models but the demo model where there are others; docs/models.md has them in words.
  * 1. Models that cannot take the turn's files, tools or length are left out, and so are those without the effort asked for.
  * 2. A small question (mode `ask`, no files, at most 8,000 tokens) goes to the cheapest of the rest by the price of output.
  * 3. Everything else goes to the default model, or to the first in the catalogue when the default was left out.
@@ -16,7 +16,9 @@ export function chooseModel(
   needs: ModelNeeds,
   effort: string | undefined,
 ): ModelChoice {
-  const able = models.filter((model) => canDo(model, needs));
+  // The demo model talks of itself only: it is for where there is no other.
+  const real = models.filter(({ adapter }) => adapter !== 'demo');
+  const able = (real.length > 0 ? real : models).filter((model) => canDo(model, needs));
   const suitable = effort === undefined ? able : able.filter((model) => model.effortOptions.includes(effort));
   const first = suitable[0];
   if (first === undefined) throw nothingSuits(models, able, effort);

@@ -1,19 +1,23 @@
 import type { ChatUser } from '../builders/chat.ts';
 import { buildPdf, onePixelPng, putFile } from '../builders/files.ts';
-import { buildProduct, requestsWith, type TestProduct } from '../builders/product.ts';
+import { buildProduct, type TestProduct } from '../builders/product.ts';
 import type { RecordedRequest } from '../fakes/openaiServer.ts';
+import type { FakeRequest } from '../fakes/script.ts';
 
 /** What a model is told beside the words of a message, and what of it is refused. */
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
-  product = await buildProduct((providerUrl) => ({
+  const respond = ({ body }: FakeRequest) =>
+    body.model !== 'fake-1' && JSON.stringify(body).includes('Locked out') ? { status: 401 } : undefined;
+  const settings = (providerUrl: string) => ({
     ATRIUM_OPENAI_API_KEY: 'sk-fake',
     ATRIUM_OPENAI_BASE_URL: providerUrl,
     ATRIUM_ANTHROPIC_API_KEY: 'sk-ant-fake',
     ATRIUM_ANTHROPIC_BASE_URL: providerUrl,
     ATRIUM_DEFAULT_MODEL: 'fake-1',
-  }));
+  });
+  product = await buildProduct(settings, respond);
   user = await product.user();
 });
 afterAll(() => product.close());
@@ -153,6 +157,42 @@ describe('files', () => {
   });
 });
 
+describe('the model', () => {
+  const modelOf = async (body: Record<string, unknown>) => (await user.turn((await user.ask(body)).turnId)).modelId;
+
+  test('is chosen by the rules: a small question goes to the cheapest, a picture to one that sees it', async () => {
+    await putFile(product, user, '/auto.png', onePixelPng);
+    const files = [{ path: '/auto.png' }];
+    expect(await modelOf({ content: 'A small question', autoModel: true })).toBe('gpt-5-mini');
+    expect(await modelOf({ content: 'To be done', autoModel: true, mode: 'work' })).toBe('fake-1');
+    expect(await modelOf({ content: 'What is this?', autoModel: true, files })).toBe('claude-sonnet-4-5');
+    expect(await modelOf({ content: 'And now?', autoModel: true, modelId: 'fake-1', files })).toBe('fake-1');
+  });
+
+  test('is another one where its provider fails, but none that sees less of the message', async () => {
+    await putFile(product, user, '/locked.png', onePixelPng);
+    const asked = (text: string) =>
+      product.provider.requests.filter(({ body }) => JSON.stringify(body).includes(text)).map(({ body }) => body.model);
+    const words = await user.ask({ content: 'Locked out, in words', modelId: 'claude-haiku-4-5' });
+    expect(words.text).toBe('Hello from the fake provider.');
+    expect(asked('Locked out, in words').at(-1)).toBe('fake-1');
+    const files = [{ path: '/locked.png' }];
+    const picture = await user.ask({ content: 'Locked out, in a picture', modelId: 'claude-haiku-4-5', files });
+    expect(picture.chunks.at(-1)).toMatchObject({ type: 'error', code: 'PROVIDER_AUTH' });
+    expect(asked('Locked out, in a picture').length).toBeGreaterThan(1);
+    expect(asked('Locked out, in a picture')).not.toContain('fake-1');
+  });
+
+  test.each([
+    [{ modelId: 'no-such-model' }, 'MODEL_UNKNOWN', 'fake-1, claude-sonnet-4-5'],
+    [{ modelId: 'gpt-5-mini', effort: 'enormous' }, 'EFFORT_UNKNOWN', 'minimal, low, medium, high'],
+  ])('%j is refused with what there is', async (body, code, available) => {
+    const refused = (await refusal({ content: 'x', ...body })) as { status: number; code: string; detail: string };
+    expect(refused).toMatchObject({ status: 422, code });
+    for (const name of available.split(', ')) expect(refused.detail).toContain(name);
+  });
+});
+
 describe('the sender', () => {
   const snapshot = {
     capturedAt: Date.UTC(2026, 0, 31, 12, 0),
@@ -178,7 +218,7 @@ describe('the sender', () => {
     // A title cannot end the element that it stands in.
     expect(told.match(/<\/sender-context>/g)).toHaveLength(1);
     await user.ask({ content: 'And later?', threadId });
-    expect(JSON.stringify(requestsWith(product.provider, 'And later?')[0]?.body)).toContain('31 January 2026');
+    expect(toldFor('And later?').told).toContain('31 January 2026');
   });
 
   test('a flood of tabs is cut, and a time zone that nobody knows does no harm', async () => {
