@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { Busboy, type BusboyConfig, type BusboyInstance } from '@fastify/busboy';
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { DomainError } from '../models/errors.ts';
 
 /** A file of a multipart body, as it arrives. Its bytes must be read to their end. */
@@ -63,7 +63,9 @@ export async function readMultipart(
         files += 1;
         pending = undefined;
         const part = { fileName: fileName ?? '', bytes: bytesOf(stream), fields: { ...fields } };
-        working = working.then(() => onFile(part));
+        working = working.then(async () => {
+          if (!failed.signal.aborted) await onFile(part);
+        });
         working.catch(reject);
       });
       parser.on('filesLimit', () => reject(tooMany(`more than ${limits.maxFiles} files`)));
@@ -133,22 +135,28 @@ export function streamingRoute(route: RequestHandler): RequestHandler {
     try {
       await route(req, res, next);
     } catch (error) {
-      if (!req.complete) discardRest(req, res);
+      await discardRest(req);
+      if (!req.complete) res.setHeader('connection', 'close');
       throw error;
     }
   };
 }
 
-function discardRest(req: Request, res: Response): void {
-  res.setHeader('connection', 'close');
+/** Until the end of the body, or of our patience: answered earlier, a sender who is still sending would not hear it. */
+async function discardRest(req: Request): Promise<void> {
+  if (req.complete || req.destroyed) return;
   let left = discardBytes;
-  req.on('data', (chunk: Buffer) => {
-    left -= chunk.length;
-    if (left < 0) req.destroy();
+  const patience = AbortSignal.timeout(discardMs);
+  await new Promise<void>((resolve) => {
+    req.on('data', (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) resolve();
+    });
+    for (const event of ['end', 'close', 'error']) req.once(event, () => resolve());
+    patience.addEventListener('abort', () => resolve());
+    req.resume();
   });
-  const timer = setTimeout(() => req.destroy(), discardMs);
-  req.on('close', () => clearTimeout(timer));
-  req.resume();
+  req.pause();
 }
 
 function malformed(cause: unknown): DomainError {
