@@ -53,10 +53,9 @@ export function drivePartRoutes(deps: RouteDeps) {
     /** Killed in between, it leaves an object whose lease runs out. */
     async function begin(id: string): Promise<void> {
       await previewTarget(target);
-      const object = await DriveObject.begin(spaceId);
-      const { objectKey } = object;
+      const objectKey = DriveObject.newKey();
+      await DriveObject.begin(database, { objectKey, spaceId, bytes: size, quotaBytes: config.drive.quotaBytes });
       try {
-        await object.reserve(database, size, config.drive.quotaBytes);
         const storeUploadId = await storage.parts.begin(objectKey);
         await DriveUpload.begin(database, { id, spaceId, userId, objectKey, storeUploadId, target, size });
       } catch (error) {

@@ -11,7 +11,10 @@ export interface InspectOptions {
   /** For telling kinds of text apart. */
   fileName: string;
   maxBytes: number;
-  /** Counts bytes against the space's quota; it throws when there is no room. No byte is passed on that is not counted. */
+  /**
+   * Counts bytes against the space's quota; it throws when there is no room. No byte is passed on that is not counted. It is called at
+   * least once, for no bytes where there are none.
+   */
   reserve(bytes: number): Promise<void>;
 }
 
@@ -29,7 +32,7 @@ export class Inspection {
   private readonly hash = createHash('sha256');
   private readonly options: InspectOptions;
   private size = 0;
-  private reserved = 0;
+  private reserved: number | undefined;
   private beginning: Buffer[] = [];
 
   constructor(options: InspectOptions) {
@@ -42,7 +45,7 @@ export class Inspection {
       if (this.size > this.options.maxBytes) throw fileTooLarge(this.options.maxBytes);
       this.hash.update(chunk);
       if (this.size - chunk.length <= maxIndexedTextBytes) this.beginning.push(chunk);
-      if (this.size - this.reserved >= reserveStepBytes) await this.reserveRest();
+      if (this.size - (this.reserved ?? 0) >= reserveStepBytes) await this.reserveRest();
       yield chunk;
     }
     await this.reserveRest();
@@ -61,8 +64,8 @@ export class Inspection {
   }
 
   private async reserveRest(): Promise<void> {
-    const bytes = this.size - this.reserved;
-    if (bytes === 0) return;
+    const bytes = this.size - (this.reserved ?? 0);
+    if (bytes === 0 && this.reserved !== undefined) return;
     await this.options.reserve(bytes);
     this.reserved = this.size;
   }

@@ -26,20 +26,26 @@ export class DriveObject extends Model {
   declare leaseExpiresAt: Date | null;
   declare createdAt: Date;
 
-  static async begin(spaceId: string, options: { leaseExpiresAt?: Date; tx?: Transaction } = {}): Promise<DriveObject> {
-    const now = new Date();
-    return DriveObject.create(
-      {
-        objectKey: randomBytes(20).toString('hex'),
-        spaceId,
-        state: 'arriving',
-        isComplete: false,
-        size: 0,
-        leaseExpiresAt: options.leaseExpiresAt ?? new Date(now.getTime() + leaseMs),
-        createdAt: now,
-      },
-      { transaction: options.tx },
-    );
+  /** A key that no object has. */
+  static newKey(): string {
+    return randomBytes(20).toString('hex');
+  }
+
+  /** Writes an arriving object down with its first bytes, or all of them, counted against the quota. */
+  static async begin(
+    database: Database,
+    fields: { objectKey: string; spaceId: string; bytes: number; quotaBytes: number },
+  ): Promise<DriveObject> {
+    const { objectKey, spaceId, bytes, quotaBytes } = fields;
+    const createdAt = new Date();
+    const leaseExpiresAt = new Date(createdAt.getTime() + leaseMs);
+    return transaction(database, async (tx) => {
+      await Drive.reserve(spaceId, bytes, quotaBytes, tx);
+      return DriveObject.create(
+        { objectKey, spaceId, state: 'arriving', isComplete: false, size: bytes, leaseExpiresAt, createdAt },
+        { transaction: tx },
+      );
+    });
   }
 
   /** Counts the next bytes of an arriving object against the quota, before they are stored. */

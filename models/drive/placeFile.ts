@@ -68,7 +68,8 @@ export async function placeFile(
         tx,
       );
   if (isReplaced) await DriveVersion.replace(item, file.content, { userId, keptVersions, tx });
-  await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'text', file.text ?? '', tx);
+  const indexed = { driveNumber: drive.number, itemNumber: item.number, isNew: !isReplaced };
+  await indexWords(indexed, 'text', file.text ?? '', tx);
   return { item, place: parent.below(item) };
 }
 

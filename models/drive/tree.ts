@@ -58,7 +58,7 @@ export async function addItem(
   checkName(fields.name);
   const item = await DriveItem.make({ ...fields, parentId: folder.itself.id }, tx);
   await attach(item, folder, tx);
-  await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', item.name, tx);
+  await indexWords({ driveNumber: drive.number, itemNumber: item.number, isNew: true }, 'name', item.name, tx);
   return item;
 }
 

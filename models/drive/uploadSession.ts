@@ -35,7 +35,8 @@ export interface DriveLimits {
 export class UploadSession implements AsyncDisposable {
   private readonly deps: { database: Database; store: ByteStore; limits: DriveLimits };
   private readonly spaceId: string;
-  private readonly objects = new Map<string, DriveObject>();
+  /** Of the objects that belong to nothing yet. */
+  private readonly objectKeys = new Set<string>();
   private readonly renewal: NodeJS.Timeout;
 
   constructor(deps: { database: Database; store: ByteStore; limits: DriveLimits }, spaceId: string) {
@@ -46,14 +47,19 @@ export class UploadSession implements AsyncDisposable {
 
   async receive(bytes: AsyncIterable<Buffer>, fileName: string): Promise<ArrivedFile> {
     const { database, store, limits } = this.deps;
-    const object = await DriveObject.begin(this.spaceId);
-    this.objects.set(object.objectKey, object);
-    const { text, ...stored } = await store.write(object.objectKey, bytes, {
+    const { spaceId, objectKeys } = this;
+    const objectKey = DriveObject.newKey();
+    let object: DriveObject | undefined;
+    const { text, ...stored } = await store.write(objectKey, bytes, {
       fileName,
       maxBytes: limits.maxFileBytes,
-      reserve: (count) => object.reserve(database, count, limits.quotaBytes),
+      async reserve(count) {
+        if (object !== undefined) return object.reserve(database, count, limits.quotaBytes);
+        objectKeys.add(objectKey);
+        object = await DriveObject.begin(database, { objectKey, spaceId, bytes: count, quotaBytes: limits.quotaBytes });
+      },
     });
-    return { content: { objectKey: object.objectKey, ...stored }, text };
+    return { content: { objectKey, ...stored }, text };
   }
 
   async place(files: readonly { target: FileTarget; file: ArrivedFile }[], also?: AlsoIn): Promise<Placed[]> {
@@ -64,14 +70,14 @@ export class UploadSession implements AsyncDisposable {
       for (const each of done) await also?.(tx, each);
       return done;
     });
-    for (const { file } of files) this.objects.delete(file.content.objectKey);
+    for (const { file } of files) this.objectKeys.delete(file.content.objectKey);
     return placed;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.renewal);
     try {
-      const left = await DriveObject.giveUp([...this.objects.keys()]);
+      const left = await DriveObject.giveUp([...this.objectKeys]);
       await removeObjects(this.deps, left);
     } catch {
       // The store or the database is away. The sweeper finds the rows, at once or when their lease has run out.
@@ -80,6 +86,6 @@ export class UploadSession implements AsyncDisposable {
 
   private renewLeases(): void {
     // A renewal that fails is made up for by the next one; a lease lasts for five.
-    DriveObject.renewLeases([...this.objects.keys()]).catch(() => undefined);
+    DriveObject.renewLeases([...this.objectKeys]).catch(() => undefined);
   }
 }

@@ -11,6 +11,8 @@ const rowsPerStatement = 1_000;
 export interface Indexed {
   driveNumber: number;
   itemNumber: number;
+  /** It has no words of the field yet. */
+  isNew?: boolean;
 }
 
 /**
@@ -21,8 +23,10 @@ export async function indexWords(item: Indexed, field: Field, text: string, tx: 
   const bit = fieldBits[field];
   const run = (sql: string, replacements: unknown[]) =>
     Drive.database.query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
-  await run('DELETE FROM drive_words WHERE item_number = ? AND fields = ?', [item.itemNumber, bit]);
-  await run('UPDATE drive_words SET fields = fields & (255 - ?) WHERE item_number = ?', [bit, item.itemNumber]);
+  if (item.isNew !== true) {
+    await run('DELETE FROM drive_words WHERE item_number = ? AND fields = ?', [item.itemNumber, bit]);
+    await run('UPDATE drive_words SET fields = fields & (255 - ?) WHERE item_number = ?', [bit, item.itemNumber]);
+  }
   const rows = [...wordsOf(text)].map((word) => [item.driveNumber, Buffer.from(word), item.itemNumber, bit]);
   for (let at = 0; at < rows.length; at += rowsPerStatement) {
     await run(
