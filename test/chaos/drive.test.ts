@@ -1,0 +1,183 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { DriveObject } from '../../models/drive/driveObject.ts';
+import { DriveUpload } from '../../models/drive/driveUpload.ts';
+import { Operation } from '../../models/operation.ts';
+import type { ChatUser } from '../builders/chat.ts';
+import { buildDrive, driveOf, expectNoOrphans, type ItemBody, problemOf, type TestDrive } from '../builders/drive.ts';
+import { stackEnvironment } from '../support/environment.ts';
+import { type Gate, startGate } from '../support/gate.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+/** The drive while its object store is down, and while its process is killed: nothing is lost, nothing is left, nothing is half done. */
+let gate: Gate;
+let product: TestDrive;
+let user: ChatUser;
+let drive: ReturnType<typeof driveOf>;
+beforeAll(async () => {
+  gate = await startGate(stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
+  product = await buildDrive({ ATRIUM_S3_ENDPOINT: gate.url, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+}, 60_000);
+afterAll(async () => {
+  gate.open();
+  await product.close();
+  await gate.close();
+});
+beforeEach(async () => {
+  gate.open();
+  user = await product.user();
+  drive = driveOf(product, user);
+});
+
+const mebibyte = 1_048_576;
+const bytes = new Uint8Array(randomBytes(16 * mebibyte + 5));
+const sha256 = createHash('sha256').update(bytes).digest('hex');
+
+interface Upload {
+  id: string;
+  partSize: number;
+  parts: { partNumber: number; size: number; url: string }[];
+}
+
+async function sendParts(): Promise<Upload> {
+  const response = await drive.send('POST', '/uploads', { path: '/large.bin', size: bytes.length });
+  const upload = (await response.json()) as Upload;
+  for (const { partNumber, size, url } of upload.parts) {
+    const at = (partNumber - 1) * upload.partSize;
+    expect((await fetch(url, { method: 'PUT', body: bytes.slice(at, at + size) })).status).toBe(200);
+  }
+  return upload;
+}
+
+/** Everything that was on its way to the space is gone, when the leases have run out and the sweeper has been there. */
+async function sweptClean(): Promise<void> {
+  await waitFor(
+    'the sweeper',
+    async () => {
+      const left = { spaceId: user.spaceId, state: ['arriving', 'doomed'] };
+      await DriveObject.update({ leaseExpiresAt: new Date(0) }, { where: { ...left, state: 'arriving' } });
+      return (await DriveObject.count({ where: left })) === 0;
+    },
+    { timeoutMs: 60_000 },
+  );
+  await expectNoOrphans(product, user.spaceId);
+}
+
+describe('the object store is down', () => {
+  test('503 with Retry-After for what needs it, and nothing half done', async () => {
+    const file = await drive.put('/a.txt', 'content');
+    gate.shut();
+    const refused = [
+      await drive.upload({ path: '/b.txt' }, { bytes: 'x' }),
+      await drive.upload({ path: '/c.bin' }, { bytes: new Uint8Array(20 * mebibyte) }),
+      await drive.send('GET', `/items/${file.id}/content`),
+      await drive.send('POST', '/uploads', { path: '/d.bin', size: 10 }),
+    ];
+    for (const response of refused) {
+      expect([response.status, (await problemOf(response)).code]).toEqual([503, 'STORAGE_UNAVAILABLE']);
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    // What needs no bytes goes on.
+    expect(await drive.names()).toEqual(['a.txt']);
+    expect((await drive.send('PATCH', `/items/${file.id}`, { name: 'renamed.txt' })).status).toBe(200);
+    expect((await fetch(`${product.url}/readyz`)).status).toBe(503);
+    gate.open();
+    expect(await drive.content(file.id)).toBe('content');
+    await drive.put('/b.txt', 'x');
+    await sweptClean();
+  }, 60_000);
+
+  test('it goes away in the middle of a large upload', async () => {
+    const before = gate.bytesIn();
+    const sending = drive.upload({ path: '/large.bin' }, { bytes: new Uint8Array(60 * mebibyte) });
+    await waitFor('the first parts', () => gate.bytesIn() - before > 10 * mebibyte);
+    gate.shut();
+    const response = await sending;
+    expect([response.status, (await problemOf(response)).code]).toEqual([503, 'STORAGE_UNAVAILABLE']);
+    expect(await drive.names()).toEqual([]);
+    gate.open();
+    await sweptClean();
+  }, 60_000);
+
+  test('what is removed for good stays out of sight, and goes when the store is back', async () => {
+    const file = await drive.put('/a.txt', 'content');
+    gate.shut();
+    const removing = drive.send('DELETE', `/items/${file.id}?permanent=true`);
+    await waitFor('the mark', async () => (await drive.names()).length === 0);
+    gate.open();
+    expect((await removing).status).toBe(204);
+    await expectNoOrphans(product, user.spaceId);
+  }, 60_000);
+});
+
+describe('the process is killed', () => {
+  test('in the middle of an upload: its client hears nothing, and nothing of it stays', async () => {
+    const { hostname, port } = new URL(product.url);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    const closed = new Promise((resolve) => socket.on('close', resolve));
+    socket.write(
+      [
+        `POST /api/spaces/${user.spaceId}/drive/upload HTTP/1.1`,
+        'Host: localhost',
+        `Authorization: Bearer ${user.token}`,
+        'Content-Type: multipart/form-data; boundary=limit',
+        `Content-Length: ${100 * mebibyte}`,
+        '',
+        '--limit\r\nContent-Disposition: form-data; name="file"; filename="large.bin"\r\n\r\n',
+      ].join('\r\n'),
+    );
+    socket.write(Buffer.alloc(30 * mebibyte, 'x'));
+    await waitFor('parts in the store', async () => (await product.bucket.unfinished()).length > 0);
+    await product.process.kill('SIGKILL');
+    await closed;
+    expect((await product.bucket.unfinished()).length).toBe(1);
+    await product.restart();
+    await sweptClean();
+    expect(await product.bucket.unfinished()).toEqual([]);
+    expect(await drive.names()).toEqual([]);
+  }, 90_000);
+
+  test('while an upload is completed: it is completed once', async () => {
+    const { id } = await sendParts();
+    // The store is away, so that the completion is under way when the kill comes.
+    gate.shut();
+    const completing = drive.send('POST', `/uploads/${id}/complete`).catch(() => undefined);
+    await waitFor('the intent', async () => (await DriveUpload.findByPk(id))?.operationId);
+    await product.process.kill('SIGKILL');
+    await completing;
+    gate.open();
+    await product.restart();
+    const operation = await waitFor(
+      'the end of the operation',
+      async () => {
+        const found = await Operation.findOne({ where: { kind: 'completeUpload', subjectId: id } });
+        return found?.status !== 'running' && found;
+      },
+      { timeoutMs: 60_000 },
+    );
+    expect(operation.status).toBe('succeeded');
+    const item = await drive.get<ItemBody>(`/items/${String(operation.result?.itemId)}`);
+    expect(item).toMatchObject({ path: '/large.bin', sha256 });
+    const again = await drive.send('POST', `/uploads/${id}/complete`);
+    expect([again.status, await again.json()]).toEqual([200, item]);
+    expect(await drive.names()).toEqual(['large.bin']);
+    await expectNoOrphans(product, user.spaceId);
+  }, 90_000);
+
+  test('while a folder is removed for good: it goes on, to the last object', async () => {
+    for (let n = 0; n < 20; n++) await drive.put(`/folder/${n % 4}/${n}.txt`, `${n}`);
+    const [first] = (await drive.get<{ data: ItemBody[] }>('/items')).data;
+    gate.shut();
+    const removing = drive.send('DELETE', `/items/${first?.id}?permanent=true`).catch(() => undefined);
+    await waitFor('the intent', () => Operation.findOne({ where: { kind: 'purgeItem', subjectId: first?.id ?? '' } }));
+    await product.process.kill('SIGKILL');
+    await removing;
+    gate.open();
+    await product.restart();
+    await waitFor('the purge', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 0, {
+      timeoutMs: 60_000,
+    });
+    await expectNoOrphans(product, user.spaceId);
+  }, 90_000);
+});
