@@ -1,4 +1,11 @@
-import { HeadBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { randomUUID } from 'node:crypto';
+import {
+  AbortMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  HeadBucketCommand,
+  ListMultipartUploadsCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import type { Config } from '../../config/index.ts';
 import { openDatabase } from '../../models/database.ts';
 import { pendingMigrations } from '../../models/migrate.ts';
@@ -34,7 +41,7 @@ export async function checkTemporal(config: Config) {
   });
 }
 
-/** Whether the bucket is there for these keys. */
+/** Whether the bucket is there, and these keys may upload in parts and find what was begun: else what is abandoned would stay for ever. */
 export async function checkStorage({ storage }: Config) {
   const { endpoint, region, bucket, accessKeyId, secretAccessKey } = storage;
   const client = new S3Client({
@@ -48,6 +55,12 @@ export async function checkStorage({ storage }: Config) {
   });
   try {
     await client.send(new HeadBucketCommand({ Bucket: bucket }));
+    const target = { Bucket: bucket, Key: `atrium-doctor-${randomUUID()}` };
+    const { UploadId } = await client.send(new CreateMultipartUploadCommand(target));
+    const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: target.Key }));
+    await client.send(new AbortMultipartUploadCommand({ ...target, UploadId }));
+    if (Uploads.length === 0)
+      return wrong(`bucket ${bucket} does not list uploads in parts: abandoned ones would stay`);
     return ok(`${endpoint ?? 'AWS'}, bucket ${bucket}`);
   } catch (error) {
     if ((error as { name?: string }).name === 'NotFound')
