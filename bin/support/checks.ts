@@ -4,6 +4,7 @@ import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
 import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
+import { checkModels, checkPush } from './checkChat.ts';
 import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { describeFailure } from './failure.ts';
@@ -38,6 +39,8 @@ export async function runChecks(): Promise<Check[]> {
   await check('database', () => checkDatabase(config));
   await check('temporal', () => checkTemporal(config));
   await check('storage', () => checkStorage(config));
+  await check('models', () => checkModels(config));
+  await check('push', () => checkPush(config));
   await check('payments', () => checkPayments(config));
   await check('prices', () => checkPrices(config));
   await check('kms', () => checkKms(config));
