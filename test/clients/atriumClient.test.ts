@@ -1,4 +1,7 @@
+import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { Chat } from '@ai-sdk/react';
 import type { UIMessage } from 'ai';
 import { AtriumChatTransport, AtriumError, createAtriumClient, visibleParts } from '../../client/src/index.ts';
@@ -138,6 +141,17 @@ test('regenerate and edit', async () => {
   const stored = await user.messages(metadataOf(chat).threadId);
   expect(stored.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
   expect(stored[0]?.parts).toMatchObject([{ type: 'text', text: 'One, in other words' }]);
+});
+
+test('the example in a terminal', async () => {
+  const example = fileURLToPath(new URL('../../client/examples/chat.ts', import.meta.url));
+  const child = spawn(process.execPath, [example, proxy.url, user.token, 'fake-1'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  child.stdin.end('Hello from a terminal\n');
+  const output = await text(child.stdout);
+  expect(output).toContain('Models: fake-1, demo');
+  expect(output).toContain('Hello from the fake provider.');
 });
 
 test('a refusal is an error with its code, at once', async () => {
