@@ -5,10 +5,10 @@ import { expireGrants } from '../../models/billing/grants.ts';
 import { release } from '../../models/billing/holds.ts';
 import { lockBalances } from '../../models/billing/ledger.ts';
 import { unsettledBefore } from '../../models/billing/paymentEvents.ts';
-import { noteLowBalances } from '../../models/billing/report.ts';
 import { transaction } from '../../models/database.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { noticeLowBalances } from './lowBalances.ts';
 import { settleEvent } from './settlement.ts';
 
 const maxRows = 500;
@@ -68,12 +68,10 @@ export function createBillingUpkeep(deps: ActivityDeps) {
       return events.length;
     },
 
-    /** Starts the top-ups that are due, and notes who has few credits left. */
+    /** Starts the top-ups that are due, and tells the owners of spaces that have few credits left. */
     async sweepBalances(): Promise<number> {
       using _heartbeat = keepAlive();
-      for (const spaceId of await noteLowBalances(database, config.billing.lowBalanceMicro)) {
-        logger.info({ spaceId }, 'The space has few credits left.');
-      }
+      await noticeLowBalances(deps);
       const { provider } = deps.payments;
       if (provider === undefined) return 0;
       const due = await spacesToTopUp(database, maxRows);

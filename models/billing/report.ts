@@ -57,20 +57,3 @@ export async function readLedger(
     })),
   }));
 }
-
-/** Notes which spaces have few credits left, and which no longer. Returns those that have just become low. */
-export async function noteLowBalances(database: Database, threshold: number): Promise<string[]> {
-  await database.pool.query(
-    'UPDATE billing_balances SET low_since = NULL WHERE low_since IS NOT NULL AND available >= ?',
-    [threshold],
-  );
-  const [rows] = await database.pool.query(
-    'SELECT space_id AS spaceId FROM billing_balances WHERE low_since IS NULL AND available < ? AND granted + paid > 0 LIMIT 500',
-    [threshold],
-  );
-  const low = (rows as { spaceId: string }[]).map(({ spaceId }) => spaceId);
-  if (low.length > 0) {
-    await database.pool.query('UPDATE billing_balances SET low_since = ? WHERE space_id IN (?)', [new Date(), low]);
-  }
-  return low;
-}

@@ -1,0 +1,43 @@
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { execute } from '../sql.ts';
+
+/** A space that has had credits and has few left, with those who can buy more. */
+export interface LowBalance {
+  spaceId: string;
+  name: string;
+  availableMicro: number;
+  ownerEmails: string[];
+}
+
+/** Spaces that have become low and were not told of yet. Those that have enough again may be told of another time. */
+export async function findLowBalances(database: Database, threshold: number, limit: number): Promise<LowBalance[]> {
+  await database.pool.query(
+    'UPDATE billing_balances SET low_since = NULL WHERE low_since IS NOT NULL AND available >= ?',
+    [threshold],
+  );
+  const [rows] = await database.pool.query(
+    `SELECT b.space_id AS spaceId, s.name, b.available AS availableMicro FROM billing_balances b JOIN spaces s ON s.id = b.space_id
+      WHERE b.low_since IS NULL AND b.available < ? AND b.granted + b.paid > 0 AND s.deleted_at IS NULL LIMIT ?`,
+    [threshold, limit],
+  );
+  const low = rows as Omit<LowBalance, 'ownerEmails'>[];
+  if (low.length === 0) return [];
+  const [owners] = await database.pool.query(
+    `SELECT m.space_id AS spaceId, u.email FROM space_members m JOIN users u ON u.id = m.user_id
+      WHERE m.role = 'owner' AND u.disabled_at IS NULL AND m.space_id IN (?)`,
+    [low.map(({ spaceId }) => spaceId)],
+  );
+  const bySpace = Map.groupBy(owners as { spaceId: string; email: string }[], ({ spaceId }) => spaceId);
+  return low.map((one) => ({ ...one, ownerEmails: (bySpace.get(one.spaceId) ?? []).map(({ email }) => email) }));
+}
+
+/** Notes that a space's low balance is told, once: false when somebody else has. */
+export async function noteLow(tx: Transaction, spaceId: string): Promise<boolean> {
+  const result = await execute(
+    tx,
+    'UPDATE billing_balances SET low_since = ? WHERE space_id = ? AND low_since IS NULL',
+    [new Date(), spaceId],
+  );
+  return result.affectedRows === 1;
+}
