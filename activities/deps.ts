@@ -7,6 +7,7 @@ import type { PushSender } from '../integrations/push/pushSender.ts';
 import type { ObjectStore } from '../integrations/storage/objectStore.ts';
 import type { Turn } from '../models/chat/turn.ts';
 import type { Database } from '../models/database.ts';
+import type { EgressRules } from '../models/egress/egressRules.ts';
 import type { Identity } from '../models/identity/index.ts';
 import type { Mails } from '../models/mail/mails.ts';
 import type { Operation } from '../models/operation.ts';
@@ -51,6 +52,7 @@ export interface ActivityDeps {
   mailer: Mailer | undefined;
   /** Attached files, for prompts. */
   attachments: AttachmentReader;
+  egressRules: EgressRules;
   secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
   /** Who may see what; asked again before anything leaves the house. */
   members: Pick<Identity['members'], 'access'>;

@@ -4,7 +4,9 @@ import type { Catalogue } from '../integrations/llm/catalogue.ts';
 import type { Payments } from '../integrations/payments/index.ts';
 import type { ObjectStore } from '../integrations/storage/objectStore.ts';
 import type { Database } from '../models/database.ts';
+import type { EgressRules } from '../models/egress/egressRules.ts';
 import type { Identity } from '../models/identity/index.ts';
+import type { McpServers } from '../models/mcp/mcpServers.ts';
 import type { PushStore } from '../models/push/index.ts';
 import type { SecretStore } from '../models/secrets/index.ts';
 import type { TurnFeed } from '../models/turnLog/feed.ts';
@@ -31,6 +33,8 @@ export interface ApiDeps {
   secrets: SecretStore;
   catalogue: Catalogue;
   storage: ObjectStore;
+  egressRules: EgressRules;
+  mcpServers: McpServers;
   launcher: Launcher;
   payments: Payments;
   push: PushStore;

@@ -128,6 +128,12 @@ const environmentSchema = z.object({
   ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(10),
   ATRIUM_TURN_LOG_RETENTION_DAYS: integer(1, 365).default(7),
   ATRIUM_MAX_STEPS_PER_TURN: integer(1, 1_000).default(100),
+  ATRIUM_EGRESS_ALLOW_INTERNAL: list
+    .refine(
+      (hosts) => hosts.every((host) => /^[^\s/]+(\/\d{1,3})?$/.test(host)),
+      'hosts or networks, separated by commas',
+    )
+    .default([]),
   ATRIUM_MAX_TOOL_CALLS_PER_TURN: integer(1, 10_000).default(1_000),
 });
 
@@ -297,6 +303,10 @@ export function loadConfig(environment: Environment = process.env) {
       intervalSeconds: env.ATRIUM_SWEEP_INTERVAL_SECONDS,
       /** How old a row must be before the sweeper looks for its workflow. */
       graceSeconds: env.ATRIUM_SWEEP_GRACE_SECONDS,
+    }),
+    egress: Object.freeze({
+      /** Hosts and networks that users' requests may reach although they are internal. */
+      allowInternal: env.ATRIUM_EGRESS_ALLOW_INTERNAL,
     }),
     chat: Object.freeze({
       turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,

@@ -24,6 +24,7 @@ export const idPrefixes = {
   invitation: 'inv',
   mail: 'mai',
   pushSubscription: 'psh',
+  mcpServer: 'mcp',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

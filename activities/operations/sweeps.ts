@@ -97,6 +97,12 @@ export function createSweeps(deps: ActivityDeps) {
       return purgeIdentity(deps.database, new Date());
     },
 
+    /** What the egress log does not keep any longer. */
+    async purgeEgressLog(): Promise<number> {
+      using _heartbeat = keepAlive();
+      return deps.egressRules.purge(new Date());
+    },
+
     /** Idempotency keys older than their 30 days. */
     async purgeIdempotencyKeys(): Promise<number> {
       return Idempotency.purge();

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Turn } from '../../models/chat/turn.ts';
+import { readTurnContexts } from '../../models/chat/turnContext.ts';
 import type { Database } from '../../models/database.ts';
 import { type ClientTool, type InputSchema, objectSchema, type Tool, type ToolSource } from './tool.ts';
 
@@ -86,7 +86,7 @@ export const knownClientTools: readonly ClientTool[] = [...deviceTools, ...tabTo
 export function clientToolSource(database: Pick<Database, 'pool'>): ToolSource {
   return {
     async toolsFor(turn: Turn): Promise<readonly Tool[]> {
-      const context = await readContext(database, turn.id);
+      const context: ClientContext = (await readTurnContexts(database, [turn.id])).get(turn.id) ?? {};
       return [
         ...(context.deviceComputerId === undefined ? [] : deviceTools),
         ...(context.openTabs === undefined ? [] : tabTools),
@@ -112,11 +112,4 @@ function declaredTool({
     role: 'viewer',
     deadlineMs: timeoutSeconds === undefined ? weekMs : timeoutSeconds * 1_000,
   };
-}
-
-async function readContext(database: Pick<Database, 'pool'>, turnId: string): Promise<ClientContext> {
-  const [rows] = await database.pool.query<RowDataPacket[]>('SELECT context FROM turn_contexts WHERE turn_id = ?', [
-    turnId,
-  ]);
-  return rows[0] === undefined ? {} : (JSON.parse(String(rows[0].context)) as ClientContext);
 }

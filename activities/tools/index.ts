@@ -1,21 +1,26 @@
 import type { Identity } from '../../models/identity/index.ts';
+import type { McpServers } from '../../models/mcp/mcpServers.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { askUserTool } from './askUser.ts';
 import { clientToolSource, knownClientTools } from './clientTools.ts';
 import { driveTools } from './drive/index.ts';
+import type { EgressDeps } from './egressDeps.ts';
+import { mcpToolSource } from './mcp.ts';
 import { ToolRegistry } from './registry.ts';
+import { webFetchTool } from './webFetch.ts';
 
 /** What tools are made from. An area whose tools need more adds a field here. */
-export interface ToolDeps extends Pick<ActivityDeps, 'config' | 'database' | 'storage'> {
+export interface ToolDeps extends EgressDeps, Pick<ActivityDeps, 'config' | 'database' | 'storage' | 'logger'> {
+  mcpServers: McpServers;
   identity: Pick<Identity, 'members'>;
 }
 
 /** Every tool there is. A new area is a file in this folder and a line here. */
 export function createTools(deps: ToolDeps): ToolRegistry {
   return new ToolRegistry({
-    tools: [...driveTools(deps), askUserTool],
+    tools: [...driveTools(deps), webFetchTool(deps), askUserTool],
     checked: knownClientTools,
-    sources: [clientToolSource(deps.database)],
+    sources: [clientToolSource(deps.database), mcpToolSource(deps)],
     roleOf: async ({ spaceId, userId }) => (await deps.identity.members.access(spaceId, userId))?.role,
   });
 }

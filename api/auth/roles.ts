@@ -87,6 +87,14 @@ export const accessTable = {
   removePushSubscription: 'self',
   decideToolCall: 'threadOwner',
 
+  // Tools: what agents reach is the owner's to say
+  getEgress: 'viewer',
+  putEgress: 'owner',
+  listEgressLog: 'editor',
+  listMcpServers: 'viewer',
+  addMcpServer: 'owner',
+  removeMcpServer: 'owner',
+
   // Threads
   listThreads: 'viewer',
   createThread: 'viewer',

@@ -17,9 +17,11 @@ import { drivePartRoutes } from './driveParts.ts';
 import { driveTrashRoutes } from './driveTrash.ts';
 import { driveUploadRoutes } from './driveUpload.ts';
 import { dynamicUiRoutes } from './dynamicUi.ts';
+import { egressRoutes } from './egress.ts';
 import { invitationRoutes } from './invitations.ts';
 import { keyRoutes } from './keys.ts';
 import { mailLinkRoutes } from './mailLinks.ts';
+import { mcpServerRoutes } from './mcpServers.ts';
 import { meRoutes } from './me.ts';
 import { memberRoutes } from './members.ts';
 import { operationRoutes } from './operations.ts';
@@ -51,6 +53,8 @@ export const routes: readonly ((deps: RouteDeps) => Router)[] = [
   chatSettingsRoutes,
   pushRoutes,
   approvalRoutes,
+  egressRoutes,
+  mcpServerRoutes,
   threadRoutes,
   driveRoutes,
   driveUploadRoutes,

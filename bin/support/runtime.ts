@@ -7,6 +7,7 @@ import { createTools } from '../../activities/tools/index.ts';
 import type { ReadinessCheck } from '../../api/deps.ts';
 import { type RunningApi, startApi } from '../../api/server.ts';
 import type { Config } from '../../config/index.ts';
+import { EgressGuard } from '../../integrations/egress/guard.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
@@ -15,7 +16,9 @@ import { createPushSender } from '../../integrations/push/pushSender.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { openDatabase } from '../../models/database.ts';
+import { createEgressRules } from '../../models/egress/egressRules.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
+import { createMcpServers } from '../../models/mcp/mcpServers.ts';
 import { createPushStore } from '../../models/push/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
@@ -44,6 +47,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const envelope = await openEnvelope(database, config);
   const identity = createIdentity(database, envelope, config);
   const secrets = createSecretStore(database, envelope);
+  const egressRules = createEgressRules(database);
+  const mcpServers = createMcpServers(database, envelope);
   const push = createPushStore(database, envelope);
   const checks: ReadinessCheck[] = [
     {
@@ -70,6 +75,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         secrets,
         catalogue,
         storage,
+        egressRules,
+        mcpServers,
         launcher,
         payments,
         push,
@@ -90,9 +97,19 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         metering: createMetering({ database, config, catalogue }),
         payments,
         stopWatch: new StopWatch({ logger }),
-        tools: createTools({ config, database, storage, identity }),
+        tools: createTools({
+          config,
+          database,
+          storage,
+          identity,
+          logger,
+          mcpServers,
+          egressRules,
+          egressGuard: new EgressGuard({ allowInternal: config.egress.allowInternal }),
+        }),
         attachments: new AttachmentReader(storage),
         secrets,
+        egressRules,
         mails: identity.mails,
         mailer: config.signIn.mail && createMailer(config.signIn.mail),
         members: identity.members,

@@ -14,6 +14,7 @@ export const scopes = {
   audit: 'Read the audit log of spaces that its user owns.',
   'drive:read': 'Read the drive: its tree, its files, thread files.',
   'drive:write': 'Change the drive, and put files into it and into threads. Includes drive:read.',
+  tools: 'What agents may use and reach: MCP servers, egress lists and their log.',
   keys: 'List, make and revoke API keys, never with more than its own scopes.',
 } as const;
 

@@ -7,6 +7,7 @@ import { secretsAndPeople } from './0005-secrets-people.ts';
 import { chatTools } from './0006-chat-tools.ts';
 import { signIn } from './0007-sign-in.ts';
 import { chatContext } from './0009-chat-context.ts';
+import { egressAndMcp } from './0010-egress-mcp.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -18,4 +19,5 @@ export const migrations: Migration[] = [
   chatTools,
   signIn,
   chatContext,
+  egressAndMcp,
 ];

@@ -7,7 +7,9 @@ import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
+import { createEgressRules } from '../../models/egress/egressRules.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
+import { createMcpServers } from '../../models/mcp/mcpServers.ts';
 import { createPushStore } from '../../models/push/index.ts';
 import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
@@ -51,6 +53,8 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     push: createPushStore(database, envelope),
     catalogue: createCatalogue(config.llm),
     storage,
+    egressRules: createEgressRules(database),
+    mcpServers: createMcpServers(database, envelope),
     launcher: createLauncher({ client: temporal.client, config, sharesWorkersConnection: false }),
     payments: createPayments(config, createDevelopmentPayments(database)),
     turnLog,

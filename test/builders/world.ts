@@ -110,6 +110,10 @@ export const objects: Record<string, Builder> = {
     const row = { ...call, id: newId('toolCall'), waitsFor: 'approval', deadlineAt: new Date(), createdAt: new Date() };
     return (await ToolCall.create(row)).id;
   },
+  mcpServerId: async (world) => {
+    const body = { name: `s${randomUUID().slice(0, 8)}`, url: 'https://mcp.example.com/mcp' };
+    return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/mcp-servers`, body)).id;
+  },
   itemId: async (world) => {
     const path = `/folder ${randomUUID()}`;
     return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/drive/folders`, { path }))

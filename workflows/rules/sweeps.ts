@@ -11,6 +11,7 @@ export const sweeps = [
   'sweepMails',
   'purgeOldTurnLogs',
   'purgeIdempotencyKeys',
+  'purgeEgressLog',
   'sweepHolds',
   'sweepGrants',
   'sweepPaymentEvents',

@@ -1,0 +1,71 @@
+import { DomainError } from '../../models/errors.ts';
+import type { McpServer } from '../../models/mcp/mcpServers.ts';
+import { actorOf } from '../auth/actor.ts';
+import { callerOf } from '../auth/caller.ts';
+import type { RouteDeps } from '../deps.ts';
+import { makeOnce } from '../idempotency.ts';
+import { time } from '../presenters/times.ts';
+import { bodyOf, pathOf } from '../request.ts';
+import { createRouter } from '../router.ts';
+
+/** The MCP servers whose tools a space's agents have. */
+export function mcpServerRoutes(deps: RouteDeps) {
+  const { mcpServers } = deps;
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/mcp-servers', async (req, res) => {
+    const servers = await mcpServers.list(pathOf<'listMcpServers'>(req).spaceId);
+    res.json({ data: servers.map(present), nextCursor: null });
+  });
+
+  router.post('/api/spaces/:spaceId/mcp-servers', async (req, res) => {
+    const { spaceId } = pathOf<'addMcpServer'>(req);
+    const { name, url, headers = {}, approval = 'destructive' } = bodyOf<'addMcpServer'>(req);
+    requireUrl(url);
+    const { userId } = callerOf(req);
+    await makeOnce(req, res, 'mcpServer', async (id) => {
+      await mcpServers.add({ id, spaceId, name, url, headers, approval }, { ...actorOf(req), userId });
+      return present(await mcpServers.get(spaceId, id));
+    });
+  });
+
+  router.delete('/api/spaces/:spaceId/mcp-servers/:mcpServerId', async (req, res) => {
+    const { spaceId, mcpServerId } = pathOf<'removeMcpServer'>(req);
+    await mcpServers.remove(spaceId, mcpServerId, actorOf(req));
+    res.status(204).end();
+  });
+
+  return router;
+}
+
+/** Tokens go into headers, where they are kept as secrets; an URL is shown to every member. */
+function requireUrl(text: string): void {
+  const url = URL.parse(text);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '') return;
+  const detail = 'must begin with http:// or https://, without a user name or a password';
+  throw new DomainError('unprocessable', 'MCP_URL_INVALID', 'The URL is not one of an MCP server.', {
+    errors: [{ pointer: '/url', detail }],
+  });
+}
+
+function present(server: McpServer) {
+  const { id, name, url, headerNames, approval, tools, listedAt, failedAt, failure, createdBy, createdAt } = server;
+  const status = failedAt !== null ? 'unreachable' : tools === null ? 'new' : 'ok';
+  return {
+    id,
+    name,
+    url,
+    headerNames,
+    approval,
+    status,
+    failure,
+    tools: (tools ?? []).map((tool) => ({
+      name: tool.name,
+      description: (tool.description ?? '').slice(0, 2_000),
+      isReadOnly: tool.isReadOnly,
+    })),
+    listedAt: listedAt === null ? null : time(listedAt),
+    createdBy,
+    createdAt: time(createdAt),
+  };
+}

@@ -1,0 +1,94 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { DomainError } from '../../models/errors.ts';
+import { refusalOf } from './addresses.ts';
+import { type Destination, type HostPattern, parseHostPattern } from './hostPattern.ts';
+
+/** What a space lets its requests reach: with an allow list, only those; the deny list beats it. */
+export interface EgressPolicy {
+  allow: readonly string[];
+  deny: readonly string[];
+}
+
+/** One decision, for the space's log: where to, never what for. */
+export interface EgressDecision extends Destination {
+  /** What wanted it: `web_fetch`, `mcp`, `git` … */
+  purpose: string;
+  /** The address that is dialled; null when none is. */
+  address: string | null;
+  /** Why not; null when it was let through. */
+  refusal: string | null;
+}
+
+/** Whose request it is. */
+export interface EgressOwner {
+  purpose: string;
+  policy: EgressPolicy;
+  /** Written down before anything is dialled. */
+  record(decision: EgressDecision): Promise<void>;
+}
+
+export type Resolve = (host: string) => Promise<readonly string[]>;
+
+/** Mail that a stranger's program would send in our name. */
+const refusedPorts = new Set([0, 25]);
+
+/**
+ * Decides where requests may go. A name is resolved once, here, all of its addresses are looked at, and one that was looked at is what the
+ * caller dials: a name that resolves to something else a moment later (DNS rebinding) changes nothing.
+ */
+export class EgressGuard {
+  readonly #internal: readonly HostPattern[];
+  readonly #resolve: Resolve;
+
+  /** `allowInternal` are the operator's exceptions, which may be internal. */
+  constructor(options: { allowInternal: readonly string[]; resolve?: Resolve }) {
+    this.#internal = patternsOf(options.allowInternal);
+    this.#resolve = options.resolve ?? resolveAll;
+  }
+
+  /** An address to dial for the host. Throws 422 `EGRESS_REFUSED` or 502 `EGRESS_UNRESOLVED`; either way it is in the log. */
+  async admit(to: Destination, owner: EgressOwner): Promise<string> {
+    const { address, refusal, code } = await this.#decide(to, owner.policy);
+    await owner.record({ ...to, purpose: owner.purpose, address, refusal });
+    if (address !== null) return address;
+    const text = `${to.host}:${to.port} cannot be reached from here: ${refusal}.`;
+    throw new DomainError(code === 'EGRESS_REFUSED' ? 'unprocessable' : 'upstream', code, text);
+  }
+
+  async #decide(to: Destination, policy: EgressPolicy) {
+    const refuse = (refusal: string) => ({ address: null, refusal, code: 'EGRESS_REFUSED' as const });
+    if (refusedPorts.has(to.port)) return refuse('this port is not allowed');
+    const addresses = isIP(to.host) === 0 ? await this.#resolve(to.host).catch(() => []) : [to.host];
+    const [first] = addresses;
+    if (first === undefined) {
+      return { address: null, refusal: 'the name is not known', code: 'EGRESS_UNRESOLVED' as const };
+    }
+    for (const address of addresses) {
+      const matches = (pattern: HostPattern) => pattern(to, address);
+      if (patternsOf(policy.deny).some(matches)) return refuse('the space denies it');
+      if (policy.allow.length > 0 && !patternsOf(policy.allow).some(matches))
+        return refuse('the space does not allow it');
+      // One address that is refused is enough: what a mixed answer is for, nobody can tell.
+      const why = this.#internal.some(matches) ? undefined : refusalOf(address);
+      if (why !== undefined) return refuse(`the address is internal or special (${why})`);
+    }
+    return { address: first, refusal: null, code: 'EGRESS_REFUSED' as const };
+  }
+}
+
+const parsed = new Map<string, HostPattern>();
+const maxParsed = 10_000;
+
+function patternsOf(texts: readonly string[]): HostPattern[] {
+  return texts.flatMap((text) => {
+    const pattern = parsed.get(text) ?? parseHostPattern(text);
+    if (pattern === undefined) return [];
+    if (parsed.size < maxParsed) parsed.set(text, pattern);
+    return [pattern];
+  });
+}
+
+async function resolveAll(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true, verbatim: false })).map(({ address }) => address);
+}

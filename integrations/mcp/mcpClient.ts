@@ -1,0 +1,121 @@
+import { createMCPClient } from '@ai-sdk/mcp';
+
+export interface McpEndpoint {
+  url: string;
+  headers: Record<string, string>;
+  /** Through the egress guard. */
+  fetch: typeof globalThis.fetch;
+  signal: AbortSignal;
+}
+
+/** A tool in the server's own words; its hints are only that (MCP, ToolAnnotations). */
+export interface DescribedTool {
+  name: string;
+  description?: string;
+  inputSchema: Record<string, unknown>;
+  isReadOnly: boolean;
+  isIdempotent: boolean;
+  isDestructive: boolean;
+}
+
+/** What a call gave: parts of text, images, resources, or one structure. */
+export interface McpResult {
+  isError: boolean;
+  output: unknown;
+}
+
+const maxPages = 50;
+const maxTools = 500;
+/** With what JSON and base64 add to a result of 100 MB. */
+const maxResponseBytes = 140 * 1_000_000;
+
+/** The tools of an MCP server, over streamable HTTP. */
+export async function listMcpTools(endpoint: McpEndpoint): Promise<DescribedTool[]> {
+  return withClient(endpoint, async (client, options) => {
+    const tools: DescribedTool[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
+      const listed = await client.listTools({ params: cursor === undefined ? undefined : { cursor }, options });
+      for (const { name, description, inputSchema, annotations } of listed.tools) {
+        const { readOnlyHint = false, idempotentHint = false, destructiveHint = false } = (annotations ?? {}) as Hints;
+        tools.push({
+          name,
+          ...(description !== undefined && { description }),
+          inputSchema: { ...inputSchema, type: 'object' },
+          isReadOnly: readOnlyHint,
+          isIdempotent: idempotentHint,
+          isDestructive: destructiveHint && !readOnlyHint,
+        });
+      }
+      cursor = listed.nextCursor;
+      if (cursor === undefined) break;
+    }
+    return tools.slice(0, maxTools);
+  });
+}
+
+interface Hints {
+  readOnlyHint?: boolean;
+  idempotentHint?: boolean;
+  destructiveHint?: boolean;
+}
+
+/** Calls a tool once: whether a call that broke off may be repeated is the caller's to know. */
+export async function callMcpTool(
+  endpoint: McpEndpoint,
+  call: { name: string; input: Record<string, unknown> },
+): Promise<McpResult> {
+  return withClient(endpoint, async (client, options) => {
+    const result = (await client.callTool({ name: call.name, arguments: call.input, options })) as {
+      isError?: boolean;
+      content?: { type: string; text?: string }[];
+      structuredContent?: unknown;
+      toolResult?: unknown;
+    };
+    const { content = [], structuredContent, toolResult } = result;
+    const texts = content.filter((part) => part.type === 'text');
+    const onlyText = texts.length === content.length && texts.length > 0;
+    const said = onlyText ? texts.map(({ text }) => text ?? '').join('\n') : content;
+    return { isError: result.isError === true, output: structuredContent ?? toolResult ?? said };
+  });
+}
+
+type Client = Awaited<ReturnType<typeof createMCPClient>>;
+
+async function withClient<T>(
+  { url, headers, fetch, signal }: McpEndpoint,
+  work: (client: Client, options: { signal: AbortSignal }) => Promise<T>,
+): Promise<T> {
+  const client = await createMCPClient({
+    transport: { type: 'http', url, headers, fetch: limited(fetch), redirect: 'error' },
+    clientName: 'atrium',
+    initializationOptions: { signal },
+    maxRetries: 0,
+    // What goes wrong beside a request is told by the request.
+    onUncaughtError: () => undefined,
+  });
+  try {
+    return await work(client, { signal });
+  } finally {
+    await client.close().catch(() => undefined);
+  }
+}
+
+/** A server that never stops talking is cut off. */
+function limited(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (response.body === null) return response;
+    let bytes = 0;
+    const counted = response.body.pipeThrough(
+      new TransformStream<Uint8Array, Uint8Array>({
+        transform(chunk, controller) {
+          bytes += chunk.length;
+          if (bytes > maxResponseBytes) controller.error(new Error('The response is larger than 100 MB.'));
+          else controller.enqueue(chunk);
+        },
+      }),
+    );
+    return new Response(counted, { status: response.status, headers: Object.fromEntries(response.headers) });
+  };
+}

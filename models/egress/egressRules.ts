@@ -1,0 +1,110 @@
+import type { ResultSetHeader, RowDataPacket } from 'mysql2';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute } from '../sql.ts';
+
+/** The hosts that a space's requests may reach, as patterns. An empty `allow` allows everything that is not denied. */
+export interface EgressLists {
+  allow: string[];
+  deny: string[];
+}
+
+export interface EgressSettings extends EgressLists {
+  updatedBy: string | null;
+  updatedAt: Date | null;
+}
+
+/** A decision of the guard about one connection. */
+export interface EgressEntry {
+  purpose: string;
+  host: string;
+  port: number;
+  address: string | null;
+  refusal: string | null;
+}
+
+export interface LoggedEgress extends EgressEntry {
+  number: string;
+  at: Date;
+}
+
+const rowsPerStatement = 1_000;
+const keptMs = 30 * 86_400_000;
+
+/** Each space's rules for what leaves it, and the log of what did. */
+export function createEgressRules(database: Database) {
+  async function settings(spaceId: string): Promise<EgressSettings> {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT allow_list AS allowList, deny_list AS denyList, updated_by AS updatedBy, updated_at AS updatedAt
+         FROM egress_policies WHERE space_id = ?`,
+      [spaceId],
+    );
+    const row = rows[0];
+    if (row === undefined) return { allow: [], deny: [], updatedBy: null, updatedAt: null };
+    const { allowList, denyList, updatedBy, updatedAt } = row;
+    return {
+      allow: JSON.parse(String(allowList)) as string[],
+      deny: JSON.parse(String(denyList)) as string[],
+      updatedBy: String(updatedBy),
+      updatedAt: updatedAt as Date,
+    };
+  }
+
+  async function record(spaceId: string, entry: EgressEntry): Promise<void> {
+    const { purpose, host, port, address, refusal } = entry;
+    await database.pool.query(
+      'INSERT INTO egress_log (space_id, purpose, host, port, address, refusal, at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      [spaceId, purpose, host.slice(0, 255), port, address, refusal?.slice(0, 200) ?? null, new Date()],
+    );
+  }
+
+  return {
+    settings,
+
+    /** Replaces both lists. */
+    async put(spaceId: string, { allow, deny }: EgressLists, actor: Actor & { userId: string }): Promise<void> {
+      await transaction(database, async (tx) => {
+        await execute(
+          tx,
+          `INSERT INTO egress_policies (space_id, allow_list, deny_list, updated_by, updated_at) VALUES (?, ?, ?, ?, ?)
+           ON DUPLICATE KEY UPDATE allow_list = VALUES(allow_list), deny_list = VALUES(deny_list),
+             updated_by = VALUES(updated_by), updated_at = VALUES(updated_at)`,
+          [spaceId, JSON.stringify(allow), JSON.stringify(deny), actor.userId, new Date()],
+        );
+        await appendAudit(tx, spaceId, actor, 'egress.changed', null);
+      });
+    },
+
+    /** Whose request it is, as the guard asks: the space's lists of this moment, and its log. */
+    async owner(spaceId: string, purpose: string) {
+      const policy: EgressLists = await settings(spaceId);
+      return { purpose, policy, record: (entry: EgressEntry) => record(spaceId, entry) };
+    },
+
+    /** The log, newest first. */
+    async list(spaceId: string, page: PageRequest): Promise<Page<LoggedEgress>> {
+      const before = decodeCursor(page.cursor, /^\d{1,20}$/);
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT CAST(number AS CHAR) AS number, purpose, host, port, address, refusal, at FROM egress_log
+          WHERE space_id = ?${before === undefined ? '' : ' AND egress_log.number < ?'} ORDER BY egress_log.number DESC LIMIT ?`,
+        before === undefined ? [spaceId, page.limit + 1] : [spaceId, before, page.limit + 1],
+      );
+      return toPage(rows as unknown as LoggedEgress[], page.limit, (row) => row.number);
+    },
+
+    /** Forgets what is older than a month. */
+    async purge(now: Date): Promise<number> {
+      for (let deleted = 0; ; ) {
+        const [result] = await database.pool.query<ResultSetHeader>('DELETE FROM egress_log WHERE at < ? LIMIT ?', [
+          new Date(now.getTime() - keptMs),
+          rowsPerStatement,
+        ]);
+        deleted += result.affectedRows;
+        if (result.affectedRows < rowsPerStatement) return deleted;
+      }
+    },
+  };
+}
+
+export type EgressRules = ReturnType<typeof createEgressRules>;

@@ -1,0 +1,159 @@
+import type { RowDataPacket } from 'mysql2';
+import { UniqueConstraintError } from 'sequelize';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+
+/** Which of a server's tools the user is asked about: all, those that it calls destructive, or none. */
+export type McpApproval = 'always' | 'destructive' | 'never';
+
+/** A tool as its server has described it. */
+export interface McpTool {
+  name: string;
+  description?: string;
+  inputSchema: Record<string, unknown>;
+  isReadOnly: boolean;
+  isIdempotent: boolean;
+  isDestructive: boolean;
+}
+
+export interface McpServer {
+  id: string;
+  spaceId: string;
+  name: string;
+  url: string;
+  headerNames: string[];
+  approval: McpApproval;
+  /** What it listed last; null before it ever has. */
+  tools: McpTool[] | null;
+  listedAt: Date | null;
+  failedAt: Date | null;
+  failure: string | null;
+  createdBy: string;
+  createdAt: Date;
+}
+
+const maxServers = 50;
+const maxKeptBytes = 4 * 1_048_576;
+
+const columns = `id, space_id AS spaceId, name, url, header_names AS headerNames, approval, tools, listed_at AS listedAt,
+  failed_at AS failedAt, failure, created_by AS createdBy, created_at AS createdAt`;
+
+/** The MCP servers of spaces. Their headers are sealed; nothing but a call of the server opens them. */
+export function createMcpServers(database: Database, envelope: Envelope) {
+  async function find(sql: string, values: unknown[]): Promise<McpServer[]> {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT ${columns} FROM mcp_servers WHERE ${sql}`,
+      values,
+    );
+    return rows.map((row) => ({
+      ...(row as McpServer),
+      headerNames: JSON.parse(String(row.headerNames)) as string[],
+      tools: row.tools === null ? null : (JSON.parse(String(row.tools)) as McpTool[]),
+    }));
+  }
+
+  return {
+    list: (spaceId: string) => find('space_id = ? ORDER BY name', [spaceId]),
+
+    async get(spaceId: string, id: string): Promise<McpServer> {
+      const [server] = await find('space_id = ? AND id = ?', [spaceId, id]);
+      if (server === undefined) throw notFound('MCP server');
+      return server;
+    },
+
+    /** Throws 409 `MCP_SERVER_NAME_TAKEN`, 422 `TOO_MANY_MCP_SERVERS`. The same id again is the same server. */
+    async add(
+      fields: Pick<McpServer, 'id' | 'spaceId' | 'name' | 'url' | 'approval'> & { headers: Record<string, string> },
+      actor: Actor & { userId: string },
+    ): Promise<void> {
+      const { id, spaceId, name, url, approval, headers } = fields;
+      keepOutOfLogs(secretPartsOf(headers));
+      const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(JSON.stringify(headers), 'utf8'));
+      await transaction(database, async (tx) => {
+        const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [
+          spaceId,
+        ]);
+        if (spaces.length === 0) throw notFound('space');
+        const known = await select<{ id: string }>(tx, 'SELECT id FROM mcp_servers WHERE space_id = ?', [spaceId]);
+        if (known.some((server) => server.id === id)) return;
+        if (known.length >= maxServers) {
+          throw new DomainError(
+            'unprocessable',
+            'TOO_MANY_MCP_SERVERS',
+            `A space has at most ${maxServers} MCP servers.`,
+          );
+        }
+        await insert(tx, 'mcp_servers', {
+          id,
+          space_id: spaceId,
+          name,
+          url,
+          sealed,
+          header_names: JSON.stringify(Object.keys(headers)),
+          approval,
+          created_by: actor.userId,
+          created_at: new Date(),
+        });
+        await appendAudit(tx, spaceId, actor, 'mcp-server.added', id);
+      }).catch((error: unknown) => {
+        if (!(error instanceof UniqueConstraintError)) throw error;
+        throw new DomainError('conflict', 'MCP_SERVER_NAME_TAKEN', 'The space has an MCP server of this name already.');
+      });
+    },
+
+    /** Throws 404. */
+    async remove(spaceId: string, id: string, actor: Actor): Promise<void> {
+      await transaction(database, async (tx) => {
+        const sql = 'DELETE FROM mcp_servers WHERE space_id = ? AND id = ?';
+        const { affectedRows } = await execute(tx, sql, [spaceId, id]);
+        if (affectedRows === 0) throw notFound('MCP server');
+        await appendAudit(tx, spaceId, actor, 'mcp-server.removed', id);
+      });
+    },
+
+    /** The headers in clear, for a call of the server. */
+    async headersOf({ id, spaceId }: Pick<McpServer, 'id' | 'spaceId'>): Promise<Record<string, string>> {
+      const [rows] = await database.pool.query<RowDataPacket[]>('SELECT sealed FROM mcp_servers WHERE id = ?', [id]);
+      if (rows[0] === undefined) throw notFound('MCP server');
+      const opened = await envelope.open(spaceId, sealedContext(id), rows[0].sealed as Buffer);
+      const headers = JSON.parse(opened.toString('utf8')) as Record<string, string>;
+      keepOutOfLogs(secretPartsOf(headers));
+      return headers;
+    },
+
+    /** Keeps what the server has listed, for all processes and for when it is away. */
+    async keepTools(id: string, tools: readonly McpTool[]): Promise<void> {
+      const text = JSON.stringify(tools);
+      if (Buffer.byteLength(text) > maxKeptBytes) {
+        throw new DomainError('upstream', 'MCP_TOOLS_TOO_LARGE', 'The server describes its tools in more than 4 MiB.');
+      }
+      await database.pool.query(
+        'UPDATE mcp_servers SET tools = ?, listed_at = ?, failed_at = NULL, failure = NULL WHERE id = ?',
+        [text, new Date(), id],
+      );
+    },
+
+    async keepFailure(id: string, failure: string): Promise<void> {
+      await database.pool.query('UPDATE mcp_servers SET failed_at = ?, failure = ? WHERE id = ?', [
+        new Date(),
+        failure.slice(0, 500),
+        id,
+      ]);
+    },
+  };
+}
+
+export type McpServers = ReturnType<typeof createMcpServers>;
+
+/** What of headers must not be shown: their values, and a token without the `Bearer` before it. */
+export function secretPartsOf(headers: Record<string, string>): string[] {
+  return Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/).filter((part) => part.length >= 8)]);
+}
+
+function sealedContext(id: string): string {
+  return `mcp_servers/${id}`;
+}

@@ -1,0 +1,72 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { z } from 'zod';
+
+/**
+ * A tracker of issues over streamable HTTP, made with the protocol's own library; it wants the bearer that is its argument. A process of its own,
+ * since the library needs Node's real globals. It prints its port, counts what is run, and is told at /fake how to behave.
+ */
+const token = process.argv[2] ?? '';
+const runs: Record<string, number> = {};
+let mode = 'serve';
+
+function ran(name: string): void {
+  runs[name] = (runs[name] ?? 0) + 1;
+}
+
+const text = (value: string, isError = false) => ({ content: [{ type: 'text' as const, text: value }], isError });
+
+function build(): McpServer {
+  const server = new McpServer({ name: 'tracker', version: '1.0.0' });
+  server.registerTool(
+    'search_issues',
+    { description: 'Finds issues.', inputSchema: { query: z.string() }, annotations: { readOnlyHint: true } },
+    ({ query }) => {
+      ran('search_issues');
+      return text(`2 issues about ${query}`);
+    },
+  );
+  server.registerTool('create_issue', { inputSchema: { title: z.string() } }, ({ title }) => {
+    ran('create_issue');
+    return title === '' ? text('A title is needed.', true) : text(`created ${title} with ${token}`);
+  });
+  server.registerTool('close_all', { annotations: { destructiveHint: true } }, () => {
+    ran('close_all');
+    return text('closed');
+  });
+  server.registerTool('dump', { annotations: { readOnlyHint: true } }, () => text('d'.repeat(200_000)));
+  server.registerTool('slow_write', {}, async () => {
+    ran('slow_write');
+    await new Promise(() => undefined);
+    return text('never');
+  });
+  return server;
+}
+
+const http = createServer((req, res) => {
+  if (req.url?.startsWith('/fake')) {
+    mode = new URL(req.url, 'http://x').searchParams.get('mode') ?? mode;
+    res.end(JSON.stringify(runs));
+    return;
+  }
+  if (mode === 'hang') return;
+  if (mode === 'refuse') return res.destroy();
+  if (req.headers.authorization !== `Bearer ${token}`) return res.writeHead(401).end();
+  if (req.method !== 'POST') return res.writeHead(405).end();
+  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
+  json(req)
+    .then(async (body) => {
+      await build().connect(transport as never);
+      await transport.handleRequest(req, res, body);
+    })
+    .catch(() => res.destroy());
+});
+http.listen(0, '127.0.0.1');
+await once(http, 'listening');
+process.stdout.write(`${(http.address() as AddressInfo).port}\n`);
+// It ends with the test that has started it.
+process.stdin.resume().once('end', () => process.exit());

@@ -1,0 +1,168 @@
+import { once } from 'node:events';
+import { createServer, request, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { guardedFetch } from '../../integrations/egress/fetch.ts';
+import { type EgressDecision, EgressGuard } from '../../integrations/egress/guard.ts';
+import { createEgressProxy } from '../../integrations/egress/proxy.ts';
+
+const names: Record<string, string[]> = { 'site.example': ['127.0.0.1'], 'inside.example': ['127.0.0.1'] };
+let site: Server;
+let inside: Server;
+let proxy: Server;
+let reached: string[] = [];
+let decisions: EgressDecision[] = [];
+const owner = {
+  purpose: 'test',
+  policy: { allow: [], deny: ['denied.example'] },
+  record: async (decision: EgressDecision) => void decisions.push(decision),
+};
+
+const portOf = (server: Server) => (server.address() as AddressInfo).port;
+
+/** The site redirects where it is told to; the one inside must never be reached. */
+beforeAll(async () => {
+  site = createServer((req, res) => {
+    reached.push(
+      `site ${req.method} ${req.url} ${req.headers.host} ${req.headers['proxy-authorization'] ?? ''}`.trim(),
+    );
+    const to = URL.parse(req.url ?? '', 'http://x')?.searchParams.get('to');
+    if (to) return res.writeHead(302, { location: to }).end();
+    text(req).then(
+      (body) => res.end(`you sent "${body}"`),
+      () => res.destroy(),
+    );
+  });
+  inside = createServer((_req, res) => {
+    reached.push('inside');
+    res.end('secret');
+  });
+  for (const server of [site, inside]) await once(server.listen(0, '127.0.0.1'), 'listening');
+  // The site stands for a public one: the guard is told so, for its port alone.
+  const guard = guardWith(async (host) => names[host] ?? []);
+  proxy = createEgressProxy(guard, (user, password) => (user === 'spc_1' && password === 'word' ? owner : undefined));
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+});
+beforeEach(() => {
+  reached = [];
+  decisions = [];
+});
+afterAll(() => {
+  for (const server of [site, inside, proxy]) {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+function guardWith(resolve: (host: string) => Promise<string[]>): EgressGuard {
+  return new EgressGuard({ allowInternal: [`site.example:${portOf(site)}`], resolve });
+}
+
+const siteUrl = (path = '/') => `http://site.example:${portOf(site)}${path}`;
+const insideUrl = () => `http://inside.example:${portOf(inside)}/`;
+
+describe('fetch', () => {
+  async function get(url: string, guard = guardWith(async (host) => names[host] ?? [])): Promise<string> {
+    await using guarded = guardedFetch(guard, owner);
+    return (await guarded.fetch(url)).text();
+  }
+
+  test('reaches what is admitted, by the name that was asked for', async () => {
+    expect(await get(siteUrl())).toBe('you sent ""');
+    expect(reached).toEqual([`site GET / site.example:${portOf(site)}`]);
+    expect(decisions).toEqual([
+      { host: 'site.example', port: portOf(site), purpose: 'test', address: '127.0.0.1', refusal: null },
+    ]);
+  });
+
+  test.each(['', 'http://127.0.0.1', 'http://[::ffff:127.0.0.1]', 'http://2130706433', 'http://169.254.169.254'])(
+    'a redirect is looked at like the first request: %s',
+    async (host) => {
+      const to = host === '' ? insideUrl() : `${host}:${portOf(inside)}/`;
+      await expect(get(siteUrl(`/?to=${encodeURIComponent(to)}`))).rejects.toMatchObject({ code: 'EGRESS_REFUSED' });
+      expect(reached).not.toContain('inside');
+      expect(decisions.at(-1)).toMatchObject({ address: null, refusal: expect.stringContaining('internal') });
+    },
+  );
+
+  test('a name that changes between the look and the dial is dialled as it was looked at', async () => {
+    let looks = 0;
+    const rebinding = new EgressGuard({
+      allowInternal: [],
+      resolve: async () => [looks++ === 0 ? '192.0.66.1' : '127.0.0.1'],
+    });
+    await using guarded = guardedFetch(rebinding, owner, { connectTimeoutMs: 200 });
+    // The address that was admitted is dialled (and does not answer here); the name is not resolved again.
+    await expect(guarded.fetch(insideUrl())).rejects.toThrow();
+    expect([looks, reached]).toEqual([1, []]);
+  });
+
+  test('denied by the space', async () => {
+    await expect(
+      get(
+        'http://denied.example/',
+        guardWith(async () => ['93.184.215.14']),
+      ),
+    ).rejects.toThrow('denies');
+  });
+});
+
+describe('the forward proxy', () => {
+  const authorization = (user = 'spc_1:word') => `Basic ${Buffer.from(user).toString('base64')}`;
+
+  async function through(path: string, options: { user?: string; body?: string } = {}) {
+    const outgoing = request({
+      port: portOf(proxy),
+      host: '127.0.0.1',
+      method: options.body === undefined ? 'GET' : 'POST',
+      path,
+      headers: { host: 'ignored.example', 'proxy-authorization': authorization(options.user) },
+    });
+    outgoing.end(options.body);
+    const [response] = await once(outgoing, 'response');
+    return { status: response.statusCode as number, body: await text(response) };
+  }
+
+  /** What comes back for CONNECT, and then for a request in the tunnel. */
+  async function tunnel(to: string, user?: string): Promise<string> {
+    const socket = connect(portOf(proxy), '127.0.0.1');
+    socket.write(`CONNECT ${to} HTTP/1.1\r\nhost: ${to}\r\nproxy-authorization: ${authorization(user)}\r\n\r\n`);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    if (!answer.toString().startsWith('HTTP/1.1 200')) {
+      socket.destroy();
+      return answer.toString();
+    }
+    socket.write('GET /tunnelled HTTP/1.1\r\nhost: site.example\r\nconnection: close\r\n\r\n');
+    return text(socket);
+  }
+
+  test('passes plain HTTP on, without the credentials of the proxy', async () => {
+    expect(await through(siteUrl('/a?b'), { body: 'hello' })).toEqual({ status: 200, body: 'you sent "hello"' });
+    expect(reached).toEqual([`site POST /a?b site.example:${portOf(site)}`]);
+  });
+
+  test('opens a tunnel', async () => {
+    expect(await tunnel(`site.example:${portOf(site)}`)).toContain('you sent ""');
+    expect(reached[0]).toContain('/tunnelled');
+  });
+
+  test('refuses what the guard refuses, in both ways', async () => {
+    expect(await through(insideUrl())).toMatchObject({ status: 403, body: expect.stringContaining('internal') });
+    for (const host of ['inside.example', '127.0.0.1', '0x7f.1', '[::1]', '[::ffff:127.0.0.1]', '2130706433']) {
+      expect(await tunnel(`${host}:${portOf(inside)}`)).toMatch(/^HTTP\/1.1 403/);
+    }
+    expect(await through('http://unknown.example/')).toMatchObject({ status: 502 });
+    expect(reached).toEqual([]);
+    expect(decisions).toHaveLength(8);
+  });
+
+  test('knows its clients, and what it is for', async () => {
+    expect(await through(siteUrl(), { user: 'spc_1:wrong' })).toMatchObject({ status: 407 });
+    expect(await tunnel(`site.example:${portOf(site)}`, 'nobody')).toMatch(
+      /^HTTP\/1.1 407.*\r\nproxy-authenticate: Basic/,
+    );
+    expect(await through('/not-a-proxy-request')).toMatchObject({ status: 400 });
+    expect(await tunnel('site.example')).toMatch(/^HTTP\/1.1 400/);
+    expect([reached, decisions]).toEqual([[], []]);
+  });
+});
