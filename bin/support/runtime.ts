@@ -12,6 +12,7 @@ import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
+import { createPushFetch } from '../../integrations/push/pushFetch.ts';
 import { createPushSender } from '../../integrations/push/pushSender.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
@@ -49,6 +50,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const secrets = createSecretStore(database, envelope);
   const egressRules = createEgressRules(database);
   const mcpServers = createMcpServers(database, envelope);
+  const egressGuard = new EgressGuard({ allowInternal: config.egress.allowInternal });
   const push = createPushStore(database, envelope);
   const checks: ReadinessCheck[] = [
     {
@@ -105,7 +107,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
           logger,
           mcpServers,
           egressRules,
-          egressGuard: new EgressGuard({ allowInternal: config.egress.allowInternal }),
+          egressGuard,
         }),
         attachments: new AttachmentReader(storage),
         secrets,
@@ -114,7 +116,12 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         mailer: config.signIn.mail && createMailer(config.signIn.mail),
         members: identity.members,
         push,
-        pushSender: createPushSender({ keys: push.keys, subject: config.push.subject, fetch, logger }),
+        pushSender: createPushSender({
+          keys: push.keys,
+          subject: config.push.subject,
+          fetch: createPushFetch(egressGuard),
+          logger,
+        }),
         workflows: launcher,
       };
       return startWorker({ temporal, deps, ...options });

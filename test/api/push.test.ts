@@ -9,7 +9,8 @@ let product: TestProduct;
 let service: FakePushService;
 beforeAll(async () => {
   service = await startFakePushService();
-  product = await buildProduct();
+  // Inside, nothing but this service's own port can be reached.
+  product = await buildProduct({ ATRIUM_EGRESS_ALLOW_INTERNAL: new URL(service.url).host });
 });
 afterAll(async () => {
   await product.close();
@@ -169,6 +170,17 @@ describe('a turn that ends unseen', () => {
     await waitFor('the push', () => service.of(name).length > 0);
     expect(service.requests.filter((asked) => asked === name)).toHaveLength(3);
   });
+});
+
+test('a push to an address inside goes nowhere', async () => {
+  const { user, name } = await withDevice();
+  const inside = await startFakePushService();
+  await add(user, inside.device('inside').subscription);
+  await add(user, { ...inside.device('named').subscription, endpoint: inside.url.replace('127.0.0.1', 'localhost') });
+  await sendAndLeave(user, slow('Outside only.'));
+  await waitFor('the push', () => service.of(name).length > 0);
+  expect(inside.requests).toEqual([]);
+  await inside.stop();
 });
 
 describe('nobody is pushed', () => {

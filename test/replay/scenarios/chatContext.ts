@@ -45,6 +45,7 @@ export const chatContextScenarios: Scenario[] = [
   },
   {
     name: 'runChatTurn/pushed',
+    environment: { ATRIUM_EGRESS_ALLOW_INTERNAL: '127.0.0.1' },
     async run(_product, user) {
       const service = await startFakePushService();
       const { subscription } = service.device('device');
