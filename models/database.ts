@@ -1,6 +1,6 @@
 import type { Connection as CallbackConnection } from 'mysql2';
 import mysql, { type Pool } from 'mysql2/promise';
-import { Sequelize, type Transaction } from 'sequelize';
+import { Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
 import type { Config } from '../config/index.ts';
 import { defineModels } from './defineModels.ts';
 
@@ -67,6 +67,7 @@ export function openDatabase(config: Pick<Config, 'database'>): Database {
   };
 }
 
+const transactionAttempts = 5;
 const retriableErrorNumbers = new Set([
   1213, // deadlock: the server has rolled the whole transaction back
   1205, // lock wait timeout: only the statement was rolled back, Sequelize rolls back the rest
@@ -79,19 +80,21 @@ export function isRetriable(error: unknown): boolean {
 }
 
 /**
- * Runs `work` in one transaction (READ COMMITTED), and again, up to `attempts` times, when MySQL chose it as a
- * deadlock's victim. So `work` must do nothing that a rollback does not undo.
+ * Runs `work` in one transaction (READ COMMITTED), and again, up to 5 times, when MySQL chose it as a deadlock's victim. So `work` must do
+ * nothing that a rollback does not undo. With `retryDuplicates` also when it met a unique key that somebody else had just taken: for work
+ * that looks first, and finds that row when it looks again.
  */
 export async function transaction<T>(
   database: Database,
   work: (tx: Transaction) => Promise<T>,
-  attempts = 5,
+  { retryDuplicates = false } = {},
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await database.sequelize.transaction(work);
     } catch (error) {
-      if (attempt >= attempts || !isRetriable(error)) throw error;
+      const again = isRetriable(error) || (retryDuplicates && error instanceof UniqueConstraintError);
+      if (attempt >= transactionAttempts || !again) throw error;
     }
   }
 }

@@ -1,4 +1,4 @@
-import { type Transaction, UniqueConstraintError } from 'sequelize';
+import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import { newId } from '../ids.ts';
@@ -12,7 +12,6 @@ import { type NotificationPriority, Turn, type TurnMode } from './turn.ts';
 
 /** How many turns of one thread may wait behind the running one. */
 const maxQueuedTurns = 50;
-const acceptAttempts = 5;
 
 /** Everything that a send means, checked and authorized, before anything is done about it. */
 export interface SendIntent {
@@ -53,14 +52,8 @@ export interface AcceptedMessage {
  * or the same message id in a thread, gives the turn that it gave before, so that no message is answered twice.
  */
 export async function acceptMessage(database: Database, intent: SendIntent): Promise<AcceptedMessage> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await transaction(database, (tx) => acceptIn(tx, intent));
-    } catch (error) {
-      // Somebody else wrote the same outbox item, alias or message a moment ago: the next look finds it.
-      if (!(error instanceof UniqueConstraintError) || attempt === acceptAttempts) throw error;
-    }
-  }
+  // Somebody else may write the same outbox item, alias or message meanwhile: the next look finds it.
+  return transaction(database, (tx) => acceptIn(tx, intent), { retryDuplicates: true });
 }
 
 async function acceptIn(tx: Transaction, intent: SendIntent): Promise<AcceptedMessage> {

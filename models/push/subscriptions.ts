@@ -1,5 +1,6 @@
 import { createHash, ECDH } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
@@ -49,7 +50,7 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
     ): Promise<PushDevice> {
       const { host } = checkTarget(target);
       const endpointHash = createHash('sha256').update(target.endpoint).digest();
-      const id = await transaction(database, async (tx) => {
+      const write = async (tx: Transaction) => {
         const known = await select<{ id: string }>(
           tx,
           'SELECT id FROM push_subscriptions WHERE endpoint_hash = ? FOR UPDATE',
@@ -82,8 +83,8 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
         );
         for (const { id: oldest } of extra) await execute(tx, 'DELETE FROM push_subscriptions WHERE id = ?', [oldest]);
         return subscriptionId;
-      });
-      return find(id);
+      };
+      return find(await transaction(database, write, { retryDuplicates: true }));
     },
 
     async list(userId: string, page: PageRequest): Promise<Page<PushDevice>> {

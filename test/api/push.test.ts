@@ -70,6 +70,14 @@ describe('subscriptions', () => {
       expect(text).not.toContain(secret);
   });
 
+  test('the same endpoint from many requests at once is one device', async () => {
+    const user = await product.user();
+    const { subscription } = service.device('at once');
+    const answers = await Promise.all(Array.from({ length: 8 }, () => add(user, subscription)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201));
+    expect(await list(user)).toHaveLength(1);
+  });
+
   test('somebody else’s device is not there to be removed; one’s own goes once', async () => {
     const { user, id } = await withDevice();
     const other = await product.user();

@@ -8,6 +8,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const { History } = proto.temporal.api.history.v1;
 const folder = join(import.meta.dirname, 'histories');
+const root = join(import.meta.dirname, '..', '..');
 
 /** A saved history as Temporal's own JSON. */
 export interface SavedHistory {
@@ -46,7 +47,9 @@ export async function saveHistory(config: Config, workflowId: string, name: stri
       bytes: String,
     });
     mkdirSync(dirname(fileOf(name)), { recursive: true });
-    writeFileSync(fileOf(name), `${JSON.stringify(history, undefined, 1)}\n`);
+    // Stack traces name files: those of the project, not of this machine.
+    const json = JSON.stringify(history, undefined, 1).replaceAll(`file://${root}/`, '').replaceAll(`${root}/`, '');
+    writeFileSync(fileOf(name), `${json}\n`);
   });
 }
 
