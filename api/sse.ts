@@ -4,7 +4,8 @@ import type { TurnFeed, TurnReader } from '../models/turnLog/feed.ts';
 import type { Logger } from '../telemetry/logger.ts';
 
 const heartbeatIntervalMs = 15_000;
-const authorizationIntervalMs = 5_000;
+/** With the second for which a session is believed, a removed member reads on for less than 5 s. */
+const authorizationIntervalMs = 3_000;
 /** A reader that is this far behind is cut off: it resumes from its last id, and nobody's memory fills up meanwhile. */
 const maxBacklogBytes = 1024 * 1024;
 /** How long a replay waits for a reader that takes nothing at all. */
