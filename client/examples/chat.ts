@@ -15,11 +15,12 @@ process.stdout.write(`Models: ${models.models.map(({ id }) => id).join(', ')}\n`
 
 const transport = new AtriumChatTransport({ ...connection, ...(modelId !== undefined && { body: { modelId } }) });
 const chatId = crypto.randomUUID();
-const terminal = createInterface({ input: process.stdin, output: process.stdout, prompt: '> ' });
-terminal.prompt();
-for await (const text of terminal) {
+// Not readline's own prompt: at the end of its input it has closed while the last line is still being answered.
+const prompt = () => process.stdout.write('> ');
+prompt();
+for await (const text of createInterface({ input: process.stdin })) {
   if (text.trim() !== '') await ask(text);
-  terminal.prompt();
+  prompt();
 }
 
 async function ask(text: string): Promise<void> {
