@@ -12,7 +12,7 @@ import { type PaymentStory, tellStory } from './paymentStory.ts';
 
 // Everything that Stripe can tell, shuffled, each up to five times, while handlers fail and the process is killed.
 
-const eventCount = sizeOf('PAYMENT_EVENTS', 150);
+const eventCount = sizeOf('PAYMENT_EVENTS', 80);
 const killCount = sizeOf('PAYMENT_KILLS', 1);
 const spaceCount = 10;
 const senders = 16;
