@@ -1,4 +1,4 @@
-import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
 import type { Logger } from '../telemetry/logger.ts';
 
 const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
@@ -15,6 +15,11 @@ export function logTemporalTo(logger: Logger): void {
     const { error, taskToken: _, ...rest } = (meta ?? {}) as Record<string, unknown>;
     child[levels[level]](error === undefined ? rest : { ...rest, err: error }, message);
   });
-  // Signals are the program's to handle: it stops its parts in order.
-  Runtime.install({ logger: sink, shutdownSignals: [] });
+  Runtime.install({
+    logger: sink,
+    // By itself its native half prints on standard output, where a command's answer belongs.
+    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) } },
+    // Signals are the program's to handle: it stops its parts in order.
+    shutdownSignals: [],
+  });
 }
