@@ -37,7 +37,7 @@ export async function openRoot(
   tx: Transaction,
 ): Promise<DriveItem> {
   const { spaceId, containerId, userId } = where;
-  await requireOwner(spaceId, containerId, tx);
+  await requireOwner(where, tx);
   const found = await DriveItem.rootOf(spaceId, containerId, tx);
   return found ?? DriveItem.make({ spaceId, parentId: spaceId, kind: 'folder', name: containerId, userId }, tx);
 }
@@ -57,7 +57,11 @@ export async function findRoot(
   );
 }
 
-async function requireOwner(spaceId: string, containerId: string, tx: Transaction): Promise<void> {
+/** Throws 404 when what the container belongs to is gone, or is another space's. */
+export async function requireOwner(
+  { spaceId, containerId }: { spaceId: string; containerId: string },
+  tx: Transaction,
+): Promise<void> {
   const container = parseContainerId(containerId);
   if (container?.kind === 'drive') return;
   const owner =

@@ -3,6 +3,8 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { jsonText } from '../jsonText.ts';
 import { Operation } from '../operation.ts';
+import { requireOwner } from './containers.ts';
+import { Drive } from './drive.ts';
 import { DriveObject } from './driveObject.ts';
 import type { FileTarget } from './placeFile.ts';
 
@@ -48,6 +50,9 @@ export class DriveUpload extends Model {
     const createdAt = new Date();
     const expiresAt = new Date(createdAt.getTime() + uploadLifetimeMs);
     return transaction(database, async (tx) => {
+      // Under the drive's lock, so that a container's purge finds this upload, or this upload finds its container gone.
+      await Drive.lock(fields.spaceId, tx);
+      await requireOwner(fields.target, tx);
       await DriveObject.extendLease(fields.objectKey, expiresAt, tx);
       const partSize = DriveUpload.partSizeFor(fields.size);
       return DriveUpload.create({ ...fields, partSize, createdAt, expiresAt }, { transaction: tx });
@@ -108,6 +113,14 @@ export class DriveUpload extends Model {
       await DriveObject.doom([upload.objectKey], tx);
       await upload.destroy({ transaction: tx });
     });
+  }
+
+  /** Gives up all that are on their way into a container that is gone. One that is being completed finds nothing to complete. */
+  static async abortInto({ spaceId, containerId }: Pick<FileTarget, 'spaceId' | 'containerId'>): Promise<void> {
+    const uploads = await DriveUpload.findAll({ where: { spaceId, itemId: null } });
+    const into = uploads.filter(({ target }) => target.containerId === containerId);
+    await DriveObject.giveUp(into.map(({ objectKey }) => objectKey));
+    await DriveUpload.destroy({ where: { id: into.map(({ id }) => id), itemId: null } });
   }
 
   /** Forgets those whose time is over. Their objects' leases have run out with them. */

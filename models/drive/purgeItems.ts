@@ -104,7 +104,9 @@ export async function purgeSubtree(database: Database, top: DriveItem, onBatch: 
     if (files.length > 0) await removeItems(database, files);
     open.push(...others);
     // What is in an app is not below it in the tree, but in a container of its own.
-    const root = item.kind === 'app' ? await DriveItem.rootOf(item.spaceId, appContainerId(item.id)) : null;
+    const app = item.kind === 'app' ? { spaceId: item.spaceId, containerId: appContainerId(item.id) } : undefined;
+    if (app !== undefined) await DriveUpload.abortInto(app);
+    const root = app === undefined ? null : await DriveItem.rootOf(app.spaceId, app.containerId);
     if (root !== null) open.push(root);
     if (children.length === 0 && root === null) {
       await removeItems(database, [item]);
@@ -131,7 +133,7 @@ async function removeItems(database: Database, items: DriveItem[]): Promise<void
 }
 
 /**
- * Removes the files of a deleted thread. Nobody can begin to write there any more; waiting for the drive's lock lets those who had begun
+ * Removes the files of a deleted thread, and what is on its way there. Nobody can begin to write there any more; waiting for the drive's lock lets those who had begun
  * come to their end.
  */
 export async function purgeContainer(
@@ -140,6 +142,7 @@ export async function purgeContainer(
   onBatch: () => void,
 ): Promise<void> {
   await transaction(database, (tx) => Drive.wait(where.spaceId, tx));
+  await DriveUpload.abortInto(where);
   const root = await DriveItem.rootOf(where.spaceId, where.containerId);
   if (root !== null) await purgeSubtree(database, root, onBatch);
 }
