@@ -22,6 +22,7 @@ const sizes = [
 ];
 const treeSizes = [1_000, 100_000, 1_000_000];
 const folders = 10;
+const clockTicksPerSecond = 100;
 
 type Direction = 'upload' | 'download';
 
@@ -34,10 +35,13 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 /** Both ways in turn, so that whatever the machine does meanwhile is done to both. */
 async function compare(direct: BlobClient, through: BlobClient, direction: Direction, size: (typeof sizes)[number]) {
   const times = { direct: [] as number[], through: [] as number[] };
+  let cpu = 0;
   for (let round = 0; round < size.rounds; round++) {
     const name = `${size.bytes}-${round}`;
     times.direct.push(await timed(() => direct[direction](name, size.bytes)));
+    const before = cpuSeconds(atrium.pid);
     times.through.push(await timed(() => through[direction](name, size.bytes)));
+    cpu += cpuSeconds(atrium.pid) - before;
   }
   const [reference, measured] = [quantile(times.direct, 0.5), quantile(times.through, 0.5)];
   const rate = (elapsedMs: number) => `${(size.bytes / mebibyte / (elapsedMs / 1_000)).toFixed(0)} MiB/s`;
@@ -45,8 +49,10 @@ async function compare(direct: BlobClient, through: BlobClient, direction: Direc
     size.bytes < mebibyte
       ? `${measured.toFixed(1)} ms against ${reference.toFixed(1)} ms`
       : `${rate(measured)} against ${rate(reference)}`;
+  const cpuPerGiB = (cpu / size.rounds) * ((1_024 * mebibyte) / size.bytes);
+  const cost = size.bytes < mebibyte ? '' : `; Atrium computed for ${cpuPerGiB.toFixed(1)} s per GiB`;
   console.log(
-    `${direction} of ${size.name}: ${(reference / measured).toFixed(2)} of the SDK's speed (${detail}, medians)`,
+    `${direction} of ${size.name}: ${(reference / measured).toFixed(2)} of the SDK's speed (${detail}, medians${cost})`,
   );
 }
 
@@ -59,6 +65,13 @@ async function peakMiB(pid: number, work: () => Promise<unknown>): Promise<numbe
   await work();
   clearInterval(look);
   return peak;
+}
+
+/** Seconds that a process has computed so far, in itself and in the kernel for it. */
+function cpuSeconds(pid: number): number {
+  const [utime = 0, stime = 0] =
+    readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ').slice(11, 13).map(Number) ?? [];
+  return (utime + stime) / clockTicksPerSecond;
 }
 
 function residentMiB(pid: number): number {
