@@ -2,6 +2,10 @@ import { S3ServiceException } from '@aws-sdk/client-s3';
 import { DomainError } from '../../models/errors.ts';
 
 const retryAfterSeconds = 5;
+/** Room is made by people. */
+const retryWhenFullSeconds = 60;
+/** What stores say when they have no room: versitygw, MinIO, and Ceph for a quota. 507 says it too. */
+const fullErrors = new Set(['InsufficientStorage', 'XMinioStorageFull', 'QuotaExceeded']);
 
 /**
  * What the object store answered, in the domain's terms. Whatever is not about one object (it is down, full, slow, or refuses
@@ -19,6 +23,12 @@ export function normaliseStorageError(error: unknown): DomainError {
       case 'NoSuchUpload':
       case 'InvalidPart':
         return new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.', { cause: error });
+    }
+    if (fullErrors.has(error.name) || error.$metadata.httpStatusCode === 507) {
+      return new DomainError('unavailable', 'STORAGE_FULL', 'The object store has no room left.', {
+        retryAfterSeconds: retryWhenFullSeconds,
+        cause: error,
+      });
     }
   }
   return new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not answer. Try again soon.', {

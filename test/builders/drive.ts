@@ -39,9 +39,10 @@ export interface TestBucket {
   unfinished(): Promise<string[]>;
 }
 
-export async function buildDrive(overrides: Environment = {}): Promise<TestDrive> {
-  const bucket = await buildBucket();
-  const product = await buildProduct({ ATRIUM_S3_BUCKET: bucket.name, ...overrides });
+/** `store` is another object store than that of the run, by the variables that name it. */
+export async function buildDrive(overrides: Environment = {}, store: Environment = {}): Promise<TestDrive> {
+  const bucket = await buildBucket(store);
+  const product = await buildProduct({ ATRIUM_S3_BUCKET: bucket.name, ...store, ...overrides });
   const { close } = product;
   return Object.assign(product, {
     bucket,
@@ -52,8 +53,8 @@ export async function buildDrive(overrides: Environment = {}): Promise<TestDrive
   });
 }
 
-export async function buildBucket(): Promise<TestBucket> {
-  const stack = stackEnvironment();
+export async function buildBucket(store: Environment = {}): Promise<TestBucket> {
+  const stack = { ...stackEnvironment(), ...store };
   const name = `drive-${randomBytes(6).toString('hex')}`;
   const client = new S3Client({
     endpoint: stack.ATRIUM_S3_ENDPOINT ?? '',
