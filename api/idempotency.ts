@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { Idempotency, type StoredAnswer } from '../models/idempotency.ts';
+import { Idempotency, type IdempotencyKey, type StoredAnswer } from '../models/idempotency.ts';
 import { type IdKind, newId } from '../models/ids.ts';
 import { callerOf } from './auth/caller.ts';
 import { GoesOn } from './operationAnswer.ts';
@@ -27,13 +27,12 @@ export async function makeOnce(
   work: (id: string) => Promise<unknown>,
   { status = 201, show = (kept) => kept }: OnceOptions = {},
 ): Promise<void> {
-  const key = req.get('idempotency-key');
+  const key = idempotencyKeyOf(req);
   if (key === undefined) return send(res, answerOf(await work(newId(kind)), status), show);
   const requestHash = createHash('sha256')
     .update(JSON.stringify([req.path, req.body ?? null]))
     .digest();
-  const claim = { caller: callerOf(req).userId, operation: req.operation?.id ?? req.path, key, requestHash };
-  const { row, answer } = await Idempotency.claim(claim, () => newId(kind));
+  const { row, answer } = await Idempotency.claim({ ...key, requestHash }, () => newId(kind));
   if (answer !== undefined) return send(res, answer, show);
   let made: StoredAnswer;
   try {
@@ -45,6 +44,13 @@ export async function makeOnce(
     throw error;
   }
   await send(res, made, show);
+}
+
+export function idempotencyKeyOf(req: Request): IdempotencyKey | undefined {
+  const key = req.get('idempotency-key');
+  return key === undefined
+    ? undefined
+    : { caller: callerOf(req).userId, operation: req.operation?.id ?? req.path, key };
 }
 
 function answerOf(made: unknown, status: number): StoredAnswer {

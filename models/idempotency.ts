@@ -1,4 +1,4 @@
-import { DataTypes, Model, Op, type Sequelize, UniqueConstraintError } from 'sequelize';
+import { DataTypes, Model, Op, type Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
 import { DomainError } from './errors.ts';
 import { jsonText } from './jsonText.ts';
 
@@ -6,12 +6,16 @@ const keptDays = 30;
 /** After this, a claim without an answer is a process that died: whoever brings the key again takes it over. */
 const claimSeconds = 60;
 
-/** What a caller's Idempotency-Key stands for. */
-export interface IdempotencyClaim {
+/** A caller's Idempotency-Key. */
+export interface IdempotencyKey {
   caller: string;
   /** The operationId of the contract. */
   operation: string;
   key: string;
+}
+
+/** What it stands for. */
+export interface IdempotencyClaim extends IdempotencyKey {
   /** SHA-256 of the request's path and body. */
   requestHash: Buffer;
 }
@@ -42,7 +46,7 @@ export class Idempotency extends Model {
     makeObjectId: () => string,
   ): Promise<{ row: Idempotency; answer: StoredAnswer | undefined }> {
     const now = new Date();
-    const key = { caller: claim.caller, operation: claim.operation, idempotencyKey: claim.key };
+    const key = columnsOf(claim);
     try {
       const row = await Idempotency.create({
         ...key,
@@ -56,13 +60,7 @@ export class Idempotency extends Model {
       if (!(error instanceof UniqueConstraintError)) throw error;
     }
     const row = await Idempotency.findOne({ where: key, rejectOnEmpty: true });
-    if (!row.requestHash.equals(claim.requestHash)) {
-      throw new DomainError(
-        'unprocessable',
-        'IDEMPOTENCY_KEY_REUSED',
-        'This Idempotency-Key was used for another request.',
-      );
-    }
+    row.requireSame(claim.requestHash);
     if (row.responseStatus !== null) return { row, answer: { status: row.responseStatus, body: row.responseBody } };
     const [taken] = await Idempotency.update(
       { claimedAt: now },
@@ -71,13 +69,35 @@ export class Idempotency extends Model {
       },
     );
     if (taken === 1) return { row, answer: undefined };
+    throw keyInFlight();
+  }
+
+  /**
+   * The row of a key whose request is a stream, so that its hash is known only when it has been read. Such a key is not claimed: its row is
+   * written with what the request does.
+   */
+  static async answered(key: IdempotencyKey): Promise<Idempotency | null> {
+    return Idempotency.findOne({ where: columnsOf(key) });
+  }
+
+  /** Keeps a stream's answer in the transaction of what it says. Rejects when the same request has come in twice and the other was faster. */
+  static async keep(claim: IdempotencyClaim, objectId: string, answer: StoredAnswer, tx: Transaction): Promise<void> {
+    const now = new Date();
+    const { status: responseStatus, body: responseBody } = answer;
+    const { requestHash } = claim;
+    await Idempotency.create(
+      { ...columnsOf(claim), requestHash, objectId, responseStatus, responseBody, claimedAt: now, createdAt: now },
+      { transaction: tx },
+    );
+  }
+
+  /** Throws 422 for another request than the one that the key was first used for. */
+  requireSame(requestHash: Buffer): void {
+    if (this.requestHash.equals(requestHash)) return;
     throw new DomainError(
-      'conflict',
-      'IDEMPOTENCY_KEY_IN_FLIGHT',
-      'The first request with this key is still running.',
-      {
-        retryAfterSeconds: 1,
-      },
+      'unprocessable',
+      'IDEMPOTENCY_KEY_REUSED',
+      'This Idempotency-Key was used for another request.',
     );
   }
 
@@ -93,6 +113,16 @@ export class Idempotency extends Model {
   static async purge(): Promise<number> {
     return Idempotency.destroy({ where: { createdAt: { [Op.lt]: new Date(Date.now() - keptDays * 86_400_000) } } });
   }
+}
+
+function columnsOf({ caller, operation, key }: IdempotencyKey) {
+  return { caller, operation, idempotencyKey: key };
+}
+
+export function keyInFlight(): DomainError {
+  return new DomainError('conflict', 'IDEMPOTENCY_KEY_IN_FLIGHT', 'The first request with this key is still running.', {
+    retryAfterSeconds: 1,
+  });
 }
 
 export function defineIdempotency(sequelize: Sequelize): void {

@@ -4,7 +4,6 @@ import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { receiveFiles } from '../driveReceive.ts';
 import { streamingRoute } from '../multipart.ts';
-import { presentUploaded } from '../presenters/drive.ts';
 import { pathOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 
@@ -17,17 +16,17 @@ export function driveUploadRoutes(deps: RouteDeps) {
     streamingRoute(async (req, res) => {
       const caller = callerOf(req);
       const { spaceId } = pathOf<'uploadFiles'>(req);
-      const placed = await receiveFiles(deps, req, {
+      const { status, body } = await receiveFiles(deps, req, {
         spaceId,
         userId: caller.userId,
+        status: 200,
         fields: ['containerId'],
         async containerOf({ containerId = driveContainerId }) {
           await authorizeContainer(deps, caller, { spaceId, containerId });
           return containerId;
         },
       });
-      const files = placed.map(presentUploaded);
-      res.json({ ...files[0], files });
+      res.status(status).json(body);
     }),
   );
 

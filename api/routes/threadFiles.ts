@@ -8,7 +8,6 @@ import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
 import { receiveFiles } from '../driveReceive.ts';
 import { streamingRoute } from '../multipart.ts';
-import { presentUploaded } from '../presenters/drive.ts';
 import { presignedUrl } from '../presignedUrl.ts';
 import { pathOf, queryOf } from '../request.ts';
 import { createRouter } from '../router.ts';
@@ -22,9 +21,10 @@ export function threadFileRoutes(deps: RouteDeps) {
     streamingRoute(async (req, res) => {
       const caller = callerOf(req);
       const { spaceId } = pathOf<'uploadThreadFiles'>(req);
-      const placed = await receiveFiles(deps, req, {
+      const { status, body } = await receiveFiles(deps, req, {
         spaceId,
         userId: caller.userId,
+        status: 201,
         fields: ['threadId'],
         async containerOf({ threadId }) {
           if (threadId === undefined) throw threadIdMissing();
@@ -33,8 +33,7 @@ export function threadFileRoutes(deps: RouteDeps) {
           return containerId;
         },
       });
-      const files = placed.map(presentUploaded);
-      res.status(201).json({ ...files[0], files });
+      res.status(status).json(body);
     }),
   );
 

@@ -1,5 +1,6 @@
+import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
-import type { AlsoIn, Placed } from './changes.ts';
+import type { Placed } from './changes.ts';
 import { DriveObject, leaseMs } from './driveObject.ts';
 import { type ArrivedFile, type FileTarget, placeFile } from './placeFile.ts';
 import { removeObjects } from './removeObjects.ts';
@@ -62,12 +63,15 @@ export class UploadSession implements AsyncDisposable {
     return { content: { objectKey, ...stored }, text };
   }
 
-  async place(files: readonly { target: FileTarget; file: ArrivedFile }[], also?: AlsoIn): Promise<Placed[]> {
+  async place(
+    files: readonly { target: FileTarget; file: ArrivedFile }[],
+    also?: (tx: Transaction, placed: readonly Placed[]) => Promise<void>,
+  ): Promise<Placed[]> {
     const { database, limits } = this.deps;
     const placed = await transaction(database, async (tx) => {
       const done: Placed[] = [];
       for (const { target, file } of files) done.push(await placeFile(target, file, { ...limits, tx }));
-      for (const each of done) await also?.(tx, each);
+      await also?.(tx, done);
       return done;
     });
     for (const { file } of files) this.objectKeys.delete(file.content.objectKey);

@@ -97,9 +97,11 @@ async function writeFile(
   let result: unknown;
   await session.place(
     [{ target: { ...where, pathOf: 'file', fileName, onConflict, ifMatch }, file }],
-    async (tx, { item, place }) => {
-      const { version, size: sizeBytes } = item;
-      result = { path: place.path, version, sizeBytes, ...(replaced !== undefined && { replaced }) };
+    async (tx, placed) => {
+      for (const { item, place } of placed) {
+        const { version, size: sizeBytes } = item;
+        result = { path: place.path, version, sizeBytes, ...(replaced !== undefined && { replaced }) };
+      }
       await record(tx, result);
     },
   );
