@@ -45,6 +45,7 @@ const environmentSchema = z.object({
   ATRIUM_TEMPORAL_TLS: bool.default(false),
   ATRIUM_TEMPORAL_UI_URL: z.url().optional(),
   ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: integer(2, 300).default(10),
+  ATRIUM_MAX_HISTORY_EVENTS: integer(10, 40_000).default(4_000),
 
   ATRIUM_S3_ENDPOINT: z.url().optional(),
   ATRIUM_S3_REGION: z.string().min(1).default('us-east-1'),
@@ -135,6 +136,8 @@ const environmentSchema = z.object({
     )
     .default([]),
   ATRIUM_MAX_TOOL_CALLS_PER_TURN: integer(1, 10_000).default(1_000),
+  ATRIUM_MAX_SECONDS_PER_TURN: integer(1, 604_800).default(14_400),
+  ATRIUM_MAX_WAIT_SECONDS: integer(1, 2_592_000).default(604_800),
 });
 
 /** Every variable there is; a name that is not among them is ignored, which `atrium doctor` points out. */
@@ -230,6 +233,8 @@ export function loadConfig(environment: Environment = process.env) {
       uiUrl: env.ATRIUM_TEMPORAL_UI_URL,
       /** How long a worker may be silent before its work is given to another. */
       heartbeatTimeoutMs: env.ATRIUM_HEARTBEAT_TIMEOUT_SECONDS * 1_000,
+      /** After which a workflow that may be long goes on with a new history. */
+      maxHistoryEvents: env.ATRIUM_MAX_HISTORY_EVENTS,
     }),
     storage: Object.freeze({
       /** Absent means AWS itself. */
@@ -312,6 +317,10 @@ export function loadConfig(environment: Environment = process.env) {
       turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,
       maxStepsPerTurn: env.ATRIUM_MAX_STEPS_PER_TURN,
       maxToolCallsPerTurn: env.ATRIUM_MAX_TOOL_CALLS_PER_TURN,
+      /** Without the time in which it waits for its client or for leave. */
+      maxWorkMsPerTurn: env.ATRIUM_MAX_SECONDS_PER_TURN * 1_000,
+      /** How long a call waits for a client or a person at most. */
+      maxWaitMs: env.ATRIUM_MAX_WAIT_SECONDS * 1_000,
     }),
   });
 }

@@ -86,6 +86,8 @@ export function createLauncher(options: { client: Client; config: Config; shares
               modelId: turn.modelId,
               maxSteps: config.chat.maxStepsPerTurn,
               heartbeatTimeoutMs: config.temporal.heartbeatTimeoutMs,
+              workTimeMs: config.chat.maxWorkMsPerTurn,
+              maxHistoryEvents: config.temporal.maxHistoryEvents,
             },
           ],
           typedSearchAttributes: [

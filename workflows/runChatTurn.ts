@@ -19,6 +19,7 @@ import { afterTurn } from './afterTurn.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
 import { type Answers, runToolCalls, type ToolCallReference, toolsAnsweredSignal } from './toolCalls.ts';
+import { WorkingTime } from './workingTime.ts';
 
 /** Ids and limits only: what was said is in MySQL, never in a history. */
 export interface RunChatTurnInput {
@@ -30,6 +31,10 @@ export interface RunChatTurnInput {
   firstStep?: number;
   /** How long a worker may be silent before its work is given to another, in milliseconds. */
   heartbeatTimeoutMs: number;
+  /** How long the turn may work yet, without the time in which it waits; turns begun before there was a limit have none. */
+  workTimeMs?: number;
+  /** How many events a history may have before the turn goes on with another; the server may suggest it earlier. */
+  maxHistoryEvents?: number;
 }
 
 type StepResult = TurnOutcome | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string };
@@ -57,15 +62,26 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   const answers: Answers = { count: 0 };
   setHandler(toolsAnsweredSignal, () => void answers.count++);
   setHandler(stopTurnSignal, () => work.cancel());
+  const time = new WorkingTime(input.workTimeMs ?? Number.POSITIVE_INFINITY);
+  let isLate = false;
+  if (input.workTimeMs !== undefined) {
+    const giveUp = () => {
+      isLate = !work.consideredCancelled;
+      work.cancel();
+    };
+    // Its own cancellation is the whole workflow's, and told by the rest.
+    time.over().then(giveUp, () => undefined);
+  }
 
   let outcome: TurnOutcome;
   try {
-    outcome = await work.run(() => answer(input, answers));
+    outcome = await work.run(() => answer(input, answers, time));
   } catch (error) {
     if (isCancellation(error)) outcome = { kind: 'stopped' };
     else if (error instanceof ActivityFailure) outcome = { kind: 'failed', code: 'INTERNAL' };
     else throw error;
   }
+  if (isLate && outcome.kind === 'stopped') outcome = { kind: 'timeLimit' };
   const end = endOf(outcome);
   if (end !== undefined) {
     const { turnId } = input;
@@ -78,18 +94,29 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   return outcome.kind;
 }
 
-async function answer(input: RunChatTurnInput, answers: Answers): Promise<TurnOutcome> {
+async function answer(input: RunChatTurnInput, answers: Answers, time: WorkingTime): Promise<TurnOutcome> {
   const progress = { step: input.firstStep ?? 0, modelId: input.modelId, attempt: 1 };
   setHandler(turnProgressQuery, () => progress);
   for (; progress.step < input.maxSteps; progress.step++) {
     const result = await takeStep(input, progress);
     if (result.kind !== 'toolCalls') return result;
-    await runToolCalls(input, progress.step, result.toolCalls, answers);
-    if (workflowInfo().continueAsNewSuggested) {
-      await continueAsNew<typeof runChatTurn>({ ...input, firstStep: progress.step + 1, modelId: progress.modelId });
+    await runToolCalls(input, progress.step, result.toolCalls, { answers, time });
+    // One that shall stop ends in this history. What a signal tells is in the rows, where the next history looks first.
+    if (isHistoryFull(input) && !CancellationScope.current().consideredCancelled) {
+      await continueAsNew<typeof runChatTurn>({
+        ...input,
+        firstStep: progress.step + 1,
+        modelId: progress.modelId,
+        ...(input.workTimeMs !== undefined && { workTimeMs: time.leftMs }),
+      });
     }
   }
   return { kind: 'stepLimit' };
+}
+
+function isHistoryFull({ maxHistoryEvents = Number.POSITIVE_INFINITY }: RunChatTurnInput): boolean {
+  const { continueAsNewSuggested, historyLength } = workflowInfo();
+  return continueAsNewSuggested || historyLength >= maxHistoryEvents;
 }
 
 /** One model call, with its retries and fallbacks. A step that a crash has interrupted goes on from what is written. */

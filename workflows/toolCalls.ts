@@ -9,6 +9,7 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 import { notify } from './afterTurn.ts';
+import type { WorkingTime } from './workingTime.ts';
 
 export type ToolCallReference = { id: string; toolName: string; waits?: true };
 
@@ -38,7 +39,7 @@ export async function runToolCalls(
   input: { turnId: string; heartbeatTimeoutMs: number },
   step: number,
   calls: readonly ToolCallReference[],
-  answers: Answers,
+  { answers, time }: { answers: Answers; time: WorkingTime },
 ): Promise<void> {
   const { turnId } = input;
   const queue = calls.filter(({ waits }) => waits !== true);
@@ -73,7 +74,11 @@ export async function runToolCalls(
       // Beside the wait: an answer that comes first makes the push superfluous.
       if (parked.audience) notify(turnId, parked.audience).catch(() => undefined);
       const isNews = () => answers.count > heard || (lanes.size === 0 && !isIdle) || failure !== undefined;
-      if (isOpen && !isNews()) await condition(isNews, Math.max(1, parked.nextDeadlineMs));
+      if (isOpen && !isNews()) {
+        if (lanes.size === 0) time.pause();
+        await condition(isNews, Math.max(1, parked.nextDeadlineMs));
+        time.resume();
+      }
       if (failure !== undefined) throw failure;
     }
   } finally {

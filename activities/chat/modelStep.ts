@@ -122,7 +122,7 @@ export class ModelStep {
 
   /** Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. */
   async end(end: StepEnd): Promise<void> {
-    const { database, turnLog, metering } = this.#deps;
+    const { config, database, turnLog, metering } = this.#deps;
     await this.#opened;
     const [turn, step, writer] = [this.#turn, this.#step, this.#writer];
     if (writer === undefined) throw new WriterFencedError(turn.id);
@@ -134,7 +134,11 @@ export class ModelStep {
     const segment = await transaction(database, async (tx) => {
       const calls =
         end.status === 'completed'
-          ? await recordToolCalls(tx, turn, step, this.#mapper, { tools: this.#tools, registry: this.#deps.tools })
+          ? await recordToolCalls(tx, turn, step, this.#mapper, {
+              tools: this.#tools,
+              registry: this.#deps.tools,
+              maxWaitMs: config.chat.maxWaitMs,
+            })
           : [];
       const asked = calls.flatMap((call) => approvalChunks(call, 'asked'));
       const shown = end.status === 'completed' ? [...this.#calls, ...asked] : [];

@@ -5,8 +5,13 @@ import type { ToolRegistry } from '../tools/registry.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { ChunkMapper, MadeToolCall } from './chunkMapper.ts';
 
-/** How long a person may take to approve; a turn waits for no longer. */
-export const longestWaitMs = 7 * 86_400_000;
+interface Offer {
+  /** The tools that the model was offered, by name. */
+  tools: ReadonlyMap<string, Tool>;
+  registry: Pick<ToolRegistry, 'faultsOf'>;
+  /** How long a client or a person may take at most. */
+  maxWaitMs: number;
+}
 
 /** Writes down the calls that a step has made, in the order in which the model made them, and what each of them waits for. */
 export async function recordToolCalls(
@@ -14,11 +19,12 @@ export async function recordToolCalls(
   turn: Turn,
   step: number,
   made: Pick<ChunkMapper, 'toolCalls'> | undefined,
-  { tools, registry }: { tools: ReadonlyMap<string, Tool>; registry: Pick<ToolRegistry, 'faultsOf'> },
+  { tools, registry, maxWaitMs }: Offer,
 ): Promise<ToolCall[]> {
   const now = new Date();
   const rows = (made?.toolCalls ?? []).map((call) => {
     const wait = waitOf(call, tools.get(call.toolName), registry);
+    const deadline = wait.for === 'nothing' ? null : new Date(now.getTime() + Math.min(wait.forMs, maxWaitMs));
     return {
       id: call.id,
       turnId: turn.id,
@@ -28,7 +34,7 @@ export async function recordToolCalls(
       // The stream says that its input is no JSON; there is nothing to run.
       status: call.inputError === undefined ? 'pending' : 'failed',
       waitsFor: wait.for,
-      deadlineAt: wait.forMs === undefined ? null : new Date(now.getTime() + wait.forMs),
+      deadlineAt: deadline,
       createdAt: now,
       endedAt: call.inputError === undefined ? null : now,
     };
@@ -41,11 +47,12 @@ function waitOf(
   { input, inputError }: MadeToolCall,
   tool: Tool | undefined,
   registry: Pick<ToolRegistry, 'faultsOf'>,
-): { for: WaitsFor; forMs?: number } {
-  if (inputError !== undefined || tool === undefined) return { for: 'nothing' };
+): { for: WaitsFor; forMs: number } {
+  const nothing = { for: 'nothing', forMs: 0 } as const;
+  if (inputError !== undefined || tool === undefined) return nothing;
   if (tool.runs === 'client') {
     const isRight = registry.faultsOf(tool, structuredClone(input)) === undefined;
-    return isRight ? { for: 'client', forMs: tool.deadlineMs } : { for: 'nothing' };
+    return isRight ? { for: 'client', forMs: tool.deadlineMs } : nothing;
   }
-  return tool.isDangerous ? { for: 'approval', forMs: longestWaitMs } : { for: 'nothing' };
+  return tool.isDangerous ? { for: 'approval', forMs: Number.POSITIVE_INFINITY } : nothing;
 }

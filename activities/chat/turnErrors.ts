@@ -3,6 +3,8 @@ import { isProviderErrorCode, providerErrorMessage } from '../../integrations/ll
 const details: Record<string, string> = {
   STEP_LIMIT: 'The turn reached its limit of steps. Send another message to go on.',
   TOOL_CALL_LIMIT: 'The turn reached its limit of tool calls. Send another message to go on.',
+  TIME_LIMIT:
+    'The turn has worked for as long as a turn may. The answer so far is kept. Send another message to go on.',
   TOOL_LOOP: 'The model made the same tool calls again and again, so the turn was ended.',
   CREDITS_EXHAUSTED: 'The space has no credits left for this answer.',
   SPENDING_CAP_REACHED: 'A spending cap of the space is reached. Its owner can raise it.',

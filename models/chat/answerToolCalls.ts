@@ -48,7 +48,8 @@ export async function answerToolCalls(
 }
 
 /**
- * Allows a call to run, or denies it: once, from any device. The same decision again is fine; another one, or one that comes too late, is 409.
+ * Allows a call to run, or denies it: once, from any device. The same decision again is fine. Throws 409: `APPROVAL_DECIDED` for another one,
+ * `APPROVAL_EXPIRED` after its time, `APPROVAL_CLOSED` after the turn's end.
  */
 export async function decideToolCall(
   { database, turnLog }: Deps,
@@ -65,12 +66,12 @@ export async function decideToolCall(
     if (call.decision !== null) {
       throw new DomainError('conflict', 'APPROVAL_DECIDED', `This call has been ${call.decision} already.`);
     }
+    // Also when no worker has been there yet to say so: what was offered until a moment is not done after it.
+    if (call.isExpired) {
+      throw new DomainError('conflict', 'APPROVAL_EXPIRED', 'Nobody answered in time, so this call is not made.');
+    }
     if (!call.isOpen || turn.isTerminal) {
-      throw new DomainError(
-        'conflict',
-        'APPROVAL_CLOSED',
-        'This call is over: nobody answered in time, or its turn ended.',
-      );
+      throw new DomainError('conflict', 'APPROVAL_CLOSED', 'This call is over: its turn has ended.');
     }
     const status = approved ? 'pending' : 'failed';
     await call.answer({ decision, status }, turn.nextSeq - 1, tx);

@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
-import type { FinishReason, UiChunk, Usage } from '../turnLog/chunks.ts';
+import type { FinishReason, TurnLimit, UiChunk, Usage } from '../turnLog/chunks.ts';
 import { type CommittedSegment, decodeLines } from '../turnLog/entry.ts';
 import { MessageFold } from '../turnLog/foldChunks.ts';
 import type { TurnLog } from '../turnLog/turnLog.ts';
@@ -124,8 +124,9 @@ function closeTools(end: TurnEnd, fold: MessageFold, pending: readonly ToolCall[
   });
 }
 
-const limits: Record<string, 'steps' | 'tool-calls' | 'tool-loop'> = {
+const limits: Record<string, TurnLimit> = {
   STEP_LIMIT: 'steps',
+  TIME_LIMIT: 'time',
   TOOL_CALL_LIMIT: 'tool-calls',
   TOOL_LOOP: 'tool-loop',
 };

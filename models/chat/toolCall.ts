@@ -128,6 +128,11 @@ export class ToolCall extends Model {
     return this.status === 'pending' && this.waitsFor !== 'nothing' && this.decision === null;
   }
 
+  /** Whether its time to be answered was over before anything else ended it. */
+  get isExpired(): boolean {
+    return this.decision === null && this.deadlineAt !== null && this.deadlineAt <= (this.endedAt ?? new Date());
+  }
+
   /** Whether it may run now: it waits for nobody, or has leave. */
   get mayRun(): boolean {
     return this.waitsFor === 'nothing' || (this.waitsFor === 'approval' && this.decision === 'approved');

@@ -65,11 +65,14 @@ export type UiChunk =
       };
     }
   /** The limit that the turn ends at, before its error. */
-  | { type: 'data-limit'; transient: true; data: { limit: 'steps' | 'tool-calls' | 'tool-loop'; code: string } }
+  | { type: 'data-limit'; transient: true; data: { limit: TurnLimit; code: string } }
   | { type: 'finish'; finishReason: FinishReason; messageMetadata?: Record<string, unknown> }
   | { type: 'abort'; reason?: string }
   /** `code` is the one that problem+json would carry for the same failure. */
   | { type: 'error'; errorText: string; code: string };
+
+/** What a turn may reach that ends it. */
+export type TurnLimit = 'steps' | 'time' | 'tool-calls' | 'tool-loop';
 
 /** The last chunk of a turn, or of the part of it that one response carries. */
 export function endsResponse(chunk: UiChunk): boolean {

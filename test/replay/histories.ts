@@ -33,15 +33,21 @@ export async function savedHistories(): Promise<SavedHistory[]> {
   }));
 }
 
-/** Saves the history of a workflow once it has ended. */
-export async function saveHistory(config: Config, workflowId: string, name: string): Promise<void> {
+/** Saves the history of a workflow once it has ended: of its first run, where it went on with others, or of its last. */
+export async function saveHistory(
+  config: Config,
+  workflowId: string,
+  { name, ofFirstRun = false }: { name: string; ofFirstRun?: boolean },
+): Promise<void> {
   await withClient(config, async (client) => {
     const handle = client.workflow.getHandle(workflowId);
-    await waitFor(`the end of ${workflowId}`, async () => {
-      const { status } = await handle.describe().catch(unlessMissing);
-      return status.name !== 'RUNNING';
+    const ended = await waitFor(`the end of ${workflowId}`, async () => {
+      const execution = await handle.describe().catch(unlessMissing);
+      return execution?.status.name !== 'RUNNING' && execution;
     });
-    const history = History.toObject(History.create(await handle.fetchHistory()), {
+    const runId = ofFirstRun ? (ended.raw.workflowExecutionInfo?.firstRunId ?? '') : ended.runId;
+    const run = client.workflow.getHandle(workflowId, runId);
+    const history = History.toObject(History.create(await run.fetchHistory()), {
       enums: String,
       longs: String,
       bytes: String,
@@ -73,8 +79,8 @@ export function completedWorkflow(config: Config, query: string, status = 'Compl
 }
 
 /** An answer may come before its workflow has started. */
-function unlessMissing(error: unknown): { status: { name: string } } {
-  if (error instanceof WorkflowNotFoundError) return { status: { name: 'RUNNING' } };
+function unlessMissing(error: unknown): undefined {
+  if (error instanceof WorkflowNotFoundError) return undefined;
   throw error;
 }
 

@@ -10,11 +10,11 @@ import { scenarios } from './scenarios/index.ts';
 const missing = scenarios.filter(({ name }) => !isSaved(name));
 if (missing.length > 0) await startTestStack();
 try {
-  for (const { name, environment, run } of missing) {
+  for (const { environment, run, ...saved } of missing) {
     const product = await buildProduct(typeof environment === 'function' ? await environment() : environment);
     try {
-      await saveHistory(product.environment.config, await run(product, await product.user()), name);
-      process.stdout.write(`Saved ${name}.\n`);
+      await saveHistory(product.environment.config, await run(product, await product.user()), saved);
+      process.stdout.write(`Saved ${saved.name}.\n`);
     } finally {
       await product.close();
     }

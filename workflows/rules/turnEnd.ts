@@ -7,6 +7,7 @@ export type TurnOutcome =
   /** The turn had ended before the workflow could do anything: stopped in the queue, or finalized by the sweeper. */
   | { kind: 'alreadyEnded' }
   | { kind: 'stepLimit' }
+  | { kind: 'timeLimit' }
   | { kind: 'failed'; code: string };
 
 /** How the turn's row ends. The text for the client is chosen by code, where the code becomes an answer. */
@@ -26,6 +27,8 @@ export function endOf(outcome: TurnOutcome): TurnEndInput | undefined {
       return undefined;
     case 'stepLimit':
       return { status: 'failed', code: 'STEP_LIMIT' };
+    case 'timeLimit':
+      return { status: 'failed', code: 'TIME_LIMIT' };
     case 'failed':
       return { status: 'failed', code: outcome.code };
   }

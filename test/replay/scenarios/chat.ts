@@ -38,6 +38,20 @@ const answer = (user: ChatUser, toolUseId: string | undefined) =>
 const decide = (user: ChatUser, { id }: TurnBody, toolCallId: string | undefined, approved: boolean) =>
   user.fetch(`/chat/turns/${id}/approvals/${toolCallId}`, { method: 'POST', body: { approved } });
 
+/** A turn of two questions whose second has a history of its own. */
+const goingOn: Omit<Scenario, 'name'> = {
+  environment: { ATRIUM_MAX_HISTORY_EVENTS: '10' },
+  async run(_product, user) {
+    const { turnId } = await user.ask({ content: `${question}\n/say and\n${question}`, modelId: 'demo' });
+    for (let asked = 0; asked < 2; asked++) {
+      const { pendingToolCalls } = await user.turn(turnId);
+      await answer(user, pendingToolCalls[0]?.toolCallId);
+    }
+    await user.ended(turnId);
+    return turnWorkflowId(turnId);
+  },
+};
+
 export const chatScenarios: Scenario[] = [
   asked('answered', fake({ tokens: ['Yes.'] })),
   asked('providerRefuses', '/fail 429', { modelId: 'demo' }),
@@ -74,6 +88,9 @@ export const chatScenarios: Scenario[] = [
     modelId: 'demo',
     environment: { ATRIUM_MAX_STEPS_PER_TURN: '1' },
   }),
+  asked('timeLimit', fake({ tokens: 10_000, intervalMs: 20 }), { environment: { ATRIUM_MAX_SECONDS_PER_TURN: '2' } }),
+  { ...goingOn, name: 'runChatTurn/continued', ofFirstRun: true },
+  { ...goingOn, name: 'runChatTurn/continuation' },
   waiting('clientTool', question, (user, turn) => answer(user, turn.pendingToolCalls[0]?.toolCallId)),
   waiting('clientAndServerTools', `${question}\n/tool drive_list {}\n${question}`, async (user, turn) => {
     for (const { toolCallId } of turn.pendingToolCalls) await answer(user, toolCallId);
