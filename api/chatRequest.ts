@@ -1,3 +1,4 @@
+import { readDataUrl } from '../models/chat/dataUrl.ts';
 import type { FileReference, StoredPart } from '../models/chat/message.ts';
 import { DomainError } from '../models/errors.ts';
 import type { BodyOf } from './request.ts';
@@ -57,21 +58,38 @@ function partsOf(message: UiMessage): { parts: StoredPart[]; files: FileReferenc
     }
     if (part.type === 'file' && typeof part.url === 'string' && typeof part.mediaType === 'string') {
       const { url, mediaType, filename } = part;
-      if (!url.startsWith('data:')) throw noRemoteFiles();
+      if (!url.startsWith('data:')) throw refusedUrl('FILE_URL_UNSUPPORTED', noRemoteFiles);
+      if (readDataUrl(url) === undefined) throw refusedUrl('FILE_URL_INVALID', 'This data: URL cannot be read.');
       parts.push({ type: 'file', url, mediaType, ...(typeof filename === 'string' && { filename }) });
     }
     // A file by reference, as our own list of messages shows it.
-    const data = part.data as FileReference | undefined;
-    if (part.type === 'data-file' && typeof data?.path === 'string') files.push(data);
+    if (part.type === 'data-file') files.push(...referenceIn(part.data));
   }
   return { parts, files };
 }
 
-function noRemoteFiles(): DomainError {
-  const detail = 'Send a file as a data: URL, or upload it and name it in `files`. Nothing is fetched from elsewhere.';
-  return new DomainError('unprocessable', 'FILE_URL_UNSUPPORTED', detail, {
-    errors: [{ pointer: '/messages', detail }],
-  });
+/** The contract leaves the parts of AI SDK messages to that SDK, so what a reference is made of is looked at here. */
+function referenceIn(data: unknown): FileReference[] {
+  const { path, containerId, fileName, width, height } = (data ?? {}) as Record<string, unknown>;
+  if (typeof path !== 'string') return [];
+  return [
+    {
+      path,
+      ...(typeof containerId === 'string' && { containerId }),
+      ...(typeof fileName === 'string' && { fileName: fileName.slice(0, maxFileNameLength) }),
+      ...(typeof width === 'number' && { width }),
+      ...(typeof height === 'number' && { height }),
+    },
+  ];
+}
+
+const maxFileNameLength = 1_024;
+
+const noRemoteFiles =
+  'Send a file as a data: URL, or upload it and name it in `files`. Nothing is fetched from elsewhere.';
+
+function refusedUrl(code: string, detail: string): DomainError {
+  return new DomainError('unprocessable', code, detail, { errors: [{ pointer: '/messages', detail }] });
 }
 
 /** What the client said of its device, as it came. */

@@ -106,6 +106,22 @@ describe('files', () => {
     expect(later).not.toContain('first content');
   });
 
+  test.each([['data:'], ['data:;base64,!!!'], ['data:text/plain;base64,AAAAA']])(
+    '%s cannot be read, and is refused before any byte of the stream',
+    async (url) => {
+      const parts = [{ type: 'file', url, mediaType: 'text/plain' }];
+      expect(await refusal({ messages: [{ role: 'user', parts }] })).toMatchObject({
+        status: 422,
+        code: 'FILE_URL_INVALID',
+      });
+    },
+  );
+
+  test('a file part whose fields are no text is that of no file', async () => {
+    const parts = [{ type: 'data-file', data: { path: '/none.txt', containerId: 5, fileName: {}, width: 'wide' } }];
+    expect(await refusal({ messages: [{ role: 'user', parts }] })).toMatchObject({ code: 'FILE_NOT_FOUND' });
+  });
+
   test('files of one’s own thread, by its container', async () => {
     const { threadId } = await user.ask({ content: 'A thread with files' });
     const { containerId } = await putFile(product, user, '/in-thread.txt', 'kept in the thread', threadId);
@@ -245,6 +261,16 @@ describe('the sender', () => {
     });
     expect(answer.text).toBe('1. /recall');
   });
+
+  test.each([['tabs'], [[null, 7, { title: 5 }]], [{ length: 3 }], [null]])(
+    'panes of a snapshot with the tabs %j, of which the contract says nothing: the answer comes',
+    async (tabs) => {
+      const content = `Panes with ${JSON.stringify(tabs)}`;
+      const panes = [{ paneId: 'p', isActive: true, tabs }];
+      const { turnId } = await user.ask({ content, agentContextSnapshot: { panes } });
+      expect(await user.turn(turnId)).toMatchObject({ status: 'completed' });
+    },
+  );
 });
 
 describe('the settings of a space', () => {

@@ -3,26 +3,15 @@ const maxLength = 8_000;
 const maxTitleLength = 200;
 const maxTabsPerPane = 30;
 
-interface Tab {
-  tabId: string;
-  type: string;
-  title: string;
-  isActive: boolean;
-}
-
-interface Pane {
-  paneId: string;
-  isActive: boolean;
-  tabs?: Tab[];
-  [further: string]: unknown;
-}
+/** Of a snapshot's panes the contract names the id alone, and whether it is active: whatever else is there may be anything. */
+type Further = Record<string, unknown>;
 
 interface Snapshot {
   capturedAt?: number;
   timezone?: string | null;
   ipLocation?: { timezone?: string; source?: string; [field: string]: unknown } | null;
   activePaneId?: string | null;
-  panes?: Pane[];
+  panes?: Further[];
   [further: string]: unknown;
 }
 
@@ -33,7 +22,7 @@ interface Snapshot {
 export function describeSender(context: Record<string, unknown>): string | undefined {
   const { agentContextSnapshot, openTabs, deviceComputerId } = context as {
     agentContextSnapshot?: Snapshot;
-    openTabs?: Pane[];
+    openTabs?: Further[];
     deviceComputerId?: string;
   };
   const { capturedAt, timezone, ipLocation, panes, activePaneId, ...further } = agentContextSnapshot ?? {};
@@ -67,10 +56,13 @@ function localTime(capturedAt: number | undefined, timezone: string | undefined)
 }
 
 /** The active tab first, so that it is there when many are left out. */
-function shorten(pane: Pane): Pane {
-  if (pane.tabs === undefined) return pane;
-  const tabs = pane.tabs.toSorted((one, other) => Number(other.isActive) - Number(one.isActive));
-  const kept = tabs.slice(0, maxTabsPerPane).map((tab) => ({ ...tab, title: tab.title.slice(0, maxTitleLength) }));
+function shorten(pane: Further): Further {
+  if (!Array.isArray(pane.tabs)) return pane;
+  const tabs = pane.tabs.filter((tab): tab is Further => typeof tab === 'object' && tab !== null);
+  tabs.sort((one, other) => Number(other.isActive === true) - Number(one.isActive === true));
+  const kept = tabs.slice(0, maxTabsPerPane).map((tab) => {
+    return typeof tab.title === 'string' ? { ...tab, title: tab.title.slice(0, maxTitleLength) } : tab;
+  });
   const left = tabs.length - kept.length;
   return { ...pane, tabs: kept, ...(left > 0 && { furtherTabs: left }) };
 }

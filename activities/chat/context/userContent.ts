@@ -3,6 +3,7 @@ import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
 import { detectContentType } from '../../../integrations/storage/contentType.ts';
 import { contentOfAttached } from '../../../models/chat/attachments.ts';
+import { readDataUrl } from '../../../models/chat/dataUrl.ts';
 import type { AttachedFile, Message, StoredPart } from '../../../models/chat/message.ts';
 import { aside } from './aside.ts';
 import type { AttachmentReader, FileSource, FileView } from './attachmentReader.ts';
@@ -61,7 +62,12 @@ async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserCont
 }
 
 async function inline(deps: ContentDeps, part: InlineFile): Promise<UserContent> {
-  const bytes = await fetchDataUrl(part.url);
+  const name = part.filename ?? 'unnamed';
+  const bytes = readDataUrl(part.url);
+  // The API lets none in that cannot be read; one that is there all the same must not end every turn of its thread.
+  if (bytes === undefined) {
+    return show(name, part.mediaType, { kind: 'absent', why: 'its data: URL cannot be read' }, deps.allowance);
+  }
   const source: FileSource = {
     key: createHash('sha256').update(part.url).digest('hex'),
     // By its bytes: a provider refuses a whole request over one picture that is none.
@@ -70,12 +76,7 @@ async function inline(deps: ContentDeps, part: InlineFile): Promise<UserContent>
     read: async (range) => (range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)),
   };
   const view = await deps.attachments.view(source, deps.model.capabilities);
-  return show(part.filename ?? 'unnamed', part.mediaType, view, deps.allowance);
-}
-
-async function fetchDataUrl(url: string): Promise<Buffer> {
-  // A data: URL only, which the API has seen to: nothing goes over the network.
-  return Buffer.from(await (await fetch(url)).arrayBuffer());
+  return show(name, part.mediaType, view, deps.allowance);
 }
 
 function show(name: string, contentType: string, view: FileView, allowance: FileAllowance): UserContent {
