@@ -33,8 +33,11 @@ const statusOf: Record<DomainErrorKind, number> = {
 
 const databaseRetryAfterSeconds = 2;
 
-/** Every error that can reach the API, in the client's terms; what is not known is a 500 that tells nothing. */
-export function describeFailure(error: unknown): Failure {
+/**
+ * Every error that can reach the API, in the client's terms; what is not known is a 500 that tells nothing. `bodyTypes` are the media types that the
+ * operation takes.
+ */
+export function describeFailure(error: unknown, bodyTypes: readonly string[] = []): Failure {
   if (error instanceof DomainError) return describeDomainError(error);
   if (error instanceof URIError) return { status: 400, code: 'INVALID_PATH', detail: 'The path is not well encoded.' };
   if (isDatabaseUnavailable(error)) {
@@ -45,7 +48,7 @@ export function describeFailure(error: unknown): Failure {
       retryAfterSeconds: databaseRetryAfterSeconds,
     };
   }
-  return describeHttpError(error) ?? internalError;
+  return describeHttpError(error, bodyTypes) ?? internalError;
 }
 
 const internalError: Failure = {
@@ -68,7 +71,7 @@ interface HttpError {
   errors?: { path?: string; message?: string }[];
 }
 
-function describeHttpError(error: unknown): Failure | undefined {
+function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failure | undefined {
   const { status, type, headers, errors } = error as HttpError;
   switch (status) {
     case 400:
@@ -76,7 +79,7 @@ function describeHttpError(error: unknown): Failure | undefined {
         return { status, code: 'INVALID_JSON', detail: 'The body is not valid JSON.' };
       }
       // The validator always says which fields; the rest are the body parser's, and whatever is below it.
-      if (errors === undefined) return { status, code: 'INVALID_BODY', detail: 'The body could not be read.' };
+      if (errors === undefined) return { status, code: 'INVALID_BODY', detail: unreadable };
       return {
         status,
         code: 'INVALID_REQUEST',
@@ -88,18 +91,23 @@ function describeHttpError(error: unknown): Failure | undefined {
     case 404:
       return { status, code: 'NOT_FOUND', detail: 'There is nothing at this path.' };
     case 405:
-      return { status, code: 'METHOD_NOT_ALLOWED', detail: 'This path does not take this method.', headers };
+      return { status, code: 'METHOD_NOT_ALLOWED', detail: `This path takes ${headers?.allow}.`, headers };
     case 413:
       return { status, code: 'BODY_TOO_LARGE', detail: 'The body is larger than 1 MiB.' };
     case 415:
-      return {
-        status,
-        code: 'UNSUPPORTED_MEDIA_TYPE',
-        detail: 'The body is of a type, character set or encoding that this operation does not take.',
-      };
+      return { status, code: 'UNSUPPORTED_MEDIA_TYPE', detail: describeMediaType(type, bodyTypes) };
     default:
       return undefined;
   }
+}
+
+const unreadable = 'The body could not be read: it is not what its Content-Encoding says, or it broke off.';
+
+/** What to send instead. */
+function describeMediaType(type: string | undefined, bodyTypes: readonly string[]): string {
+  if (type === 'charset.unsupported') return 'Send the body in UTF-8.';
+  if (type === 'encoding.unsupported') return 'Send the body as it is, or compressed by gzip, deflate or br.';
+  return `Send the body as ${bodyTypes.join(' or ')}.`;
 }
 
 function describeFields(errors: readonly { path?: string; message?: string }[]): string {
@@ -107,8 +115,18 @@ function describeFields(errors: readonly { path?: string; message?: string }[]):
   return `${pointer === '' ? 'The body' : pointer} ${detail}.`;
 }
 
+/** What the validator says of a field, where it is less than plain. */
+const plainWords: [RegExp, string][] = [
+  [/^must have required property /, 'is required'],
+  [/^must NOT have additional properties$/, 'is not taken here'],
+  [/^Unknown query parameter /, 'is no parameter of this operation'],
+  [/^Empty value found for query parameter /, 'is empty'],
+  [/^Parameter .* must be url encoded/, 'has characters in it that must be percent-encoded'],
+];
+
 /** `/body/name` becomes the pointer `/name`; `/query/limit` the parameter `limit`. */
 function fieldErrorOf({ path = '', message = 'is wrong' }: { path?: string; message?: string }): FieldError {
   const pointer = path.replace(/^\/body/, '').replace(/^\/(query|params|headers)\//, '');
-  return { pointer: pointer.slice(0, 1_000), detail: message.slice(0, 1_000) };
+  const [, plain = message] = plainWords.find(([said]) => said.test(message)) ?? [];
+  return { pointer: pointer.slice(0, 1_000), detail: plain.slice(0, 1_000) };
 }

@@ -11,6 +11,8 @@ declare global {
       pathParams?: Record<string, string>;
       /** The body as it came, where a signature is over it. */
       rawBody?: Buffer;
+      /** A body was announced, and had no bytes. */
+      hasEmptyBody?: boolean;
       /** Set once the credential has been checked; read it with `callerOf`. */
       caller?: Caller;
       /** The space of the path, where the table names a role for it; read it with `spaceOf`. */

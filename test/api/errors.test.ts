@@ -5,7 +5,7 @@ import request from 'supertest';
 import { openDatabase } from '../../models/database.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
 import { buildApi, type TestApi } from '../builders/api.ts';
-import { buildUser } from '../builders/identity.ts';
+import { buildSpace, buildUser } from '../builders/identity.ts';
 
 let api: TestApi;
 let token: string;
@@ -17,6 +17,8 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const post = (path = '/api/spaces') => request(api.app).post(path).set('authorization', `Bearer ${token}`);
+
+const nested = (levels: number) => `{"name":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
 
 describe('a client’s mistake is a 4xx in problem+json that says what is wrong', () => {
   const json = 'application/json';
@@ -40,6 +42,8 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
       'UNSUPPORTED_MEDIA_TYPE',
     ],
     ['a broken encoding', () => post().type(json).set('content-encoding', 'gzip').send('{}'), 400, 'INVALID_BODY'],
+    ['a body nested too deep', () => post().type(json).send(nested(101)), 400, 'JSON_TOO_DEEP'],
+    ['a body nested beyond the stack', () => post().type(json).send(nested(200_000)), 400, 'JSON_TOO_DEEP'],
     ['a body over 1 MiB', () => post().send({ name: 'x'.repeat(1_100_000) }), 413, 'BODY_TOO_LARGE'],
     ['an unknown path', () => post('/api/nothing'), 404, 'NOT_FOUND'],
     ['a path with a slash too many', () => post('/api/spaces/'), 404, 'NOT_FOUND'],
@@ -67,6 +71,49 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect(JSON.stringify(response.body)).not.toMatch(/node_modules|\.ts:|SELECT/);
   });
 
+  test('a body of 100 levels is looked at like any', async () => {
+    const response = await post().type('application/json').send(nested(100));
+    expect(response.body.errors).toEqual([{ pointer: '/name', detail: 'must be string' }]);
+  });
+
+  test('an empty body is none: nothing is set back to its defaults by it', async () => {
+    const { token: owner, user } = await buildUser(api.identity);
+    const { space } = await buildSpace(api.identity, user.id);
+    const path = `/api/spaces/${space.id}/egress`;
+    const put = () => request(api.app).put(path).set('authorization', `Bearer ${owner}`).type('application/json');
+    expect((await put().send({ deny: ['example.net'] })).status).toBe(200);
+    expect((await put().send('')).body).toMatchObject({ status: 400, detail: 'The body is missing.' });
+    expect((await put()).body).toMatchObject({ status: 400, detail: 'The body is missing.' });
+    expect((await api.as(owner).get(path)).body.deny).toEqual(['example.net']);
+  });
+
+  test('a body without a type is not passed over where it may be left out', async () => {
+    const { token: owner, user } = await buildUser(api.identity);
+    const { space } = await buildSpace(api.identity, user.id);
+    const make = () => request(api.app).post(`/api/spaces/${space.id}/threads`).set('authorization', `Bearer ${owner}`);
+    expect((await make()).status).toBe(201);
+    const untyped = await make()
+      .unset('content-type')
+      .serialize((body) => body)
+      .send(Buffer.from('{"title":"x"}'));
+    expect([untyped.status, untyped.body.code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
+  });
+
+  test.each([
+    ['/api/spaces?nonsense=1', 'nonsense is no parameter of this operation.'],
+    ['/api/spaces?limit=', 'limit is empty.'],
+    ['/api/spaces?cursor=a/b', 'cursor has characters in it that must be percent-encoded.'],
+  ])('%s: %s', async (path, detail) => {
+    expect((await api.as(token).get(path)).body).toMatchObject({ status: 400, code: 'INVALID_REQUEST', detail });
+  });
+
+  test.each([
+    [{}, '/name is required.'],
+    [{ name: 'x', isAdmin: true }, '/isAdmin is not taken here.'],
+  ])('%j: %s', async (body, detail) => {
+    expect((await post().send(body)).body.detail).toBe(detail);
+  });
+
   test('a field by its JSON pointer, a parameter by its name', async () => {
     const body = await post().send({ name: '', colour: 'red' });
     expect(body.body.errors[0].pointer).toMatch(/^\/(name|colour)$/);
@@ -74,8 +121,22 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect(query.body.errors).toEqual([{ pointer: 'limit', detail: 'must be <= 200' }]);
   });
 
+  test.each([
+    ['text/plain', undefined, 'Send the body as application/json.'],
+    ['application/json; charset=iso-8859-7', undefined, 'Send the body in UTF-8.'],
+    ['application/json', 'snappy', 'Send the body as it is, or compressed by gzip, deflate or br.'],
+  ])('415 says what to send instead of %s', async (type, encoding, detail) => {
+    const send = post().set('content-type', type);
+    if (encoding !== undefined) send.set('content-encoding', encoding);
+    expect((await send.send('{}')).body.detail).toBe(detail);
+  });
+
   test('405 names what is allowed, and OPTIONS tells it', async () => {
-    expect((await api.as(token).delete('/api/me')).headers.allow).toBe('HEAD, GET, OPTIONS');
+    const refused = await api.as(token).delete('/api/me');
+    expect([refused.headers.allow, refused.body.detail]).toEqual([
+      'HEAD, GET, OPTIONS',
+      'This path takes HEAD, GET, OPTIONS.',
+    ]);
     const options = await request(api.app).options('/api/spaces');
     expect([options.status, options.headers.allow]).toEqual([204, 'HEAD, GET, POST, OPTIONS']);
   });
