@@ -7,6 +7,7 @@ import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
 import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
+import { checkEgress, checkMcpServers } from './checkTools.ts';
 import { describeFailure } from './failure.ts';
 import { findRunning } from './running.ts';
 
@@ -41,6 +42,8 @@ export async function runChecks(): Promise<Check[]> {
   await check('storage', () => checkStorage(config));
   await check('models', () => checkModels(config));
   await check('push', () => checkPush(config));
+  await check('egress', () => checkEgress(config));
+  await check('mcp servers', () => checkMcpServers(config));
   await check('payments', () => checkPayments(config));
   await check('prices', () => checkPrices(config));
   await check('kms', () => checkKms(config));

@@ -108,3 +108,14 @@ export function createEgressRules(database: Database) {
 }
 
 export type EgressRules = ReturnType<typeof createEgressRules>;
+
+/** How many spaces narrow what may be reached, for the operator. */
+export async function countEgressLists({
+  pool,
+}: Pick<Database, 'pool'>): Promise<{ allowing: number; denying: number }> {
+  const [[counts]] = await pool.query<RowDataPacket[]>(
+    `SELECT COALESCE(SUM(p.allow_list <> '[]'), 0) AS allowing, COALESCE(SUM(p.deny_list <> '[]'), 0) AS denying
+       FROM egress_policies p JOIN spaces s ON s.id = p.space_id WHERE s.deleted_at IS NULL`,
+  );
+  return { allowing: Number(counts?.allowing), denying: Number(counts?.denying) };
+}

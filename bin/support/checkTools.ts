@@ -1,0 +1,36 @@
+import type { Config } from '../../config/index.ts';
+import { parseHostPattern } from '../../integrations/egress/hostPattern.ts';
+import { openDatabase } from '../../models/database.ts';
+import { countEgressLists } from '../../models/egress/egressRules.ts';
+import { readMcpOverview } from '../../models/mcp/overview.ts';
+import { type CheckResult, off, ok, wrong } from './check.ts';
+
+/** What agents may reach beyond the public internet, and how many spaces narrow it. An exception that nobody can read would hold for nothing, silently. */
+export async function checkEgress(config: Config): Promise<CheckResult> {
+  const { allowInternal } = config.egress;
+  const unread = allowInternal.filter((text) => parseHostPattern(text) === undefined);
+  if (unread.length > 0) return wrong(`ATRIUM_EGRESS_ALLOW_INTERNAL: ${unread.join(', ')} is no host or network`);
+  const database = openDatabase(config);
+  try {
+    const { allowing, denying } = await countEgressLists(database);
+    const internal = allowInternal.length === 0 ? 'nothing internal' : `internal: ${allowInternal.join(', ')}`;
+    return ok(`${internal}; ${allowing} spaces have an allow list, ${denying} a deny list`);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Which MCP servers of spaces do not answer. They are the spaces' own, so that is not wrong here; but people will ask the operator. */
+export async function checkMcpServers(config: Config): Promise<CheckResult> {
+  const database = openDatabase(config);
+  try {
+    const { servers, spaces, unreachable } = await readMcpOverview(database);
+    if (servers === 0) return off('no space has one');
+    const all = `${servers} in ${spaces} spaces`;
+    if (unreachable.length === 0) return ok(all);
+    const names = unreachable.map(({ name, spaceId }) => `${name} (${spaceId})`).join(', ');
+    return off(`${all}; did not answer when last asked: ${names}`);
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,25 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Database } from '../database.ts';
+
+/** How the MCP servers of all spaces are, for the operator. */
+export interface McpOverview {
+  servers: number;
+  spaces: number;
+  /** Those that did not answer when they were last asked, the latest first, ten at most. */
+  unreachable: { name: string; spaceId: string }[];
+}
+
+export async function readMcpOverview({ pool }: Pick<Database, 'pool'>): Promise<McpOverview> {
+  const living = 'FROM mcp_servers m JOIN spaces s ON s.id = m.space_id WHERE s.deleted_at IS NULL';
+  const [[counts]] = await pool.query<RowDataPacket[]>(
+    `SELECT COUNT(*) AS servers, COUNT(DISTINCT m.space_id) AS spaces ${living}`,
+  );
+  const [unreachable] = await pool.query<RowDataPacket[]>(
+    `SELECT m.name, m.space_id AS spaceId ${living} AND m.failed_at IS NOT NULL ORDER BY m.failed_at DESC LIMIT 10`,
+  );
+  return {
+    servers: Number(counts?.servers),
+    spaces: Number(counts?.spaces),
+    unreachable: unreachable as McpOverview['unreachable'],
+  };
+}

@@ -1,0 +1,53 @@
+import { checkEgress, checkMcpServers } from '../../bin/support/checkTools.ts';
+import { loadConfig } from '../../config/index.ts';
+import { buildApi, type TestApi } from '../builders/api.ts';
+import { buildSpace, buildUser } from '../builders/identity.ts';
+
+// What `atrium doctor` says of what agents may reach and use.
+
+let api: TestApi;
+let spaceId: string;
+let actor: { userId: string; credentialId: null; address: null };
+
+beforeAll(async () => {
+  api = await buildApi();
+  const { user } = await buildUser(api.identity);
+  ({ id: spaceId } = (await buildSpace(api.identity, user.id)).space);
+  actor = { userId: user.id, credentialId: null, address: null };
+});
+afterAll(() => api.close());
+
+const configWith = (allowInternal: string) =>
+  loadConfig({ ...api.environment.environment, ATRIUM_EGRESS_ALLOW_INTERNAL: allowInternal });
+
+test('egress: the operator’s exceptions, and the spaces that narrow it', async () => {
+  expect(await checkEgress(configWith(''))).toEqual({
+    state: 'ok',
+    detail: 'nothing internal; 0 spaces have an allow list, 0 a deny list',
+  });
+  await api.deps.egressRules.put(spaceId, { allow: ['example.com'], deny: [] }, actor);
+  expect((await checkEgress(configWith('10.2.0.0/16,intern.example:8443'))).detail).toBe(
+    'internal: 10.2.0.0/16, intern.example:8443; 1 spaces have an allow list, 0 a deny list',
+  );
+});
+
+test('egress: an exception that nobody can read holds for nothing, and is named', async () => {
+  expect(await checkEgress(configWith('10.2.0.0/99,intern.example'))).toEqual({
+    state: 'wrong',
+    detail: 'ATRIUM_EGRESS_ALLOW_INTERNAL: 10.2.0.0/99 is no host or network',
+  });
+});
+
+test('MCP servers: those that did not answer, by name', async () => {
+  const { mcpServers, config } = api.deps;
+  expect(await checkMcpServers(config)).toEqual({ state: 'off', detail: 'no space has one' });
+  const server = { spaceId, url: 'https://mcp.example.com/mcp', approval: 'never' as const, headers: {} };
+  await mcpServers.add({ ...server, id: 'mcp_1', name: 'tracker' }, actor);
+  await mcpServers.add({ ...server, id: 'mcp_2', name: 'wiki' }, actor);
+  expect(await checkMcpServers(config)).toEqual({ state: 'ok', detail: '2 in 1 spaces' });
+  await mcpServers.keepFailure('mcp_2', 'it is away');
+  expect(await checkMcpServers(config)).toEqual({
+    state: 'off',
+    detail: `2 in 1 spaces; did not answer when last asked: wiki (${spaceId})`,
+  });
+});
