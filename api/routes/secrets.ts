@@ -25,8 +25,8 @@ export function secretRoutes({ secrets: { named } }: RouteDeps) {
   router.put('/api/spaces/:spaceId/secrets/:name', async (req, res) => {
     const { spaceId, name } = pathOf<'setSecret'>(req);
     const { value } = bodyOf<'setSecret'>(req);
-    const isNew = await named.put(spaceId, name, value, actorOf(req));
-    res.status(isNew ? 201 : 204).end();
+    const { isNew, info } = await named.put(spaceId, name, value, actorOf(req));
+    res.status(isNew ? 201 : 200).json(presentSecret(info));
   });
 
   router.delete('/api/spaces/:spaceId/secrets/:name', async (req, res) => {

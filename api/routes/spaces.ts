@@ -2,6 +2,7 @@ import { actorOf } from '../auth/actor.ts';
 import { spaceOf } from '../auth/authorizeSpace.ts';
 import { callerOf } from '../auth/caller.ts';
 import type { RouteDeps } from '../deps.ts';
+import { makeOnce } from '../idempotency.ts';
 import { presentSpace } from '../presenters/space.ts';
 import { bodyOf, pageOf, pathOf } from '../request.ts';
 import { createRouter } from '../router.ts';
@@ -18,8 +19,10 @@ export function spaceRoutes(deps: RouteDeps) {
 
   router.post('/api/spaces', async (req, res) => {
     const { name } = bodyOf<'createSpace'>(req);
-    const space = await identity.spaces.create(callerOf(req).userId, name, { actor: actorOf(req) });
-    res.status(201).json(presentSpace(space));
+    const { userId } = callerOf(req);
+    await makeOnce(req, res, 'space', async (id) =>
+      presentSpace(await identity.spaces.create(userId, name, { id, actor: actorOf(req) })),
+    );
   });
 
   router.get('/api/spaces/:spaceId', async (req, res) => {

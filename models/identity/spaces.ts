@@ -23,16 +23,19 @@ export function createSpaces(database: Database, members: Members) {
   }
 
   return {
-    /** Makes a space, with its maker as owner. A user's first one becomes their default. */
+    /** Makes a space, with its maker as owner. A user's first one becomes their default. The same id again is the same space. */
     async create(
       userId: string,
       name: string,
-      options: { tx?: Transaction; actor?: Actor } = {},
+      options: { id?: string; tx?: Transaction; actor?: Actor } = {},
     ): Promise<SpaceAccess> {
+      const { id = newId('space') } = options;
       const make = async (tx: Transaction): Promise<SpaceRow> => {
         const user = await users.findByPk(userId, { transaction: tx, lock: tx.LOCK.UPDATE });
         if (user === null) throw notFound('user');
-        const row: SpaceRow = { id: newId('space'), name, createdBy: userId, createdAt: new Date(), deletedAt: null };
+        const known = options.id === undefined ? null : await spaces.findByPk(id, { transaction: tx });
+        if (known !== null) return known.get();
+        const row: SpaceRow = { id, name, createdBy: userId, createdAt: new Date(), deletedAt: null };
         await spaces.create(row, { transaction: tx });
         await memberTable.create(
           { spaceId: row.id, userId, role: 'owner', createdAt: row.createdAt },

@@ -22,6 +22,7 @@ export interface SecretValue {
   value: string;
 }
 
+const infoColumns = 'name, created_at AS createdAt, updated_at AS updatedAt, updated_by AS updatedBy';
 const maxValueBytes = 65_536;
 const maxSecrets = 500;
 /** Of one space: more would not fit into a program's environment anyway. */
@@ -41,8 +42,13 @@ export function createSecrets(database: Database, envelope: Envelope) {
   }
 
   return {
-    /** Sets a secret; true when it is new. Throws 413 `SECRET_TOO_LARGE`, 422 for a reserved name, a NUL, or a full space. */
-    async put(spaceId: string, name: string, value: string, actor: Actor & { userId: string }): Promise<boolean> {
+    /** Sets a secret, and says whether it is new. Throws 413 `SECRET_TOO_LARGE`, 422 for a reserved name, a NUL, or a full space. */
+    async put(
+      spaceId: string,
+      name: string,
+      value: string,
+      actor: Actor & { userId: string },
+    ): Promise<{ isNew: boolean; info: SecretInfo }> {
       assertNotReserved(name);
       const plaintext = bytesOf(value);
       keepOutOfLogs([value]);
@@ -60,8 +66,14 @@ export function createSecrets(database: Database, envelope: Envelope) {
           [spaceId, name, sealed, plaintext.length, now, now, actor.userId],
         );
         await appendAudit(tx, spaceId, actor, 'secret.set', name);
+        const [info] = await select<SecretInfo>(
+          tx,
+          `SELECT ${infoColumns} FROM secrets WHERE space_id = ? AND name = ?`,
+          [spaceId, name],
+        );
+        if (info === undefined) throw new Error('The secret could not be set.');
         // MySQL counts an insert as one row and an update in its place as two.
-        return affectedRows === 1;
+        return { isNew: affectedRows === 1, info };
       });
     },
 
@@ -81,7 +93,7 @@ export function createSecrets(database: Database, envelope: Envelope) {
     async list(spaceId: string, page: PageRequest): Promise<Page<SecretInfo>> {
       const after = decodeCursor(page.cursor) ?? '';
       const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT name, created_at AS createdAt, updated_at AS updatedAt, updated_by AS updatedBy
+        `SELECT ${infoColumns}
            FROM secrets WHERE space_id = ? AND name > ? ORDER BY name LIMIT ?`,
         [spaceId, after, page.limit + 1],
       );

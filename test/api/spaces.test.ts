@@ -40,6 +40,16 @@ describe('POST /api/spaces', () => {
     expect(again.body.id).not.toBe(made.body.id);
   });
 
+  test('once per Idempotency-Key', async () => {
+    const { token } = await buildUser(api.identity);
+    const make = (name: string) => api.as(token).post('/api/spaces', { name }).set('idempotency-key', 'one');
+    const made = await make('Once');
+    const again = await make('Once');
+    expect([again.status, again.body]).toEqual([201, made.body]);
+    expect((await make('Another')).status).toBe(422);
+    expect((await api.as(token).get('/api/spaces')).body.data).toEqual([made.body]);
+  });
+
   test('takes the longest name of the widest characters, and none longer', async () => {
     const { token } = await buildUser(api.identity);
     expect((await api.as(token).post('/api/spaces', { name: '🗂'.repeat(200) })).body.name).toBe('🗂'.repeat(200));

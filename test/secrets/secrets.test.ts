@@ -30,7 +30,9 @@ const codeOf = (response: { status: number; body: { code?: string } }) => [respo
 
 test('a secret is set, named, exported, replaced and deleted', async () => {
   const { editor, viewer, path, people } = await team();
-  expect((await editor.put(`${path}/API_KEY`, { value: "it's\n$HOME" })).status).toBe(201);
+  const made = await editor.put(`${path}/API_KEY`, { value: "it's\n$HOME" });
+  const times = { createdAt: expect.any(String), updatedAt: expect.any(String) };
+  expect([made.status, made.body]).toEqual([201, { name: 'API_KEY', ...times, updatedBy: people.editor.user.id }]);
   expect((await editor.put(`${path}/B`, { value: '' })).status).toBe(201);
   const list = await viewer.get(path);
   expect(list.body.data).toEqual([
@@ -41,7 +43,8 @@ test('a secret is set, named, exported, replaced and deleted', async () => {
   const env = await editor.get(`${path}/env`);
   expect([env.status, env.body]).toEqual([200, { secrets: ["export API_KEY='it'\\''s\n$HOME'", "export B=''"] }]);
   expect(env.headers['cache-control']).toBe('no-store');
-  expect((await editor.put(`${path}/API_KEY`, { value: 'new' })).status).toBe(204);
+  const replaced = await editor.put(`${path}/API_KEY`, { value: 'new' });
+  expect([replaced.status, replaced.body]).toMatchObject([200, { name: 'API_KEY', createdAt: made.body.createdAt }]);
   expect((await editor.get(`${path}/env`)).body.secrets).toEqual(["export API_KEY='new'", "export B=''"]);
   expect((await editor.delete(`${path}/API_KEY`)).status).toBe(204);
   expect(codeOf(await editor.delete(`${path}/API_KEY`))).toEqual([404, 'NOT_FOUND']);
@@ -87,7 +90,7 @@ test('a space has room for so much and no more, and making room helps', async ()
   const value = 'x'.repeat(65_536);
   for (let i = 0; i < 32; i++) expect((await editor.put(`${path}/S${i}`, { value })).status).toBe(201);
   expect(codeOf(await editor.put(`${path}/MORE`, { value: 'x' }))).toEqual([422, 'TOO_MANY_SECRETS']);
-  expect((await editor.put(`${path}/S1`, { value: '' })).status).toBe(204);
+  expect((await editor.put(`${path}/S1`, { value: '' })).status).toBe(200);
   expect((await editor.put(`${path}/MORE`, { value: 'x' })).status).toBe(201);
 });
 
@@ -170,7 +173,7 @@ test('of many writers at once the last one’s value is there, whole', async () 
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, index) => editor.put(`${path}/A`, { value: String(index).repeat(1_000) })),
   );
-  expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 19 }, () => 204)]);
+  expect(answers.map(({ status }) => status).sort()).toEqual([...Array.from({ length: 19 }, () => 200), 201]);
   const [statement] = (await editor.get(`${path}/env`)).body.secrets;
   expect(statement).toMatch(/^export A='(\d{1,2})\1{999}'$/);
 });
