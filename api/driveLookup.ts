@@ -34,6 +34,6 @@ export function pathOrParent(): DomainError {
   return new DomainError(
     'unprocessable',
     'PATH_OR_PARENT',
-    'Say where: either by a path, or by a parentId with a name.',
+    'Say where: by a path (and its containerId), or by a parentId and a name.',
   );
 }

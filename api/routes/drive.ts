@@ -10,7 +10,7 @@ import { decodeChild, encodeChild } from '../driveCursors.ts';
 import { openPath, pathOrParent, splitPath } from '../driveLookup.ts';
 import { makeOnce } from '../idempotency.ts';
 import { presentItem } from '../presenters/drive.ts';
-import { bodyOf, pageOf, pathOf, queryOf } from '../request.ts';
+import { type BodyOf, bodyOf, pageOf, pathOf, queryOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 
 /** The drive as a whole, and its folders. Single items are in driveItems.ts, what files hold in driveContent.ts. */
@@ -59,7 +59,7 @@ export function driveRoutes(deps: RouteDeps) {
   return router;
 }
 
-function targetOf({ path, parentId, name }: { path?: string; parentId?: string; name?: string }): {
+function targetOf({ path, parentId, name, containerId }: BodyOf<'createDriveFolder'>): {
   parent: FolderRef;
   name: string;
 } {
@@ -67,7 +67,8 @@ function targetOf({ path, parentId, name }: { path?: string; parentId?: string; 
     const { names, name: last } = splitPath(path);
     return { parent: { names }, name: last };
   }
-  if (path === undefined && parentId !== undefined && name !== undefined)
+  // A folder is in a container already; another one beside it would be passed over silently.
+  if (path === undefined && parentId !== undefined && name !== undefined && containerId === undefined)
     return { parent: { folderId: parentId }, name };
   throw pathOrParent();
 }

@@ -22,7 +22,9 @@ export function driveItemRoutes(deps: RouteDeps) {
     const caller = callerOf(req);
     const where = pathOf<'updateDriveItem'>(req);
     const { name, parentId, path, containerId, onConflict = 'error' } = bodyOf<'updateDriveItem'>(req);
-    if (path !== undefined && (parentId !== undefined || name !== undefined)) throw pathOrParent();
+    const [byPath, byParent] = [path !== undefined, parentId !== undefined || name !== undefined];
+    // A container goes with a path in it; with an id or a name alone it would be passed over silently.
+    if (byPath === byParent || (containerId !== undefined && !byPath)) throw pathOrParent();
     const { place } = await authorizeItem(deps, caller, where);
     const change = { ...where, userId: caller.userId, onConflict, ifMatch: req.get('if-match') };
     if (path !== undefined) {

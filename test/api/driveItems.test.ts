@@ -69,6 +69,7 @@ describe('folders', () => {
     [{ path: '/a', name: 'b' }, 422],
     [{ name: 'b' }, 422],
     [{ path: '/' }, 422],
+    [{ parentId: 'itm_none', name: 'b', containerId: 'drive' }, 422],
     [{ path: '/a', extra: 1 }, 400],
     [{ path: 1 }, 400],
     [{ parentId: 'itm_none', name: 'b' }, 404],
@@ -145,6 +146,19 @@ describe('moves', () => {
     const file = await drive.put('/file');
     expect(await change(c, { parentId: file.id })).toMatchObject({ status: 409, body: { code: 'NOT_A_FOLDER' } });
     expect(await change(c, { parentId: 'itm_none' })).toMatchObject({ status: 404 });
+  });
+
+  test.each([
+    [{ onConflict: 'rename' }],
+    [{ containerId: 'drive' }],
+    [{ name: 'b', containerId: 'drive' }],
+    [{ path: '/b', name: 'c' }],
+  ])('422 for %j, which does not say where', async (body) => {
+    expect(await change(await drive.folder('/a'), body)).toMatchObject({
+      status: 422,
+      body: { code: 'PATH_OR_PARENT' },
+    });
+    expect(await drive.names()).toEqual(['a/']);
   });
 
   test('If-Match: only the content that its mover knows', async () => {
