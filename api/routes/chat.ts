@@ -45,6 +45,8 @@ export function chatRoutes(deps: RouteDeps) {
     const { turn, created, opening, interrupted } = await acceptWithCredits(deps, intent, () =>
       acceptMessage(deps.database, intent),
     );
+    // An outbox item finds its turn wherever that is: also in a space whose member the sender is no longer.
+    if (!created && turn.spaceId !== intent.spaceId) await authorizeTurn(deps, caller, turn.id);
     // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
     if (created && turn.status === 'running') launcher.startTurn(turn).catch(logLateStart(turn.id));
     if (interrupted !== undefined) launcher.stopTurn(interrupted).catch(logLateStart(interrupted));

@@ -2,6 +2,7 @@ import { QueryTypes } from 'sequelize';
 import { type ChatUser, idsOf, textOf } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
 import { collect, openStream } from '../support/sseClient.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** The same message, sent again: by a client that lost its answer, by two devices, by a hundred requests at once. */
 let product: TestProduct;
@@ -58,6 +59,22 @@ test('an outbox item is its sender’s own', async () => {
     other.ask({ content: 'Theirs', outboxItemId: 'out-2' }),
   ]);
   expect(theirs.turnId).not.toBe(mine.turnId);
+});
+
+test('an outbox item gives nothing of a space that its sender has left', async () => {
+  const [sender, host] = [await product.user(), await product.user()];
+  await product.identity.members.add(host.spaceId, sender.email, 'editor');
+  await sender.ask({ content: 'There', spaceId: host.spaceId, outboxItemId: 'out-3' });
+  await product.identity.members.remove(host.spaceId, sender.id);
+  // A membership is believed for a second.
+  const again = await waitFor('the membership to be forgotten', async () => {
+    const body = { content: 'There', outboxItemId: 'out-3' };
+    const response = await sender.fetch('/chat/stream', { method: 'POST', body });
+    if (response.status !== 200) return response;
+    await response.body?.cancel();
+    return false;
+  });
+  expect([again.status, await again.json()]).toEqual([404, expect.objectContaining({ code: 'NOT_FOUND' })]);
 });
 
 test('a repeated userMessageId of a thread attaches to its turn; in another thread it is another message', async () => {
