@@ -93,7 +93,7 @@ export function billingRoutes(deps: RouteDeps) {
     if (enabled) {
       if (billing.mode === 'none') throw noPayments();
       if (threshold === undefined || amountMinor === null || limit === null) {
-        throw refused('AUTO_TOP_UP_INCOMPLETE', '/threshold', 'needs threshold, amount and monthlyLimit');
+        throw incomplete({ threshold, amount, monthlyLimit });
       }
       if (limit < amountMinor) throw refused('AMOUNT_NOT_ALLOWED', '/monthlyLimit', 'is less than one amount');
     }
@@ -122,6 +122,18 @@ export function billingRoutes(deps: RouteDeps) {
 function refused(code: string, pointer: string, detail: string): DomainError {
   const message = `The ${pointer.slice(1)} ${detail}.`;
   return new DomainError('unprocessable', code, message, { errors: [{ pointer, detail }] });
+}
+
+function incomplete(fields: Record<string, number | undefined>): DomainError {
+  const missing = Object.keys(fields).filter((name) => fields[name] === undefined);
+  return new DomainError(
+    'unprocessable',
+    'AUTO_TOP_UP_INCOMPLETE',
+    `To enable it, say ${missing.join(' and ')}, too.`,
+    {
+      errors: missing.map((name) => ({ pointer: `/${name}`, detail: 'is required' })),
+    },
+  );
 }
 
 function noPayments(): DomainError {

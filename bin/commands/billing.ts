@@ -31,13 +31,15 @@ export function addBilling(program: Command): void {
     });
 
   billing
-    .command('grant <space> <credits>')
+    .command('grant')
     .description('give a space credits')
+    .argument('<space>', 'its id')
+    .argument('<credits>', 'how many', toCredits)
     .option('--expires <date>', 'when what is left of them ends', toDate)
     .option('--once <name>', 'a name for this gift: the same name again gives nothing')
     .option('--json', 'answer in JSON')
-    .action(async (space: string, credits: string, options: { expires?: Date; once?: string }, command: Command) => {
-      const given = await withDatabase((database) => giveCredits(database, space, toCredits(credits), options));
+    .action(async (space: string, credits: number, options: { expires?: Date; once?: string }, command: Command) => {
+      const given = await withDatabase((database) => giveCredits(database, space, credits, options));
       print(command, {
         json: { given },
         text: given ? `Gave ${space} ${credits} credits.` : 'This was given before; nothing has changed.',
@@ -45,12 +47,15 @@ export function addBilling(program: Command): void {
     });
 
   billing
-    .command('transfer <from> <to> <credits>')
+    .command('transfer')
     .description('move credits from one space to another')
+    .argument('<from>', 'a space’s id')
+    .argument('<to>', 'another’s')
+    .argument('<credits>', 'how many', toCredits)
     .option('--once <name>', 'a name for this transfer: the same name again moves nothing')
     .option('--json', 'answer in JSON')
-    .action(async (from: string, to: string, credits: string, { once }: { once?: string }, command: Command) => {
-      const moved = await withDatabase((database) => moveCredits(database, from, to, toCredits(credits), once));
+    .action(async (from: string, to: string, credits: number, { once }: { once?: string }, command: Command) => {
+      const moved = await withDatabase((database) => moveCredits(database, from, to, credits, once));
       if (!moved) process.exitCode = 1;
       print(command, {
         json: { moved },
@@ -73,11 +78,11 @@ function describeAudit({ differences, findings, unsettledEvents, ...counts }: Au
 function toCredits(text: string): number {
   const credits = Number(text);
   if (Number.isFinite(credits) && credits > 0 && credits <= 1_000_000_000) return credits;
-  throw new InvalidArgumentError('credits are a number over 0');
+  throw new InvalidArgumentError('It is not a number over 0.');
 }
 
 function toDate(text: string): Date {
   const date = new Date(text);
   if (!Number.isNaN(date.getTime()) && date.getTime() > Date.now()) return date;
-  throw new InvalidArgumentError('a date to come, such as 2031-12-31');
+  throw new InvalidArgumentError('It is not a date to come, such as 2031-12-31.');
 }

@@ -34,7 +34,15 @@ test('credits are given and moved once by their name, and the balances say where
     code: 1,
     output: 'There is no space spc_none.\n',
   });
-  expect(await run('billing', 'grant', from, '-1')).toMatchObject({ code: 1 });
+  for (const args of [
+    ['grant', from, '-1'],
+    ['grant', from, 'ten'],
+    ['transfer', from, to, '0'],
+    ['grant', from, '5', '--expires', '2001-01-01'],
+  ]) {
+    const { code, output } = await run('billing', ...args);
+    expect([args, code, output.split('\n')[0]]).toEqual([args, 1, expect.stringMatching(/^error: .* It is not a /)]);
+  }
 });
 
 test('the check passes over books that are right, and exits with 1 and the reason over those that are not', async () => {
