@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/index.ts';
+import type { EgressGuard } from '../integrations/egress/guard.ts';
 import type { Catalogue } from '../integrations/llm/catalogue.ts';
 import type { Payments } from '../integrations/payments/index.ts';
 import type { ObjectStore } from '../integrations/storage/objectStore.ts';
@@ -33,6 +34,7 @@ export interface ApiDeps {
   secrets: SecretStore;
   catalogue: Catalogue;
   storage: ObjectStore;
+  egressGuard: EgressGuard;
   egressRules: EgressRules;
   mcpServers: McpServers;
   launcher: Launcher;

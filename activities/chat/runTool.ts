@@ -6,6 +6,7 @@ import { DomainError } from '../../models/errors.ts';
 import { resolveSecretReferences } from '../../models/secrets/references.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { LargeResults, type LargeResultTicket } from '../tools/largeResults.ts';
 import type { ServerTool, ToolContext } from '../tools/tool.ts';
 import { isStopByWorkflow } from './cancellation.ts';
 import { settleToolCall } from './settleToolCall.ts';
@@ -27,18 +28,24 @@ const notAllowed = 'The user has to allow this first. Call the tool again.';
  * reference, and do not come out of it.
  */
 export function createRunTool(deps: ActivityDeps) {
+  const largeResults = new LargeResults();
   return async function runTool({ toolCallId }: RunToolInput): Promise<void> {
     const call = await ToolCall.findByPk(toolCallId);
     if (call === null || call.status !== 'pending' || !call.mayRun) return;
     const turn = await Turn.findByPk(call.turnId);
     if (turn === null || turn.isTerminal || turn.stopRequestedAt !== null) return;
-    const result = await resultOf(deps, call, turn);
+    const result = await resultOf(deps, largeResults, call, turn);
     if (result !== undefined) await settleToolCall(deps, call, result);
   };
 }
 
 /** Undefined when the turn shall stop: its end says what became of the call. */
-async function resultOf(deps: ActivityDeps, call: ToolCall, turn: Turn): Promise<ResultChunk | undefined> {
+async function resultOf(
+  deps: ActivityDeps,
+  largeResults: LargeResults,
+  call: ToolCall,
+  turn: Turn,
+): Promise<ResultChunk | undefined> {
   if (call.effect !== null) return succeededResult(call.id, call.effect.result);
   const found = await deps.tools.find(turn, call.toolName);
   if ('refused' in found) return failedResult(call.id, found.refused);
@@ -50,10 +57,17 @@ async function resultOf(deps: ActivityDeps, call: ToolCall, turn: Turn): Promise
   if (tool.isDangerous && call.decision !== 'approved') return failedResult(call.id, notAllowed);
   const isFirst = await ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
-  return run(deps, call, turn, tool);
+  using large = largeResults.ticket(turn.spaceId);
+  return await run(deps, large, call, turn, tool);
 }
 
-async function run(deps: ActivityDeps, call: ToolCall, turn: Turn, tool: ServerTool): Promise<ResultChunk | undefined> {
+async function run(
+  deps: ActivityDeps,
+  large: LargeResultTicket,
+  call: ToolCall,
+  turn: Turn,
+  tool: ServerTool,
+): Promise<ResultChunk | undefined> {
   using heartbeat = keepAlive();
   using stop = deps.stopWatch.watch(turn.id);
   const { config, database, storage, logger } = deps;
@@ -61,10 +75,11 @@ async function run(deps: ActivityDeps, call: ToolCall, turn: Turn, tool: ServerT
     logger.warn({ err: error, turnId: turn.id, toolCallId: call.id }, 'A large tool result could not be stored.');
   const store = { database, storage, limits: config.drive, onFailure };
   const late = AbortSignal.timeout(tool.timeoutMs);
-  const signal = AbortSignal.any([heartbeat.cancelled, stop.signal, late]);
+  const signal = AbortSignal.any([heartbeat.cancelled, stop.signal, late, large.overdue]);
+  const admitLarge = () => large.admit(signal);
   try {
     const output = await untilAborted(
-      callTool(deps, tool, call, { turn, toolCallId: call.id, signal, record }),
+      callTool(deps, tool, call, { turn, toolCallId: call.id, signal, admitLarge, record }),
       signal,
     );
     // Asked for now, since the tool itself may have set a secret.
@@ -74,6 +89,8 @@ async function run(deps: ActivityDeps, call: ToolCall, turn: Turn, tool: ServerT
     if (stop.signal.aborted || isStopByWorkflow(heartbeat.cancelled)) return undefined;
     heartbeat.cancelled.throwIfAborted();
     if (late.aborted) return failedResult(call.id, `The tool took longer than ${tool.timeoutMs / 1_000} seconds.`);
+    if (large.overdue.aborted)
+      return failedResult(call.id, 'The result is too large to come in time. Ask for less of it.');
     if (error instanceof DomainError) {
       const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
       return failedResult(call.id, redactor.text(error.message));

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { guardedFetch } from '../../integrations/egress/fetch.ts';
-import { callMcpTool, listMcpTools, type McpEndpoint } from '../../integrations/mcp/mcpClient.ts';
+import { mcpFailureOf, withMcpServer } from '../../integrations/mcp/guardedMcp.ts';
+import { lookAtMcpServer } from '../../integrations/mcp/lookAtMcpServer.ts';
+import { callMcpTool } from '../../integrations/mcp/mcpClient.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import { type McpServer, type McpServers, type McpTool, secretPartsOf } from '../../models/mcp/mcpServers.ts';
@@ -19,8 +20,6 @@ interface McpDeps extends EgressDeps {
 const freshMs = 5 * 60_000;
 /** A server that was away is left alone for so long: no turn waits for it meanwhile. */
 const retryAfterMs = 30_000;
-/** A turn waits no longer for a list; the last one stands in for it. */
-const listTimeoutMs = 4_000;
 const callTimeoutMs = 10 * 60_000;
 const maxNameLength = 64;
 
@@ -43,16 +42,7 @@ async function currentTools(deps: McpDeps, server: McpServer): Promise<readonly 
   const known = server.tools ?? [];
   if (server.tools !== null && server.listedAt !== null && now - server.listedAt.getTime() < freshMs) return known;
   if (server.failedAt !== null && now - server.failedAt.getTime() < retryAfterMs) return known;
-  try {
-    const signal = AbortSignal.timeout(listTimeoutMs);
-    const tools = await withEndpoint(deps, server, signal, listMcpTools);
-    await deps.mcpServers.keepTools(server.id, tools);
-    return tools;
-  } catch (error) {
-    deps.logger.warn({ err: error, mcpServerId: server.id }, 'An MCP server does not list its tools.');
-    await deps.mcpServers.keepFailure(server.id, failureOf(error));
-    return known;
-  }
+  return (await lookAtMcpServer(deps, server)) ?? known;
 }
 
 function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
@@ -67,38 +57,26 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
     timeoutMs: callTimeoutMs,
     isDangerous: isAsked,
     afterCrash: tool.isReadOnly || tool.isIdempotent ? 'again' : 'never',
-    async run(input, { signal }) {
-      const result = await withEndpoint(deps, server, signal, async (endpoint) => {
-        const answered = await callMcpTool(endpoint, { name: tool.name, input });
-        // A server may say back what it was sent.
-        return createRedactor(secretPartsOf(endpoint.headers).flatMap(secretForms)).json(answered) as typeof answered;
-      }).catch((error: unknown) => {
+    async run(input, { signal, admitLarge }) {
+      const [owner, headers] = await Promise.all([
+        deps.egressRules.owner(server.spaceId, 'mcp'),
+        deps.mcpServers.headersOf(server),
+      ]);
+      const endpoint = { url: server.url, headers, signal, admitLarge };
+      const answered = await withMcpServer(deps.egressGuard, owner, endpoint, (guarded) =>
+        callMcpTool(guarded, { name: tool.name, input }),
+      ).catch((error: unknown) => {
         signal.throwIfAborted();
-        throw new DomainError('upstream', 'MCP_CALL_FAILED', failureOf(error), { cause: error });
+        throw new DomainError('upstream', 'MCP_CALL_FAILED', mcpFailureOf(error, signal).text, { cause: error });
       });
+      // A server may say back what it was sent.
+      const redactor = createRedactor(secretPartsOf(headers).flatMap(secretForms));
+      const result = redactor.json(answered) as typeof answered;
       if (!result.isError) return result.output;
       const text = typeof result.output === 'string' ? result.output : JSON.stringify(result.output);
       throw new DomainError('upstream', 'MCP_TOOL_FAILED', text.slice(0, 10_000));
     },
   });
-}
-
-async function withEndpoint<T>(
-  deps: McpDeps,
-  server: McpServer,
-  signal: AbortSignal,
-  work: (endpoint: McpEndpoint) => Promise<T>,
-): Promise<T> {
-  const [owner, headers] = await Promise.all([
-    deps.egressRules.owner(server.spaceId, 'mcp'),
-    deps.mcpServers.headersOf(server),
-  ]);
-  await using guarded = guardedFetch(deps.egressGuard, owner, {
-    connectTimeoutMs: 4_000,
-    idleTimeoutMs: callTimeoutMs,
-  });
-  // Awaited here: its connections end with this function.
-  return await work({ url: server.url, headers, fetch: guarded.fetch, signal });
 }
 
 /** A name that every provider takes; one that is too long keeps its beginning, and a hash of the whole. */
@@ -107,15 +85,4 @@ function nameOf(server: McpServer, tool: McpTool): string {
   if (name.length <= maxNameLength && name.endsWith(tool.name)) return name;
   const hash = createHash('sha256').update(tool.name).digest('hex').slice(0, 8);
   return `${name.slice(0, maxNameLength - 9)}_${hash}`;
-}
-
-/** In our words: an error of the network may name what is behind it. */
-function failureOf(error: unknown): string {
-  // The client library wraps what its fetch has thrown.
-  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth++) {
-    if (cause instanceof DomainError) return cause.message;
-  }
-  if (error instanceof Error && error.name === 'TimeoutError') return 'The server did not answer in time.';
-  if (error instanceof Error && /larger than 100 MB/.test(error.message)) return error.message;
-  return 'The server cannot be reached, or does not answer as an MCP server does.';
 }

@@ -49,6 +49,8 @@ export interface ToolContext {
   toolCallId: string;
   /** Aborted when the turn stops, the tool's time is over, or the worker stops. */
   signal: AbortSignal;
+  /** To be awaited before a result of more than 4 MB is read into memory: a worker holds few of them at a time. */
+  admitLarge(): Promise<void>;
   /**
    * Writes the result down in the transaction that has the effect, so that both happen once, whatever is killed. Throws, so that nothing
    * happens, when the call has been done or has ended.

@@ -93,6 +93,7 @@ export const accessTable = {
   listEgressLog: 'editor',
   listMcpServers: 'viewer',
   addMcpServer: 'owner',
+  checkMcpServer: 'owner',
   removeMcpServer: 'owner',
 
   // Threads

@@ -1,3 +1,4 @@
+import { lookAtMcpServer } from '../../integrations/mcp/lookAtMcpServer.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { McpServer } from '../../models/mcp/mcpServers.ts';
 import { actorOf } from '../auth/actor.ts';
@@ -25,8 +26,16 @@ export function mcpServerRoutes(deps: RouteDeps) {
     const { userId } = callerOf(req);
     await makeOnce(req, res, 'mcpServer', async (id) => {
       await mcpServers.add({ id, spaceId, name, url, headers, approval }, { ...actorOf(req), userId });
+      // Who adds one hears at once whether it answers, and whether it takes the headers.
+      await lookAtMcpServer(deps, await mcpServers.get(spaceId, id));
       return present(await mcpServers.get(spaceId, id));
     });
+  });
+
+  router.post('/api/spaces/:spaceId/mcp-servers/:mcpServerId/check', async (req, res) => {
+    const { spaceId, mcpServerId } = pathOf<'checkMcpServer'>(req);
+    await lookAtMcpServer(deps, await mcpServers.get(spaceId, mcpServerId));
+    res.json(present(await mcpServers.get(spaceId, mcpServerId)));
   });
 
   router.delete('/api/spaces/:spaceId/mcp-servers/:mcpServerId', async (req, res) => {
@@ -49,15 +58,14 @@ function requireUrl(text: string): void {
 }
 
 function present(server: McpServer) {
-  const { id, name, url, headerNames, approval, tools, listedAt, failedAt, failure, createdBy, createdAt } = server;
-  const status = failedAt !== null ? 'unreachable' : tools === null ? 'new' : 'ok';
+  const { id, name, url, headerNames, approval, tools, listedAt, failure, createdBy, createdAt } = server;
   return {
     id,
     name,
     url,
     headerNames,
     approval,
-    status,
+    status: statusOf(server),
     failure,
     tools: (tools ?? []).map((tool) => ({
       name: tool.name,
@@ -68,4 +76,9 @@ function present(server: McpServer) {
     createdBy,
     createdAt: time(createdAt),
   };
+}
+
+function statusOf({ failedAt, failureCode, tools }: McpServer) {
+  if (failedAt !== null) return failureCode === 'MCP_REFUSED' ? 'refused' : 'unreachable';
+  return tools === null ? 'new' : 'ok';
 }

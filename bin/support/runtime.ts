@@ -77,6 +77,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         secrets,
         catalogue,
         storage,
+        egressGuard,
         egressRules,
         mcpServers,
         launcher,

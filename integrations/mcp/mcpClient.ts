@@ -1,4 +1,6 @@
+import { ReadableStream } from 'node:stream/web';
 import { createMCPClient } from '@ai-sdk/mcp';
+import { DomainError } from '../../models/errors.ts';
 
 export interface McpEndpoint {
   url: string;
@@ -6,6 +8,8 @@ export interface McpEndpoint {
   /** Through the egress guard. */
   fetch: typeof globalThis.fetch;
   signal: AbortSignal;
+  /** Awaited before a response of more than 4 MB is read on. */
+  admitLarge?(): Promise<void>;
 }
 
 /** A tool in the server's own words; its hints are only that (MCP, ToolAnnotations). */
@@ -26,6 +30,7 @@ export interface McpResult {
 
 const maxPages = 50;
 const maxTools = 500;
+const largeBytes = 4 * 1_000_000;
 /** With what JSON and base64 add to a result of 100 MB. */
 const maxResponseBytes = 140 * 1_000_000;
 
@@ -83,39 +88,58 @@ export async function callMcpTool(
 type Client = Awaited<ReturnType<typeof createMCPClient>>;
 
 async function withClient<T>(
-  { url, headers, fetch, signal }: McpEndpoint,
+  { url, headers, fetch, signal, admitLarge }: McpEndpoint,
   work: (client: Client, options: { signal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
+  // The client would wait on for an answer whose stream has broken off.
+  const broken = new AbortController();
+  const options = { signal: AbortSignal.any([signal, broken.signal]) };
   const client = await createMCPClient({
-    transport: { type: 'http', url, headers, fetch: limited(fetch), redirect: 'error' },
+    transport: { type: 'http', url, headers, fetch: watched(fetch, broken, admitLarge), redirect: 'error' },
     clientName: 'atrium',
-    initializationOptions: { signal },
+    initializationOptions: options,
     maxRetries: 0,
     // What goes wrong beside a request is told by the request.
     onUncaughtError: () => undefined,
   });
   try {
-    return await work(client, { signal });
+    return await work(client, options);
+  } catch (error) {
+    throw broken.signal.aborted ? broken.signal.reason : error;
   } finally {
     await client.close().catch(() => undefined);
   }
 }
 
-/** A server that never stops talking is cut off. */
-function limited(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+/** Tells by `broken` when an answer breaks off. A server that never stops talking is cut off, and one that says much is read on when there is room. */
+function watched(
+  fetch: typeof globalThis.fetch,
+  broken: AbortController,
+  admitLarge: () => Promise<void> = () => Promise.resolve(),
+): typeof globalThis.fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
-    if (response.body === null) return response;
-    let bytes = 0;
-    const counted = response.body.pipeThrough(
-      new TransformStream<Uint8Array, Uint8Array>({
-        transform(chunk, controller) {
+    const { body, status, headers } = response;
+    if (body === null || init?.method !== 'POST') return response;
+    async function* read(from: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      let bytes = 0;
+      try {
+        for await (const chunk of from) {
           bytes += chunk.length;
-          if (bytes > maxResponseBytes) controller.error(new Error('The response is larger than 100 MB.'));
-          else controller.enqueue(chunk);
-        },
-      }),
-    );
-    return new Response(counted, { status: response.status, headers: Object.fromEntries(response.headers) });
+          if (bytes > largeBytes) await admitLarge();
+          if (bytes > maxResponseBytes) throw tooLarge();
+          yield chunk;
+        }
+      } catch (error) {
+        broken.abort(error);
+        throw error;
+      }
+    }
+    const stream = ReadableStream.from(read(body));
+    return new Response(stream as never, { status, headers: Object.fromEntries(headers) });
   };
+}
+
+function tooLarge(): DomainError {
+  return new DomainError('tooLarge', 'TOOL_RESULT_TOO_LARGE', 'The result is larger than 100 MB. Ask for less of it.');
 }

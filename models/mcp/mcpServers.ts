@@ -31,6 +31,7 @@ export interface McpServer {
   tools: McpTool[] | null;
   listedAt: Date | null;
   failedAt: Date | null;
+  failureCode: string | null;
   failure: string | null;
   createdBy: string;
   createdAt: Date;
@@ -40,7 +41,7 @@ const maxServers = 50;
 const maxKeptBytes = 4 * 1_048_576;
 
 const columns = `id, space_id AS spaceId, name, url, header_names AS headerNames, approval, tools, listed_at AS listedAt,
-  failed_at AS failedAt, failure, created_by AS createdBy, created_at AS createdAt`;
+  failed_at AS failedAt, failure_code AS failureCode, failure, created_by AS createdBy, created_at AS createdAt`;
 
 /** The MCP servers of spaces. Their headers are sealed; nothing but a call of the server opens them. */
 export function createMcpServers(database: Database, envelope: Envelope) {
@@ -132,15 +133,16 @@ export function createMcpServers(database: Database, envelope: Envelope) {
         throw new DomainError('upstream', 'MCP_TOOLS_TOO_LARGE', 'The server describes its tools in more than 4 MiB.');
       }
       await database.pool.query(
-        'UPDATE mcp_servers SET tools = ?, listed_at = ?, failed_at = NULL, failure = NULL WHERE id = ?',
+        'UPDATE mcp_servers SET tools = ?, listed_at = ?, failed_at = NULL, failure_code = NULL, failure = NULL WHERE id = ?',
         [text, new Date(), id],
       );
     },
 
-    async keepFailure(id: string, failure: string): Promise<void> {
-      await database.pool.query('UPDATE mcp_servers SET failed_at = ?, failure = ? WHERE id = ?', [
+    async keepFailure(id: string, { code, text }: { code: string; text: string }): Promise<void> {
+      await database.pool.query('UPDATE mcp_servers SET failed_at = ?, failure_code = ?, failure = ? WHERE id = ?', [
         new Date(),
-        failure.slice(0, 500),
+        code.slice(0, 60),
+        text.slice(0, 500),
         id,
       ]);
     },

@@ -8,6 +8,7 @@ import { chatTools } from './0006-chat-tools.ts';
 import { signIn } from './0007-sign-in.ts';
 import { chatContext } from './0009-chat-context.ts';
 import { egressAndMcp } from './0010-egress-mcp.ts';
+import { mcpFailures } from './0011-mcp-failures.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -20,4 +21,5 @@ export const migrations: Migration[] = [
   signIn,
   chatContext,
   egressAndMcp,
+  mcpFailures,
 ];

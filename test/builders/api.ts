@@ -3,6 +3,7 @@ import request from 'supertest';
 import { createApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import type { Environment } from '../../config/index.ts';
+import { EgressGuard } from '../../integrations/egress/guard.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
@@ -53,6 +54,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     push: createPushStore(database, envelope),
     catalogue: createCatalogue(config.llm),
     storage,
+    egressGuard: new EgressGuard({ allowInternal: config.egress.allowInternal }),
     egressRules: createEgressRules(database),
     mcpServers: createMcpServers(database, envelope),
     launcher: createLauncher({ client: temporal.client, config, sharesWorkersConnection: false }),

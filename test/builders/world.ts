@@ -111,7 +111,7 @@ export const objects: Record<string, Builder> = {
     return (await ToolCall.create(row)).id;
   },
   mcpServerId: async (world) => {
-    const body = { name: `s${randomUUID().slice(0, 8)}`, url: 'https://mcp.example.com/mcp' };
+    const body = { name: `s${randomUUID().slice(0, 8)}`, url: 'http://127.0.0.1:9/mcp' };
     return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/mcp-servers`, body)).id;
   },
   itemId: async (world) => {

@@ -38,7 +38,11 @@ function build(): McpServer {
     ran('close_all');
     return text('closed');
   });
-  server.registerTool('dump', { annotations: { readOnlyHint: true } }, () => text('d'.repeat(200_000)));
+  server.registerTool(
+    'dump',
+    { inputSchema: { bytes: z.number().default(200_000) }, annotations: { readOnlyHint: true } },
+    ({ bytes }) => text('d'.repeat(bytes)),
+  );
   server.registerTool('slow_write', {}, async () => {
     ran('slow_write');
     await new Promise(() => undefined);

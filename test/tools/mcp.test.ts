@@ -28,6 +28,7 @@ interface ServerBody {
   id: string;
   name: string;
   status: string;
+  failure: string | null;
   tools: { name: string }[];
 }
 
@@ -142,9 +143,31 @@ test('what cannot be added', async () => {
   expect((await add({ name: 'two' }, other)).status).toBe(404);
 });
 
+test('who adds a server hears at once whether it answers, and whether it takes the token', async () => {
+  const added = async (fields: object) => {
+    const response = await add(fields);
+    return { httpStatus: response.status, ...((await response.json()) as ServerBody) };
+  };
+  const known = await added({ name: 'known' });
+  expect(known).toMatchObject({ httpStatus: 201, status: 'ok', failure: null });
+  expect(known.tools.map(({ name }) => name)).toContain('search_issues');
+  const wrong = await added({ name: 'wrong', headers: { authorization: 'Bearer another' } });
+  expect(wrong).toMatchObject({ httpStatus: 201, status: 'refused', failure: expect.stringContaining('(401)') });
+  await mcp.become('hang');
+  const silent = await added({ name: 'silent' });
+  expect(silent).toMatchObject({ httpStatus: 201, status: 'unreachable', failure: expect.stringContaining('in time') });
+  await mcp.become('serve');
+  const check = (id: string, as = user) => as.fetch(`${path()}/${id}/check`, { method: 'POST' });
+  expect(await (await check(silent.id)).json()).toMatchObject({ status: 'ok', failure: null });
+  expect(await (await check(wrong.id)).json()).toMatchObject({ status: 'refused' });
+  expect((await check(wrong.id, await product.user())).status).toBe(404);
+  expect((await check('mcp_01JAB3C4D5E6F7G8H9JKMNPQSB')).status).toBe(404);
+  for (const { id } of [known, wrong, silent]) await user.fetch(`${path()}/${id}`, { method: 'DELETE' });
+});
+
 test('an internal address is added and never reached', async () => {
-  await add({ name: 'metadata', url: 'http://169.254.169.254/mcp' });
-  await call('drive_list', {});
+  const added = await add({ name: 'metadata', url: 'http://169.254.169.254/mcp' });
+  expect(await added.json()).toMatchObject({ status: 'unreachable', failure: expect.stringContaining('link-local') });
   expect(await servers()).toMatchObject([
     { name: 'metadata', status: 'unreachable', failure: expect.stringContaining('link-local'), tools: [] },
     { name: 'tracker' },

@@ -1,0 +1,39 @@
+import { DomainError } from '../../models/errors.ts';
+import { guardedFetch } from '../egress/fetch.ts';
+import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
+import type { McpEndpoint } from './mcpClient.ts';
+
+const connectTimeoutMs = 4_000;
+const idleTimeoutMs = 10 * 60_000;
+
+/** Why a server gave nothing, in our words: an error of the network may name what is behind it. */
+export interface McpFailure {
+  /** `MCP_REFUSED` is a server that wants other headers; a code of the egress guard is a place that may not be reached. */
+  code: string;
+  text: string;
+}
+
+/** Works with an MCP server through the egress guard. Its connections end with the work. */
+export async function withMcpServer<T>(
+  guard: EgressGuard,
+  owner: EgressOwner,
+  endpoint: Omit<McpEndpoint, 'fetch'>,
+  work: (endpoint: McpEndpoint) => Promise<T>,
+): Promise<T> {
+  await using guarded = guardedFetch(guard, owner, { connectTimeoutMs, idleTimeoutMs });
+  return await work({ ...endpoint, fetch: guarded.fetch });
+}
+
+/** `signal` is what ended the work, if its time was over. */
+export function mcpFailureOf(error: unknown, signal: AbortSignal): McpFailure {
+  // The client library wraps what its fetch has thrown.
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth++) {
+    if (cause instanceof DomainError) return { code: cause.code, text: cause.message };
+    const { statusCode } = cause as { statusCode?: unknown };
+    if (statusCode === 401 || statusCode === 403) {
+      return { code: 'MCP_REFUSED', text: `The server refuses the headers that it is sent (${statusCode}).` };
+    }
+  }
+  if (signal.aborted) return { code: 'MCP_TIMEOUT', text: 'The server did not answer in time.' };
+  return { code: 'MCP_UNREACHABLE', text: 'The server cannot be reached, or does not answer as an MCP server does.' };
+}

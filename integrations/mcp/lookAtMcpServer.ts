@@ -1,0 +1,50 @@
+import { DomainError } from '../../models/errors.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
+import { type McpFailure, mcpFailureOf, withMcpServer } from './guardedMcp.ts';
+import { type DescribedTool, listMcpTools } from './mcpClient.ts';
+
+/** Nobody waits longer for a list. */
+const listTimeoutMs = 4_000;
+
+interface Server {
+  id: string;
+  spaceId: string;
+  url: string;
+}
+
+export interface McpLookDeps {
+  egressGuard: EgressGuard;
+  egressRules: { owner(spaceId: string, purpose: string): Promise<EgressOwner> };
+  /** Where it is kept what a look has shown. */
+  mcpServers: {
+    headersOf(server: Server): Promise<Record<string, string>>;
+    keepTools(id: string, tools: readonly DescribedTool[]): Promise<void>;
+    keepFailure(id: string, failure: McpFailure): Promise<void>;
+  };
+  logger: Logger;
+}
+
+/** Asks a server for its tools, and keeps what it says, or why it says nothing: then undefined. */
+export async function lookAtMcpServer(
+  deps: McpLookDeps,
+  server: Server,
+): Promise<readonly DescribedTool[] | undefined> {
+  const { egressGuard, egressRules, mcpServers, logger } = deps;
+  const [owner, headers] = await Promise.all([egressRules.owner(server.spaceId, 'mcp'), mcpServers.headersOf(server)]);
+  const signal = AbortSignal.timeout(listTimeoutMs);
+  const endpoint = { url: server.url, headers, signal, admitLarge: () => Promise.reject(tooLarge()) };
+  try {
+    const tools = await withMcpServer(egressGuard, owner, endpoint, listMcpTools);
+    await mcpServers.keepTools(server.id, tools);
+    return tools;
+  } catch (error) {
+    logger.warn({ err: error, mcpServerId: server.id }, 'An MCP server does not list its tools.');
+    await mcpServers.keepFailure(server.id, mcpFailureOf(error, signal));
+    return undefined;
+  }
+}
+
+function tooLarge(): DomainError {
+  return new DomainError('upstream', 'MCP_TOOLS_TOO_LARGE', 'The server describes its tools in more than 4 MB.');
+}
