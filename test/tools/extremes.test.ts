@@ -52,7 +52,6 @@ const succeeded = (outputs: unknown[]) => outputs.filter((output) => typeof outp
 async function within(mostMb: number, work: () => Promise<void>): Promise<void> {
   const before = peakMb();
   await work();
-  process.stderr.write(`PEAK ${before} -> ${peakMb()}\n`);
   expect(peakMb() - before).toBeLessThan(mostMb);
 }
 
