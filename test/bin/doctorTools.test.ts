@@ -45,7 +45,7 @@ test('MCP servers: those that did not answer, by name', async () => {
   await mcpServers.add({ ...server, id: 'mcp_1', name: 'tracker' }, actor);
   await mcpServers.add({ ...server, id: 'mcp_2', name: 'wiki' }, actor);
   expect(await checkMcpServers(config)).toEqual({ state: 'ok', detail: '2 in 1 spaces' });
-  await mcpServers.keepFailure('mcp_2', 'it is away');
+  await mcpServers.keepFailure('mcp_2', { code: 'MCP_UNREACHABLE', text: 'it is away' });
   expect(await checkMcpServers(config)).toEqual({
     state: 'off',
     detail: `2 in 1 spaces; did not answer when last asked: wiki (${spaceId})`,
