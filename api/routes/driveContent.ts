@@ -1,5 +1,4 @@
 import { buffer } from 'node:stream/consumers';
-import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { isText } from '../../integrations/storage/contentType.ts';
 import { contentDisposition, servedContentType } from '../../integrations/storage/disposition.ts';
@@ -79,10 +78,11 @@ export function driveContentRoutes(deps: RouteDeps) {
       res.set('content-range', `bytes */${size}`);
       throw new DomainError('rangeNotSatisfiable', 'RANGE_NOT_SATISFIABLE', `The file has ${size} bytes.`);
     }
-    const bytes = req.method === 'HEAD' ? undefined : await deps.storage.read(content.objectKey, range);
+    const length = range === undefined ? size : range.end - range.start + 1;
+    const bytes = req.method === 'HEAD' ? undefined : await deps.storage.open(content.objectKey, length, range);
     if (range !== undefined) res.status(206).set('content-range', `bytes ${range.start}-${range.end}/${size}`);
     res.set({
-      'content-length': String(range === undefined ? size : range.end - range.start + 1),
+      'content-length': String(length),
       'content-type': servedContentType(contentType),
       'content-disposition': contentDisposition({ name, contentType }, download),
       'accept-ranges': 'bytes',
@@ -91,15 +91,8 @@ export function driveContentRoutes(deps: RouteDeps) {
         "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; sandbox",
     });
     if (bytes === undefined) return void res.end();
-    await pipeline(bytes, res).catch((error: unknown) => {
-      // A reader that has gone is nobody's fault.
-      if (!res.destroyed || !isPrematureClose(error)) throw error;
-    });
+    await bytes.sendTo(res);
   }
 
   return router;
-}
-
-function isPrematureClose(error: unknown): boolean {
-  return (error as { code?: string }).code === 'ERR_STREAM_PREMATURE_CLOSE';
 }

@@ -1,19 +1,18 @@
 import { createHash } from 'node:crypto';
 import { DomainError } from '../../models/errors.ts';
 import { detectContentType, isText, sampleBytes } from './contentType.ts';
+import { partBytes } from './sendObject.ts';
 
 /** Texts up to this size are kept whole in memory, for the search. */
 export const maxIndexedTextBytes = 256 * 1024;
-/** How often the account of bytes is asked. */
-const reserveStepBytes = 8 * 1024 * 1024;
 
 export interface InspectOptions {
   /** For telling kinds of text apart. */
   fileName: string;
   maxBytes: number;
   /**
-   * Counts bytes against the space's quota; it throws when there is no room. No byte is passed on that is not counted. It is called at
-   * least once, for no bytes where there are none.
+   * Counts bytes against the space's quota; it throws when there is no room. Before a first part can be sent it is called and waited for,
+   * for no bytes where there are none; later parts are counted while they are sent, and all of them before the end.
    */
   reserve(bytes: number): Promise<void>;
 }
@@ -33,6 +32,7 @@ export class Inspection {
   private readonly options: InspectOptions;
   private size = 0;
   private reserved: number | undefined;
+  private reserving: Promise<void> = Promise.resolve();
   private beginning: Buffer[] = [];
 
   constructor(options: InspectOptions) {
@@ -44,11 +44,13 @@ export class Inspection {
       this.size += chunk.length;
       if (this.size > this.options.maxBytes) throw fileTooLarge(this.options.maxBytes);
       this.hash.update(chunk);
-      if (this.size - chunk.length <= maxIndexedTextBytes) this.beginning.push(chunk);
-      if (this.size - (this.reserved ?? 0) >= reserveStepBytes) await this.reserveRest();
+      // A copy: the chunk is its sender's again when the next one is asked for.
+      if (this.size - chunk.length <= maxIndexedTextBytes) this.beginning.push(Buffer.from(chunk));
+      if (this.size - (this.reserved ?? 0) >= partBytes) await this.reserveNext();
       yield chunk;
     }
-    await this.reserveRest();
+    await this.reserveNext();
+    await this.reserving;
   }
 
   async result(): Promise<Inspected> {
@@ -63,11 +65,17 @@ export class Inspection {
     };
   }
 
-  private async reserveRest(): Promise<void> {
+  /** Waits for the count before, and, the first time, for this one: nothing is sent that no row names. */
+  private async reserveNext(): Promise<void> {
+    await this.reserving;
+    const isFirst = this.reserved === undefined;
     const bytes = this.size - (this.reserved ?? 0);
-    if (bytes === 0 && this.reserved !== undefined) return;
-    await this.options.reserve(bytes);
+    if (bytes === 0 && !isFirst) return;
+    this.reserving = this.options.reserve(bytes);
+    // Whoever waits for it hears of it.
+    this.reserving.catch(() => undefined);
     this.reserved = this.size;
+    if (isFirst) await this.reserving;
   }
 }
 

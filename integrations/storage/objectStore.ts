@@ -1,4 +1,5 @@
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import {
   DeleteObjectsCommand,
   GetObjectCommand,
@@ -9,6 +10,7 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { Config } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
+import { DirectRead } from './directRead.ts';
 import { contentDisposition, servedContentType } from './disposition.ts';
 import { storageCall } from './errors.ts';
 import { type Inspected, Inspection, type InspectOptions } from './inspect.ts';
@@ -22,13 +24,22 @@ export interface ByteRange {
   end: number;
 }
 
+/** Bytes that are about to come from the store. */
+export interface OpenObject {
+  /** Ends the reader after the last of them. Resolves too when the reader leaves, which is nobody's fault. */
+  sendTo(reader: Writable): Promise<void>;
+}
+
+/** Below it, a connection of its own costs more than it saves. */
+const directFromBytes = 1024 * 1024;
+
 /** The bytes of everything, in one bucket, by flat keys. What a key belongs to is in MySQL. Failures are DomainErrors. */
 export class ObjectStore {
   readonly parts: PartUploads;
-  private readonly client: S3Client;
+  readonly client: S3Client;
   /** Signs for the address at which clients reach the store. */
   private readonly signer: S3Client;
-  private readonly bucket: string;
+  readonly bucket: string;
 
   constructor(storage: Config['storage']) {
     this.client = createS3Client(storage);
@@ -37,10 +48,13 @@ export class ObjectStore {
     this.parts = new PartUploads(this.client, this.signer, this.bucket);
   }
 
-  /** Stores all bytes under a key, in memory that does not grow with them. When it rejects, nothing of them is being sent. */
+  /**
+   * Stores all bytes under a key, in memory that does not grow with them. A chunk is done with when the next one is asked for. When it
+   * rejects, nothing of them is being sent.
+   */
   async write(key: string, bytes: AsyncIterable<Buffer>, options: InspectOptions): Promise<Inspected> {
     const inspection = new Inspection(options);
-    await storageCall(sendObject(this.client, { bucket: this.bucket, key }, inspection.pass(bytes)));
+    await storageCall(sendObject(this, key, inspection.pass(bytes)));
     return inspection.result();
   }
 
@@ -50,6 +64,18 @@ export class ObjectStore {
       this.client.send(new GetObjectCommand({ Bucket: this.bucket, Key: key, Range })),
     );
     return Body as Readable;
+  }
+
+  /** All `length` bytes of an object, or a range of so many, about to be sent to a reader. */
+  async open(key: string, length: number, range?: ByteRange): Promise<OpenObject> {
+    if (length >= directFromBytes) {
+      const command = new GetObjectCommand({ Bucket: this.bucket, Key: key });
+      const link = await storageCall(getSignedUrl(this.client, command, { expiresIn: 60 }));
+      const direct = await DirectRead.open(link, length, range);
+      if (direct !== undefined) return { sendTo: (reader) => storageCall(direct.sendTo(reader)) };
+    }
+    const bytes = await this.read(key, range);
+    return { sendTo: (reader) => storageCall(sendStream(bytes, reader)) };
   }
 
   /** A link with which anybody can read the object for a while. */
@@ -98,5 +124,13 @@ export class ObjectStore {
   close(): void {
     this.client.destroy();
     if (this.signer !== this.client) this.signer.destroy();
+  }
+}
+
+async function sendStream(bytes: Readable, reader: Writable): Promise<void> {
+  try {
+    await pipeline(bytes, reader);
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
 }

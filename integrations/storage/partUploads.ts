@@ -18,7 +18,7 @@ export interface StoredPart {
   etag: string;
 }
 
-/** Objects whose parts a client sends straight to the store, by signed links. */
+/** Objects that are sent in parts: by us, or by a client straight to the store, by signed links. */
 export class PartUploads {
   private readonly client: S3Client;
   private readonly signer: S3Client;
@@ -34,8 +34,7 @@ export class PartUploads {
   async begin(key: string): Promise<string> {
     const command = new CreateMultipartUploadCommand({ Bucket: this.bucket, Key: key });
     const { UploadId } = await storageCall(this.client.send(command));
-    if (UploadId === undefined)
-      throw new DomainError('upstream', 'STORAGE_REFUSED', 'The object store gave no upload.');
+    if (UploadId === undefined) throw storeRefused('no upload');
     return UploadId;
   }
 
@@ -53,6 +52,24 @@ export class PartUploads {
     });
     const signableHeaders = new Set(['content-length']);
     return storageCall(getSignedUrl(this.signer, command, { expiresIn: expiresInSeconds, signableHeaders }));
+  }
+
+  /** Sends a part, and returns its etag. */
+  async send(
+    part: { key: string; uploadId: string; partNumber: number },
+    bytes: Buffer,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const command = new UploadPartCommand({
+      Bucket: this.bucket,
+      Key: part.key,
+      UploadId: part.uploadId,
+      PartNumber: part.partNumber,
+      Body: bytes,
+    });
+    const { ETag } = await storageCall(this.client.send(command, { abortSignal: signal }));
+    if (ETag === undefined) throw storeRefused('no etag for a part');
+    return ETag;
   }
 
   /** What has arrived so far, by part number. */
@@ -92,4 +109,8 @@ export class PartUploads {
       if (!(error instanceof DomainError && error.code === 'UPLOAD_EXPIRED')) throw error;
     });
   }
+}
+
+function storeRefused(what: string): DomainError {
+  return new DomainError('upstream', 'STORAGE_REFUSED', `The object store gave ${what}.`);
 }

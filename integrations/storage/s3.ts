@@ -3,13 +3,13 @@ import { Agent as HttpsAgent } from 'node:https';
 import { S3Client } from '@aws-sdk/client-s3';
 import type { Config } from '../../config/index.ts';
 
-const connectTimeoutMs = 3_000;
+export const connectTimeoutMs = 3_000;
 /** Of one request, a part's bytes included. */
 export const requestTimeoutMs = 60_000;
 /** Putting the parts of a large object together takes some stores minutes. */
 export const completeTimeoutMs = 10 * 60_000;
 /** A download whose reader or whose store has stalled; its reader goes on with a range. */
-const stalledTimeoutMs = 5 * 60_000;
+export const stalledTimeoutMs = 5 * 60_000;
 /** Each upload and download under way holds one, slow ones for long. */
 const maxSockets = 1_000;
 

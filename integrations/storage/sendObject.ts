@@ -1,48 +1,103 @@
-import { Readable } from 'node:stream';
-import type { S3Client } from '@aws-sdk/client-s3';
-import { Upload } from '@aws-sdk/lib-storage';
+import { PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import { storageCall } from './errors.ts';
+import { PartBuffer } from './partBuffer.ts';
+import type { PartUploads, StoredPart } from './partUploads.ts';
 
 /** With 10,000 parts at most, enough for 80 GiB. */
-const partBytes = 8 * 1024 * 1024;
-/** One part is sent while the next arrives; so an upload has about three parts in memory, however large its file is. */
-const partsAtOnce = 2;
+export const partBytes = 8 * 1024 * 1024;
+/** Of one upload, however large its file is: one arrives while the others are sent. */
+const partsInMemory = 3;
 
 /**
  * Sends a stream as one object: in one request where it fits a part, else in parts. When the stream fails, or any part does, nothing is
- * sent any more, and the parts are given up before this rejects with what failed first.
+ * sent any more, and the parts are given up before this rejects with what failed first. A chunk is done with when the next one is asked for.
  */
 export async function sendObject(
-  client: S3Client,
-  target: { bucket: string; key: string },
+  store: { client: S3Client; parts: PartUploads; bucket: string },
+  key: string,
   bytes: AsyncIterable<Buffer>,
 ): Promise<void> {
-  const body = Readable.from(bytes, { objectMode: true, highWaterMark: 4 });
-  let failure: unknown;
-  // By itself the library would read a long stream to its end before it says that a part in the middle has failed.
-  const failFast: S3Client = Object.create(client, {
-    send: {
-      value: async (command: Parameters<S3Client['send']>[0]) => {
-        try {
-          return await client.send(command);
-        } catch (error) {
-          failure ??= error;
-          body.destroy(error instanceof Error ? error : undefined);
-          throw error;
-        }
-      },
-    },
-  });
-  const upload = new Upload({
-    client: failFast,
-    params: { Bucket: target.bucket, Key: target.key, Body: body },
-    partSize: partBytes,
-    queueSize: partsAtOnce,
-  });
+  const upload = new PartedUpload(store.parts, key);
   try {
-    await upload.done();
+    let buffer = new PartBuffer(partBytes);
+    for await (const chunk of bytes) {
+      for (let at = 0; at < chunk.length; ) {
+        if (buffer.isFull) buffer = await upload.send(buffer);
+        at += buffer.append(at === 0 ? chunk : chunk.subarray(at));
+      }
+      upload.throwIfFailed();
+    }
+    if (upload.isBegun) {
+      await upload.send(buffer);
+      await upload.complete();
+    } else {
+      const command = new PutObjectCommand({ Bucket: store.bucket, Key: key, Body: buffer.content });
+      await storageCall(store.client.send(command));
+    }
   } catch (error) {
-    throw failure ?? error;
-  } finally {
-    body.destroy();
+    throw await upload.giveUp(error);
+  }
+}
+
+class PartedUpload {
+  private readonly parts: PartUploads;
+  private readonly key: string;
+  private id: string | undefined;
+  private readonly sent: StoredPart[] = [];
+  private readonly sending = new Set<Promise<void>>();
+  private readonly free: PartBuffer[] = [];
+  private partNumber = 0;
+  private readonly failed = new AbortController();
+
+  constructor(parts: PartUploads, key: string) {
+    this.parts = parts;
+    this.key = key;
+  }
+
+  get isBegun(): boolean {
+    return this.id !== undefined;
+  }
+
+  /** Begins to send a part, and returns the buffer for the next one as soon as there is one. */
+  async send(buffer: PartBuffer): Promise<PartBuffer> {
+    this.id ??= await this.parts.begin(this.key);
+    const partNumber = ++this.partNumber;
+    const sending = this.sendPart({ uploadId: this.id, partNumber }, buffer);
+    this.sending.add(sending);
+    // Whoever sends the next part hears of it.
+    sending.catch((error: unknown) => this.failed.abort(error)).finally(() => this.sending.delete(sending));
+    while (this.sending.size >= partsInMemory) await Promise.race(this.sending);
+    this.throwIfFailed();
+    return this.free.pop() ?? new PartBuffer(partBytes);
+  }
+
+  throwIfFailed(): void {
+    this.failed.signal.throwIfAborted();
+  }
+
+  async complete(): Promise<void> {
+    await Promise.all(this.sending);
+    this.throwIfFailed();
+    const parts = this.sent.sort((a, b) => a.partNumber - b.partNumber);
+    if (this.id !== undefined) await this.parts.complete(this.key, this.id, parts);
+  }
+
+  /** Returns what failed first. */
+  async giveUp(error: unknown): Promise<unknown> {
+    const { signal } = this.failed;
+    const first = signal.aborted ? signal.reason : error;
+    this.failed.abort(error);
+    await Promise.allSettled(this.sending);
+    // What cannot be given up now, the sweeper finds.
+    if (this.id !== undefined) await this.parts.abort(this.key, this.id).catch(() => undefined);
+    return first;
+  }
+
+  private async sendPart(part: { uploadId: string; partNumber: number }, buffer: PartBuffer): Promise<void> {
+    const { content } = buffer;
+    const etag = await this.parts.send({ ...part, key: this.key }, content, this.failed.signal);
+    this.sent.push({ partNumber: part.partNumber, size: content.length, etag });
+    buffer.clear();
+    this.free.push(buffer);
   }
 }

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-const boundary = 'b-o-u-n-d-a-r-y';
+export const boundary = 'b-o-u-n-d-a-r-y';
 /** Against a server that never answers: the test then sees that there is no answer. */
 const silentTimeoutMs = 10_000;
 

@@ -1,0 +1,15 @@
+import { randomBytes } from 'node:crypto';
+import { PartBuffer } from '../../../integrations/storage/partBuffer.ts';
+
+test('takes what there is room for, grows to a part and no further, and is used again', () => {
+  const bytes = randomBytes(300_000);
+  const buffer = new PartBuffer(200_000);
+  for (let round = 0; round < 2; round++) {
+    expect([buffer.isFull, buffer.content.length]).toEqual([false, 0]);
+    for (let at = 0; at < 150_000; at += 50_000) expect(buffer.append(bytes.subarray(at, at + 50_000))).toBe(50_000);
+    expect(buffer.append(bytes.subarray(150_000))).toBe(50_000);
+    expect([buffer.isFull, buffer.append(bytes)]).toEqual([true, 0]);
+    expect(buffer.content.equals(bytes.subarray(0, 200_000))).toBe(true);
+    buffer.clear();
+  }
+});
