@@ -17,14 +17,14 @@ const maxSockets = 1_000;
 export function createS3Client(storage: Config['storage'], endpoint = storage.endpoint): S3Client {
   const { region, accessKeyId, secretAccessKey } = storage;
   const agent = { keepAlive: true, maxSockets };
-  const client = new S3Client({
+  return new S3Client({
     region,
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
     // Absent keys: the SDK looks for the machine's own role.
     ...(accessKeyId !== undefined &&
       secretAccessKey !== undefined && { credentials: { accessKeyId, secretAccessKey } }),
     maxAttempts: 3,
-    // The way is protected, or the signature covers a hash of each part; a further checksum would be computed in JavaScript.
+    // The signature covers a hash of each part already.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // Waiting for leave to send a part costs a round trip and, in the SDK, a new connection for each part.
@@ -38,27 +38,4 @@ export function createS3Client(storage: Config['storage'], endpoint = storage.en
       socketTimeout: stalledTimeoutMs,
     },
   });
-  if (isProtected(endpoint)) leavePayloadsUnsigned(client);
-  return client;
-}
-
-/** TLS keeps bytes as they are on their way, and nobody else is on a loopback interface. */
-function isProtected(endpoint: string | undefined): boolean {
-  if (endpoint === undefined) return true;
-  const { protocol, hostname } = new URL(endpoint);
-  return protocol === 'https:' || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
-}
-
-/**
- * Signs requests without a hash of their bytes, as S3 allows: each byte is hashed twice less, once here and once in the store. On an
- * unprotected way the signature goes on to cover them.
- */
-function leavePayloadsUnsigned(client: S3Client): void {
-  client.middlewareStack.add(
-    (next) => (args) => {
-      (args.request as { headers: Record<string, string> }).headers['x-amz-content-sha256'] = 'UNSIGNED-PAYLOAD';
-      return next(args);
-    },
-    { step: 'build', name: 'leavePayloadUnsigned', tags: ['UNSIGNED_PAYLOAD'] },
-  );
 }
