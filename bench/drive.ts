@@ -3,6 +3,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { loadConfig } from '../config/index.ts';
 import { openDatabase } from '../models/database.ts';
 import { fillFolder } from '../test/builders/driveRows.ts';
+import { residentMiB } from '../test/support/processes.ts';
 import { type BenchedAtrium, startAtrium } from './support/atrium.ts';
 import { atriumClient, type BlobClient, sdkClient } from './support/driveClient.ts';
 import { quantile } from './support/quantile.ts';
@@ -72,10 +73,6 @@ function cpuSeconds(pid: number): number {
   const [utime = 0, stime = 0] =
     readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ').slice(11, 13).map(Number) ?? [];
   return (utime + stime) / clockTicksPerSecond;
-}
-
-function residentMiB(pid: number): number {
-  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) / 1_024;
 }
 
 async function benchTree(call: Call, items: number): Promise<void> {

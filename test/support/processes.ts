@@ -72,3 +72,8 @@ function commandLineOf(pid: string): string {
     return ''; // it has ended meanwhile
   }
 }
+
+/** The memory that a process has at this moment. */
+export function residentMiB(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) / 1_024;
+}
