@@ -86,15 +86,6 @@ test('sent five times at once: it is done once, and who comes too early is told 
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('the answer is lost with the process: the next one gives it', async () => {
-  const sending = send({ path: '/' }, files);
-  const answer = (await (await sending).json()) as UploadBody;
-  await product.process.kill('SIGKILL');
-  await product.restart();
-  expect(await (await send({ path: '/' }, files)).json()).toEqual(answer);
-  expect(await drive.names()).toEqual(['a.txt', 'b.txt']);
-});
-
 test('each caller has keys of their own, and who may write there no more is not answered', async () => {
   const colleague = await product.user();
   await product.identity.members.add(user.spaceId, colleague.email, 'editor');

@@ -4,7 +4,15 @@ import { DriveObject } from '../../models/drive/driveObject.ts';
 import { DriveUpload } from '../../models/drive/driveUpload.ts';
 import { Operation } from '../../models/operation.ts';
 import type { ChatUser } from '../builders/chat.ts';
-import { buildDrive, driveOf, expectNoOrphans, type ItemBody, problemOf, type TestDrive } from '../builders/drive.ts';
+import {
+  buildDrive,
+  driveOf,
+  expectNoOrphans,
+  formOf,
+  type ItemBody,
+  problemOf,
+  type TestDrive,
+} from '../builders/drive.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { type Gate, startGate } from '../support/gate.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -17,7 +25,7 @@ let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
   gate = await startGate(stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
   product = await buildDrive({ ATRIUM_S3_ENDPOINT: gate.url, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
-}, 60_000);
+});
 afterAll(async () => {
   gate.open();
   await product.close();
@@ -51,15 +59,11 @@ async function sendParts(): Promise<Upload> {
 
 /** Everything that was on its way to the space is gone, when the leases have run out and the sweeper has been there. */
 async function sweptClean(): Promise<void> {
-  await waitFor(
-    'the sweeper',
-    async () => {
-      const left = { spaceId: user.spaceId, state: ['arriving', 'doomed'] };
-      await DriveObject.update({ leaseExpiresAt: new Date(0) }, { where: { ...left, state: 'arriving' } });
-      return (await DriveObject.count({ where: left })) === 0;
-    },
-    { timeoutMs: 60_000 },
-  );
+  await waitFor('the sweeper', async () => {
+    const left = { spaceId: user.spaceId, state: ['arriving', 'doomed'] };
+    await DriveObject.update({ leaseExpiresAt: new Date(0) }, { where: { ...left, state: 'arriving' } });
+    return (await DriveObject.count({ where: left })) === 0;
+  });
   await expectNoOrphans(product, user.spaceId);
 }
 
@@ -85,7 +89,7 @@ describe('the object store is down', () => {
     expect(await drive.content(file.id)).toBe('content');
     await drive.put('/b.txt', 'x');
     await sweptClean();
-  }, 60_000);
+  });
 
   test('it goes away in the middle of a large upload', async () => {
     const before = gate.bytesIn();
@@ -97,7 +101,7 @@ describe('the object store is down', () => {
     expect(await drive.names()).toEqual([]);
     gate.open();
     await sweptClean();
-  }, 60_000);
+  });
 
   test('what is removed for good stays out of sight, and goes when the store is back', async () => {
     const file = await drive.put('/a.txt', 'content');
@@ -107,7 +111,7 @@ describe('the object store is down', () => {
     gate.open();
     expect((await removing).status).toBe(204);
     await expectNoOrphans(product, user.spaceId);
-  }, 60_000);
+  });
 });
 
 describe('the process is killed', () => {
@@ -136,48 +140,45 @@ describe('the process is killed', () => {
     await sweptClean();
     expect(await product.bucket.unfinished()).toEqual([]);
     expect(await drive.names()).toEqual([]);
-  }, 90_000);
+  });
 
-  test('while an upload is completed: it is completed once', async () => {
+  // One kill for three things that must go on after it: to start Atrium again is what takes time.
+  test('while an upload is completed, a folder is removed for good, and an answer is on its way', async () => {
+    for (let n = 0; n < 20; n++) await drive.put(`/folder/${n % 4}/${n}.txt`, `${n}`);
+    const [folder] = (await drive.get<{ data: ItemBody[] }>('/items')).data;
     const { id } = await sendParts();
-    // The store is away, so that the completion is under way when the kill comes.
+    const sendOnce = () =>
+      drive.send('POST', '/upload', formOf({ path: '/once.txt' }, [{ bytes: 'x' }]), { 'idempotency-key': 'once' });
+    const answer = await (await sendOnce()).json();
+    // The store is away, so that both are under way when the kill comes.
     gate.shut();
-    const completing = drive.send('POST', `/uploads/${id}/complete`).catch(() => undefined);
-    await waitFor('the intent', async () => (await DriveUpload.findByPk(id))?.operationId);
+    const under = [
+      drive.send('POST', `/uploads/${id}/complete`).catch(() => undefined),
+      drive.send('DELETE', `/items/${folder?.id}?permanent=true`).catch(() => undefined),
+    ];
+    await waitFor('the intents', async () => {
+      const purge = await Operation.findOne({ where: { kind: 'purgeItem', subjectId: folder?.id ?? '' } });
+      return purge !== null && (await DriveUpload.findByPk(id))?.operationId;
+    });
     await product.process.kill('SIGKILL');
-    await completing;
+    await Promise.all(under);
     gate.open();
     await product.restart();
-    const operation = await waitFor(
-      'the end of the operation',
-      async () => {
-        const found = await Operation.findOne({ where: { kind: 'completeUpload', subjectId: id } });
-        return found?.status !== 'running' && found;
-      },
-      { timeoutMs: 60_000 },
-    );
+
+    const again = await sendOnce();
+    expect([again.status, await again.json()]).toEqual([200, answer]);
+    const operation = await waitFor('the end of the operation', async () => {
+      const found = await Operation.findOne({ where: { kind: 'completeUpload', subjectId: id } });
+      return found?.status !== 'running' && found;
+    });
     expect(operation.status).toBe('succeeded');
     const item = await drive.get<ItemBody>(`/items/${String(operation.result?.itemId)}`);
     expect(item).toMatchObject({ path: '/large.bin', sha256 });
-    const again = await drive.send('POST', `/uploads/${id}/complete`);
-    expect([again.status, await again.json()]).toEqual([200, item]);
-    expect(await drive.names()).toEqual(['large.bin']);
+    const completed = await drive.send('POST', `/uploads/${id}/complete`);
+    expect([completed.status, await completed.json()]).toEqual([200, item]);
+    // What is left are these two, and nothing of the folder.
+    await waitFor('the purge', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 2);
+    expect(await drive.names()).toEqual(['large.bin', 'once.txt']);
     await expectNoOrphans(product, user.spaceId);
-  }, 90_000);
-
-  test('while a folder is removed for good: it goes on, to the last object', async () => {
-    for (let n = 0; n < 20; n++) await drive.put(`/folder/${n % 4}/${n}.txt`, `${n}`);
-    const [first] = (await drive.get<{ data: ItemBody[] }>('/items')).data;
-    gate.shut();
-    const removing = drive.send('DELETE', `/items/${first?.id}?permanent=true`).catch(() => undefined);
-    await waitFor('the intent', () => Operation.findOne({ where: { kind: 'purgeItem', subjectId: first?.id ?? '' } }));
-    await product.process.kill('SIGKILL');
-    await removing;
-    gate.open();
-    await product.restart();
-    await waitFor('the purge', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 0, {
-      timeoutMs: 60_000,
-    });
-    await expectNoOrphans(product, user.spaceId);
-  }, 90_000);
+  });
 });

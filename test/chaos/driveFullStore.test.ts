@@ -4,7 +4,7 @@ import { DriveObject } from '../../models/drive/driveObject.ts';
 import { DriveUpload } from '../../models/drive/driveUpload.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildDrive, driveOf, expectNoOrphans, type ItemBody, problemOf, type TestDrive } from '../builders/drive.ts';
-import { type Room, type SmallStore, shortagesHere, startSmallStore } from '../support/smallStore.ts';
+import { type Room, type SmallStore, shortageHere, startSmallStore } from '../support/smallStore.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** An object store that runs out of room: nothing is half done, and what was refused works when there is room again. */
@@ -12,7 +12,8 @@ const mebibyte = 1_048_576;
 const bytes = new Uint8Array(randomBytes(20 * mebibyte));
 const sha256 = createHash('sha256').update(bytes).digest('hex');
 
-describe.each(shortagesHere())('%s', (shortage) => {
+const shortage = shortageHere();
+describe(shortage, () => {
   let store: SmallStore;
   let product: TestDrive;
   let user: ChatUser;
