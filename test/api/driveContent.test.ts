@@ -127,28 +127,6 @@ test('a name is told twice, and breaks out of no header', async () => {
   );
 });
 
-test('earlier versions stay readable, and come back', async () => {
-  const { id } = await drive.put('/v.txt', 'one');
-  await drive.put('/v.txt', 'two', 'replace');
-  await drive.put('/v.txt', 'three', 'replace');
-  const list = await drive.get<{ data: { version: number; isCurrent: boolean; size: number }[] }>(
-    `/items/${id}/versions`,
-  );
-  expect(list.data.map(({ version, isCurrent, size }) => [version, isCurrent, size])).toEqual([
-    [3, true, 5],
-    [2, false, 3],
-    [1, false, 3],
-  ]);
-  expect(await (await read({}, '?version=1', id)).text()).toBe('one');
-  expect((await read({}, '?version=9', id)).status).toBe(404);
-  const restored = await drive.send('POST', `/items/${id}/versions/1/restore`);
-  expect(await restored.json()).toMatchObject({ id, version: 4, size: 3 });
-  expect(await drive.content(id)).toBe('one');
-  expect(await (await read({}, '?version=3', id)).text()).toBe('three');
-  const stale = await drive.send('POST', `/items/${id}/versions/2/restore`, undefined, { 'if-match': '"other"' });
-  expect(stale.status).toBe(412);
-});
-
 test('a link: for anybody, for a while, with a disposition that is safe', async () => {
   const { url, expiresAt } = await drive.get<{ url: string; expiresAt: string }>(`/items/${file.id}/url`);
   const left = Date.parse(expiresAt) - Date.now();

@@ -1,22 +1,16 @@
-import { Drive } from '../../models/drive/drive.ts';
 import { DriveItem } from '../../models/drive/driveItem.ts';
-import { DriveObject } from '../../models/drive/driveObject.ts';
-import { DriveUpload } from '../../models/drive/driveUpload.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import {
   buildDrive,
   driveOf,
   expectNoOrphans,
-  formOf,
   type ItemBody,
   type ItemPage,
-  problemOf,
   type TestDrive,
 } from '../builders/drive.ts';
 import { fillFolder } from '../builders/driveRows.ts';
-import { waitFor } from '../support/waitFor.ts';
 
-/** Folders and items: made, listed, moved, put into the trash and back, removed for good. */
+/** Items: moved and renamed, by whoever may, and what they held before. Trash and folders are in files of their own. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
@@ -35,72 +29,6 @@ const change = async (item: { id: string }, body: object, headers?: Record<strin
 };
 const remove = (item: { id: string }, query = '') => drive.send('DELETE', `/items/${item.id}${query}`);
 const trash = async () => (await drive.get<ItemPage>('/trash')).data.map(({ path }) => path);
-
-describe('folders', () => {
-  test('by a path, with those above it, or by a name in another one', async () => {
-    const deep = await drive.folder('/a/b/c');
-    expect(deep).toMatchObject({ kind: 'folder', path: '/a/b/c', name: 'c', size: null, version: 0, childCount: 0 });
-    const response = await drive.send('POST', '/folders', { parentId: deep.id, name: 'd' });
-    expect([response.status, await response.json()]).toMatchObject([201, { path: '/a/b/c/d', parentId: deep.id }]);
-    expect(await drive.item(deep.id)).toMatchObject({ childCount: 1 });
-    expect(await drive.names('/a')).toEqual(['b/']);
-  });
-
-  test('409 for a name that is taken, or the next free one', async () => {
-    await drive.folder('/a');
-    const refused = await drive.send('POST', '/folders', { path: '/a' });
-    expect([refused.status, (await problemOf(refused)).code]).toEqual([409, 'NAME_TAKEN']);
-    const renamed = await drive.send('POST', '/folders', { path: '/a', onConflict: 'rename' });
-    expect(await renamed.json()).toMatchObject({ path: '/a (2)' });
-    await drive.put('/file');
-    const below = await drive.send('POST', '/folders', { path: '/file/x' });
-    expect([below.status, (await problemOf(below)).code]).toEqual([409, 'NOT_A_FOLDER']);
-  });
-
-  test('once per Idempotency-Key', async () => {
-    const make = (path: string) => drive.send('POST', '/folders', { path }, { 'idempotency-key': 'one' });
-    const first = await (await make('/a')).json();
-    expect([(await make('/a')).status, await (await make('/a')).json()]).toEqual([201, first]);
-    expect((await make('/b')).status).toBe(422);
-  });
-
-  test.each([
-    [{}, 422],
-    [{ path: '/a', name: 'b' }, 422],
-    [{ name: 'b' }, 422],
-    [{ path: '/' }, 422],
-    [{ parentId: 'itm_none', name: 'b', containerId: 'drive' }, 422],
-    [{ path: '/a', extra: 1 }, 400],
-    [{ path: 1 }, 400],
-    [{ parentId: 'itm_none', name: 'b' }, 404],
-    [{ path: '/a', containerId: 'nonsense' }, 404],
-    [{ path: '/a', containerId: 'thread:thr_none' }, 404],
-    [{ path: '/a', containerId: 'app:itm_none' }, 404],
-    [{ path: `/${'x/'.repeat(101)}` }, 422],
-  ])('%j is %i', async (body, status) => {
-    const response = await drive.send('POST', '/folders', body);
-    expect([response.status, (await problemOf(response)).status]).toEqual([status, status]);
-    expect(await drive.names()).toEqual([]);
-  });
-});
-
-test('lists: folders first, then files, by name, in pages', async () => {
-  for (const name of ['b', 'a', 'é', 'Z']) await drive.folder(`/${name}`);
-  for (const name of ['2', '10', 'a.txt', 'A.txt']) await drive.put(`/${name}`);
-  const order = ['Z/', 'a/', 'b/', 'é/', '10', '2', 'A.txt', 'a.txt'];
-  expect(await drive.names()).toEqual(order);
-  const seen: string[] = [];
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: ItemPage = await drive.get(`/items?limit=3${cursor && `&cursor=${cursor}`}`);
-    expect(page.data.length).toBeLessThanOrEqual(3);
-    seen.push(...page.data.map(({ name, kind }) => (kind === 'folder' ? `${name}/` : name)));
-    cursor = page.nextCursor;
-  }
-  expect(seen).toEqual(order);
-  for (const cursor of ['x', 'AAAA', Buffer.from('2 x').toString('base64url')]) {
-    expect((await drive.send('GET', `/items?cursor=${cursor}`)).status).toBe(400);
-  }
-});
 
 describe('moves', () => {
   test('a name, a folder, both, or a path; what is below comes along', async () => {
@@ -195,97 +123,6 @@ describe('moves', () => {
   });
 });
 
-describe('trash', () => {
-  test('out of sight with all that is below it, and back', async () => {
-    const folder = await drive.folder('/a/b');
-    const file = await drive.put('/a/b/c.txt', 'text');
-    expect((await remove(folder)).status).toBe(204);
-    expect(await drive.names('/a')).toEqual([]);
-    expect((await drive.send('GET', `/items/${file.id}`)).status).toBe(404);
-    expect((await remove(folder)).status).toBe(404);
-    expect(await trash()).toEqual(['/a/b']);
-    const back = await drive.send('POST', `/items/${folder.id}/restore`);
-    expect([back.status, await back.json()]).toMatchObject([200, { path: '/a/b', trashedAt: null }]);
-    expect(await drive.content(file.id)).toBe('text');
-    expect(await trash()).toEqual([]);
-    const again = await drive.send('POST', `/items/${folder.id}/restore`);
-    expect([again.status, (await problemOf(again)).code]).toEqual([409, 'NOT_IN_TRASH']);
-  });
-
-  test('back where the name is taken, or the folder gone: another name, another folder', async () => {
-    const file = await drive.put('/a/x.txt', 'first');
-    await remove(file);
-    const second = await drive.put('/a/x.txt', 'second');
-    const restore = async (id: string, body: object) => {
-      const response = await drive.send('POST', `/items/${id}/restore`, body);
-      return { status: response.status, body: (await response.json()) as ItemBody & { code?: string } };
-    };
-    expect(await restore(file.id, {})).toMatchObject({ status: 409, body: { code: 'NAME_TAKEN' } });
-    expect(await restore(file.id, { onConflict: 'rename' })).toMatchObject({ body: { path: '/a/x (2).txt' } });
-    await remove(second);
-    const [folder] = (await drive.get<ItemPage>('/items')).data;
-    await remove(folder as ItemBody);
-    expect(await restore(second.id, {})).toMatchObject({ status: 409, body: { code: 'FOLDER_GONE' } });
-    const other = await drive.folder('/other');
-    expect(await restore(second.id, { parentId: other.id, name: 'y.txt' })).toMatchObject({
-      body: { path: '/other/y.txt' },
-    });
-  });
-
-  test('removed for good: the item, its versions, all below it, and their bytes', async () => {
-    const kept = await drive.put('/kept.txt', 'kept');
-    await drive.put('/a/b/c.txt', 'one');
-    await drive.put('/a/b/c.txt', 'two', 'replace');
-    const inTrash = await drive.put('/a/d.txt', 'three');
-    await remove(inTrash);
-    const folder = (await drive.get<ItemPage>('/items?path=/a')).data[0]?.parentId ?? '';
-    expect((await remove({ id: folder }, '?permanent=true')).status).toBe(204);
-    expect(await drive.names()).toEqual(['kept.txt']);
-    expect(await trash()).toEqual([]);
-    expect(await Drive.usedBytesOf(user.spaceId)).toBe(4);
-    expect(await drive.content(kept.id)).toBe('kept');
-    await expectNoOrphans(product, user.spaceId);
-  });
-
-  test('emptied: what was in it then', async () => {
-    const [a, b] = [await drive.put('/a.txt'), await drive.put('/b.txt')];
-    await drive.put('/c.txt');
-    await remove(a);
-    await remove(b);
-    expect((await drive.send('DELETE', '/trash')).status).toBe(204);
-    expect(await trash()).toEqual([]);
-    expect(await drive.names()).toEqual(['c.txt']);
-    for (const { id } of [a, b]) {
-      expect((await drive.send('POST', `/items/${id}/restore`)).status).toBe(404);
-    }
-    await expectNoOrphans(product, user.spaceId);
-  });
-
-  test('purged by the sweeper when its time is over', async () => {
-    const file = await drive.put('/old.txt', 'old');
-    await remove(file);
-    await DriveItem.update({ trashedAt: new Date(Date.now() - 31 * 86_400_000) }, { where: { id: file.id } });
-    await waitFor('the sweeper', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 0);
-    expect(await trash()).toEqual([]);
-    await expectNoOrphans(product, user.spaceId);
-  });
-});
-
-test('a deleted space takes its drive with it, objects and all', async () => {
-  await drive.put('/a/b.txt');
-  const thread = await user.fetch(`/api/spaces/${user.spaceId}/threads`, { method: 'POST', body: {} });
-  const { id: threadId } = (await thread.json()) as { id: string };
-  await drive.send('POST', `/api/spaces/${user.spaceId}/thread-files`, formOf({ threadId }, [{ bytes: 'x' }]));
-  const upload = await drive.send('POST', '/uploads', { path: '/large', size: 100 });
-  expect(upload.status).toBe(201);
-  const response = await user.fetch(`/api/spaces/${user.spaceId}`, { method: 'DELETE' });
-  expect(response.status).toBeLessThan(300);
-  await waitFor('the purge', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 0);
-  expect(await DriveItem.count({ where: { spaceId: user.spaceId } })).toBe(0);
-  expect(await DriveUpload.count({ where: { spaceId: user.spaceId } })).toBe(0);
-  await expectNoOrphans(product, user.spaceId);
-});
-
 test('who may: viewers look, editors change, strangers see nothing', async () => {
   const file = await drive.put('/a/x.txt');
   const trashed = await drive.put('/a/y.txt');
@@ -337,4 +174,28 @@ test('many at once: no name twice, no count that is off', async () => {
   const folder = await drive.get<ItemPage>('/items?path=/d');
   expect(await drive.item(folder.data[0]?.parentId ?? '')).toMatchObject({ childCount: 21 });
   await expectNoOrphans(product, user.spaceId);
+});
+
+test('earlier versions stay readable, and come back', async () => {
+  const { id } = await drive.put('/v.txt', 'one');
+  await drive.put('/v.txt', 'two', 'replace');
+  await drive.put('/v.txt', 'three', 'replace');
+  const versionOf = async (itemId: string, version: number) =>
+    (await drive.send('GET', `/items/${itemId}/content?version=${version}`)).text();
+  const list = await drive.get<{ data: { version: number; isCurrent: boolean; size: number }[] }>(
+    `/items/${id}/versions`,
+  );
+  expect(list.data.map(({ version, isCurrent, size }) => [version, isCurrent, size])).toEqual([
+    [3, true, 5],
+    [2, false, 3],
+    [1, false, 3],
+  ]);
+  expect(await versionOf(id, 1)).toBe('one');
+  expect((await drive.send('GET', `/items/${id}/content?version=9`)).status).toBe(404);
+  const restored = await drive.send('POST', `/items/${id}/versions/1/restore`);
+  expect(await restored.json()).toMatchObject({ id, version: 4, size: 3 });
+  expect(await drive.content(id)).toBe('one');
+  expect(await versionOf(id, 3)).toBe('three');
+  const stale = await drive.send('POST', `/items/${id}/versions/2/restore`, undefined, { 'if-match': '"other"' });
+  expect(stale.status).toBe(412);
 });

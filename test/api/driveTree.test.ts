@@ -1,4 +1,3 @@
-import type { operations } from '../../api/types.gen.ts';
 import { shareBudget } from '../../models/drive/shareBudget.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildDrive, driveOf, problemOf, type TestDrive, type TreeBody } from '../builders/drive.ts';
@@ -188,50 +187,4 @@ test.each([
   [[1, 2, 3], 0, [0, 0, 0]],
 ])('shares: %j by %i is %j', (sizes, budget, shares) => {
   expect(shareBudget(sizes, budget)).toEqual(shares);
-});
-
-describe('search', () => {
-  type Found = operations['searchDrive']['responses'][200]['content']['application/json'];
-  const search = async (query: string) =>
-    (await drive.get<Found>(`/search?${query}`)).data.map(({ path, matched }) => `${path} ${matched.join('+')}`);
-
-  test('by words of names and of small texts, without case and accents, by their beginnings', async () => {
-    await drive.put('/Quarterly Réport.txt', 'nothing of note');
-    await drive.put('/notes/meeting.md', 'We talked about the quarterly numbers.');
-    await drive.put('/camelCaseName.ts', 'export {}');
-    await drive.put('/binary.bin', Uint8Array.from([0, 1, ...Buffer.from('quarterly')]));
-    expect((await search('q=quarterly')).sort()).toEqual(['/Quarterly Réport.txt name', '/notes/meeting.md text']);
-    expect(await search('q=QUART rep')).toEqual(['/Quarterly Réport.txt name']);
-    expect(await search('q=quarterly&in=text')).toEqual(['/notes/meeting.md text']);
-    expect(await search('q=case')).toEqual(['/camelCaseName.ts name']);
-    expect(await search('q=absent')).toEqual([]);
-    expect(await search('q=%25')).toEqual([]);
-  });
-
-  test('what has changed is found as it is now', async () => {
-    const { id } = await drive.put('/old.txt', 'apples');
-    await drive.put('/old.txt', 'pears', 'replace');
-    expect(await search('q=apples')).toEqual([]);
-    expect(await search('q=pears')).toEqual(['/old.txt text']);
-    await drive.send('PATCH', `/items/${id}`, { name: 'new.txt' });
-    expect(await search('q=old')).toEqual([]);
-    expect(await search('q=new')).toEqual(['/new.txt name']);
-    await drive.send('DELETE', `/items/${id}`);
-    expect(await search('q=new')).toEqual([]);
-  });
-
-  test('in pages, each item once, and never another space’s', async () => {
-    for (let n = 0; n < 7; n++) await drive.put(`/page ${n}.txt`, 'page');
-    const seen: string[] = [];
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const page: Found = await drive.get(`/search?q=page&limit=3${cursor && `&cursor=${cursor}`}`);
-      seen.push(...page.data.map(({ name }) => name));
-      cursor = page.nextCursor;
-    }
-    expect(seen.toSorted()).toEqual(Array.from({ length: 7 }, (_, n) => `page ${n}.txt`));
-    const stranger = driveOf(product, await product.user());
-    expect(await stranger.get('/search?q=page')).toEqual({ data: [], nextCursor: null });
-    expect((await drive.send('GET', '/search?q=page&cursor=nonsense')).status).toBe(400);
-    expect((await drive.send('GET', '/search?q=')).status).toBe(400);
-  });
 });
