@@ -26,6 +26,8 @@ export interface EgressOwner {
   policy: EgressPolicy;
   /** Written down before anything is dialled. */
   record(decision: EgressDecision): Promise<void>;
+  /** Aborted when the owner's work is over: what it still has open through the proxy then ends. */
+  ended?: AbortSignal;
 }
 
 export type Resolve = (host: string) => Promise<readonly string[]>;

@@ -69,7 +69,8 @@ async function tunnel(
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) upstream.write(head);
   // Whichever side ends badly takes the other with it.
-  await Promise.all([pipeline(client, upstream), pipeline(upstream, client)]).catch(() => {
+  const { ended: signal } = owner;
+  await Promise.all([pipeline(client, upstream, { signal }), pipeline(upstream, client, { signal })]).catch(() => {
     client.destroy();
     upstream.destroy();
   });
@@ -91,6 +92,7 @@ async function forward(guard: EgressGuard, ownerOf: OwnerOf, req: IncomingMessag
     setHost: false,
     agent: false,
     timeout: idleTimeoutMs,
+    signal: owner.ended,
   });
   outgoing.once('timeout', () => outgoing.destroy(new Error('The server says nothing.')));
   res.once('close', () => outgoing.destroy());

@@ -10,7 +10,10 @@ let service: FakePushService;
 beforeAll(async () => {
   service = await startFakePushService();
   // Inside, nothing but this service's own port can be reached.
-  product = await buildProduct({ ATRIUM_EGRESS_ALLOW_INTERNAL: new URL(service.url).host });
+  product = await buildProduct({
+    ATRIUM_EGRESS_ALLOW_INTERNAL: new URL(service.url).host,
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+  });
 });
 afterAll(async () => {
   await product.close();
@@ -243,7 +246,5 @@ test('killed between the end and the push: the device is told all the same', asy
   await waitFor('the end', async () => (await user.turn(turnId)).endedAt !== null);
   await product.process.kill('SIGKILL');
   await product.restart();
-  await waitFor('the push', () => service.of(name).some(({ payload }) => payload.turnId === turnId), {
-    timeoutMs: 40_000,
-  });
-}, 60_000);
+  await waitFor('the push', () => service.of(name).some(({ payload }) => payload.turnId === turnId));
+});

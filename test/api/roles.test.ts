@@ -78,7 +78,7 @@ const nested = operations.filter((operation) => {
 test.each(nested.map((operation) => [operation.id, operation] as const))(
   '%s finds nothing of another space by its id',
   async (_id, operation) => {
-    const [mine, theirs] = [await buildWorld(product, people), await buildWorld(product, others)];
+    const [mine, theirs] = await Promise.all([buildWorld(product, people), buildWorld(product, others)]);
     const ids = { ...(await objectsFor(operation, theirs)), spaceId: mine.spaceId };
     const response = await mine.fetch('owner', operation.method, pathWith(operation, ids), bodyFor(operation, mine));
     const answer = { status: response.status, body: await response.text() };
@@ -96,7 +96,7 @@ const naming = operations.flatMap((operation) =>
 );
 
 test.each(naming)('%s takes no `%s` of another space', async (_id, field, operation, build) => {
-  const [mine, theirs] = [await buildWorld(product, people), await buildWorld(product, others)];
+  const [mine, theirs] = await Promise.all([buildWorld(product, people), buildWorld(product, others)]);
   const path = pathWith(operation, await objectsFor(operation, mine));
   const body = { ...bodyFor(operation, mine), [field]: await build(theirs) };
   const response = await mine.fetch('owner', operation.method, path, body);

@@ -15,7 +15,7 @@ let product: TestProduct;
 let proxy: TcpProxy;
 let user: ChatUser;
 beforeAll(async () => {
-  product = await buildProduct();
+  product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   proxy = await startTcpProxy(() => product.url);
   user = await product.user();
 });

@@ -1,10 +1,13 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { guardedFetch } from '../../integrations/egress/fetch.ts';
 import { type EgressDecision, EgressGuard } from '../../integrations/egress/guard.ts';
 import { createEgressProxy } from '../../integrations/egress/proxy.ts';
+import { startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
 
 const names: Record<string, string[]> = { 'site.example': ['127.0.0.1'], 'inside.example': ['127.0.0.1'] };
 let site: Server;
@@ -164,5 +167,42 @@ describe('the forward proxy', () => {
     expect(await through('/not-a-proxy-request')).toMatchObject({ status: 400 });
     expect(await tunnel('site.example')).toMatch(/^HTTP\/1.1 400/);
     expect([reached, decisions]).toEqual([[], []]);
+  });
+});
+
+describe('the proxy as an area starts it', () => {
+  const run = promisify(execFile);
+
+  test('programs go out by their environment, each as its owner, until their work is over', async () => {
+    await using running = await startEgressProxy({ guard: guardWith(async (host) => names[host] ?? []) });
+    const passage = running.open(async () => owner);
+    const other = running.open(async () => ({ ...owner, policy: { allow: ['elsewhere.example'], deny: [] } }));
+    const curl = async (url: string, { environment } = passage) =>
+      (await run('curl', ['-s', '-o', '-', '-w', ' %{http_code}', url], { env: environment })).stdout;
+    expect(await curl(siteUrl('/by-curl'))).toBe('you sent "" 200');
+    expect(await curl(siteUrl(), other)).toMatch(/does not allow it\.\s+403$/);
+    expect(await curl(insideUrl())).toMatch(/403$/);
+    expect(
+      await curl(siteUrl(), { ...passage, environment: { http_proxy: `http://127.0.0.1:${running.port}` } }),
+    ).toMatch(/407$/);
+    passage[Symbol.dispose]();
+    expect(await curl(siteUrl())).toMatch(/407$/);
+    expect(reached).toEqual([expect.stringContaining('site GET /by-curl')]);
+  });
+
+  test.each(['its work', 'the proxy'])('a tunnel ends with %s', async (what) => {
+    await using running = await startEgressProxy({ guard: guardWith(async (host) => names[host] ?? []) });
+    const passage = running.open(async () => owner);
+    const { user, password, port } = passage;
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    const authorization = Buffer.from(`${user}:${password}`).toString('base64');
+    const to = `site.example:${portOf(site)}`;
+    socket.write(`CONNECT ${to} HTTP/1.1\r\nhost: ${to}\r\nproxy-authorization: Basic ${authorization}\r\n\r\n`);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 200/);
+    const closed = once(socket, 'close');
+    if (what === 'its work') passage[Symbol.dispose]();
+    else await running[Symbol.asyncDispose]();
+    await closed;
   });
 });

@@ -7,7 +7,7 @@ import { collect } from '../support/sseClient.ts';
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
-  product = await buildProduct();
+  product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   user = await product.user();
 });
 afterAll(() => product.close());

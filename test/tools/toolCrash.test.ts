@@ -7,10 +7,8 @@ import { waitFor } from '../support/waitFor.ts';
 
 /** Tools whose process is killed, or whose turn is stopped, at a chosen moment: the test holds the row that the tool needs next. */
 let product: TestProduct;
-let user: ChatUser;
 beforeAll(async () => {
   product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
-  user = await product.user();
 });
 afterAll(() => product.close());
 
@@ -39,76 +37,61 @@ async function hold(sql: string, values: unknown[]): Promise<() => Promise<void>
   };
 }
 
-const holdDrive = () => hold('SELECT * FROM drives WHERE space_id = ? FOR UPDATE', [user.spaceId]);
+const holdDrive = (user: ChatUser) => hold('SELECT * FROM drives WHERE space_id = ? FOR UPDATE', [user.spaceId]);
 const holdTurn = (turnId: string) => hold('SELECT * FROM turns WHERE id = ? FOR UPDATE', [turnId]);
 
-async function write(path: string) {
-  const content = toolLines([['drive_write', { path, content: 'once', ifExists: 'rename' }]]);
-  return user.send({ content, modelId: 'demo', mode: 'work' });
-}
-
-async function namesIn(path: string): Promise<unknown> {
+async function namesIn(user: ChatUser, path: string): Promise<string[]> {
   const { chunks } = await user.ask({ content: toolLines([['drive_list', { path }]]), modelId: 'demo' });
   const [listed] = toolOutputs(chunks) as [{ entries: { name: string }[] }];
   return listed.entries.map(({ name }) => name);
 }
 
-/** A turn whose tool waits for the drive. */
-async function untilAtDrive(path: string) {
-  await user.ask({
-    content: toolLines([['drive_write', { path: `${path}/first`, content: '' }]]),
-    modelId: 'demo',
-    mode: 'work',
-  });
-  const release = await holdDrive();
-  const stream = await write(`${path}/file.txt`);
+/** A turn, of a user with a drive of their own, whose tool waits for the drive. */
+async function untilAtDrive() {
+  const user = await product.user();
+  const work = { modelId: 'demo', mode: 'work' };
+  await user.ask({ content: toolLines([['drive_write', { path: '/a/first', content: '' }]]), ...work });
+  const release = await holdDrive(user);
+  const writing = { path: '/a/file.txt', content: 'once', ifExists: 'rename' };
+  const stream = await user.send({ content: toolLines([['drive_write', writing]]), ...work });
   const { turnId } = idsOf(stream);
   await waitFor('the tool to begin', async () => (await callOf(turnId))?.begunAt);
-  return { turnId, stream, release };
+  const result = async () => toolOutputs((await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks);
+  return { user, turnId, stream, release, result };
 }
 
-const resultOf = async (turnId: string) =>
-  toolOutputs((await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks);
-
-test('killed before its effect: it is done once, by the next run', async () => {
-  const { turnId, release } = await untilAtDrive('/before');
+test('killed before its effect, or after it and before its result: it is done once, and the result is its own', async () => {
+  const [before, after] = await Promise.all([untilAtDrive(), untilAtDrive()]);
+  const releaseTurn = await holdTurn(after.turnId);
+  await after.release();
+  await waitFor('the effect', async () => (await callOf(after.turnId))?.effect);
+  expect(await callOf(after.turnId)).toMatchObject({ status: 'pending' });
+  expect(await callOf(before.turnId)).toMatchObject({ status: 'pending', effect: null });
   await product.process.kill('SIGKILL');
-  await release();
+  await Promise.all([before.release(), releaseTurn()]);
   await product.restart();
-  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
-  expect(await resultOf(turnId)).toMatchObject([{ path: '/before/file.txt', version: 1 }]);
-  expect(await namesIn('/before')).toEqual(['file.txt', 'first']);
-});
-
-test('killed after its effect and before its result: the effect is not repeated, and the result is its own', async () => {
-  const { turnId, release } = await untilAtDrive('/after');
-  const releaseTurn = await holdTurn(turnId);
-  await release();
-  await waitFor('the effect', async () => (await callOf(turnId))?.effect);
-  expect(await callOf(turnId)).toMatchObject({ status: 'pending' });
-  await product.process.kill('SIGKILL');
-  await releaseTurn();
-  await product.restart();
-  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
-  expect(await callOf(turnId)).toMatchObject({ status: 'succeeded' });
-  expect(await resultOf(turnId)).toMatchObject([{ path: '/after/file.txt', version: 1 }]);
-  expect(await namesIn('/after')).toEqual(['file.txt', 'first']);
+  for (const { user, turnId, result } of [before, after]) {
+    expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+    expect(await callOf(turnId)).toMatchObject({ status: 'succeeded' });
+    expect(await result()).toMatchObject([{ path: '/a/file.txt', version: 1 }]);
+    expect(await namesIn(user, '/a')).toEqual(['file.txt', 'first']);
+  }
 });
 
 test('stopped before its effect: the turn ends at once, and the effect never comes', async () => {
-  const { turnId, stream, release } = await untilAtDrive('/stopped');
+  const { user, turnId, stream, release } = await untilAtDrive();
   await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   const { chunks } = await collect(stream);
   expect(chunks.at(-1)).toEqual({ type: 'abort', reason: 'stopped' });
   expect(toolOutputs(chunks)).toEqual(['error: Stopped before it was done.']);
   expect(await callOf(turnId)).toMatchObject({ status: 'failed' });
   await release();
-  expect(await namesIn('/stopped')).toEqual(['first']);
+  expect(await namesIn(user, '/a')).toEqual(['first']);
   expect(await callOf(turnId)).toMatchObject({ status: 'failed', effect: null });
 });
 
 test('stopped after its effect: the message says what was done', async () => {
-  const { turnId, release } = await untilAtDrive('/late');
+  const { user, turnId, release, result } = await untilAtDrive();
   await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   const releaseTurn = await holdTurn(turnId);
   await release();
@@ -117,11 +100,9 @@ test('stopped after its effect: the message says what was done', async () => {
     return (call?.effect !== null || call.status !== 'pending') && call;
   });
   await releaseTurn();
-  const turn = await user.ended(turnId);
-  expect(turn).toMatchObject({ status: 'stopped' });
+  expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
   // Whichever was first: what the message says and what the drive holds are the same.
-  const names = (await namesIn('/late')) as string[];
-  const [result] = await resultOf(turnId);
-  expect(names.includes('file.txt')).toBe(typeof result === 'object');
+  const [said] = await result();
+  expect((await namesIn(user, '/a')).includes('file.txt')).toBe(typeof said === 'object');
   expect(status).toBe('pending');
 });

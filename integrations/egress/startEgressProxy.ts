@@ -1,0 +1,92 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
+import type { EgressGuard, EgressOwner } from './guard.ts';
+import { createEgressProxy } from './proxy.ts';
+
+/** What lets one program of a user's out, until it is disposed of: then its credentials stand for nobody, and what it has open ends. */
+export interface EgressPassage extends Disposable {
+  /** For programs that take them apart, as browsers do. */
+  host: string;
+  port: number;
+  user: string;
+  password: string;
+  /** For programs that read them from their environment (git, curl, npm, pip …). They hold the password: keep them out of logs. */
+  environment: Record<string, string>;
+}
+
+export interface RunningEgressProxy extends AsyncDisposable {
+  port: number;
+  /** Opens a way out for whoever `ownerOf` says; it is asked at each request, so that a change of the space's lists holds at once. */
+  open(ownerOf: () => Promise<EgressOwner>): EgressPassage;
+}
+
+/**
+ * Starts the forward proxy for programs of users. It listens where they are: on this machine, unless told otherwise. `advertisedHost` is its
+ * name for them, where that is another than the address it listens on.
+ */
+export async function startEgressProxy(options: {
+  guard: EgressGuard;
+  listenHost?: string;
+  port?: number;
+  advertisedHost?: string;
+}): Promise<RunningEgressProxy> {
+  const { guard, listenHost = '127.0.0.1', advertisedHost = listenHost } = options;
+  const passages = new Map<string, { password: string; ownerOf: () => Promise<EgressOwner>; ended: AbortSignal }>();
+  const sockets = new Set<Socket>();
+
+  const server = createEgressProxy(guard, async (user, password) => {
+    const passage = passages.get(user);
+    if (passage === undefined || !isEqual(password, passage.password)) return undefined;
+    return { ...(await passage.ownerOf()), ended: passage.ended };
+  });
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.listen(options.port ?? 0, listenHost);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    port,
+    open(ownerOf) {
+      const [user, password] = [randomBytes(12).toString('hex'), randomBytes(24).toString('hex')];
+      const ended = new AbortController();
+      passages.set(user, { password, ownerOf, ended: ended.signal });
+      const url = `http://${user}:${password}@${advertisedHost}:${port}`;
+      return {
+        host: advertisedHost,
+        port,
+        user,
+        password,
+        environment: environmentOf(url),
+        [Symbol.dispose]() {
+          passages.delete(user);
+          ended.abort();
+        },
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** Programs differ in which of them they read; curl reads `http_proxy` in lower case only. */
+function environmentOf(url: string): Record<string, string> {
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
+  return {
+    ...Object.fromEntries(names.flatMap((name) => [name, name.toLowerCase()]).map((name) => [name, url])),
+    NO_PROXY: '',
+    no_proxy: '',
+  };
+}
+
+function isEqual(given: string, wanted: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
