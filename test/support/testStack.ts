@@ -38,6 +38,8 @@ export async function startTestStack(): Promise<void> {
   for (const [name, value] of Object.entries(stack.environment)) {
     process.env[name.replace(/^ATRIUM_/, testVariablePrefix)] = value;
   }
+  // Every product that a test starts loads the same modules: what one has compiled is there for the next, a third of the work of a start.
+  process.env.NODE_COMPILE_CACHE ??= join(dataDir, 'compiled');
 }
 
 export async function stopTestStack(): Promise<void> {
