@@ -17,7 +17,7 @@ import { pageErrors } from './middleware/pageErrors.ts';
 import { createRateLimits } from './middleware/rateLimits.ts';
 import { requestId } from './middleware/requestId.ts';
 import { createValidator } from './middleware/validator.ts';
-import { signInPageFiles } from './pages/page.ts';
+import { pageFiles } from './pages/page.ts';
 import { referencePageFiles } from './routes/docs.ts';
 import { routes } from './routes/index.ts';
 
@@ -64,13 +64,13 @@ export function createApp(deps: ApiDeps): express.Express {
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { 'default-src': ["'none'"] } } }));
   app.use(cors(corsOptions(deps.config.http.corsOrigins)));
   app.use('/docs/assets', referencePageFiles());
-  app.use('/auth/assets', signInPageFiles());
+  app.use('/auth/assets', pageFiles());
 
   app.use(findOperation(contract, validator), limits.anonymous, authentication(validator, limits));
   app.use(authorization(contract, deps), readBody(), validator.request, validator.response);
   for (const route of routes) app.use(route(routeDeps));
   app.use(() => {
-    throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path.');
+    throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
   });
   app.use(pageErrors(), errorHandler());
   return app;

@@ -4,9 +4,12 @@ import { describeFailure } from '../failures.ts';
 import { sendPage } from '../pages/page.ts';
 import { problemPage } from '../pages/signInPages.ts';
 
-/** Whether a person sees the answer: a browser on one of the sign-in's pages. Programs get JSON from the same paths. */
+const billingPages = new Set(['checkoutSuccess', 'checkoutCancel', 'developmentPayment', 'chooseDevelopmentPayment']);
+
+/** Whether a person sees the answer: a browser on one of the pages of the sign-in or of a payment. Programs get JSON from the same paths. */
 export function wantsPage(req: Request): boolean {
-  return req.operation?.area === 'Sign-in' && (req.get('accept') ?? '').includes('text/html');
+  const { area, id = '' } = req.operation ?? {};
+  return (area === 'Sign-in' || billingPages.has(id)) && (req.get('accept') ?? '').includes('text/html');
 }
 
 /** Shows a failure as a page to whoever wants one. */
@@ -16,6 +19,9 @@ export function pageErrors(): ErrorRequestHandler {
     const { status, code, detail, retryAfterSeconds } = describeFailure(error);
     if (status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, code);
     if (retryAfterSeconds !== undefined) res.setHeader('retry-after', String(retryAfterSeconds));
-    sendPage(res, problemPage({ status, detail, requestId: String(req.id) }));
+    sendPage(
+      res,
+      problemPage({ status, detail, requestId: String(req.id), isOfSignIn: req.operation?.area === 'Sign-in' }),
+    );
   };
 }

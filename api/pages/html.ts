@@ -6,7 +6,7 @@ export class Html {
   }
 }
 
-type Value = Html | string | undefined | false | readonly Html[];
+type Value = Html | string | number | undefined | false | readonly Html[];
 
 /** A template whose values are escaped, in text and in quoted attributes alike. What is undefined or false leaves nothing. */
 export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
@@ -18,7 +18,7 @@ export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
 function asText(value: Value): string {
   if (value === undefined || value === false) return '';
   if (value instanceof Html) return value.text;
-  if (typeof value === 'string') return escapeHtml(value);
+  if (typeof value === 'string' || typeof value === 'number') return escapeHtml(String(value));
   return value.map(({ text }) => text).join('');
 }
 

@@ -9,17 +9,20 @@ export interface Page {
   status?: number;
   /** A redirect that a form of the page may end in: browsers hold the policy against redirects too. */
   formMayGoTo?: string | undefined;
+  /** Looks again after so many seconds, where what it says is about to change. */
+  refreshSeconds?: number | undefined;
 }
 
-/** Sends a page of the sign-in. Nothing runs in it, nothing frames it, nobody keeps it. */
-export function sendPage(res: Response, { title, body, status = 200, formMayGoTo }: Page): void {
+/** Sends a page for a person. Nothing runs in it, nothing frames it, nobody keeps it. */
+export function sendPage(res: Response, page: Page): void {
+  const { status = 200, formMayGoTo } = page;
   res.setHeader('content-security-policy', policyOf(formMayGoTo));
   res.setHeader('cache-control', 'no-store');
-  res.status(status).type('text/html').send(layout(title, body).text);
+  res.status(status).type('text/html').send(layout(page).text);
 }
 
 /** The pages' stylesheet and icon. */
-export function signInPageFiles(): RequestHandler {
+export function pageFiles(): RequestHandler {
   const folder = fileURLToPath(new URL('./assets/', import.meta.url));
   return express.static(path.join(folder), { index: false, redirect: false, maxAge: '1h' });
 }
@@ -41,13 +44,14 @@ function sourceOf(address: string): string {
   return origin === 'null' ? protocol : origin;
 }
 
-function layout(title: string, body: Html): Html {
+function layout({ title, body, refreshSeconds }: Page): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
+${refreshSeconds !== undefined && html`<meta http-equiv="refresh" content="${refreshSeconds}">`}
 <title>${title} · Atrium</title>
 <link rel="icon" href="/auth/assets/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/auth/assets/page.css">

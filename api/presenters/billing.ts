@@ -70,6 +70,30 @@ export function presentCheckout(checkout: Checkout, { billing }: Pick<Config, 'b
   };
 }
 
+/** What a buyer hears who comes back from the payment page, with or without having paid. */
+export interface CheckoutResult {
+  status: Exclude<Checkout['status'], 'creating'> | 'unknown';
+  credited: boolean;
+  amount?: number;
+  currency?: string;
+  credits?: number;
+}
+
+export function presentCheckoutResult(
+  checkout: Checkout | undefined,
+  { billing }: Pick<Config, 'billing'>,
+): CheckoutResult {
+  if (checkout === undefined) return { status: 'unknown', credited: false };
+  const { status, amountMinor, currency, microCredits } = checkout;
+  return {
+    status: status === 'creating' ? 'open' : status,
+    credited: status === 'paid',
+    amount: amountMinor / billing.minorPerUnit,
+    currency,
+    credits: toCredits(microCredits),
+  };
+}
+
 export function presentLedgerRecord(record: LedgerRecord) {
   const { id, kind, sourceId, userId, turnId, detail, createdAt, lines } = record;
   return {

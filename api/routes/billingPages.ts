@@ -4,10 +4,10 @@ import { signWebhook } from '../../integrations/payments/webhookSignature.ts';
 import { findCheckout } from '../../models/billing/checkouts.ts';
 import { createDevelopmentPayments, type DevelopmentPayment } from '../../models/billing/developmentPayments.ts';
 import { notFound } from '../../models/errors.ts';
-import { checkoutPage, money, resultOf } from '../billingPages/checkoutPage.ts';
-import { developmentPage } from '../billingPages/developmentPage.ts';
-import { sendPage } from '../billingPages/page.ts';
 import type { RouteDeps } from '../deps.ts';
+import { checkoutPage, developmentPage, leftCheckoutPage } from '../pages/billingPages.ts';
+import { sendPage } from '../pages/page.ts';
+import { presentCheckoutResult } from '../presenters/billing.ts';
 import { pathOf, queryOf } from '../request.ts';
 import { createRouter } from '../router.ts';
 
@@ -32,23 +32,27 @@ export function billingPageRoutes(deps: RouteDeps) {
   const router = createRouter();
 
   // Both only look: whoever opens "success" without having paid reads that nothing is paid.
-  const showResult: RequestHandler = async (req, res) => {
-    const { session_id: name } = queryOf<'checkoutSuccess'>(req);
-    const checkout =
-      name === undefined
-        ? undefined
-        : ((await findCheckout(database, 'session_id', name)) ?? (await findCheckout(database, 'id', name)));
-    const result = resultOf(checkout, config);
-    res.vary('accept');
-    if (req.accepts(['html', 'json']) === 'json') res.setHeader('cache-control', 'no-store').json(result);
-    else sendPage(res, checkoutPage(result));
-  };
-  router.get(['/api/billing/checkout-success', '/api/billing/checkout-cancel'], showResult);
+  const showResult =
+    (hasLeft: boolean): RequestHandler =>
+    async (req, res) => {
+      const { session_id: name } = queryOf<'checkoutSuccess'>(req);
+      const checkout =
+        name === undefined
+          ? undefined
+          : ((await findCheckout(database, 'session_id', name)) ?? (await findCheckout(database, 'id', name)));
+      const result = presentCheckoutResult(checkout, config);
+      res.vary('accept');
+      if (req.accepts(['html', 'json']) === 'json') res.setHeader('cache-control', 'no-store').json(result);
+      else if (hasLeft && result.status === 'open') sendPage(res, leftCheckoutPage(result, checkout?.url ?? null));
+      else sendPage(res, checkoutPage(result));
+    };
+  router.get('/api/billing/checkout-success', showResult(false));
+  router.get('/api/billing/checkout-cancel', showResult(true));
 
   router.get('/api/billing/development/:sessionId', async (req, res) => {
-    const payment = await find(pathOf<'developmentPayment'>(req).sessionId);
-    const amount = money(payment.amountMinor / config.billing.minorPerUnit, payment.currency);
-    sendPage(res, developmentPage({ sessionId: payment.sessionId, amount, isOpen: payment.status === 'open' }));
+    const { sessionId, amountMinor, currency, status } = await find(pathOf<'developmentPayment'>(req).sessionId);
+    const amount = amountMinor / config.billing.minorPerUnit;
+    sendPage(res, developmentPage({ sessionId, amount, currency, isOpen: status === 'open' }));
   });
 
   router.post('/api/billing/development/:sessionId/:choice', async (req, res) => {

@@ -116,6 +116,28 @@ test('a failed and a cancelled payment credit nothing, and the pages say so, whi
   expect(await billing(user)).toMatchObject({ balance: 0 });
 });
 
+test('a checkout that is open: "success" looks again by itself, "cancel" leads back to it, and a page that is not there is one for people', async () => {
+  const user = await product.user('undecided');
+  const { body } = await topUp(user, 10);
+  const page = async (path: string) => {
+    const response = await fetch(`${product.url}/api/billing/${path}`, { headers: { accept: 'text/html' } });
+    return { status: response.status, type: response.headers.get('content-type'), text: await response.text() };
+  };
+  const { text: success } = await page(`checkout-success?session_id=${body.checkoutId}`);
+  expect(success).toMatch(/<title>Not paid yet · Atrium<\/title>[\s\S]*1000 credits[\s\S]*\$10\.00/);
+  expect(success).toContain('http-equiv="refresh"');
+  const { text: cancel } = await page(`checkout-cancel?session_id=${body.checkoutId}`);
+  expect(cancel).toContain(
+    `You have left the checkout. Nothing was charged.</p>\n<a class="button second" href="${body.url}"`,
+  );
+  expect(cancel).not.toContain('http-equiv="refresh"');
+  const none = await page('development/none');
+  expect(none).toMatchObject({ status: 404, type: 'text/html; charset=utf-8' });
+  expect(none.text).not.toContain('sign-in"');
+  const asJson = await fetch(`${product.url}/api/billing/development/none`);
+  expect(await asJson.json()).toMatchObject({ status: 404, code: 'NOT_FOUND' });
+});
+
 test('an operation that is called off closes its checkout: nobody pays it any more', async () => {
   const user = await product.user('regretful');
   const { body } = await topUp(user, 10);
