@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { print } from '../support/answer.ts';
 import { findUser, withIdentity } from '../support/installation.ts';
+import { parseName } from '../support/names.ts';
 
 interface KeyOptions {
   user?: string;
@@ -17,7 +18,7 @@ export function addKey(program: Command): void {
     .command('create')
     .description('make an API key and print it, once')
     .option('--user <email>', 'for this user instead of the first')
-    .option('--name <name>', 'what it is for', 'atrium key create')
+    .option('--name <name>', 'what it is for', parseName, 'atrium key create')
     .option('--scopes <list>', 'what it may do, separated by commas; all that its user may otherwise', parseList)
     .option('--expires <time>', 'when it ends, such as 2027-01-31T00:00:00Z', parseTime)
     .option('--json', 'answer in JSON')

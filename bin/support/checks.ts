@@ -9,7 +9,7 @@ import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { checkEgress, checkMcpServers } from './checkTools.ts';
 import { describeFailure } from './failure.ts';
-import { findRunning } from './running.ts';
+import { findRunning, type RunningAtrium } from './running.ts';
 
 /** All checks, one after the other; none of them changes anything. */
 export async function runChecks(): Promise<Check[]> {
@@ -25,10 +25,10 @@ export async function runChecks(): Promise<Check[]> {
   await check('Node', () => ok(process.version));
   if (!(await check('settings', () => ok(`data in ${loadLaunchConfig().dataDir}`)))) return checks;
   const launch = loadLaunchConfig();
-  await check('names of settings', () => checkNames(launch));
-  await checkPrograms(launch, check);
   const running = findRunning(launch.dataDir);
-  await check('port', () => checkPort(launch, running !== undefined));
+  await check('names of settings', () => checkNames(launch, running !== undefined));
+  await checkPrograms(launch, check);
+  await check('port', () => checkPort(launch, running));
 
   const environment = { ...running?.environment, ...launch.environment };
   const configured = running !== undefined || Object.values(launch.need).every((needed) => !needed);
@@ -53,10 +53,12 @@ export async function runChecks(): Promise<Check[]> {
 }
 
 /** A name with a typing error in it would be ignored silently. */
-function checkNames({ environment }: LaunchConfig): CheckResult {
+function checkNames({ environment }: LaunchConfig, isRunning: boolean): CheckResult {
   const names = Object.keys(environment).filter((name) => name.startsWith('ATRIUM_'));
   const unknown = names.filter((name) => !settingNames.includes(name));
-  if (unknown.length === 0) return ok(`${names.length} are set`);
+  // Keys of providers and the like are in nobody's file: what the running Atrium was given, only its own environment has.
+  const unseen = isRunning ? '; those that only the running Atrium was started with are not seen from here' : '';
+  if (unknown.length === 0) return ok(`${names.length} are set here${unseen}`);
   return wrong(`there is no ${unknown.join(', ')}; docs/configuration.md has them all`);
 }
 
@@ -75,8 +77,8 @@ async function checkPrograms(
   }
 }
 
-async function checkPort({ http }: LaunchConfig, isRunning: boolean): Promise<CheckResult> {
-  if (isRunning) return ok(`${http.port}, by the Atrium that runs`);
+async function checkPort({ http }: LaunchConfig, running: RunningAtrium | undefined): Promise<CheckResult> {
+  if (running !== undefined) return ok(`${running.apiUrl ?? 'not yet taken'}, by the Atrium that runs`);
   if (http.port === 0 || (await isPortFree(http.port, http.host))) return ok(`${http.port} is free`);
   return wrong(`${http.port} is taken. Stop what uses it, or set ATRIUM_PORT to another.`);
 }

@@ -45,6 +45,15 @@ test('what cannot be done is said in one line', async () => {
     stdout: '',
     output: 'There is no user nobody@example.org. Add one: npm run -s atrium -- user add nobody@example.org\n',
   });
+  for (const args of [
+    ['space', 'add', ' '],
+    ['space', 'add', 'x'.repeat(201)],
+    ['user', 'add', 'grace@example.org', '--name', ''],
+    ['key', 'create', '--name', 'a\tb'],
+  ]) {
+    const { code, output } = await run(...args);
+    expect([args, code, output]).toEqual([args, 1, expect.stringMatching(/^error: .* A name has 1 to 200 characters/)]);
+  }
   expect(await runAtrium(['token'], { ATRIUM_DATA_DIR: temporaryFolder() })).toMatchObject({
     code: 1,
     output: 'Atrium does not run here. Start it with "npm start", or set the addresses of its parts.\n',
