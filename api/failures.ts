@@ -89,7 +89,7 @@ function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failur
     case 401:
       return describeDomainError(notAuthenticated());
     case 404:
-      return { status, code: 'NOT_FOUND', detail: 'There is nothing at this path.' };
+      return { status, code: 'NOT_FOUND', detail: 'There is nothing at this path; /docs shows what there is.' };
     case 405:
       return { status, code: 'METHOD_NOT_ALLOWED', detail: `This path takes ${headers?.allow}.`, headers };
     case 413:

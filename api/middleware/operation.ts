@@ -10,7 +10,8 @@ export function findOperation(contract: Contract, validator: Validator): Request
   return async (req, res, next) => {
     await validator.ready;
     const found = match(req.path);
-    if (found === undefined) throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path.');
+    if (found === undefined)
+      throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
     // HEAD is GET without its body; Express leaves the body out.
     const operation = found.operations.get(req.method === 'HEAD' ? 'GET' : req.method);
     if (operation === undefined) return refuseMethod(req, res, [...found.operations.keys()]);
