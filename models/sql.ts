@@ -43,6 +43,13 @@ export async function insertInstance(tx: Transaction, instance: Model): Promise<
   instance.isNewRecord = false;
 }
 
+/** A model's instance as its row says, the columns named as the table names them. */
+export function instanceOf<M extends Model>(model: ModelStatic<M>, row: Record<string, unknown>): M {
+  const values: Record<string, unknown> = {};
+  for (const [attribute, { field = attribute }] of Object.entries(model.rawAttributes)) values[attribute] = row[field];
+  return model.build(values as never, { isNewRecord: false, raw: true });
+}
+
 function connectionOf(tx: Transaction) {
   const { connection } = tx as unknown as { connection: CallbackConnection };
   return connection.promise();

@@ -3,7 +3,8 @@ import { proxyActivities } from '@temporalio/workflow';
 // The next sweep comes soon: what fails here for long is the next one's work, so tries are few.
 const activities = proxyActivities<Record<string, () => Promise<unknown>>>({
   startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: '30 seconds',
+  // A sweep that a killed worker was at holds up the next ones: it is given up soon.
+  heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumAttempts: 3 },
 });
 

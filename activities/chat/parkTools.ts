@@ -1,7 +1,9 @@
 import { type ParkedCalls, parkToolCalls } from '../../models/chat/parkToolCalls.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult } from '../../models/chat/toolResult.ts';
+import { Turn } from '../../models/chat/turn.ts';
 import type { ActivityDeps } from '../deps.ts';
+import { keepAlive } from '../keepAlive.ts';
 import { type Audience, audienceOf } from './endTurn.ts';
 import { settleToolCall } from './settleToolCall.ts';
 
@@ -13,7 +15,8 @@ export function createParking(deps: ActivityDeps) {
     /** With whom to tell that the turn waits, when it begins to. */
     async parkToolCalls(input: { turnId: string; isIdle: boolean }): Promise<ParkedCalls & { audience?: Audience }> {
       const parked = await parkToolCalls(deps, input);
-      const audience = parked.beganToWait ? await audienceOf(deps, input.turnId) : undefined;
+      const turn = parked.beganToWait ? await Turn.findByPk(input.turnId) : null;
+      const audience = turn === null ? undefined : await audienceOf(deps, turn);
       return { ...parked, ...(audience && { audience }) };
     },
 
@@ -25,6 +28,7 @@ export function createParking(deps: ActivityDeps) {
 
     /** Turns whose calls were answered, but whose workflow has not heard of it: the API was killed between the two. */
     async sweepToolAnswers(): Promise<number> {
+      using _heartbeat = keepAlive();
       const before = new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
       const turnIds = await ToolCall.turnsAnsweredUnheard(deps.database, before, maxTurnsPerSweep);
       for (const turnId of turnIds) await deps.workflows.toolsAnswered(turnId);

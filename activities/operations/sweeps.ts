@@ -30,9 +30,9 @@ export function createSweeps(deps: ActivityDeps) {
   const pushTurn = createPushTurn(deps);
 
   /** For a turn that has no workflow any more to do it. Tried once: the next sweep does not know of it. */
-  async function tell(turnId: string): Promise<void> {
-    const audience = await audienceOf(deps, turnId);
-    const { seq, subscriptionIds = [] } = audience ?? { seq: 0 };
+  async function tell(turn: Turn): Promise<void> {
+    const { seq, subscriptionIds } = (await audienceOf(deps, turn)) ?? { seq: 0, subscriptionIds: [] };
+    const turnId = turn.id;
     await Promise.allSettled(subscriptionIds.map((subscriptionId) => pushTurn({ turnId, seq, subscriptionId })));
   }
 
@@ -49,9 +49,9 @@ export function createSweeps(deps: ActivityDeps) {
           return 'started';
         }
         const end = turn.stopRequestedAt === null ? lostTurn : ({ status: 'stopped' } as const);
-        const { nextTurn } = await endTurn(deps, turn.id, end);
+        const { turn: ended, nextTurn } = await endTurn(deps, turn.id, end);
         if (nextTurn !== undefined) await deps.workflows.startTurn(nextTurn);
-        if (end.status === 'failed') await tell(turn.id);
+        if (end.status === 'failed' && ended !== null) await tell(ended);
         return 'ended';
       });
     },
@@ -105,6 +105,7 @@ export function createSweeps(deps: ActivityDeps) {
 
     /** Idempotency keys older than their 30 days. */
     async purgeIdempotencyKeys(): Promise<number> {
+      using _heartbeat = keepAlive();
       return Idempotency.purge();
     },
   };

@@ -1,14 +1,18 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
+import { execute, insertInstance } from '../sql.ts';
 import type { FinishReason, TurnLimit, UiChunk, Usage } from '../turnLog/chunks.ts';
 import { type CommittedSegment, decodeLines } from '../turnLog/entry.ts';
 import { MessageFold } from '../turnLog/foldChunks.ts';
-import type { TurnLog } from '../turnLog/turnLog.ts';
+import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
 import { assistantPosition, Message, userPosition } from './message.ts';
 import { ModelCall } from './modelCall.ts';
 import { Thread } from './thread.ts';
 import { ToolCall } from './toolCall.ts';
 import { Turn } from './turn.ts';
+
+/** How much of a log is read at once. */
+const segmentsAtOnce = 500;
 
 /** How a turn ended. A terminal state never changes: the first end wins. */
 export type TurnEnd =
@@ -19,6 +23,9 @@ export type TurnEnd =
 export interface EndedTurn {
   /** False when the turn had ended before. */
   ended: boolean;
+  /** As it is now, with its thread; null when there is none. */
+  turn: Turn | null;
+  thread: Thread | null;
   /** The turn that the thread goes on with: it has its place, and wants its workflow. */
   nextTurn: Turn | undefined;
 }
@@ -33,41 +40,41 @@ export async function endTurn(
   end: TurnEnd,
 ): Promise<EndedTurn> {
   const { database, turnLog } = deps;
-  const known = await Turn.findByPk(turnId);
-  if (known === null) return { ended: false, nextTurn: undefined };
   const segments: CommittedSegment[] = [];
   const result = await transaction(database, async (tx) => {
     segments.length = 0;
     // Thread first, then turn: the order in which everybody locks them. A deleted thread's turns end too.
-    const thread = await Thread.findByPk(known.threadId, { transaction: tx, lock: tx.LOCK.UPDATE });
+    const thread = await Thread.lockOfTurn(turnId, tx);
     const turn = await Turn.lock(turnId, tx);
-    if (turn === null) return { ended: false, nextTurn: undefined };
-    if (turn.isTerminal) return { ended: false, nextTurn: await successorOf(tx, thread, turnId) };
+    if (turn === null) return { ended: false, turn, thread, nextTurn: undefined };
+    if (turn.isTerminal) return { ended: false, turn, thread, nextTurn: await successorOf(tx, thread, turnId) };
     const fold = await foldLog(turnLog, turnId, tx);
     const usage = await ModelCall.usageOf(turnId, tx);
-    const open = [...closeTexts(fold), ...closeTools(end, fold, await ToolCall.pendingOf(turnId, tx))];
+    const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);
-    await ToolCall.settleRest(turnId, tx);
+    const now = new Date();
     const chunks = [...open, ...closingChunks(turn, end, usage)];
-    segments.push(await turnLog.appendIn(tx, turnId, chunks, { terminal: true }));
+    const segment = await turnLog.appendLocked(tx, turn, chunks, { changes: endOf(end, now) });
+    segments.push(segment);
+    turn.set({ nextSeq: segment.lastSeq + 1, terminal: 1, status: end.status, endedAt: now });
     await storeAnswer(tx, turn, end, fold, usage);
-    const endedAt = new Date();
-    await Turn.update(
-      {
-        status: end.status,
-        endedAt,
-        finishReason: end.status === 'completed' ? end.finishReason : null,
-        errorCode: end.status === 'failed' ? end.code : null,
-        errorDetail: end.status === 'failed' ? end.detail : null,
-      },
-      { where: { id: turnId }, transaction: tx },
-    );
-    const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, endedAt) : undefined;
+    const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, now) : undefined;
     if (next !== undefined) segments.push(next.segment);
-    return { ended: true, nextTurn: next?.turn };
+    return { ended: true, turn, thread, nextTurn: next?.turn };
   });
   for (const segment of segments) turnLog.announce(segment);
   return result;
+}
+
+function endOf(end: TurnEnd, now: Date): RowChanges {
+  return {
+    terminal: 1,
+    status: end.status,
+    ended_at: now,
+    finish_reason: end.status === 'completed' ? end.finishReason : null,
+    error_code: end.status === 'failed' ? end.code : null,
+    error_detail: end.status === 'failed' ? end.detail : null,
+  };
 }
 
 /** Marks that a turn shall stop. A queued one ends here and now; a running one is ended by its workflow. */
@@ -100,11 +107,10 @@ async function foldLog(turnLog: TurnLog, turnId: string, tx: Transaction): Promi
   const fold = new MessageFold();
   let position = 0;
   for (;;) {
-    const segments = await turnLog.read(turnId, position, 500, tx);
+    const segments = await turnLog.read(turnId, position, segmentsAtOnce, tx);
     for (const segment of segments) for (const chunk of decodeLines(segment.lines)) fold.add(chunk);
-    const last = segments.at(-1);
-    if (last === undefined) return fold;
-    position = last.lastSeq;
+    if (segments.length < segmentsAtOnce) return fold;
+    position = segments.at(-1)?.lastSeq ?? position;
   }
 }
 
@@ -113,10 +119,15 @@ function closeTexts(fold: MessageFold): UiChunk[] {
 }
 
 /** Calls without a result get one: what they have done, where that is written, else that they were not finished. */
-function closeTools(end: TurnEnd, fold: MessageFold, pending: readonly ToolCall[]): UiChunk[] {
+async function closeTools(tx: Transaction, turnId: string, end: TurnEnd, fold: MessageFold): Promise<UiChunk[]> {
+  const openIds = fold.openToolIds();
+  // A call is in the log since it has a row, and has its result there since it is settled.
+  if (openIds.length === 0) return [];
+  const pending = await ToolCall.pendingOf(turnId, tx);
+  await ToolCall.settleRest(turnId, tx);
   const effects = new Map(pending.map(({ id, effect }) => [id, effect]));
   const errorText = end.status === 'stopped' ? 'Stopped before it was done.' : 'The turn ended before it was done.';
-  return fold.openToolIds().map((toolCallId) => {
+  return openIds.map((toolCallId) => {
     const effect = effects.get(toolCallId);
     return effect
       ? { type: 'tool-output-available', toolCallId, output: effect.result, dynamic: true }
@@ -162,21 +173,19 @@ async function storeAnswer(tx: Transaction, turn: Turn, end: TurnEnd, fold: Mess
   const parts = fold.parts();
   if (parts.every((part) => part.type === 'step-start')) return;
   const now = new Date();
-  await Message.create(
-    {
-      threadId: turn.threadId,
-      turnOrdinal: turn.ordinal,
-      position: assistantPosition,
-      id: turn.assistantMessageId,
-      turnId: turn.id,
-      role: 'assistant',
-      parts,
-      metadata: answerMetadata(turn, end, usage),
-      createdAt: now,
-      replacedAt: (await isReplaced(tx, turn)) ? now : null,
-    },
-    { transaction: tx },
-  );
+  const message = Message.build({
+    threadId: turn.threadId,
+    turnOrdinal: turn.ordinal,
+    position: assistantPosition,
+    id: turn.assistantMessageId,
+    turnId: turn.id,
+    role: 'assistant',
+    parts,
+    metadata: answerMetadata(turn, end, usage),
+    createdAt: now,
+    replacedAt: (await isReplaced(tx, turn)) ? now : null,
+  });
+  await insertInstance(tx, message);
 }
 
 /** Whether its message was edited, or asked again, while it was being answered. Such a turn has been told to stop. */
@@ -194,10 +203,17 @@ async function promoteNext(
   ended: Turn,
   now: Date,
 ): Promise<{ turn: Turn; segment: CommittedSegment } | undefined> {
-  const next = await Turn.nextQueued(thread.id, ended.ordinal, tx);
-  await thread.update({ activeTurnId: next?.id ?? null, updatedAt: now }, { transaction: tx });
+  // Whoever queues a turn takes an ordinal, under the lock that we hold: where none was taken since, there is none to look for.
+  const isLast = thread.nextTurnOrdinal === ended.ordinal + 1;
+  const next = isLast ? null : await Turn.nextQueued(thread.id, ended.ordinal, tx);
+  thread.set({ activeTurnId: next?.id ?? null, updatedAt: now });
+  await execute(tx, 'UPDATE threads SET active_turn_id = ?, updated_at = ? WHERE id = ?', [
+    thread.activeTurnId,
+    now,
+    thread.id,
+  ]);
   if (next === null) return undefined;
-  await Turn.update({ status: 'running', startedAt: now }, { where: { id: next.id }, transaction: tx });
-  const segment = await turnLog.appendIn(tx, next.id, [next.statusChunk('running')]);
+  const changes = { status: 'running', started_at: now } as const;
+  const segment = await turnLog.appendLocked(tx, next, [next.statusChunk('running')], { changes });
   return { turn: next, segment };
 }

@@ -1,4 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { execute } from '../sql.ts';
 import type { FinishReason, Usage } from '../turnLog/chunks.ts';
 
 /**
@@ -30,9 +31,29 @@ export class ModelCall extends Model {
   declare startedAt: Date;
   declare endedAt: Date | null;
 
+  /** Writes down how it ended, and by which model. */
+  static async end(
+    tx: Transaction,
+    { turnId, step, modelId }: Pick<ModelCall, 'turnId' | 'step' | 'modelId'>,
+    end: { status: 'completed' | 'stopped'; finishReason?: FinishReason; usage: Usage | undefined },
+  ): Promise<void> {
+    const { status, finishReason = null, usage } = end;
+    const tokens = usage && {
+      input_tokens: usage.inputTokens,
+      cached_input_tokens: usage.cachedInputTokens,
+      output_tokens: usage.outputTokens,
+      reasoning_tokens: usage.reasoningTokens,
+    };
+    await execute(tx, 'UPDATE model_calls SET ? WHERE turn_id = ? AND step = ?', [
+      { status, model_id: modelId, finish_reason: finishReason, ended_at: new Date(), ...tokens },
+      turnId,
+      step,
+    ]);
+  }
+
   /** What the turn has used, over the calls that ended. */
   static async usageOf(turnId: string, tx?: Transaction): Promise<Usage> {
-    return sum(await ModelCall.findAll({ where: { turnId, ...ofTurns }, transaction: tx }));
+    return sum(await ModelCall.findAll({ where: { turnId, ...ofTurns }, transaction: tx, raw: true }));
   }
 
   /** The same for many turns, by one query. */
@@ -45,8 +66,8 @@ export class ModelCall extends Model {
 
 const ofTurns = { step: { [Op.lt]: titleStep } };
 
-function sum(calls: ModelCall[]): Usage {
-  const total = (pick: (call: ModelCall) => number) => calls.reduce((sofar, call) => sofar + pick(call), 0);
+function sum(calls: readonly Usage[]): Usage {
+  const total = (pick: (call: Usage) => number) => calls.reduce((sofar, call) => sofar + pick(call), 0);
   return {
     inputTokens: total((call) => call.inputTokens),
     cachedInputTokens: total((call) => call.cachedInputTokens),

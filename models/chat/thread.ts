@@ -1,6 +1,7 @@
 import { DataTypes, literal, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
+import { instanceOf, select } from '../sql.ts';
 
 /** A conversation. It belongs to one person in one space, and has at most one turn under way. */
 export class Thread extends Model {
@@ -23,6 +24,16 @@ export class Thread extends Model {
     const thread = await Thread.findOne({ where: { id, deletedAt: null }, transaction: tx, lock: tx.LOCK.UPDATE });
     if (thread === null) throw notFound('thread');
     return thread;
+  }
+
+  /** The thread of a turn, locked, deleted or not. */
+  static async lockOfTurn(turnId: string, tx: Transaction): Promise<Thread | null> {
+    const [row] = await select<Record<string, unknown>>(
+      tx,
+      'SELECT * FROM threads WHERE id = (SELECT thread_id FROM turns WHERE id = ?) FOR UPDATE',
+      [turnId],
+    );
+    return row === undefined ? null : instanceOf(Thread, row);
   }
 
   /** A new thread, still to be stored. */

@@ -2,7 +2,7 @@ import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
 import { execute, insert, select } from '../sql.ts';
-import type { UiChunk } from './chunks.ts';
+import type { TurnStatus, UiChunk } from './chunks.ts';
 import { type CommitListener, type CommittedSegment, encodeChunks, WriterFencedError } from './entry.ts';
 import { GroupCommitter } from './groupCommitter.ts';
 import { TurnWriter } from './turnWriter.ts';
@@ -17,6 +17,24 @@ export interface SegmentRow {
   firstSeq: number;
   lastSeq: number;
   lines: string;
+}
+
+/** A turn's row as the transaction that holds its lock has read it. */
+export interface LockedTurn {
+  id: string;
+  nextSeq: number;
+  terminal: number;
+}
+
+/** Columns of a turn's row that change with its log. */
+export interface RowChanges {
+  terminal?: 1;
+  status?: TurnStatus;
+  started_at?: Date;
+  ended_at?: Date;
+  finish_reason?: string | null;
+  error_code?: string | null;
+  error_detail?: string | null;
 }
 
 /** Bytes of chunks that one batch carries at most; MySQL's own default packet is 16 MiB or more everywhere. */
@@ -64,31 +82,42 @@ export class TurnLog {
     tx: Transaction,
     turnId: string,
     chunks: UiChunk[],
-    options: { epoch?: number; terminal?: boolean; rests?: boolean } = {},
+    options: { epoch?: number; rests?: boolean } = {},
   ): Promise<CommittedSegment> {
+    const { epoch, rests = false } = options;
     const fence = await this.#lock(tx, turnId);
-    const outdated = options.epoch !== undefined && fence?.writer_epoch !== options.epoch;
-    if (fence === undefined || fence.terminal === 1 || outdated) throw new WriterFencedError(turnId);
-    const terminal = options.terminal ?? false;
-    const firstSeq = fence.next_seq;
+    const outdated = epoch !== undefined && fence?.writer_epoch !== epoch;
+    if (fence === undefined || outdated) throw new WriterFencedError(turnId);
+    const segment = await this.appendLocked(tx, { id: turnId, nextSeq: fence.next_seq, ...fence }, chunks, { epoch });
+    return { ...segment, rests };
+  }
+
+  /**
+   * The same for a turn whose row `tx` has locked and read, and in one statement with other changes of that row. With
+   * `terminal` it is the log's end.
+   */
+  async appendLocked(
+    tx: Transaction,
+    turn: LockedTurn,
+    chunks: UiChunk[],
+    { epoch = 0, changes = {} }: { epoch?: number | undefined; changes?: RowChanges } = {},
+  ): Promise<CommittedSegment> {
+    if (turn.terminal === 1) throw new WriterFencedError(turn.id);
+    const firstSeq = turn.nextSeq;
     const lastSeq = firstSeq + chunks.length - 1;
     const lines = encodeChunks(chunks);
     await insert(tx, 'turn_segments', {
-      turn_id: turnId,
+      turn_id: turn.id,
       first_seq: firstSeq,
       last_seq: lastSeq,
-      writer_epoch: options.epoch ?? 0,
+      writer_epoch: epoch,
       chunks: lines,
     });
-    await execute(tx, 'UPDATE turns SET next_seq = ?, terminal = ? WHERE id = ?', [
-      lastSeq + 1,
-      terminal ? 1 : 0,
-      turnId,
-    ]);
-    return { turnId, firstSeq, lastSeq, lines, rests: terminal || options.rests === true };
+    await execute(tx, 'UPDATE turns SET ? WHERE id = ?', [{ ...changes, next_seq: lastSeq + 1 }, turn.id]);
+    return { turnId: turn.id, firstSeq, lastSeq, lines, rests: changes.terminal === 1 };
   }
 
-  /** Tells this process's readers of a segment that {@link appendIn} wrote, now that its transaction is committed. */
+  /** Tells this process's readers of a segment that was appended in a transaction, now that its transaction is committed. */
   announce(segment: CommittedSegment): void {
     this.#onCommit(segment);
   }
