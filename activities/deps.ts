@@ -16,6 +16,7 @@ import type { SecretStore } from '../models/secrets/index.ts';
 import type { TurnLog } from '../models/turnLog/turnLog.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { AttachmentReader } from './chat/context/attachmentReader.ts';
+import type { HeadStarts } from './chat/headStarts.ts';
 import type { Metering } from './chat/metering.ts';
 import type { StopWatch } from './chat/stopWatch.ts';
 import type { ToolRegistry } from './tools/registry.ts';
@@ -46,6 +47,7 @@ export interface ActivityDeps {
   metering: Metering;
   payments: Payments;
   stopWatch: StopWatch;
+  headStarts: HeadStarts;
   tools: ToolRegistry;
   mails: Mails;
   /** Absent where no mail server is configured. */

@@ -14,6 +14,7 @@ const intervalMs = 20;
 const flatTokens = 20_000;
 const pacedModel = `paced-${tokens}-${intervalMs}-stamps`;
 const flatModel = `flat-${flatTokens}`;
+const warmModel = 'flat-10';
 const streamCounts = [1, 32, 128];
 const rounds = new Map([[1, 12]]);
 
@@ -112,14 +113,16 @@ const provider = await startProgram('test/fakes/openaiServerProcess.ts');
 running.defer(() => void provider.process.kill());
 const atrium = await startAtrium({
   ATRIUM_COMPATIBLE_BASE_URL: provider.line,
-  ATRIUM_COMPATIBLE_MODELS: [pacedModel, flatModel].join(','),
+  ATRIUM_COMPATIBLE_MODELS: [pacedModel, flatModel, warmModel].join(','),
   ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
   ATRIUM_LOG_LEVEL: 'warn',
 });
 running.defer(() => atrium.stop());
 
 // The first answers compile what the others run.
-await sample((onText) => readAtrium(atrium.url, atrium.token, pacedModel, onText), 8, true);
+for (let round = 0; round < 25; round++) {
+  await sample((onText) => readAtrium(atrium.url, atrium.token, warmModel, onText), 8, false);
+}
 for (const streams of streamCounts) await benchPaced(atrium, provider.line, streams);
 await benchFlat(atrium, provider.line);
 console.log(`memory of all of Atrium's processes: ${usageOfTree(atrium.pid).residentMiB.toFixed(0)} MiB`);

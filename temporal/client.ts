@@ -6,6 +6,7 @@ import {
 } from '@temporalio/client';
 import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
+import type { Turn } from '../models/chat/turn.ts';
 import { runChatTurn, stopTurnSignal } from '../workflows/runChatTurn.ts';
 import { sendMail } from '../workflows/sendMail.ts';
 import { settlePayment } from '../workflows/settlePayment.ts';
@@ -46,8 +47,14 @@ const kindKey = defineSearchAttributeKey('Kind', SearchAttributeType.KEYWORD);
  * The only place where workflows are started and signalled: by function, with ids made from the row, and "already started" as a result. A
  * start that is repeated, by a retry or by the sweeper, finds the first one.
  */
-export function createLauncher(options: { client: Client; config: Config; sharesWorkersConnection: boolean }) {
-  const { client, config, sharesWorkersConnection } = options;
+export function createLauncher(options: {
+  client: Client;
+  config: Config;
+  sharesWorkersConnection: boolean;
+  /** Begins a new turn's work in this process before its workflow is started, and says when to start that. Never rejects. */
+  headStart?: (turn: Turn) => Promise<void>;
+}) {
+  const { client, config, sharesWorkersConnection, headStart } = options;
   const taskQueue = mainTaskQueue(config.installation);
   const common = {
     taskQueue,
@@ -74,31 +81,40 @@ export function createLauncher(options: { client: Client; config: Config; shares
     }
   }
 
+  async function startTurn(turn: TurnReference): Promise<void> {
+    await once(
+      client.workflow.start(runChatTurn, {
+        ...common,
+        workflowId: turnWorkflowId(turn.id),
+        args: [
+          {
+            turnId: turn.id,
+            modelId: turn.modelId,
+            maxSteps: config.chat.maxStepsPerTurn,
+            heartbeatTimeoutMs: config.temporal.heartbeatTimeoutMs,
+            workTimeMs: config.chat.maxWorkMsPerTurn,
+            maxHistoryEvents: config.temporal.maxHistoryEvents,
+          },
+        ],
+        typedSearchAttributes: [
+          { key: spaceIdKey, value: turn.spaceId },
+          { key: threadIdKey, value: turn.threadId },
+          { key: userIdKey, value: turn.userId },
+          { key: kindKey, value: 'turn' },
+        ],
+        staticSummary: `Chat turn on ${turn.modelId}`,
+      }),
+    );
+  }
+
   return {
-    async startTurn(turn: TurnReference): Promise<void> {
-      await once(
-        client.workflow.start(runChatTurn, {
-          ...common,
-          workflowId: turnWorkflowId(turn.id),
-          args: [
-            {
-              turnId: turn.id,
-              modelId: turn.modelId,
-              maxSteps: config.chat.maxStepsPerTurn,
-              heartbeatTimeoutMs: config.temporal.heartbeatTimeoutMs,
-              workTimeMs: config.chat.maxWorkMsPerTurn,
-              maxHistoryEvents: config.temporal.maxHistoryEvents,
-            },
-          ],
-          typedSearchAttributes: [
-            { key: spaceIdKey, value: turn.spaceId },
-            { key: threadIdKey, value: turn.threadId },
-            { key: userIdKey, value: turn.userId },
-            { key: kindKey, value: 'turn' },
-          ],
-          staticSummary: `Chat turn on ${turn.modelId}`,
-        }),
-      );
+    /** Starts a turn's workflow, whoever else may have started it. */
+    startTurn,
+
+    /** Starts the workflow of a turn that was made just now, by this caller alone. */
+    async startNewTurn(turn: Turn): Promise<void> {
+      await headStart?.(turn);
+      await startTurn(turn);
     },
 
     /** Asks a running turn to stop. One whose workflow is gone is ended by the sweeper. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { Worker } from '@temporalio/worker';
+import { beginStep } from '../activities/chat/callModel.ts';
 import type { ActivityDeps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
 import { bundleWorkflows } from './bundle.ts';
@@ -42,11 +43,13 @@ export async function startWorker(options: {
     defaultHeartbeatThrottleInterval: 1_000,
   });
   const running = worker.run();
+  deps.headStarts.open((input, turn) => beginStep(deps, input, turn));
   return {
     failed: new Promise((_, reject) => running.catch(reject)),
     async stop() {
       if (worker.getState() === 'RUNNING') worker.shutdown();
       await running.catch(() => undefined);
+      await deps.headStarts.close();
     },
   };
 }

@@ -12,7 +12,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CallModelResult } from '../activities/chat/callModel.ts';
+import type { CallModelResult } from '../activities/chat/runStep.ts';
 import type { SummarizeThreadResult } from '../activities/chat/summarizeThread.ts';
 import type { Activities } from '../activities/index.ts';
 import { afterTurn } from './afterTurn.ts';

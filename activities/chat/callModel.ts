@@ -1,155 +1,31 @@
-import { ApplicationFailure } from '@temporalio/activity';
-import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
-import { ProviderError } from '../../integrations/llm/errors.ts';
-import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
-import { ModelCall } from '../../models/chat/modelCall.ts';
-import { readChatSettings } from '../../models/chat/settings.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
-import { Turn } from '../../models/chat/turn.ts';
-import { DomainError } from '../../models/errors.ts';
-import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
+import type { Turn } from '../../models/chat/turn.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { limitReached } from '../tools/limits.ts';
-import { functionTools } from '../tools/registry.ts';
-import { isStopByWorkflow } from './cancellation.ts';
-import { promptBudget, tokensOfText } from './context/budget.ts';
-import { type FailedCall, failedCall } from './failedCall.ts';
-import { ModelStep } from './modelStep.ts';
-import { buildPrompt } from './prompt.ts';
+import type { StepRun } from './headStarts.ts';
+import { type CallModelInput, type CallModelResult, runStep } from './runStep.ts';
 
-export interface CallModelInput {
-  turnId: string;
-  step: number;
-  modelId: string;
-  /** How often the provider has called this step's prompt too long; absent is never. */
-  squeeze?: number;
-}
-
-/** A tool call, for the workflow: `waits` is one that a client or a person answers first. */
-export interface ToolCallReference {
-  id: string;
-  toolName: string;
-  waits?: true;
-}
-
-/** What a workflow needs to know of a model call: never what was said. */
-export type CallModelResult =
-  | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
-  | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string }
-  | { kind: 'stopped' }
-  | { kind: 'alreadyEnded' }
-  /** The thread is to be summarised first; or, where the provider says so, the prompt is to be made smaller than it seemed. */
-  | { kind: 'tooLong'; by: 'estimate' | 'provider' }
-  | FailedCall;
-
-/** How often a prompt is made smaller because the provider finds it too long. */
-const maxSqueeze = 3;
-
-/**
- * One step of a turn: asks the model and streams its answer into the turn's log. Idempotent by turn and step: a step that is
- * recorded as ended is not asked again, and one that was cut off begins anew under the next epoch.
- */
-export function createCallModel(deps: ActivityDeps) {
-  return async function callModel(input: CallModelInput): Promise<CallModelResult> {
-    const { turnId, step, modelId, squeeze = 0 } = input;
-    const [turn, earlier] = await Promise.all([Turn.findByPk(turnId), ModelCall.findOne({ where: { turnId, step } })]);
-    if (turn === null || turn.isTerminal) return { kind: 'alreadyEnded' };
-    if (earlier?.status === 'stopped' || turn.stopRequestedAt !== null) return { kind: 'stopped' };
-    if (earlier?.status === 'completed') return recordedResult(deps, earlier);
-
-    using heartbeat = keepAlive();
-    using stop = deps.stopWatch.watch(turnId);
-    const attempt = new ModelStep(deps, turn, step, modelId);
-    const abortSignal = AbortSignal.any([heartbeat.cancelled, stop.signal, attempt.fenced]);
-    try {
-      // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
-      const opened = attempt.open();
-      opened.catch(() => undefined);
-      const [settings, tools, redactor] = await Promise.all([
-        readChatSettings(deps.database, turn.spaceId),
-        deps.tools.offered(turn),
-        deps.secrets.redactors.forSpace(turn.spaceId),
-      ]);
-      if (step >= (settings.maxStepsPerTurn ?? Number.POSITIVE_INFINITY)) throw stepLimit();
-      const model = modelOf(deps, modelId);
-      const offered = functionTools(tools);
-      const toolTokens = tokensOfText(JSON.stringify(offered));
-      const budget = promptBudget(model, { maxContextTokens: settings.maxContextTokens, squeeze, toolTokens });
-      const prompt = await buildPrompt(deps, { turn, step, model, settings, budget });
-      if (prompt === undefined) {
-        await opened;
-        await attempt.flush();
-        return { kind: 'tooLong', by: 'estimate' };
-      }
-      const metered = await deps.metering.reserve({ turn, step, modelId }, estimatePromptTokens(prompt) + toolTokens);
-      attempt.redactWith(redactor);
-      attempt.offer(tools);
-      const { effort } = turn;
-      const maxOutputTokens = smallest(metered.maxOutputTokens, settings.maxOutputTokens);
-      const call = { modelId, prompt, tools: offered, effort, maxOutputTokens, abortSignal };
-      const ran = deps.modelRunner.run(call, (part) => attempt.add(part));
-      // Both are awaited whatever happens, so that neither is left running behind a failure of the other.
-      const [opening, running] = await Promise.allSettled([opened, ran]);
-      if (opening.status === 'rejected') throw opening.reason;
-      if (running.status === 'rejected') throw running.reason;
-      const { finishReason, usage } = running.value;
-      await attempt.end({ status: 'completed', finishReason, usage });
-      return await recordedResult(deps, { turnId, step, modelId, finishReason });
-    } catch (error) {
-      if (attempt.fenced.aborted) throw asFailure(attempt.fenced.reason);
-      if (stop.signal.aborted || isStopByWorkflow(heartbeat.cancelled)) {
-        await attempt.end({ status: 'stopped', usage: undefined });
-        return { kind: 'stopped' };
-      }
-      heartbeat.cancelled.throwIfAborted();
-      // What was said before the failure is kept, until the next attempt discards it.
-      await attempt.flush();
-      const isTooLong = error instanceof ProviderError && error.code === 'CONTEXT_TOO_LONG';
-      if (isTooLong && squeeze < maxSqueeze) return { kind: 'tooLong', by: 'provider' };
-      return failedCall(deps, turn, modelId, asFailure(error));
-    }
+/** Begins a step of a turn in this process. */
+export function beginStep(deps: ActivityDeps, input: CallModelInput, turnAsMade?: Turn): StepRun {
+  const abandon = new AbortController();
+  const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+  const { promise: shown, resolve: onShown } = Promise.withResolvers<void>();
+  return {
+    result: runStep(deps, input, { cancelled: abandon.signal, progress: { onAsked, onShown }, turnAsMade }),
+    asked,
+    shown,
+    cancel: (reason) => abandon.abort(reason),
   };
 }
 
-/** What a step that has ended came to, by its rows: the same however often it is asked. */
-async function recordedResult(
-  deps: ActivityDeps,
-  { turnId, step, modelId, finishReason }: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'finishReason'>,
-): Promise<CallModelResult> {
-  const calls = await ToolCall.ofStep(turnId, step);
-  if (calls.length > 0) {
-    const limit = await limitReached(deps, turnId, step);
-    if (limit !== undefined) return { kind: 'failed', code: limit, retryable: false };
-    return { kind: 'toolCalls', toolCalls: calls.map(referenceTo), modelId };
-  }
-  const isKnown = finishReason === 'stop' || finishReason === 'length' || finishReason === 'content-filter';
-  return { kind: 'answered', finishReason: isKnown ? finishReason : 'other' };
-}
-
-function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
-  return { id, toolName, ...(waitsFor !== 'nothing' && { waits: true as const }) };
-}
-
-function modelOf(deps: ActivityDeps, modelId: string): CatalogueModel {
-  return deps.catalogue.resolve({ modelId }).model;
-}
-
-function stepLimit(): DomainError {
-  return new DomainError(
-    'unprocessable',
-    'STEP_LIMIT',
-    'The turn has reached the limit of steps that its space has set.',
-  );
-}
-
-function smallest(...limits: (number | null | undefined)[]): number | undefined {
-  const given = limits.filter((limit) => typeof limit === 'number');
-  return given.length === 0 ? undefined : Math.min(...given);
-}
-
-/** What the next try would meet again is not tried again. */
-function asFailure(error: unknown): unknown {
-  if (!(error instanceof SegmentTooLargeError)) return error;
-  return ApplicationFailure.create({ type: 'SegmentTooLarge', message: error.message, nonRetryable: true });
+/** One step of a turn, as an activity: the call that has a head start in this process, else one of its own. */
+export function createCallModel(deps: ActivityDeps) {
+  return async function callModel(input: CallModelInput): Promise<CallModelResult> {
+    using heartbeat = keepAlive();
+    const { cancelled } = heartbeat;
+    const run = deps.headStarts.take(input) ?? beginStep(deps, input);
+    const cancel = () => run.cancel(cancelled.reason);
+    if (cancelled.aborted) cancel();
+    else cancelled.addEventListener('abort', cancel, { once: true });
+    return await run.result;
+  };
 }

@@ -1,6 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
 import { ModelCall } from '../../models/chat/modelCall.ts';
+import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { approvalChunks } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
@@ -114,14 +115,20 @@ export class ModelStep {
     }
   }
 
+  /** Waits until what was added so far can be seen, but for what may yet turn out to be part of a secret. */
+  async shown(): Promise<void> {
+    await this.#opened;
+    await this.#writer?.flush();
+  }
+
   /** Waits until everything added is in the log. */
   async flush(): Promise<void> {
     this.#putRest();
     await this.#writer?.flush();
   }
 
-  /** Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. */
-  async end(end: StepEnd): Promise<void> {
+  /** Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. Returns the calls. */
+  async end(end: StepEnd): Promise<ToolCall[]> {
     const { config, database, turnLog, metering } = this.#deps;
     await this.#opened;
     const [turn, step, writer] = [this.#turn, this.#step, this.#writer];
@@ -131,7 +138,7 @@ export class ModelStep {
     await writer.flush();
     this.#ending = true;
     writer.close();
-    const segment = await transaction(database, async (tx) => {
+    const { segment, calls } = await transaction(database, async (tx) => {
       const calls =
         end.status === 'completed'
           ? await recordToolCalls(tx, turn, step, this.#mapper, {
@@ -142,23 +149,15 @@ export class ModelStep {
           : [];
       const asked = calls.flatMap((call) => approvalChunks(call, 'asked'));
       const shown = end.status === 'completed' ? [...this.#calls, ...asked] : [];
-      const appended = await turnLog.appendIn(tx, turn.id, [...shown, { type: 'finish-step' }], {
+      const segment = await turnLog.appendIn(tx, turn.id, [...shown, { type: 'finish-step' }], {
         epoch: writer.epoch,
       });
-      await ModelCall.update(
-        {
-          status: end.status,
-          modelId: this.#modelId,
-          finishReason: end.status === 'completed' ? end.finishReason : null,
-          endedAt: new Date(),
-          ...end.usage,
-        },
-        { where: { turnId: turn.id, step }, transaction: tx },
-      );
+      await ModelCall.end(tx, { turnId: turn.id, step, modelId: this.#modelId }, end);
       await metering.settle(tx, { turn, step, modelId: this.#modelId }, end.usage);
-      return appended;
+      return { segment, calls };
     });
     turnLog.announce(segment);
+    return calls;
   }
 
   /** Which attempt at the step this is, and where in the log the first one began. */

@@ -48,7 +48,7 @@ export function chatRoutes(deps: RouteDeps) {
     // An outbox item finds its turn wherever that is: also in a space whose member the sender is no longer.
     if (!created && turn.spaceId !== intent.spaceId) await authorizeTurn(deps, caller, turn.id);
     // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
-    if (created && turn.status === 'running') launcher.startTurn(turn).catch(logLateStart(turn.id));
+    if (created && turn.status === 'running') launcher.startNewTurn(turn).catch(logLateStart(turn.id));
     if (interrupted !== undefined) launcher.stopTurn(interrupted).catch(logLateStart(interrupted));
     if (!created && turn.logPurgedAt !== null) return replayMessage(res, turn);
     stream(req, res, turn, 0, opening);

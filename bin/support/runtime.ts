@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createMetering } from '../../activities/billing/metering.ts';
 import { AttachmentReader } from '../../activities/chat/context/attachmentReader.ts';
+import { HeadStarts } from '../../activities/chat/headStarts.ts';
 import { StopWatch } from '../../activities/chat/stopWatch.ts';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createTools } from '../../activities/tools/index.ts';
@@ -38,7 +39,13 @@ const sweeperRetryMs = 2_000;
 export async function createRuntime(config: Config, logger: Logger, role: Role) {
   const database = openDatabase(config);
   const temporal = await connectTemporal(config, logger);
-  const launcher = createLauncher({ client: temporal.client, config, sharesWorkersConnection: role === 'both' });
+  const headStarts = new HeadStarts({ logger });
+  const launcher = createLauncher({
+    client: temporal.client,
+    config,
+    sharesWorkersConnection: role === 'both',
+    headStart: (turn) => headStarts.begin(turn),
+  });
   const feed = new TurnFeed({ database, logger, remoteWriters: role === 'api' });
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
@@ -100,6 +107,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         metering: createMetering({ database, config, catalogue }),
         payments,
         stopWatch: new StopWatch({ logger }),
+        headStarts,
         tools: createTools({
           config,
           database,

@@ -6,6 +6,9 @@ export interface TcpProxy {
   url: string;
   /** Breaks every connection off, as a network does. */
   cut(): void;
+  /** Breaks every connection off, and each new one at once, until `restore`. */
+  block(): void;
+  restore(): void;
   /** Breaks the next connection off as soon as the other side has answered so many bytes. */
   cutAfter(bytes: number): void;
   connections(): number;
@@ -16,8 +19,10 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   let connections = 0;
   let cutAfter: number | undefined;
+  let isBlocked = false;
   const server = createServer((incoming) => {
     connections++;
+    if (isBlocked) return incoming.destroy();
     const limit = cutAfter;
     cutAfter = undefined;
     const { hostname, port } = new URL(target());
@@ -49,6 +54,13 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     cut,
+    block() {
+      isBlocked = true;
+      cut();
+    },
+    restore() {
+      isBlocked = false;
+    },
     cutAfter(bytes) {
       cutAfter = bytes;
     },

@@ -1,0 +1,93 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Turn } from '../../models/chat/turn.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { CallModelInput, CallModelResult } from './runStep.ts';
+
+/** A model call under way in this process. */
+export interface StepRun {
+  result: Promise<CallModelResult>;
+  /** Resolves when the model is being asked; never, when it comes to nothing before. */
+  asked: Promise<void>;
+  /** Resolves when the first that the model said can be seen; never, when it says nothing. */
+  shown: Promise<void>;
+  /** Gives it up, for `reason`. */
+  cancel(reason: unknown): void;
+}
+
+type BeginStep = (input: CallModelInput, turnAsMade: Turn) => StepRun;
+
+/** How long a workflow's start waits for the model to be asked, and then for its first words, in milliseconds. */
+const longestLeadMs = 1_000;
+const firstWordsMs = 100;
+
+/** How long a call that has ended waits for its activity; later ones find what it came to in the database. */
+const keptMs = 60_000;
+
+/**
+ * First model calls that began before their activity: a new turn is in the database when its workflow is asked for, so in the process that
+ * is API and worker in one the model is called while Temporal does its part, and the activity finds the call under way.
+ * Nothing depends on it. A call that nobody takes is fenced off by the attempt that another worker makes, like that of a
+ * worker that was lost; when this process dies, its activity is tried again like any other.
+ */
+export class HeadStarts {
+  readonly #logger: Logger;
+  readonly #runs = new Map<string, StepRun>();
+  #beginStep: BeginStep | undefined;
+
+  constructor(options: { logger: Logger }) {
+    this.#logger = options.logger;
+  }
+
+  /** From now on there is a worker in this process that takes what is begun. */
+  open(beginStep: BeginStep): void {
+    this.#beginStep = beginStep;
+  }
+
+  /**
+   * Begins the first step of a turn that was made just now: no other attempt at it can be under way anywhere. Returns when it is time
+   * for the turn's workflow: what starting it costs, on the same cores and disk, would make the first words late.
+   */
+  async begin(turn: Turn): Promise<void> {
+    const { id: turnId, modelId } = turn;
+    if (this.#beginStep === undefined) return;
+    const key = keyOf({ turnId, step: 0, modelId });
+    const run = this.#beginStep({ turnId, step: 0, modelId }, turn);
+    this.#runs.set(key, run);
+    const forget = () => void setTimeout(() => this.#runs.delete(key), keptMs).unref();
+    run.result.then(forget, (error: unknown) => {
+      this.#logger.warn({ err: error, turnId }, 'A model call that began early has failed; its activity tries again.');
+      forget();
+    });
+    await Promise.race([underWay(run), run.result, timer(longestLeadMs)]).catch(() => undefined);
+  }
+
+  /** The call that this activity was to make, if it is under way or done here; for one taker. */
+  take(input: CallModelInput): StepRun | undefined {
+    const key = keyOf(input);
+    const run = this.#runs.get(key);
+    this.#runs.delete(key);
+    return run;
+  }
+
+  /** Begins no more, and gives up what no activity has taken. */
+  async close(): Promise<void> {
+    this.#beginStep = undefined;
+    const runs = [...this.#runs.values()];
+    this.#runs.clear();
+    for (const run of runs) run.cancel(new Error('The worker is stopping.'));
+    await Promise.allSettled(runs.map(({ result }) => result));
+  }
+}
+
+async function underWay({ asked, shown }: StepRun): Promise<void> {
+  await asked;
+  await Promise.race([shown, timer(firstWordsMs)]);
+}
+
+function timer(ms: number): Promise<void> {
+  return delay(ms, undefined, { ref: false });
+}
+
+function keyOf({ turnId, step, modelId, squeeze = 0 }: CallModelInput): string {
+  return [turnId, step, modelId, squeeze].join('\n');
+}

@@ -1,0 +1,188 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
+import { ProviderError } from '../../integrations/llm/errors.ts';
+import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
+import { ModelCall } from '../../models/chat/modelCall.ts';
+import { readChatSettings } from '../../models/chat/settings.ts';
+import { ToolCall } from '../../models/chat/toolCall.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { DomainError } from '../../models/errors.ts';
+import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { limitReached } from '../tools/limits.ts';
+import { functionTools } from '../tools/registry.ts';
+import { isStopByWorkflow } from './cancellation.ts';
+import { promptBudget, tokensOfText } from './context/budget.ts';
+import { type FailedCall, failedCall } from './failedCall.ts';
+import { ModelStep } from './modelStep.ts';
+import { buildPrompt } from './prompt.ts';
+
+export interface CallModelInput {
+  turnId: string;
+  step: number;
+  modelId: string;
+  /** How often the provider has called this step's prompt too long; absent is never. */
+  squeeze?: number;
+}
+
+/** A tool call, for the workflow: `waits` is one that a client or a person answers first. */
+export interface ToolCallReference {
+  id: string;
+  toolName: string;
+  waits?: true;
+}
+
+/** What a workflow needs to know of a model call: never what was said. */
+export type CallModelResult =
+  | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
+  | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string }
+  | { kind: 'stopped' }
+  | { kind: 'alreadyEnded' }
+  /** The thread is to be summarised first; or, where the provider says so, the prompt is to be made smaller than it seemed. */
+  | { kind: 'tooLong'; by: 'estimate' | 'provider' }
+  | FailedCall;
+
+/** How often a prompt is made smaller because the provider finds it too long. */
+const maxSqueeze = 3;
+
+export interface StepOptions {
+  /** Gives the step up. */
+  cancelled: AbortSignal;
+  /** The turn, by a caller who has made it just now and knows that it has no step yet. */
+  turnAsMade?: Turn | undefined;
+  progress?: StepProgress;
+}
+
+/** Hears how far a step has come. */
+export interface StepProgress {
+  /** The model is being asked. */
+  onAsked(): void;
+  /** The first that it said can be seen. */
+  onShown(): void;
+}
+
+/**
+ * Takes one step of a turn: asks the model and streams its answer into the turn's log. Idempotent by turn and step: a step that is
+ * recorded as ended is not asked again, and one that was cut off begins anew under the next epoch. `cancelled` gives it up; what it
+ * says is kept when its reason is the workflow's cancellation, and else is the next attempt's to discard.
+ */
+export async function runStep(
+  deps: ActivityDeps,
+  input: CallModelInput,
+  { cancelled, progress, turnAsMade }: StepOptions,
+): Promise<CallModelResult> {
+  const found = turnAsMade === undefined ? await findStep(deps, input) : { turn: turnAsMade };
+  if ('result' in found) return found.result;
+  const { turn } = found;
+  const { turnId, step, modelId, squeeze = 0 } = input;
+  using stop = deps.stopWatch.watch(turnId);
+  const attempt = new ModelStep(deps, turn, step, modelId);
+  const abortSignal = AbortSignal.any([cancelled, stop.signal, attempt.fenced]);
+  try {
+    // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
+    const opened = attempt.open();
+    opened.catch(() => undefined);
+    const [settings, tools, redactor] = await Promise.all([
+      readChatSettings(deps.database, turn.spaceId),
+      deps.tools.offered(turn),
+      deps.secrets.redactors.forSpace(turn.spaceId),
+    ]);
+    if (step >= (settings.maxStepsPerTurn ?? Number.POSITIVE_INFINITY)) throw stepLimit();
+    const model = modelOf(deps, modelId);
+    const offered = functionTools(tools);
+    const toolTokens = tokensOfText(JSON.stringify(offered));
+    const budget = promptBudget(model, { maxContextTokens: settings.maxContextTokens, squeeze, toolTokens });
+    const prompt = await buildPrompt(deps, { turn, step, model, settings, budget });
+    if (prompt === undefined) {
+      await opened;
+      await attempt.flush();
+      return { kind: 'tooLong', by: 'estimate' };
+    }
+    const metered = await deps.metering.reserve({ turn, step, modelId }, estimatePromptTokens(prompt) + toolTokens);
+    attempt.redactWith(redactor);
+    let isFirst = progress !== undefined;
+    attempt.offer(tools);
+    const { effort } = turn;
+    const maxOutputTokens = smallest(metered.maxOutputTokens, settings.maxOutputTokens);
+    const call = { modelId, prompt, tools: offered, effort, maxOutputTokens, abortSignal };
+    const ran = deps.modelRunner.run(call, (part) => {
+      attempt.add(part);
+      if (isFirst) void attempt.shown().then(progress?.onShown, () => undefined);
+      isFirst = false;
+    });
+    progress?.onAsked();
+    // Both are awaited whatever happens, so that neither is left running behind a failure of the other.
+    const [opening, running] = await Promise.allSettled([opened, ran]);
+    if (opening.status === 'rejected') throw opening.reason;
+    if (running.status === 'rejected') throw running.reason;
+    const { finishReason, usage } = running.value;
+    const calls = await attempt.end({ status: 'completed', finishReason, usage });
+    return await resultOf(deps, { turnId, step, modelId, finishReason }, calls);
+  } catch (error) {
+    if (attempt.fenced.aborted) throw asFailure(attempt.fenced.reason);
+    if (stop.signal.aborted || isStopByWorkflow(cancelled)) {
+      await attempt.end({ status: 'stopped', usage: undefined });
+      return { kind: 'stopped' };
+    }
+    cancelled.throwIfAborted();
+    // What was said before the failure is kept, until the next attempt discards it.
+    await attempt.flush();
+    const isTooLong = error instanceof ProviderError && error.code === 'CONTEXT_TOO_LONG';
+    if (isTooLong && squeeze < maxSqueeze) return { kind: 'tooLong', by: 'provider' };
+    return failedCall(deps, turn, modelId, asFailure(error));
+  }
+}
+
+/** The turn whose step is to be taken, or what came of the step before. */
+async function findStep(
+  deps: ActivityDeps,
+  { turnId, step }: CallModelInput,
+): Promise<{ turn: Turn } | { result: CallModelResult }> {
+  const [turn, earlier] = await Promise.all([Turn.findByPk(turnId), ModelCall.findOne({ where: { turnId, step } })]);
+  if (turn === null || turn.isTerminal) return { result: { kind: 'alreadyEnded' } };
+  if (earlier?.status === 'stopped' || turn.stopRequestedAt !== null) return { result: { kind: 'stopped' } };
+  if (earlier?.status !== 'completed') return { turn };
+  return { result: await resultOf(deps, earlier, await ToolCall.ofStep(turnId, step)) };
+}
+
+/** What a step that has ended came to: the same however often it is asked. */
+async function resultOf(
+  deps: ActivityDeps,
+  { turnId, step, modelId, finishReason }: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'finishReason'>,
+  calls: readonly ToolCall[],
+): Promise<CallModelResult> {
+  if (calls.length > 0) {
+    const limit = await limitReached(deps, turnId, step);
+    if (limit !== undefined) return { kind: 'failed', code: limit, retryable: false };
+    return { kind: 'toolCalls', toolCalls: calls.map(referenceTo), modelId };
+  }
+  const isKnown = finishReason === 'stop' || finishReason === 'length' || finishReason === 'content-filter';
+  return { kind: 'answered', finishReason: isKnown ? finishReason : 'other' };
+}
+
+function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
+  return { id, toolName, ...(waitsFor !== 'nothing' && { waits: true as const }) };
+}
+
+function modelOf(deps: ActivityDeps, modelId: string): CatalogueModel {
+  return deps.catalogue.resolve({ modelId }).model;
+}
+
+function stepLimit(): DomainError {
+  return new DomainError(
+    'unprocessable',
+    'STEP_LIMIT',
+    'The turn has reached the limit of steps that its space has set.',
+  );
+}
+
+function smallest(...limits: (number | null | undefined)[]): number | undefined {
+  const given = limits.filter((limit) => typeof limit === 'number');
+  return given.length === 0 ? undefined : Math.min(...given);
+}
+
+/** What the next try would meet again is not tried again. */
+function asFailure(error: unknown): unknown {
+  if (!(error instanceof SegmentTooLargeError)) return error;
+  return ApplicationFailure.create({ type: 'SegmentTooLarge', message: error.message, nonRetryable: true });
+}

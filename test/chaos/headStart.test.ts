@@ -1,0 +1,84 @@
+import type { ChatUser } from '../builders/chat.ts';
+import { idsOf } from '../builders/chat.ts';
+import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
+import { stackEnvironment } from '../support/environment.ts';
+import { collect, type EventStream, untilChunk } from '../support/sseClient.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
+
+/** What becomes of a model call that began before its workflow, when Temporal cannot be reached just then. */
+const tokens = 40;
+const expectedText = Array.from({ length: tokens }, (_, token) => `w${token} `).join('');
+
+let temporal: TcpProxy;
+let product: TestProduct;
+let user: ChatUser;
+
+beforeAll(async () => {
+  temporal = await startTcpProxy(() => `http://${stackEnvironment().ATRIUM_TEMPORAL_ADDRESS}`);
+  product = await buildProduct({
+    ATRIUM_TEMPORAL_ADDRESS: new URL(temporal.url).host,
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+  });
+  user = await product.user();
+});
+
+afterEach(() => {
+  temporal.restore();
+});
+
+afterAll(async () => {
+  await product.close();
+  await temporal.stop();
+});
+
+async function sendWithoutTemporal(name: string): Promise<EventStream> {
+  temporal.block();
+  return user.send({ content: fake({ tokens, intervalMs: 20 }, name), modelId: 'fake-1' });
+}
+
+it('answers while Temporal is away, and ends the turn once it is back', async () => {
+  const stream = await sendWithoutTemporal('Temporal is away');
+  const { turnId } = idsOf(stream);
+  const answered = await untilChunk(stream, ({ type }) => type === 'finish-step');
+  expect(answered.text).toBe(expectedText);
+  expect((await user.turn(turnId)).status).toBe('running');
+
+  temporal.restore();
+  const rest = await collect(stream);
+  expect(rest.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'stop' });
+  expect(await user.answerOf(await user.turn(turnId))).toBe(expectedText);
+  // The workflow found the step done: nothing was asked twice.
+  expect(requestsWith(product.provider, 'Temporal is away')).toHaveLength(1);
+});
+
+it('begins the answer anew when the process is killed before its workflow was started', async () => {
+  const stream = await sendWithoutTemporal('killed before');
+  const { turnId } = idsOf(stream);
+  await untilChunk(stream, ({ type }) => type === 'text-delta');
+  await product.process.kill('SIGKILL');
+  temporal.restore();
+  await product.restart();
+
+  const turn = await user.ended(turnId);
+  expect(turn.status).toBe('completed');
+  expect(await user.answerOf(turn)).toBe(expectedText);
+  const log = await collect(await user.open(`/chat/turns/${turnId}/stream`));
+  expect(log.chunks.filter(({ type }) => type === 'data-attempt')).toHaveLength(1);
+  expect(log.chunks.filter(({ type }) => type === 'finish')).toHaveLength(1);
+});
+
+it('stops an answer whose workflow was not started yet', async () => {
+  const stream = await sendWithoutTemporal('stopped before');
+  const { turnId } = idsOf(stream);
+  await untilChunk(stream, ({ type }) => type === 'text-delta');
+  const response = await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
+  expect(response.status).toBe(200);
+  // The words end at once; the turn, when Temporal can say so.
+  const stopped = await untilChunk(stream, ({ type }) => type === 'finish-step');
+  expect(stopped.text).not.toContain(`w${tokens - 1} `);
+
+  temporal.restore();
+  const rest = await collect(stream);
+  expect(rest.chunks.at(-1)).toMatchObject({ type: 'abort' });
+  expect((await user.turn(turnId)).status).toBe('stopped');
+});
