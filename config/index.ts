@@ -126,7 +126,7 @@ const environmentSchema = z.object({
   ATRIUM_PUSH_CONTACT: z.union([z.email(), z.url({ protocol: /^https$/ })]).optional(),
 
   ATRIUM_SWEEP_INTERVAL_SECONDS: integer(1, 3_600).default(30),
-  ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(10),
+  ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(5),
   ATRIUM_TURN_LOG_RETENTION_DAYS: integer(1, 365).default(7),
   ATRIUM_MAX_STEPS_PER_TURN: integer(1, 1_000).default(100),
   ATRIUM_EGRESS_ALLOW_INTERNAL: list

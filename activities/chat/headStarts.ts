@@ -17,7 +17,7 @@ export interface StepRun {
 type BeginStep = (input: CallModelInput, turnAsMade: Turn) => StepRun;
 
 /** How long a workflow's start waits for the model to be asked, and then for its first words, in milliseconds. */
-const longestLeadMs = 1_000;
+const longestLeadMs = 300;
 const firstWordsMs = 100;
 
 /** How long a call that has ended waits for its activity; later ones find what it came to in the database. */
