@@ -1,4 +1,3 @@
-import { Inspection } from '../../integrations/storage/inspect.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { type Database, transaction } from '../../models/database.ts';
 import { DriveUpload } from '../../models/drive/driveUpload.ts';
@@ -22,7 +21,13 @@ export function createFinishUpload(deps: ActivityDeps) {
       if (upload === null) return { kind: 'refused', code: 'UPLOAD_EXPIRED', detail: 'The upload was given up.' };
       if (upload.itemId !== null) return { kind: 'placed', itemId: upload.itemId };
       await assemble(deps.storage, upload);
-      const file = await inspect(deps.storage, upload, heartbeat.cancelled);
+      const { objectKey, size, target } = upload;
+      const { text, ...stored } = await deps.storage.inspect(
+        objectKey,
+        { fileName: target.fileName, size },
+        heartbeat.cancelled,
+      );
+      const file = { content: { objectKey, ...stored }, text };
       return { kind: 'placed', itemId: await place(deps.database, upload, file, deps.config.drive.keptVersions) };
     } catch (error) {
       if (!(error instanceof DomainError) || error.kind === 'unavailable') throw error;
@@ -56,16 +61,6 @@ async function completeParts({ parts }: ObjectStore, upload: DriveUpload): Promi
     );
   }
   await parts.complete(objectKey, storeUploadId, stored.slice(0, partSizes.length));
-}
-
-async function inspect(storage: ObjectStore, upload: DriveUpload, signal: AbortSignal): Promise<ArrivedFile> {
-  const { objectKey, size, target } = upload;
-  // The size was counted against the quota when the upload began.
-  const inspection = new Inspection({ fileName: target.fileName, maxBytes: size, reserve: async () => undefined });
-  const bytes = await storage.read(objectKey);
-  for await (const _chunk of inspection.pass(bytes)) signal.throwIfAborted();
-  const { text, ...stored } = await inspection.result();
-  return { content: { objectKey, ...stored }, text };
 }
 
 async function place(

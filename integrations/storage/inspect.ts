@@ -39,13 +39,18 @@ export class Inspection {
     this.options = options;
   }
 
+  /** Looks at the next bytes, and is done with them. */
+  add(chunk: Buffer): void {
+    this.size += chunk.length;
+    if (this.size > this.options.maxBytes) throw fileTooLarge(this.options.maxBytes);
+    this.hash.update(chunk);
+    // A copy: the memory is its sender's again.
+    if (this.size - chunk.length <= maxIndexedTextBytes) this.beginning.push(Buffer.from(chunk));
+  }
+
   async *pass(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of bytes) {
-      this.size += chunk.length;
-      if (this.size > this.options.maxBytes) throw fileTooLarge(this.options.maxBytes);
-      this.hash.update(chunk);
-      // A copy: the chunk is its sender's again when the next one is asked for.
-      if (this.size - chunk.length <= maxIndexedTextBytes) this.beginning.push(Buffer.from(chunk));
+      this.add(chunk);
       if (this.size - (this.reserved ?? 0) >= partBytes) await this.reserveNext();
       yield chunk;
     }

@@ -1,4 +1,4 @@
-import type { Readable, Writable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
   DeleteObjectsCommand,
@@ -76,6 +76,33 @@ export class ObjectStore {
     }
     const bytes = await this.read(key, range);
     return { sendTo: (reader) => storageCall(sendStream(bytes, reader)) };
+  }
+
+  /** What there is to know of an object that somebody else has sent: reads the whole of it. */
+  async inspect(key: string, file: { fileName: string; size: number }, signal: AbortSignal): Promise<Inspected> {
+    const inspection = new Inspection({
+      fileName: file.fileName,
+      maxBytes: file.size,
+      // It was counted when its sending began.
+      reserve: async () => undefined,
+    });
+    const reader = new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        try {
+          signal.throwIfAborted();
+          inspection.add(chunk);
+          done();
+        } catch (error) {
+          done(error as Error);
+        }
+      },
+    });
+    const object = await this.open(key, file.size);
+    await object.sendTo(reader).catch((error: unknown) => {
+      throw reader.errored ?? error;
+    });
+    if (reader.errored !== null) throw reader.errored;
+    return inspection.result();
   }
 
   /** A link with which anybody can read the object for a while. */
