@@ -13,8 +13,13 @@ const list = z.string().transform((value) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 );
-const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
-const amount = z.coerce.number().min(0).max(1_000_000_000);
+const integer = (min: number, max: number) => {
+  const said = `a whole number from ${min} to ${max}`;
+  return z.coerce.number(said).int(said).min(min, said).max(max, said);
+};
+const amounts = 'a number from 0 to 1000000000';
+const amount = z.coerce.number(amounts).min(0, amounts).max(1_000_000_000, amounts);
+const currencies = new Set(Intl.supportedValuesOf('currency').map((code) => code.toLowerCase()));
 
 const masterKeyPattern = /^[A-Za-z0-9+/]{43}=$/;
 
@@ -109,7 +114,7 @@ const environmentSchema = z.object({
   ATRIUM_BILLING_ENFORCED: bool.optional(),
   ATRIUM_BILLING_CURRENCY: z
     .string()
-    .regex(/^[a-z]{3}$/, 'three lower-case letters, such as usd')
+    .refine((code) => currencies.has(code), 'a currency of ISO 4217 in lower-case letters, such as usd')
     .default('usd'),
   ATRIUM_BILLING_CREDITS_PER_UNIT: integer(1, 1_000_000).default(100),
   ATRIUM_BILLING_TOP_UP_MIN: amount.default(5),
@@ -157,6 +162,12 @@ function requireSetting(name: string, value: string | undefined): string {
   return value;
 }
 
+/** A setting that another one is of no use without. */
+function requireBeside(other: string, name: string, value: string | undefined): string {
+  if (value === undefined) throw new ConfigError(`${name} is not set, and ${other} needs it.`);
+  return value;
+}
+
 /** Apple's service refuses a push whose contact is no https or mailto address. */
 function pushSubject(contact: string | undefined, publicUrl: string): string {
   if (contact?.startsWith('https:')) return contact;
@@ -167,7 +178,7 @@ function pushSubject(contact: string | undefined, publicUrl: string): string {
 function oidcSettings(env: z.infer<typeof environmentSchema>) {
   const { ATRIUM_OIDC_ISSUER: issuer, ATRIUM_OIDC_CLIENT_SECRET: clientSecret } = env;
   if (issuer === undefined) return undefined;
-  const clientId = requireSetting('ATRIUM_OIDC_CLIENT_ID', env.ATRIUM_OIDC_CLIENT_ID);
+  const clientId = requireBeside('ATRIUM_OIDC_ISSUER', 'ATRIUM_OIDC_CLIENT_ID', env.ATRIUM_OIDC_CLIENT_ID);
   return Object.freeze({
     issuer,
     clientId,
@@ -196,10 +207,13 @@ export function loadConfig(environment: Environment = process.env) {
   const env = parseEnvironment(environment);
   const billing = billingConfig(env);
   if (billing.mode === 'stripe') {
-    requireSetting('ATRIUM_STRIPE_SECRET_KEY', env.ATRIUM_STRIPE_SECRET_KEY);
+    requireBeside('ATRIUM_PAYMENTS=stripe', 'ATRIUM_STRIPE_SECRET_KEY', env.ATRIUM_STRIPE_SECRET_KEY);
     if (billing.stripe.webhookSecrets.length === 0) {
       throw new ConfigError('ATRIUM_STRIPE_WEBHOOK_SECRETS is not set: without it no payment is ever credited.');
     }
+  }
+  if (billing.topUp.min > billing.topUp.max) {
+    throw new ConfigError('ATRIUM_BILLING_TOP_UP_MIN is more than ATRIUM_BILLING_TOP_UP_MAX: nothing could be bought.');
   }
   const publicUrl = env.ATRIUM_PUBLIC_URL ?? `http://localhost:${env.ATRIUM_PORT}`;
   return Object.freeze({
@@ -277,7 +291,7 @@ export function loadConfig(environment: Environment = process.env) {
           ? undefined
           : Object.freeze({
               smtpUrl: env.ATRIUM_SMTP_URL,
-              from: requireSetting('ATRIUM_SMTP_FROM', env.ATRIUM_SMTP_FROM),
+              from: requireBeside('ATRIUM_SMTP_URL', 'ATRIUM_SMTP_FROM', env.ATRIUM_SMTP_FROM),
             }),
     }),
     llm: Object.freeze({

@@ -1,0 +1,38 @@
+import { ConfigError, loadConfig } from '../../config/index.ts';
+
+// A wrong setting stops the start with one line that names it and says what would be right.
+
+const addresses = {
+  ATRIUM_DATABASE_URL: 'mysql://user:password@127.0.0.1:3306/atrium',
+  ATRIUM_TEMPORAL_ADDRESS: '127.0.0.1:7233',
+};
+
+function lineFor(settings: Record<string, string>): string {
+  try {
+    loadConfig({ ...addresses, ...settings });
+    return 'none';
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  }
+}
+
+test.each([
+  [{ ATRIUM_PORT: 'abc' }, 'ATRIUM_PORT is not right: a whole number from 0 to 65535.'],
+  [{ ATRIUM_PORT: '70000' }, 'ATRIUM_PORT is not right: a whole number from 0 to 65535.'],
+  [{ ATRIUM_BILLING_LOW_CREDITS: '-1' }, 'ATRIUM_BILLING_LOW_CREDITS is not right: a number from 0 to 1000000000.'],
+  [{ ATRIUM_BILLING_CURRENCY: 'zzz' }, /^ATRIUM_BILLING_CURRENCY is not right: a currency of ISO 4217/],
+  [
+    { ATRIUM_BILLING_TOP_UP_MIN: '50', ATRIUM_BILLING_TOP_UP_MAX: '5' },
+    /^ATRIUM_BILLING_TOP_UP_MIN is more than ATRIUM_BILLING_TOP_UP_MAX/,
+  ],
+  [{ ATRIUM_PAYMENTS: 'stripe' }, 'ATRIUM_STRIPE_SECRET_KEY is not set, and ATRIUM_PAYMENTS=stripe needs it.'],
+  [
+    { ATRIUM_OIDC_ISSUER: 'https://issuer.example.com' },
+    'ATRIUM_OIDC_CLIENT_ID is not set, and ATRIUM_OIDC_ISSUER needs it.',
+  ],
+  [{ ATRIUM_SMTP_URL: 'smtp://localhost' }, 'ATRIUM_SMTP_FROM is not set, and ATRIUM_SMTP_URL needs it.'],
+  [{ ATRIUM_BILLING_CURRENCY: 'jpy', ATRIUM_PORT: '0' }, 'none'],
+])('%j', (settings, line) => {
+  expect(lineFor(settings)).toEqual(typeof line === 'string' ? line : expect.stringMatching(line));
+});
