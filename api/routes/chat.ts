@@ -212,7 +212,8 @@ function charactersOf(parts: readonly StoredPart[]): number {
 /** The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. One that was never given is 400. */
 function positionIn(turn: Turn, req: Request, after: number | undefined): number {
   const header = req.get('last-event-id');
-  const position = after ?? (header === undefined || header === '' ? 0 : Number(header));
+  const position =
+    after ?? (header === undefined || header === '' ? 0 : /^\d{1,15}$/.test(header) ? Number(header) : -1);
   if (Number.isInteger(position) && position >= 0 && position < turn.nextSeq) return position;
   throw new DomainError('invalid', 'UNKNOWN_POSITION', 'This turn’s log has no such position.', {
     errors: [{ pointer: after === undefined ? 'Last-Event-ID' : 'after', detail: 'is not a position of this log' }],
