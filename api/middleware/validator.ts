@@ -2,6 +2,7 @@ import type { NextFunction, Request, Response } from 'express';
 import { middleware as openApiValidator } from 'express-openapi-validator';
 import type { Contract, Operation } from '../contract.ts';
 import { type ContractPart, splitContract } from '../contractParts.ts';
+import { leaveOutUnusedSpecCheck } from './unusedSpecCheck.ts';
 
 /** Stands for all of them where an operation takes any. */
 const anyMediaType = 'application/octet-stream';
@@ -25,6 +26,7 @@ interface ValidatorOptions {
  * that its own route lookup, which compiles every path on every request, runs once per operation, at the start.
  */
 export function createValidator(contract: Contract, options: ValidatorOptions) {
+  leaveOutUnusedSpecCheck();
   const metadata = new Map<Operation, OperationMetadata>();
   const steps = new Map<Operation, Steps>();
   for (const part of splitContract(contract)) {
