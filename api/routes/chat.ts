@@ -10,6 +10,7 @@ import { Thread, ThreadAlias } from '../../models/chat/thread.ts';
 import { ToolCall } from '../../models/chat/toolCall.ts';
 import { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
+import { idPrefixes } from '../../models/ids.ts';
 import { noteSeen } from '../../models/push/receipts.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { authorizeSpace, isStillSignedIn } from '../auth/authorizeSpace.ts';
@@ -59,8 +60,10 @@ export function chatRoutes(deps: RouteDeps) {
     const { threadId } = pathOf<'resumeThreadStream'>(req);
     const { spaceId, after } = queryOf<'resumeThreadStream'>(req);
     const thread = await findThread(caller, threadId, spaceId);
-    if (thread === undefined) throw notFound('thread');
-    const turn = thread.activeTurnId === null ? null : await Turn.findByPk(thread.activeTurnId);
+    // A chat id that its client has made, and sent no message with yet: a chat in which nothing runs. `useChat` asks so when a page is opened.
+    if (thread === undefined && threadId.startsWith(`${idPrefixes.thread}_`)) throw notFound('thread');
+    const activeTurnId = thread?.activeTurnId ?? null;
+    const turn = activeTurnId === null ? null : await Turn.findByPk(activeTurnId);
     if (turn === null || turn.isTerminal) {
       res.status(204).end();
       return;

@@ -167,7 +167,9 @@ describe('after the end', () => {
       expect(response.status).toBe(204);
       expect(await response.text()).toBe('');
     }
-    expect((await user.fetch('/chat/stream/never-heard-of/stream')).status).toBe(404);
+    expect((await user.fetch('/chat/stream/thr_none/stream')).status).toBe(404);
+    // What `useChat` with `resume` asks for when a page with a new chat is opened.
+    expect((await user.fetch('/chat/stream/never-heard-of/stream')).status).toBe(204);
     expect((await user.fetch('/chat/turns/trn_none/stream')).status).toBe(404);
     const empty = await user.fetch(`/api/spaces/${user.spaceId}/threads`, { method: 'POST', body: {} });
     const { id } = (await empty.json()) as { id: string };

@@ -91,6 +91,12 @@ test('a page that is loaded again in the middle of an answer resumes it', async 
   expect([second.chat.status, second.errors, second.chat.messages.length]).toEqual(['ready', [], 2]);
 });
 
+test('a page with a new chat finds nothing to resume, and that is no error', async () => {
+  const { chat, errors } = buildChat();
+  await chat.resumeStream();
+  expect([chat.status, errors, chat.messages]).toEqual(['ready', [], []]);
+});
+
 test('resuming with a part of the answer at hand does not double it', async () => {
   const first = buildChat();
   const sending = first.chat.sendMessage({ text: fake({ tokens: 60, intervalMs: 20 }) });
