@@ -1,4 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { createLogger } from '../../telemetry/logger.ts';
+import { connectTemporal } from '../../temporal/connection.ts';
+import { turnWorkflowId } from '../../temporal/workflowIds.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { toolLines, toolOutputs } from '../builders/tools.ts';
@@ -8,7 +11,7 @@ import { sizeOf } from '../support/size.ts';
 
 /** As many calls as a turn may make, and results as large as any may be: small here, and whole by `TOOL_CALLS=1000 TOOL_RESULT_MB=100`. */
 const maxCalls = sizeOf('TOOL_CALLS', 100);
-const resultBytes = sizeOf('TOOL_RESULT_MB', 10) * 1_000_000;
+const resultBytes = sizeOf('TOOL_RESULT_MB', 5) * 1_000_000;
 const callsPerStep = 50;
 
 const token = 'tracker-token-0123456789';
@@ -20,7 +23,11 @@ const script: { respond: (step: number) => FakeScript } = { respond: () => ({}) 
 beforeAll(async () => {
   mcp = await startMcpServer(token);
   product = await buildProduct(
-    { ATRIUM_MAX_TOOL_CALLS_PER_TURN: String(maxCalls), ATRIUM_EGRESS_ALLOW_INTERNAL: `127.0.0.1:${mcp.port}` },
+    {
+      ATRIUM_MAX_TOOL_CALLS_PER_TURN: String(maxCalls),
+      ATRIUM_MAX_STEPS_PER_TURN: '150',
+      ATRIUM_EGRESS_ALLOW_INTERNAL: `127.0.0.1:${mcp.port}`,
+    },
     ({ body }) =>
       script.respond((body.messages as { role: string }[]).filter(({ role }) => role === 'assistant').length),
   );
@@ -66,6 +73,17 @@ test('as many calls as a turn may make, step by step: the next one ends it, and 
     expect(await user.turn(turnId)).toMatchObject({ status: 'failed', error: { code: 'TOOL_CALL_LIMIT' } });
     expect(succeeded(toolOutputs(chunks))).toHaveLength(maxCalls);
   });
+});
+
+test('a turn of 100 tool calls, one a step, has at most 2,000 events in its history', async () => {
+  script.respond = (step) => (step < 100 ? { toolCalls: lists(step, 1) } : { tokens: ['Done.'] });
+  const { turnId, text, chunks } = await user.ask({ content: 'one a step' });
+  expect([text, succeeded(toolOutputs(chunks)).length]).toEqual(['Done.', 100]);
+  const { client, close } = await connectTemporal(product.environment.config, createLogger({ level: 'silent' }));
+  const { historyLength } = await client.workflow.getHandle(turnWorkflowId(turnId)).describe();
+  await close();
+  expect(historyLength).toBeGreaterThan(100);
+  expect(historyLength).toBeLessThanOrEqual(2_000);
 });
 
 test('all of them in one step; one more is one too many', async () => {
