@@ -116,10 +116,26 @@ describe('subscriptions', () => {
 });
 
 describe('a turn that ends unseen', () => {
-  test('is pushed, encrypted for the device and signed by us', async () => {
+  /** Each push comes some seconds after its turn's end: these turns have theirs side by side. */
+  let pushes: Awaited<ReturnType<typeof pushed>>[];
+  beforeAll(async () => {
+    pushes = await Promise.all([
+      pushed(slow('The answer is 42.')),
+      pushed(slow('Said.'), { notification: { priority: 'low' } }),
+      pushed(slow('Said.'), { notification: { priority: 'high' } }),
+      pushed(fake({ status: 400, headersDelayMs: 300 })),
+    ]);
+  });
+
+  async function pushed(content: string, more: object = {}) {
     const { user, name } = await withDevice();
-    const { turnId, threadId } = await sendAndLeave(user, slow('The answer is 42.'));
+    const ids = await sendAndLeave(user, content, more);
     const [push] = await waitFor('the push', () => service.of(name).length > 0 && service.of(name));
+    return { user, push, ...ids };
+  }
+
+  test('is pushed, encrypted for the device and signed by us', async () => {
+    const { user, push, turnId, threadId } = pushes[0] as (typeof pushes)[0];
     expect(push?.payload).toMatchObject({
       type: 'turn.completed',
       turnId,
@@ -136,21 +152,16 @@ describe('a turn that ends unseen', () => {
   });
 
   test.each([
-    ['low', 'low', { silent: true, requireInteraction: false }],
-    ['high', 'high', { silent: false, requireInteraction: true, renotify: true }],
-  ])('with priority %s', async (priority, urgency, options) => {
-    const { user, name } = await withDevice();
-    await sendAndLeave(user, slow('Said.'), { notification: { priority } });
-    const [push] = await waitFor('the push', () => service.of(name).length > 0 && service.of(name));
-    expect(push?.headers.urgency).toBe(urgency);
+    ['low', 1, { silent: true, requireInteraction: false }],
+    ['high', 2, { silent: false, requireInteraction: true, renotify: true }],
+  ])('with priority %s', (priority, at, options) => {
+    const push = pushes[at]?.push;
+    expect(push?.headers.urgency).toBe(priority);
     expect(push?.payload).toMatchObject({ priority, options });
   });
 
-  test('so is one that fails, with the sentence that its stream would have had', async () => {
-    const { user, name } = await withDevice();
-    await sendAndLeave(user, fake({ status: 400, headersDelayMs: 300 }));
-    const [push] = await waitFor('the push', () => service.of(name).length > 0 && service.of(name));
-    expect(push?.payload).toMatchObject({
+  test('so is one that fails, with the sentence that its stream would have had', () => {
+    expect(pushes[3]?.push?.payload).toMatchObject({
       type: 'turn.failed',
       options: { body: 'The model provider refused the request.' },
     });
