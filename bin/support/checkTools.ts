@@ -24,12 +24,12 @@ export async function checkEgress(config: Config): Promise<CheckResult> {
 export async function checkMcpServers(config: Config): Promise<CheckResult> {
   const database = openDatabase(config);
   try {
-    const { servers, spaces, unreachable } = await readMcpOverview(database);
+    const { servers, spaces, failed } = await readMcpOverview(database);
     if (servers === 0) return off('no space has one');
     const all = `${servers} in ${spaces} spaces`;
-    if (unreachable.length === 0) return ok(all);
-    const names = unreachable.map(({ name, spaceId }) => `${name} (${spaceId})`).join(', ');
-    return off(`${all}; did not answer when last asked: ${names}`);
+    if (failed.length === 0) return ok(all);
+    const names = failed.map(({ name, spaceId, code }) => `${name} (${spaceId}, ${code ?? 'unreachable'})`).join(', ');
+    return off(`${all}; failed when last asked: ${names}`);
   } finally {
     await database.close();
   }

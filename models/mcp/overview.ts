@@ -5,8 +5,8 @@ import type { Database } from '../database.ts';
 export interface McpOverview {
   servers: number;
   spaces: number;
-  /** Those that did not answer when they were last asked, the latest first, ten at most. */
-  unreachable: { name: string; spaceId: string }[];
+  /** Those that failed when they were last asked, the latest first, ten at most. `MCP_REFUSED` wants other headers. */
+  failed: { name: string; spaceId: string; code: string | null }[];
 }
 
 export async function readMcpOverview({ pool }: Pick<Database, 'pool'>): Promise<McpOverview> {
@@ -14,12 +14,12 @@ export async function readMcpOverview({ pool }: Pick<Database, 'pool'>): Promise
   const [[counts]] = await pool.query<RowDataPacket[]>(
     `SELECT COUNT(*) AS servers, COUNT(DISTINCT m.space_id) AS spaces ${living}`,
   );
-  const [unreachable] = await pool.query<RowDataPacket[]>(
-    `SELECT m.name, m.space_id AS spaceId ${living} AND m.failed_at IS NOT NULL ORDER BY m.failed_at DESC LIMIT 10`,
+  const [failed] = await pool.query<RowDataPacket[]>(
+    `SELECT m.name, m.space_id AS spaceId, m.failure_code AS code ${living} AND m.failed_at IS NOT NULL ORDER BY m.failed_at DESC LIMIT 10`,
   );
   return {
     servers: Number(counts?.servers),
     spaces: Number(counts?.spaces),
-    unreachable: unreachable as McpOverview['unreachable'],
+    failed: failed as McpOverview['failed'],
   };
 }

@@ -38,16 +38,16 @@ test('egress: an exception that nobody can read holds for nothing, and is named'
   });
 });
 
-test('MCP servers: those that did not answer, by name', async () => {
+test('MCP servers: those that failed, by name and why', async () => {
   const { mcpServers, config } = api.deps;
   expect(await checkMcpServers(config)).toEqual({ state: 'off', detail: 'no space has one' });
   const server = { spaceId, url: 'https://mcp.example.com/mcp', approval: 'never' as const, headers: {} };
   await mcpServers.add({ ...server, id: 'mcp_1', name: 'tracker' }, actor);
   await mcpServers.add({ ...server, id: 'mcp_2', name: 'wiki' }, actor);
   expect(await checkMcpServers(config)).toEqual({ state: 'ok', detail: '2 in 1 spaces' });
-  await mcpServers.keepFailure('mcp_2', { code: 'MCP_UNREACHABLE', text: 'it is away' });
+  await mcpServers.keepFailure('mcp_2', { code: 'MCP_REFUSED', text: 'it wants other headers' });
   expect(await checkMcpServers(config)).toEqual({
     state: 'off',
-    detail: `2 in 1 spaces; did not answer when last asked: wiki (${spaceId})`,
+    detail: `2 in 1 spaces; failed when last asked: wiki (${spaceId}, MCP_REFUSED)`,
   });
 });
