@@ -20,6 +20,7 @@ beforeAll(async () => {
   environment = await createTestEnvironment({
     ATRIUM_COMPATIBLE_BASE_URL: provider.url,
     ATRIUM_COMPATIBLE_MODELS: 'fake-1',
+    ATRIUM_TITLE_MODEL: 'off',
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
   });
   const identity = await buildIdentity(environment);
