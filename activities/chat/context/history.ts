@@ -5,6 +5,8 @@ import { tokensOfText } from './budget.ts';
 
 const messagesPerLook = 200;
 const tokensPerFile = 1_500;
+/** Before a thread's first turn there is nothing to sum up. */
+const firstOrdinal = 1;
 
 export interface History {
   summary: ThreadSummary | null;
@@ -20,7 +22,7 @@ export interface History {
  */
 export async function readHistory(turn: Turn, budgetTokens: number): Promise<History> {
   const { threadId, ordinal } = turn;
-  const summary = await ThreadSummary.before(threadId, ordinal);
+  const summary = ordinal === firstOrdinal ? null : await ThreadSummary.before(threadId, ordinal);
   const messages: Message[] = [];
   let before = { turnOrdinal: ordinal, position: userPosition + 1 };
   for (let tokens = 0; tokens <= budgetTokens; ) {
