@@ -14,22 +14,22 @@ import {
   type TestDrive,
 } from '../builders/drive.ts';
 import { stackEnvironment } from '../support/environment.ts';
-import { type Gate, startGate } from '../support/gate.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** The drive while its object store is down, and while its process is killed: nothing is lost, nothing is left, nothing is half done. */
-let gate: Gate;
+let gate: TcpProxy;
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
-  gate = await startGate(stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
+  gate = await startTcpProxy(() => stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
   product = await buildDrive({ ATRIUM_S3_ENDPOINT: gate.url, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
 });
 afterAll(async () => {
   gate.open();
   await product.close();
-  await gate.close();
+  await gate.stop();
 });
 beforeEach(async () => {
   gate.open();

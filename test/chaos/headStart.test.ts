@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 
 afterEach(() => {
-  temporal.restore();
+  temporal.open();
 });
 
 afterAll(async () => {
@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 async function sendWithoutTemporal(name: string): Promise<EventStream> {
-  temporal.block();
+  temporal.shut();
   return user.send({ content: fake({ tokens, intervalMs: 20 }, name), modelId: 'fake-1' });
 }
 
@@ -43,7 +43,7 @@ it('answers while Temporal is away, and ends the turn once it is back', async ()
   expect(answered.text).toBe(expectedText);
   expect((await user.turn(turnId)).status).toBe('running');
 
-  temporal.restore();
+  temporal.open();
   const rest = await collect(stream);
   expect(rest.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'stop' });
   expect(await user.answerOf(await user.turn(turnId))).toBe(expectedText);
@@ -56,7 +56,7 @@ it('begins the answer anew when the process is killed before its workflow was st
   const { turnId } = idsOf(stream);
   await untilChunk(stream, ({ type }) => type === 'text-delta');
   await product.process.kill('SIGKILL');
-  temporal.restore();
+  temporal.open();
   await product.restart();
 
   const turn = await user.ended(turnId);
@@ -77,7 +77,7 @@ it('stops an answer whose workflow was not started yet', async () => {
   const stopped = await untilChunk(stream, ({ type }) => type === 'finish-step');
   expect(stopped.text).not.toContain(`w${tokens - 1} `);
 
-  temporal.restore();
+  temporal.open();
   const rest = await collect(stream);
   expect(rest.chunks.at(-1)).toMatchObject({ type: 'abort' });
   expect((await user.turn(turnId)).status).toBe('stopped');

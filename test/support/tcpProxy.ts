@@ -6,12 +6,14 @@ export interface TcpProxy {
   url: string;
   /** Breaks every connection off, as a network does. */
   cut(): void;
-  /** Breaks every connection off, and each new one at once, until `restore`. */
-  block(): void;
-  restore(): void;
+  /** Breaks every connection off, and each new one at once, until `open`. */
+  shut(): void;
+  open(): void;
   /** Breaks the next connection off as soon as the other side has answered so many bytes. */
   cutAfter(bytes: number): void;
   connections(): number;
+  /** The bytes that have passed towards what is behind it. */
+  bytesIn(): number;
   stop(): Promise<void>;
 }
 
@@ -19,10 +21,11 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   let connections = 0;
   let cutAfter: number | undefined;
-  let isBlocked = false;
+  let bytesIn = 0;
+  let isOpen = true;
   const server = createServer((incoming) => {
     connections++;
-    if (isBlocked) return incoming.destroy();
+    if (!isOpen) return incoming.destroy();
     const limit = cutAfter;
     cutAfter = undefined;
     const { hostname, port } = new URL(target());
@@ -38,13 +41,17 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
         destroy();
       });
     }
+    incoming.on('data', (bytes: Buffer) => {
+      bytesIn += bytes.length;
+    });
     incoming.pipe(outgoing);
     let answered = 0;
+    // Before the pipe, which would pass on what is over the limit.
     outgoing.on('data', (bytes: Buffer) => {
       answered += bytes.length;
-      if (limit !== undefined && answered > limit) return destroy();
-      incoming.write(bytes);
+      if (limit !== undefined && answered > limit) destroy();
     });
+    outgoing.pipe(incoming);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -54,17 +61,18 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     cut,
-    block() {
-      isBlocked = true;
+    shut() {
+      isOpen = false;
       cut();
     },
-    restore() {
-      isBlocked = false;
+    open() {
+      isOpen = true;
     },
     cutAfter(bytes) {
       cutAfter = bytes;
     },
     connections: () => connections,
+    bytesIn: () => bytesIn,
     async stop() {
       server.close();
       cut();
