@@ -1,6 +1,6 @@
 import { loadContract, type Operation } from '../../api/contract.ts';
-import { type OddCall, oddCallsOf, statusesOf } from '../builders/oddCalls.ts';
-import { objectsFor } from '../builders/operationCall.ts';
+import { type OddCall, oddCallsOf } from '../builders/oddCalls.ts';
+import { objectsFor, statusesOf } from '../builders/operationCall.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { buildPeople, buildWorld, type People, type World } from '../builders/world.ts';
 

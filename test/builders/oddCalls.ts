@@ -1,5 +1,5 @@
-import { loadContract, type Operation } from '../../api/contract.ts';
-import { bodyFor, parametersOf, pathWith } from './operationCall.ts';
+import type { Operation } from '../../api/contract.ts';
+import { bodyFor, describedParametersOf, fieldsOf, parametersOf, pathWith } from './operationCall.ts';
 import type { World } from './world.ts';
 
 /** A request that is wrong in one place, or at least odd there. */
@@ -10,23 +10,6 @@ export interface OddCall {
   headers?: Record<string, string>;
   body?: string;
 }
-
-interface Parameter {
-  in: string;
-  name: string;
-}
-
-interface RawOperation {
-  parameters?: (Parameter | { $ref: string })[];
-  requestBody?: { content: Record<string, { schema?: Schema }> };
-}
-
-interface Schema {
-  $ref?: string;
-  properties?: Record<string, unknown>;
-}
-
-const { document } = loadContract();
 
 const deep = (open: string, close: string) => open.repeat(50_000) + close.repeat(50_000);
 const segments = [
@@ -116,7 +99,7 @@ export function oddCallsOf(operation: Operation, world: World, ids: Record<strin
     }
   }
   calls.push({ ...base, name: 'an unknown query parameter', path: query('unknown=1') });
-  for (const { in: place, name } of rawParametersOf(operation)) {
+  for (const { in: place, name } of describedParametersOf(operation)) {
     if (place === 'query') {
       for (const value of queryValues)
         calls.push({ ...base, name: `?${name}=${value}`, path: query(`${name}=${value}`) });
@@ -149,31 +132,4 @@ export function oddCallsOf(operation: Operation, world: World, ids: Record<strin
     }
   }
   return calls;
-}
-
-/** The statuses that the contract names for an operation. */
-export function statusesOf({ path, method }: Operation): number[] {
-  const item = document.paths?.[path] as Record<string, { responses: object }> | undefined;
-  return Object.keys(item?.[method.toLowerCase()]?.responses ?? {}).map(Number);
-}
-
-function rawParametersOf(operation: Operation): Parameter[] {
-  const item = document.paths?.[operation.path] as { parameters?: RawOperation['parameters'] } | undefined;
-  return [...(item?.parameters ?? []), ...(rawOf(operation).parameters ?? [])].map((one) => resolve<Parameter>(one));
-}
-
-function fieldsOf(operation: Operation): string[] {
-  const schema = resolve<Schema>(rawOf(operation).requestBody?.content['application/json']?.schema ?? {});
-  return Object.keys(schema.properties ?? {});
-}
-
-function rawOf({ path, method }: Operation): RawOperation {
-  return (document.paths?.[path] as Record<string, RawOperation> | undefined)?.[method.toLowerCase()] ?? {};
-}
-
-function resolve<T>(value: T | { $ref: string } | { $ref?: string }): T {
-  const { $ref } = value as { $ref?: string };
-  if ($ref === undefined) return value as T;
-  const path = $ref.slice(2).split('/');
-  return path.reduce((place, key) => (place as Record<string, unknown>)[key], document as unknown) as T;
 }

@@ -4,14 +4,17 @@ import { builderOf, type World } from './world.ts';
 const { document } = loadContract();
 
 interface Media {
-  schema?: Schema;
+  schema?: Schema | Reference;
   example?: object;
   examples?: Record<string, { value: object }>;
 }
 
 interface Schema {
-  $ref?: string;
   properties?: Record<string, unknown>;
+}
+
+interface Reference {
+  $ref: string;
 }
 
 interface Parameter {
@@ -22,8 +25,9 @@ interface Parameter {
 }
 
 interface RawOperation {
-  parameters?: Parameter[];
+  parameters?: (Parameter | Reference)[];
   requestBody?: { content: Record<string, Media> };
+  responses?: object;
 }
 
 /** The names in an operation's path. */
@@ -45,7 +49,7 @@ export function pathWith(operation: Operation, ids: Record<string, string>): str
     encodeURIComponent(ids[name] ?? 'absent'),
   );
   const query = new URLSearchParams();
-  for (const { in: place, name, required, example } of rawOf(operation).parameters ?? []) {
+  for (const { in: place, name, required, example } of ownParametersOf(operation)) {
     if (place === 'query' && required) query.set(name, ids[name] ?? String(example ?? 'a'));
   }
   return query.size === 0 ? path : `${path}?${query}`;
@@ -58,7 +62,7 @@ export function bodyFor(operation: Operation, { spaceId, people }: World): Recor
   const example = media.example ?? Object.values(media.examples ?? {})[0]?.value ?? {};
   const { spaceId: _elsewhere, ...body } = example as Record<string, unknown>;
   if ('email' in body) body.email = people.stranger.email;
-  return takesSpaceId(media.schema) ? { ...body, spaceId } : body;
+  return fieldsOf(operation).includes('spaceId') ? { ...body, spaceId } : body;
 }
 
 /** What stands in a body for an object of another kind than its name says. */
@@ -71,27 +75,45 @@ const bodyObjects: Record<string, (world: World) => Promise<string>> = {
 
 /** The fields of an operation's JSON body that name an object, and how one of a world's is made. */
 export function objectFieldsOf(operation: Operation): [string, (world: World) => Promise<string>][] {
-  const schema = schemaOf(rawOf(operation).requestBody?.content['application/json']?.schema);
-  return Object.entries(bodyObjects).filter(([name]) => Object.hasOwn(schema?.properties ?? {}, name));
+  const fields = fieldsOf(operation);
+  return Object.entries(bodyObjects).filter(([name]) => fields.includes(name));
 }
 
-function takesSpaceId(schema: Schema | undefined): boolean {
-  return Object.hasOwn(schemaOf(schema)?.properties ?? {}, 'spaceId');
+/** The fields that an operation's JSON body may have. */
+export function fieldsOf(operation: Operation): string[] {
+  const schema = rawOf(operation).requestBody?.content['application/json']?.schema;
+  return schema === undefined ? [] : Object.keys(resolve(schema).properties ?? {});
 }
 
-function schemaOf(schema: Schema | undefined): Schema | undefined {
-  const name = schema?.$ref?.replace('#/components/schemas/', '') ?? '';
-  const schemas = document.components?.schemas as Record<string, Schema> | undefined;
-  return schemas?.[name] ?? schema;
+/** The statuses that the contract names for an operation. */
+export function statusesOf(operation: Operation): number[] {
+  return Object.keys(rawOf(operation).responses ?? {}).map(Number);
+}
+
+/** The parameters of an operation, wherever the contract describes them. */
+export function describedParametersOf(operation: Operation): Parameter[] {
+  const item = document.paths?.[operation.path] as Pick<RawOperation, 'parameters'> | undefined;
+  return [...(item?.parameters ?? []), ...(rawOf(operation).parameters ?? [])].map(resolve);
 }
 
 /** The ids that a query must have. */
 function namedInQuery(operation: Operation): string[] {
-  return (rawOf(operation).parameters ?? [])
+  return ownParametersOf(operation)
     .filter(({ in: place, name, required }) => place === 'query' && required && name.endsWith('Id'))
     .map(({ name }) => name);
 }
 
+/** Those that are described in the operation itself. */
+function ownParametersOf(operation: Operation): Parameter[] {
+  return (rawOf(operation).parameters ?? []).filter((one): one is Parameter => !('$ref' in one));
+}
+
 function rawOf({ path, method }: Operation): RawOperation {
   return (document.paths?.[path] as Record<string, RawOperation> | undefined)?.[method.toLowerCase()] ?? {};
+}
+
+function resolve<T extends object>(value: T | Reference): T {
+  if (!('$ref' in value)) return value;
+  const path = value.$ref.slice(2).split('/');
+  return path.reduce((place, key) => (place as Record<string, unknown>)[key], document as unknown) as T;
 }
