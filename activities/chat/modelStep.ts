@@ -8,7 +8,7 @@ import { transaction } from '../../models/database.ts';
 import { createRedactor, type Redactor } from '../../models/secrets/redactor.ts';
 import { execute } from '../../models/sql.ts';
 import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
-import { decodeLines, WriterFencedError } from '../../models/turnLog/entry.ts';
+import { WriterFencedError } from '../../models/turnLog/entry.ts';
 import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
 import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -177,23 +177,12 @@ export class ModelStep {
 
   async #openingChunks(call: { attempts: number; firstSeq: number }): Promise<UiChunk[]> {
     if (call.attempts === 1) return [{ type: 'start-step' }];
-    const said = await this.#saidSince(call.firstSeq);
+    const said = await this.#deps.turnLog.chunksAfter(this.#turn.id, call.firstSeq - 1);
     if (said.length === 0) return [{ type: 'start-step' }];
     const fold = new MessageFold();
     for (const chunk of said) fold.add(chunk);
     const closing: UiChunk[] = fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
     const data = { step: this.#step, attempt: call.attempts, discard: partIdsOf(said) };
     return [...closing, { type: 'data-attempt', transient: true, data }];
-  }
-
-  async #saidSince(firstSeq: number): Promise<UiChunk[]> {
-    const chunks: UiChunk[] = [];
-    for (let position = firstSeq - 1; ; ) {
-      const segments = await this.#deps.turnLog.read(this.#turn.id, position);
-      const last = segments.at(-1);
-      if (last === undefined) return chunks;
-      for (const segment of segments) chunks.push(...decodeLines(segment.lines));
-      position = last.lastSeq;
-    }
   }
 }

@@ -6,7 +6,6 @@ import type { Turn } from '../../models/chat/turn.ts';
 import { readTurnContexts } from '../../models/chat/turnContext.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
-import { decodeLines } from '../../models/turnLog/entry.ts';
 import { MessageFold } from '../../models/turnLog/foldChunks.ts';
 import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { AttachmentReader } from './context/attachmentReader.ts';
@@ -93,13 +92,8 @@ async function threadMessages(
 
 async function partsSoFar(turnLog: TurnLog, turnId: string): Promise<StoredPart[]> {
   const fold = new MessageFold();
-  for (let position = 0; ; ) {
-    const segments = await turnLog.read(turnId, position);
-    const last = segments.at(-1);
-    if (last === undefined) return fold.parts();
-    for (const segment of segments) for (const chunk of decodeLines(segment.lines)) fold.add(chunk);
-    position = last.lastSeq;
-  }
+  for (const chunk of await turnLog.chunksAfter(turnId, 0)) fold.add(chunk);
+  return fold.parts();
 }
 
 /** One assistant message a step, each followed by the results of its tools: the order that every provider asks for. */

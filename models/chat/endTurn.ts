@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { execute, insertInstance } from '../sql.ts';
 import type { FinishReason, TurnLimit, UiChunk, Usage } from '../turnLog/chunks.ts';
-import { type CommittedSegment, decodeLines } from '../turnLog/entry.ts';
+import type { CommittedSegment } from '../turnLog/entry.ts';
 import { MessageFold } from '../turnLog/foldChunks.ts';
 import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
 import { assistantPosition, Message, userPosition } from './message.ts';
@@ -10,9 +10,6 @@ import { ModelCall } from './modelCall.ts';
 import { Thread } from './thread.ts';
 import { ToolCall } from './toolCall.ts';
 import { Turn } from './turn.ts';
-
-/** How much of a log is read at once. */
-const segmentsAtOnce = 500;
 
 /** How a turn ended. A terminal state never changes: the first end wins. */
 export type TurnEnd =
@@ -48,7 +45,8 @@ export async function endTurn(
     const turn = await Turn.lock(turnId, tx);
     if (turn === null) return { ended: false, turn, thread, nextTurn: undefined };
     if (turn.isTerminal) return { ended: false, turn, thread, nextTurn: await successorOf(tx, thread, turnId) };
-    const fold = await foldLog(turnLog, turnId, tx);
+    const fold = new MessageFold();
+    for (const chunk of await turnLog.chunksAfter(turnId, 0, tx)) fold.add(chunk);
     const usage = await ModelCall.usageOf(turnId, tx);
     const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);
@@ -101,17 +99,6 @@ async function successorOf(tx: Transaction, thread: Thread | null, turnId: strin
   const active = thread?.activeTurnId ?? null;
   if (active === null || active === turnId) return undefined;
   return (await Turn.findByPk(active, { transaction: tx })) ?? undefined;
-}
-
-async function foldLog(turnLog: TurnLog, turnId: string, tx: Transaction): Promise<MessageFold> {
-  const fold = new MessageFold();
-  let position = 0;
-  for (;;) {
-    const segments = await turnLog.read(turnId, position, segmentsAtOnce, tx);
-    for (const segment of segments) for (const chunk of decodeLines(segment.lines)) fold.add(chunk);
-    if (segments.length < segmentsAtOnce) return fold;
-    position = segments.at(-1)?.lastSeq ?? position;
-  }
 }
 
 function closeTexts(fold: MessageFold): UiChunk[] {

@@ -3,7 +3,7 @@ import type { UiChunk } from '../turnLog/chunks.ts';
 import type { CommittedSegment } from '../turnLog/entry.ts';
 import type { TurnLog } from '../turnLog/turnLog.ts';
 import { ToolCall } from './toolCall.ts';
-import { Turn } from './turn.ts';
+import type { Turn } from './turn.ts';
 
 /**
  * How a turn begins to wait for its client and goes on afterwards. Each response is a whole stream of its own: it ends with `finish` when the
@@ -26,8 +26,7 @@ export async function tell(
     ...chunks,
     ...(next === 'waiting' ? [...(isWaiting ? [] : [turn.statusChunk('waiting')]), finishOf(turn)] : []),
   ];
-  if (turn.status !== next) await Turn.update({ status: next }, { where: { id: turn.id }, transaction: tx });
-  return turnLog.appendIn(tx, turn.id, all, { rests: next === 'waiting' });
+  return turnLog.appendLocked(tx, turn, all, { changes: { status: next } });
 }
 
 /** The calls of a turn that somebody has yet to answer. */

@@ -3,7 +3,7 @@ import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
 import { execute, insert, select } from '../sql.ts';
 import type { TurnStatus, UiChunk } from './chunks.ts';
-import { type CommitListener, type CommittedSegment, encodeChunks, WriterFencedError } from './entry.ts';
+import { type CommitListener, type CommittedSegment, decodeLines, encodeChunks, WriterFencedError } from './entry.ts';
 import { GroupCommitter } from './groupCommitter.ts';
 import { TurnWriter } from './turnWriter.ts';
 
@@ -39,6 +39,7 @@ export interface RowChanges {
 
 /** Bytes of chunks that one batch carries at most; MySQL's own default packet is 16 MiB or more everywhere. */
 const maxBatchBytes = 4 * 1024 * 1024;
+const segmentsAtOnce = 500;
 
 /**
  * The turn log: what a turn said, chunk by chunk, numbered from 1 without a gap. It is written in two ways: by a writer
@@ -82,14 +83,13 @@ export class TurnLog {
     tx: Transaction,
     turnId: string,
     chunks: UiChunk[],
-    options: { epoch?: number; rests?: boolean } = {},
+    { epoch }: { epoch?: number } = {},
   ): Promise<CommittedSegment> {
-    const { epoch, rests = false } = options;
     const fence = await this.#lock(tx, turnId);
     const outdated = epoch !== undefined && fence?.writer_epoch !== epoch;
     if (fence === undefined || outdated) throw new WriterFencedError(turnId);
-    const segment = await this.appendLocked(tx, { id: turnId, nextSeq: fence.next_seq, ...fence }, chunks, { epoch });
-    return { ...segment, rests };
+    const { next_seq: nextSeq, terminal } = fence;
+    return this.appendLocked(tx, { id: turnId, nextSeq, terminal }, chunks, { epoch });
   }
 
   /**
@@ -114,7 +114,7 @@ export class TurnLog {
       chunks: lines,
     });
     await execute(tx, 'UPDATE turns SET ? WHERE id = ?', [{ ...changes, next_seq: lastSeq + 1 }, turn.id]);
-    return { turnId: turn.id, firstSeq, lastSeq, lines, rests: changes.terminal === 1 };
+    return { turnId: turn.id, firstSeq, lastSeq, lines, rests: changes.terminal === 1 || changes.status === 'waiting' };
   }
 
   /** Tells this process's readers of a segment that was appended in a transaction, now that its transaction is committed. */
@@ -123,7 +123,7 @@ export class TurnLog {
   }
 
   /** Segments that hold chunks after `afterSeq`, oldest first, at most `limit` of them. */
-  async read(turnId: string, afterSeq: number, limit = 500, tx?: Transaction): Promise<SegmentRow[]> {
+  async read(turnId: string, afterSeq: number, limit = segmentsAtOnce, tx?: Transaction): Promise<SegmentRow[]> {
     // The primary key finds the place: a segment that holds afterSeq + 1 begins at it or before it.
     const sql = `SELECT first_seq AS firstSeq, last_seq AS lastSeq, chunks AS \`lines\` FROM turn_segments
       WHERE turn_id = ? AND last_seq > ? AND first_seq >= COALESCE(
@@ -133,6 +133,18 @@ export class TurnLog {
     if (tx !== undefined) return select<SegmentRow>(tx, sql, values);
     const [rows] = await this.#database.pool.query<RowDataPacket[]>(sql, values);
     return rows as unknown as SegmentRow[];
+  }
+
+  /** All chunks after `afterSeq`, in order. */
+  async chunksAfter(turnId: string, afterSeq: number, tx?: Transaction): Promise<UiChunk[]> {
+    const chunks: UiChunk[] = [];
+    for (let position = afterSeq; ; ) {
+      const segments = await this.read(turnId, position, segmentsAtOnce, tx);
+      for (const segment of segments) for (const chunk of decodeLines(segment.lines)) chunks.push(chunk);
+      const last = segments.at(-1);
+      if (last === undefined || segments.length < segmentsAtOnce) return chunks;
+      position = last.lastSeq;
+    }
   }
 
   async close(): Promise<void> {
