@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { Worker } from '@temporalio/worker';
-import { beginStep } from '../activities/chat/callModel.ts';
 import type { ActivityDeps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
 import { bundleWorkflows } from './bundle.ts';
@@ -43,7 +42,7 @@ export async function startWorker(options: {
     defaultHeartbeatThrottleInterval: 1_000,
   });
   const running = worker.run();
-  deps.headStarts.open((input, turn) => beginStep(deps, input, turn));
+  deps.headStarts.open(deps);
   return {
     failed: new Promise((_, reject) => running.catch(reject)),
     async stop() {

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import type { CallModelInput, CallModelResult } from './runStep.ts';
+import type { ActivityDeps } from '../deps.ts';
+import { type CallModelInput, type CallModelResult, runStep } from './runStep.ts';
 
 /** A model call under way in this process. */
 export interface StepRun {
@@ -13,8 +14,6 @@ export interface StepRun {
   /** Gives it up, for `reason`. */
   cancel(reason: unknown): void;
 }
-
-type BeginStep = (input: CallModelInput, turnAsMade: Turn) => StepRun;
 
 /** How long a workflow's start waits for the model to be asked, and then for its first words, in milliseconds. */
 const longestLeadMs = 300;
@@ -32,15 +31,15 @@ const keptMs = 60_000;
 export class HeadStarts {
   readonly #logger: Logger;
   readonly #runs = new Map<string, StepRun>();
-  #beginStep: BeginStep | undefined;
+  #deps: ActivityDeps | undefined;
 
   constructor(options: { logger: Logger }) {
     this.#logger = options.logger;
   }
 
   /** From now on there is a worker in this process that takes what is begun. */
-  open(beginStep: BeginStep): void {
-    this.#beginStep = beginStep;
+  open(deps: ActivityDeps): void {
+    this.#deps = deps;
   }
 
   /**
@@ -49,9 +48,10 @@ export class HeadStarts {
    */
   async begin(turn: Turn): Promise<void> {
     const { id: turnId, modelId } = turn;
-    if (this.#beginStep === undefined) return;
-    const key = keyOf({ turnId, step: 0, modelId });
-    const run = this.#beginStep({ turnId, step: 0, modelId }, turn);
+    if (this.#deps === undefined) return;
+    const input = { turnId, step: 0, modelId };
+    const key = keyOf(input);
+    const run = beginStep(this.#deps, input, turn);
     this.#runs.set(key, run);
     const forget = () => void setTimeout(() => this.#runs.delete(key), keptMs).unref();
     run.result.then(forget, (error: unknown) => {
@@ -71,12 +71,24 @@ export class HeadStarts {
 
   /** Begins no more, and gives up what no activity has taken. */
   async close(): Promise<void> {
-    this.#beginStep = undefined;
+    this.#deps = undefined;
     const runs = [...this.#runs.values()];
     this.#runs.clear();
     for (const run of runs) run.cancel(new Error('The worker is stopping.'));
     await Promise.allSettled(runs.map(({ result }) => result));
   }
+}
+
+function beginStep(deps: ActivityDeps, input: CallModelInput, turnAsMade: Turn): StepRun {
+  const abandon = new AbortController();
+  const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+  const { promise: shown, resolve: onShown } = Promise.withResolvers<void>();
+  return {
+    result: runStep(deps, input, { cancelled: abandon.signal, progress: { onAsked, onShown }, turnAsMade }),
+    asked,
+    shown,
+    cancel: (reason) => abandon.abort(reason),
+  };
 }
 
 async function underWay({ asked, shown }: StepRun): Promise<void> {
