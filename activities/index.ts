@@ -13,9 +13,9 @@ import { createFinishUpload } from './drive/finishUpload.ts';
 import { createDrivePurges } from './drive/purges.ts';
 import { createDriveSweeps } from './drive/sweeps.ts';
 import { createMailActivities } from './mail/deliverMail.ts';
-import { createPushTurn } from './notifications/pushTurn.ts';
 import { createPurges } from './operations/purges.ts';
 import { createSweeps } from './operations/sweeps.ts';
+import { createPushTurn } from './push/pushTurn.ts';
 
 /** Every activity, by the name that workflows call it. */
 export function createActivities(deps: ActivityDeps) {

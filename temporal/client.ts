@@ -7,11 +7,11 @@ import {
 import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
 import type { Turn } from '../models/chat/turn.ts';
-import { runChatTurn, stopTurnSignal } from '../workflows/runChatTurn.ts';
-import { sendMail } from '../workflows/sendMail.ts';
-import { settlePayment } from '../workflows/settlePayment.ts';
-import { toolsAnsweredSignal } from '../workflows/toolCalls.ts';
-import { checkoutChangedSignal } from '../workflows/topUp.ts';
+import { settlePayment } from '../workflows/billing/settlePayment.ts';
+import { checkoutChangedSignal } from '../workflows/billing/topUp.ts';
+import { runChatTurn, stopTurnSignal } from '../workflows/chat/runChatTurn.ts';
+import { toolsAnsweredSignal } from '../workflows/chat/toolCalls.ts';
+import { sendMail } from '../workflows/mail/sendMail.ts';
 import { operationStarts } from './operationStarts.ts';
 import { ensureReconciliation } from './reconcileSchedule.ts';
 import { ensureSweeper } from './sweeperSchedule.ts';

@@ -1,11 +1,11 @@
 import type { Workflow } from '@temporalio/common';
 import type { Config } from '../config/index.ts';
-import { autoTopUp } from '../workflows/autoTopUp.ts';
-import { completeUpload } from '../workflows/completeUpload.ts';
-import { purgeDeleted } from '../workflows/purgeDeleted.ts';
-import { purgeTrash } from '../workflows/purgeTrash.ts';
-import { setUpBilling } from '../workflows/setUpBilling.ts';
-import { topUp } from '../workflows/topUp.ts';
+import { autoTopUp } from '../workflows/billing/autoTopUp.ts';
+import { setUpBilling } from '../workflows/billing/setUpBilling.ts';
+import { topUp } from '../workflows/billing/topUp.ts';
+import { completeUpload } from '../workflows/drive/completeUpload.ts';
+import { purgeTrash } from '../workflows/drive/purgeTrash.ts';
+import { purgeDeleted } from '../workflows/operations/purgeDeleted.ts';
 import type { OperationReference } from './client.ts';
 
 interface OperationStart {

@@ -1,6 +1,6 @@
 import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import type { Config } from '../config/index.ts';
-import { reconcilePayments } from '../workflows/reconcilePayments.ts';
+import { reconcilePayments } from '../workflows/billing/reconcilePayments.ts';
 import { reconcileScheduleId } from './workflowIds.ts';
 
 /** The schedule that compares the provider's books with ours, made or brought up to date. */

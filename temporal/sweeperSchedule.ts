@@ -1,7 +1,7 @@
 import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import type { Config } from '../config/index.ts';
-import { sweeps } from '../workflows/rules/sweeps.ts';
-import { sweep } from '../workflows/sweep.ts';
+import { sweeps } from '../workflows/operations/rules/sweeps.ts';
+import { sweep } from '../workflows/operations/sweep.ts';
 import { sweeperScheduleId } from './workflowIds.ts';
 
 /**

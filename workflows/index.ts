@@ -1,12 +1,12 @@
 /** The workflows that workers run. A name here is its wire name: renaming one is a breaking change. */
-export { autoTopUp } from './autoTopUp.ts';
-export { completeUpload } from './completeUpload.ts';
-export { purgeDeleted } from './purgeDeleted.ts';
-export { purgeTrash } from './purgeTrash.ts';
-export { reconcilePayments } from './reconcilePayments.ts';
-export { runChatTurn } from './runChatTurn.ts';
-export { sendMail } from './sendMail.ts';
-export { settlePayment } from './settlePayment.ts';
-export { setUpBilling } from './setUpBilling.ts';
-export { sweep } from './sweep.ts';
-export { topUp } from './topUp.ts';
+export { autoTopUp } from './billing/autoTopUp.ts';
+export { reconcilePayments } from './billing/reconcilePayments.ts';
+export { settlePayment } from './billing/settlePayment.ts';
+export { setUpBilling } from './billing/setUpBilling.ts';
+export { topUp } from './billing/topUp.ts';
+export { runChatTurn } from './chat/runChatTurn.ts';
+export { completeUpload } from './drive/completeUpload.ts';
+export { purgeTrash } from './drive/purgeTrash.ts';
+export { sendMail } from './mail/sendMail.ts';
+export { purgeDeleted } from './operations/purgeDeleted.ts';
+export { sweep } from './operations/sweep.ts';

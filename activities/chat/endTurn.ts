@@ -1,7 +1,7 @@
 import { endTurn as endTurnInModel, type TurnEnd } from '../../models/chat/endTurn.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { TurnEndInput } from '../../workflows/rules/turnEnd.ts';
+import type { TurnEndInput } from '../../workflows/chat/rules/turnEnd.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { describeTurnError } from './turnErrors.ts';
 

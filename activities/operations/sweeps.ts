@@ -9,7 +9,7 @@ import { audienceOf } from '../chat/endTurn.ts';
 import { describeTurnError } from '../chat/turnErrors.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { createPushTurn } from '../notifications/pushTurn.ts';
+import { createPushTurn } from '../push/pushTurn.ts';
 
 const maxRowsPerSweep = 500;
 const describesAtOnce = 10;

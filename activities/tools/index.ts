@@ -1,13 +1,13 @@
 import type { Identity } from '../../models/identity/index.ts';
 import type { McpServers } from '../../models/mcp/mcpServers.ts';
 import type { ActivityDeps } from '../deps.ts';
-import { askUserTool } from './askUser.ts';
-import { clientToolSource, knownClientTools } from './clientTools.ts';
+import { askUserTool } from './chat/askUser.ts';
+import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
 import { driveTools } from './drive/index.ts';
 import type { EgressDeps } from './egressDeps.ts';
-import { mcpToolSource } from './mcp.ts';
+import { mcpToolSource } from './mcp/mcp.ts';
 import { ToolRegistry } from './registry.ts';
-import { webFetchTool } from './webFetch.ts';
+import { webFetchTool } from './web/webFetch.ts';
 
 /** What tools are made from. An area whose tools need more adds a field here. */
 export interface ToolDeps extends EgressDeps, Pick<ActivityDeps, 'config' | 'database' | 'storage' | 'logger'> {

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { confined, type Rule, rules } from './rules.ts';
 
-/** Source text by path from the project's root, such as `api/app.ts`. */
+/** Source text by path from the project's root, such as `api/frame/app.ts`. */
 export type Sources = Map<string, string>;
 
 interface Import {

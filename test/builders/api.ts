@@ -1,7 +1,7 @@
 import type { Express } from 'express';
 import request from 'supertest';
-import { createApp } from '../../api/app.ts';
-import type { ApiDeps } from '../../api/deps.ts';
+import { createApp } from '../../api/frame/app.ts';
+import type { ApiDeps } from '../../api/frame/deps.ts';
 import type { Environment } from '../../config/index.ts';
 import { EgressGuard } from '../../integrations/egress/guard.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';

@@ -1,4 +1,4 @@
-import type { Operation } from '../../api/contract.ts';
+import type { Operation } from '../../api/frame/contract.ts';
 import { bodyFor, describedParametersOf, fieldsOf, parametersOf, pathWith } from './operationCall.ts';
 import type { World } from './world.ts';
 

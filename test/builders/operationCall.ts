@@ -1,4 +1,4 @@
-import { loadContract, type Operation } from '../../api/contract.ts';
+import { loadContract, type Operation } from '../../api/frame/contract.ts';
 import { builderOf, type World } from './world.ts';
 
 const { document } = loadContract();

@@ -7,22 +7,22 @@ test('the project keeps its own rules', () => {
 });
 
 test.each([
-  ['api/routes/chat.ts', `import { callModel } from '../../activities/chat/callModel.ts';`, 'api/ may not'],
+  ['api/chat/routes.ts', `import { callModel } from '../../activities/chat/callModel.ts';`, 'api/ may not'],
   ['models/turn.ts', `import { launchTurn } from '../temporal/client.ts';`, 'models/ may not'],
   ['models/turn.ts', `export * from '../api/errors.ts';`, 'models/ may not'],
   ['integrations/llm/a.ts', `import type { Turn } from '../../models/turn.ts';`, 'integrations/ may not'],
-  ['workflows/runChatTurn.ts', `import {\n  callModel,\n} from '../activities/chat/callModel.ts';`, 'types only'],
-  ['workflows/runChatTurn.ts', `import { type A } from '../activities/index.ts';`, 'types only'],
-  ['workflows/runChatTurn.ts', `import fs from 'node:fs';`, 'package node:fs'],
-  ['activities/chat/a.ts', `await import('../../api/app.ts');`, 'activities/ may not'],
+  ['workflows/chat/runChatTurn.ts', `import {\n  callModel,\n} from '../activities/chat/callModel.ts';`, 'types only'],
+  ['workflows/chat/runChatTurn.ts', `import { type A } from '../activities/index.ts';`, 'types only'],
+  ['workflows/chat/runChatTurn.ts', `import fs from 'node:fs';`, 'package node:fs'],
+  ['activities/chat/a.ts', `await import('../../api/frame/app.ts');`, 'activities/ may not'],
 ])('in %s, %s is found', (path, source, message) => {
   expect(check(path, source)).toEqual([expect.stringContaining(message)]);
 });
 
 test.each([
-  ['api/routes/chat.ts', `import { launchTurn } from '../../temporal/client.ts';`],
-  ['workflows/runChatTurn.ts', `import type { Activities } from '../activities/index.ts';`],
-  ['workflows/runChatTurn.ts', `import { turnWorkflowId } from '../temporal/workflowIds.ts';`],
+  ['api/chat/routes.ts', `import { launchTurn } from '../../temporal/client.ts';`],
+  ['workflows/chat/runChatTurn.ts', `import type { Activities } from '../activities/index.ts';`],
+  ['workflows/chat/runChatTurn.ts', `import { turnWorkflowId } from '../temporal/workflowIds.ts';`],
   ['integrations/llm/a.ts', `import type { DomainError } from '../../models/errors.ts';`],
   [
     'models/turn.ts',
@@ -33,12 +33,16 @@ test.each([
 });
 
 test('the environment is read in config/ only', () => {
-  expect(check('api/app.ts', 'const port = process.env.PORT;')).toEqual([expect.stringContaining('config/index.ts')]);
+  expect(check('api/frame/app.ts', 'const port = process.env.PORT;')).toEqual([
+    expect.stringContaining('config/index.ts'),
+  ]);
   expect(check('config/index.ts', 'const port = process.env.PORT;')).toEqual([]);
 });
 
 test('workflows are started in temporal/client.ts only', () => {
   const start = '\n\nawait client.workflow.start(runChatTurn, {});';
-  expect(check('api/app.ts', start)).toEqual(['api/app.ts:3 starts a workflow; add a launcher to temporal/client.ts']);
+  expect(check('api/frame/app.ts', start)).toEqual([
+    'api/frame/app.ts:3 starts a workflow; add a launcher to temporal/client.ts',
+  ]);
   expect(check('temporal/client.ts', start)).toEqual([]);
 });

@@ -1,0 +1,115 @@
+import type { Turn } from '../../../models/chat/turn.ts';
+import { readTurnContexts } from '../../../models/chat/turnContext.ts';
+import type { Database } from '../../../models/database.ts';
+import { type ClientTool, type InputSchema, objectSchema, type Tool, type ToolSource } from '../tool.ts';
+
+/** What a request has said of its client, as far as tools come of it. */
+interface ClientContext {
+  deviceComputerId?: string;
+  openTabs?: unknown[];
+  clientTools?: { name: string; description?: string; inputSchema: InputSchema; timeoutSeconds?: number }[];
+}
+
+const minuteMs = 60_000;
+const weekMs = 7 * 24 * 60 * minuteMs;
+/** A device that is there answers soon; one that is not must not hold a turn for days. */
+const deviceDeadlineMs = 15 * minuteMs;
+
+const path = { type: 'string', minLength: 1, maxLength: 4_096 };
+const id = { type: 'string', minLength: 1, maxLength: 200 };
+const common = { runs: 'client', role: 'viewer', deadlineMs: deviceDeadlineMs } as const;
+
+/** Tools on the sender's own computer, which the client runs there. */
+const deviceTools: ClientTool[] = [
+  {
+    ...common,
+    name: 'device_read',
+    access: 'read',
+    description: 'Reads a text file, or lists a folder, on the user’s own computer.',
+    inputSchema: objectSchema({ path }, ['path']),
+  },
+  {
+    ...common,
+    name: 'device_write',
+    access: 'act',
+    description: 'Writes a text file on the user’s own computer.',
+    inputSchema: objectSchema({ path, content: { type: 'string' } }, ['path', 'content']),
+  },
+  {
+    ...common,
+    name: 'device_exec',
+    access: 'act',
+    description: 'Runs a shell command on the user’s own computer.',
+    inputSchema: objectSchema({ command: { type: 'string', minLength: 1 }, cwd: path }, ['command']),
+  },
+];
+
+/** Tools on the panes and tabs that the sender has open. */
+const tabTools: ClientTool[] = [
+  {
+    ...common,
+    name: 'tabs_read',
+    access: 'read',
+    description: 'Reads what a tab that the user has open shows.',
+    inputSchema: objectSchema({ tabId: id }, ['tabId']),
+  },
+  {
+    ...common,
+    name: 'tabs_open',
+    access: 'act',
+    description: 'Opens a tab for the user, in a pane of theirs.',
+    inputSchema: objectSchema({ type: id, target: { type: 'string', maxLength: 4_096 }, paneId: id }, [
+      'type',
+      'target',
+    ]),
+  },
+  {
+    ...common,
+    name: 'tabs_activate',
+    access: 'act',
+    description: 'Brings a tab of the user’s to the front.',
+    inputSchema: objectSchema({ tabId: id }, ['tabId']),
+  },
+  {
+    ...common,
+    name: 'tabs_close',
+    access: 'act',
+    description: 'Closes a tab of the user’s.',
+    inputSchema: objectSchema({ tabId: id }, ['tabId']),
+  },
+];
+
+/** The tools that clients always run: their inputs are checked like those of our own. */
+export const knownClientTools: readonly ClientTool[] = [...deviceTools, ...tabTools];
+
+/** Tools that a turn has because of its sender: their device, their tabs, and those that their client has declared. */
+export function clientToolSource(database: Pick<Database, 'pool'>): ToolSource {
+  return {
+    async toolsFor(turn: Turn): Promise<readonly Tool[]> {
+      const context: ClientContext = (await readTurnContexts(database, [turn.id])).get(turn.id) ?? {};
+      return [
+        ...(context.deviceComputerId === undefined ? [] : deviceTools),
+        ...(context.openTabs === undefined ? [] : tabTools),
+        ...(context.clientTools ?? []).map(declaredTool),
+      ];
+    },
+  };
+}
+
+/** A client declares what it offers with each message, so the mode does not choose among its tools; nor do we check its inputs for it. */
+function declaredTool({
+  name,
+  description,
+  inputSchema,
+  timeoutSeconds,
+}: NonNullable<ClientContext['clientTools']>[number]): ClientTool {
+  return {
+    runs: 'client',
+    name,
+    description: description ?? '',
+    inputSchema,
+    access: 'read',
+    role: 'viewer',
+    deadlineMs: timeoutSeconds === undefined ? weekMs : timeoutSeconds * 1_000,
+  };
+}

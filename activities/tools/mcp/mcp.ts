@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { mcpFailureOf, withMcpServer } from '../../../integrations/mcp/guardedMcp.ts';
+import { lookAtMcpServer } from '../../../integrations/mcp/lookAtMcpServer.ts';
+import { callMcpTool } from '../../../integrations/mcp/mcpClient.ts';
+import type { Turn } from '../../../models/chat/turn.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { type McpServer, type McpServers, type McpTool, secretPartsOf } from '../../../models/mcp/mcpServers.ts';
+import { createRedactor } from '../../../models/secrets/redactor.ts';
+import type { Logger } from '../../../telemetry/logger.ts';
+import { secretForms } from '../../../telemetry/secretForms.ts';
+import type { EgressDeps } from '../egressDeps.ts';
+import { type InputSchema, type ServerTool, serverTool, type ToolSource } from '../tool.ts';
+
+interface McpDeps extends EgressDeps {
+  mcpServers: McpServers;
+  logger: Logger;
+}
+
+/** How old a list may be before the server is asked again. */
+const freshMs = 5 * 60_000;
+/** A server that was away is left alone for so long: no turn waits for it meanwhile. */
+const retryAfterMs = 30_000;
+const callTimeoutMs = 10 * 60_000;
+const maxNameLength = 64;
+
+/** The tools of a space's MCP servers, like any other: `mcp_<server>_<tool>`. */
+export function mcpToolSource(deps: McpDeps): ToolSource {
+  return {
+    async toolsFor(turn: Turn): Promise<readonly ServerTool[]> {
+      const servers = await deps.mcpServers.list(turn.spaceId);
+      const tools = await Promise.all(
+        servers.map(async (server) => (await currentTools(deps, server)).map((tool) => toolOf(deps, server, tool))),
+      );
+      return tools.flat();
+    },
+  };
+}
+
+/** What the server offers; what it offered last when it does not answer. */
+async function currentTools(deps: McpDeps, server: McpServer): Promise<readonly McpTool[]> {
+  const now = Date.now();
+  const known = server.tools ?? [];
+  if (server.tools !== null && server.listedAt !== null && now - server.listedAt.getTime() < freshMs) return known;
+  if (server.failedAt !== null && now - server.failedAt.getTime() < retryAfterMs) return known;
+  return (await lookAtMcpServer(deps, server)) ?? known;
+}
+
+function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
+  const isAsked = server.approval === 'always' || (server.approval === 'destructive' && tool.isDestructive);
+  return serverTool<Record<string, unknown>>({
+    name: nameOf(server, tool),
+    description: tool.description ?? `${tool.name} of ${server.name}`,
+    // The server checks what it is sent.
+    inputSchema: tool.inputSchema as InputSchema,
+    access: tool.isReadOnly ? 'read' : 'act',
+    role: tool.isReadOnly ? 'viewer' : 'editor',
+    timeoutMs: callTimeoutMs,
+    isDangerous: isAsked,
+    afterCrash: tool.isReadOnly || tool.isIdempotent ? 'again' : 'never',
+    async run(input, { signal, admitLarge }) {
+      const [owner, headers] = await Promise.all([
+        deps.egressRules.owner(server.spaceId, 'mcp'),
+        deps.mcpServers.headersOf(server),
+      ]);
+      const endpoint = { url: server.url, headers, signal, admitLarge };
+      const answered = await withMcpServer(deps.egressGuard, owner, endpoint, (guarded) =>
+        callMcpTool(guarded, { name: tool.name, input }),
+      ).catch((error: unknown) => {
+        signal.throwIfAborted();
+        throw new DomainError('upstream', 'MCP_CALL_FAILED', mcpFailureOf(error, signal).text, { cause: error });
+      });
+      // A server may say back what it was sent.
+      const redactor = createRedactor(secretPartsOf(headers).flatMap(secretForms));
+      const result = redactor.json(answered) as typeof answered;
+      if (!result.isError) return result.output;
+      const text = typeof result.output === 'string' ? result.output : JSON.stringify(result.output);
+      throw new DomainError('upstream', 'MCP_TOOL_FAILED', text.slice(0, 10_000));
+    },
+  });
+}
+
+/** A name that every provider takes; one that is too long keeps its beginning, and a hash of the whole. */
+function nameOf(server: McpServer, tool: McpTool): string {
+  const name = `mcp_${server.name}_${tool.name}`.replace(/[^A-Za-z0-9_-]/g, '_');
+  if (name.length <= maxNameLength && name.endsWith(tool.name)) return name;
+  const hash = createHash('sha256').update(tool.name).digest('hex').slice(0, 8);
+  return `${name.slice(0, maxNameLength - 9)}_${hash}`;
+}

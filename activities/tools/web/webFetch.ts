@@ -1,0 +1,104 @@
+import { guardedFetch } from '../../../integrations/egress/fetch.ts';
+import { readableText } from '../../../integrations/web/readable.ts';
+import { DomainError } from '../../../models/errors.ts';
+import type { EgressDeps } from '../egressDeps.ts';
+import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
+
+const maxBodyBytes = 5 * 1_048_576;
+const maxHtmlBytes = 2 * 1_048_576;
+const maxCharacters = 40_000;
+const textTypes = /^(text\/|application\/(json|xml|xhtml\+xml|javascript|yaml|x-ndjson|[\w.-]+\+(json|xml)))/;
+
+interface Input {
+  url: string;
+  offset: number;
+  raw: boolean;
+}
+
+/** Reads a page of the public web, through the egress guard. */
+export function webFetchTool(deps: EgressDeps): ServerTool {
+  return serverTool<Input>({
+    name: 'web_fetch',
+    description:
+      'Fetches a page or a text from the web by its URL. A page comes as Markdown without its menus. A long text is cut: go on at `nextOffset`.',
+    access: 'read',
+    role: 'viewer',
+    timeoutMs: 60_000,
+    afterCrash: 'again',
+    inputSchema: objectSchema(
+      {
+        url: { type: 'string', minLength: 1, maxLength: 4_000, description: 'http:// or https://' },
+        offset: { type: 'integer', minimum: 0, default: 0, description: 'The first character that is wanted.' },
+        raw: { type: 'boolean', default: false, description: 'The page’s own HTML instead of its text.' },
+      },
+      ['url'],
+    ),
+    async run({ url, offset, raw }, { turn, signal }) {
+      const target = parseUrl(url);
+      const owner = await deps.egressRules.owner(turn.spaceId, 'web_fetch');
+      await using guarded = guardedFetch(deps.egressGuard, owner, { idleTimeoutMs: 30_000 });
+      const response = await request(guarded.fetch, target, signal);
+      const type = (response.headers.get('content-type') ?? 'text/plain').toLowerCase();
+      const about = { url: response.url || target.href, status: response.status, contentType: type };
+      if (!textTypes.test(type)) {
+        await response.body?.cancel();
+        throw new DomainError('unprocessable', 'NOT_TEXT', `${about.url} is no text (${type}).`);
+      }
+      const { bytes, isCut } = await readUpTo(response, maxBodyBytes);
+      const whole = decode(bytes, type);
+      const isPage = /html/.test(type) && !raw;
+      const page = isPage ? readableText(whole.slice(0, maxHtmlBytes)) : { title: null, text: whole };
+      const text = page.text.slice(offset, offset + maxCharacters);
+      const nextOffset = page.text.length > offset + text.length ? offset + text.length : null;
+      return { ...about, title: page.title, text, nextOffset, isCut };
+    },
+  });
+}
+
+function parseUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new DomainError('invalid', 'INVALID_URL', 'The URL must begin with http:// or https://.');
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new DomainError('invalid', 'INVALID_URL', 'The URL must not have a user name or a password in it.');
+  }
+  return url;
+}
+
+/** What goes wrong on the way is told in our words: the network's own may name what is behind it. */
+async function request(fetch: typeof globalThis.fetch, url: URL, signal: AbortSignal): Promise<Response> {
+  const headers = {
+    accept: 'text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.5',
+    'user-agent': 'Atrium (web_fetch)',
+  };
+  try {
+    return await fetch(url, { headers, redirect: 'follow', signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof DomainError) throw error;
+    throw new DomainError('upstream', 'FETCH_FAILED', `${url.host} did not answer as a web server does.`);
+  }
+}
+
+async function readUpTo(response: Response, maxBytes: number): Promise<{ bytes: Buffer; isCut: boolean }> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    chunks.push(chunk);
+    length += chunk.length;
+    // Leaving the loop cancels the rest.
+    if (length >= maxBytes) break;
+  }
+  return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: length >= maxBytes };
+}
+
+function decode(bytes: Buffer, contentType: string): string {
+  const named = /charset\s*=\s*"?([\w-]+)/.exec(contentType)?.[1];
+  const inPage = /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(bytes.subarray(0, 2_048).toString('latin1'))?.[1];
+  try {
+    return new TextDecoder(named ?? inPage ?? 'utf-8').decode(bytes);
+  } catch {
+    return new TextDecoder().decode(bytes);
+  }
+}

@@ -1,0 +1,51 @@
+import { pipeline } from 'node:stream/promises';
+import { listCheckouts } from '../../models/billing/checkouts.ts';
+import { readLedger } from '../../models/billing/report.ts';
+import type { Database } from '../../models/database.ts';
+import { decodeCursor, toPage } from '../../models/pages.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { csvHeader, csvLines, presentCheckout, presentLedgerRecord } from './presentBilling.ts';
+
+const recordsPerRead = 500;
+
+/** What came of a space's credits: its ledger, as pages and as a file, and its purchases. */
+export function billingEntryRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/billing/:spaceId/entries', async (req, res) => {
+    const { spaceId } = pathOf<'listBillingEntries'>(req);
+    const { limit, cursor } = pageOf(req);
+    const records = await readLedger(deps.database, spaceId, { limit: limit + 1, before: decodeCursor(cursor) });
+    const page = toPage(records, limit, ({ id }) => id);
+    res.json({ data: page.data.map(presentLedgerRecord), nextCursor: page.nextCursor });
+  });
+
+  router.get('/api/billing/:spaceId/entries.csv', async (req, res) => {
+    const { spaceId } = pathOf<'exportBillingEntries'>(req);
+    res.type('text/csv').attachment('ledger.csv');
+    // Page after page, at its reader's pace: a ledger of years does not pass through memory at once.
+    await pipeline(exportLines(deps.database, spaceId), res);
+  });
+
+  router.get('/api/billing/:spaceId/checkouts', async (req, res) => {
+    const { spaceId } = pathOf<'listCheckouts'>(req);
+    const { limit, cursor } = pageOf(req);
+    const checkouts = await listCheckouts(deps.database, spaceId, { limit: limit + 1, before: decodeCursor(cursor) });
+    const page = toPage(checkouts, limit, ({ id }) => id);
+    res.json({ data: page.data.map((row) => presentCheckout(row, deps.config)), nextCursor: page.nextCursor });
+  });
+
+  return router;
+}
+
+async function* exportLines(database: Database, spaceId: string): AsyncGenerator<string> {
+  yield csvHeader;
+  for (let before: string | undefined; ; ) {
+    const records = await readLedger(database, spaceId, { limit: recordsPerRead, before });
+    yield records.map(csvLines).join('');
+    if (records.length < recordsPerRead) return;
+    before = records.at(-1)?.id;
+  }
+}

@@ -1,0 +1,67 @@
+import type { Checkout } from '../../models/billing/checkouts.ts';
+import { html } from '../frame/pages/html.ts';
+import type { Page } from '../frame/pages/page.ts';
+import type { CheckoutResult } from './presentBilling.ts';
+
+const texts: Record<CheckoutResult['status'], { title: string; text: string }> = {
+  unknown: { title: 'No checkout', text: 'This page belongs to no checkout that we know. Nothing has been changed.' },
+  open: {
+    title: 'Not paid yet',
+    text: 'We have not heard of a payment. If you have just paid, this page will say so in a moment.',
+  },
+  processing: { title: 'Payment on its way', text: 'The payment takes a while. The credits come when it has arrived.' },
+  paid: { title: 'Paid', text: 'The credits have been added to the space. You can close this page.' },
+  failed: { title: 'Not paid', text: 'The payment did not go through. Nothing was credited; you can try again.' },
+  expired: {
+    title: 'Checkout ended',
+    text: 'It was closed before it was paid. Nothing was credited; you can start again.',
+  },
+  cancelled: { title: 'Checkout cancelled', text: 'The purchase was called off. Nothing was credited.' },
+};
+
+/** The notification of a payment comes about when its buyer does. */
+const refreshSeconds = 3;
+
+/** Where a checkout truly stands, whichever page its buyer comes back to: where nothing is paid, "success" says so. */
+export function checkoutPage(result: CheckoutResult): Page {
+  const { title, text } = texts[result.status];
+  const body = html`${sumOf(result)}<p role="status">${text}</p>`;
+  return result.status === 'open' ? { title, body, refreshSeconds } : { title, body };
+}
+
+/** For who has left a checkout that can still be paid. */
+export function leftCheckoutPage(result: CheckoutResult, url: Checkout['url']): Page {
+  return {
+    title: 'Not paid',
+    body: html`${sumOf(result)}<p role="status">You have left the checkout. Nothing was charged.</p>
+${url !== null && html`<a class="button second" href="${url}">Back to the checkout</a>`}`,
+  };
+}
+
+function sumOf({ amount, currency = '', credits }: CheckoutResult) {
+  return amount !== undefined && html`<p class="amount">${credits} credits</p><p>${money(amount, currency)}</p>`;
+}
+
+/** The page of the development provider: says what it is, and asks how the payment shall go. */
+export function developmentPage(payment: {
+  sessionId: string;
+  amount: number;
+  currency: string;
+  isOpen: boolean;
+}): Page {
+  const { sessionId, amount, currency, isOpen } = payment;
+  const choice = (name: string, label: string, kind = 'button second') =>
+    html`<form method="post" action="/api/billing/development/${encodeURIComponent(sessionId)}/${name}">
+<button class="${kind}">${label}</button></form>`;
+  const choices = [choice('pay', 'Pay', 'button'), choice('fail', 'Let the payment fail'), choice('cancel', 'Cancel')];
+  return {
+    title: 'Development payment',
+    body: html`<p class="note">No payment provider is configured, and no money moves.</p>
+<p class="amount">${money(amount, currency)}</p>
+${isOpen ? choices : [html`<p role="status">This payment has ended.</p>`]}`,
+  };
+}
+
+function money(amount: number, currency: string): string {
+  return new Intl.NumberFormat('en', { style: 'currency', currency }).format(amount);
+}

@@ -1,0 +1,31 @@
+import type { RequestHandler } from 'express';
+import { keepEvent } from '../../models/billing/paymentEvents.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { createRouter } from '../frame/router.ts';
+
+/**
+ * Endpoint 26 and its alias: verified over the raw bytes, kept, acknowledged. What it means is done by its workflow, which the sweeper starts if
+ * this process cannot.
+ */
+export function paymentWebhookRoutes(deps: RouteDeps) {
+  const { database, payments, launcher, limits, logger } = deps;
+  const router = createRouter();
+
+  const receive: RequestHandler = async (req, res) => {
+    const event = await payments
+      .verify(req.rawBody ?? Buffer.alloc(0), req.get('stripe-signature'))
+      .catch(async (error: unknown) => {
+        // Forged ones count against their address; the provider's own are never too many.
+        await limits.failedAuthentication(req, res);
+        throw error;
+      });
+    const isNew = await keepEvent(database, { ...event, provider: payments.provider?.name ?? 'none' });
+    res.json({ received: true });
+    if (!isNew) return;
+    launcher.startSettlement(event.id).catch((error: unknown) => {
+      logger.warn({ err: error, eventId: event.id }, 'The settlement will be started by the sweeper.');
+    });
+  };
+  router.post(['/api/webhooks/billing', '/api/webhooks/stripe'], receive);
+  return router;
+}

@@ -1,0 +1,28 @@
+import { decideToolCall } from '../../models/chat/answerToolCalls.ts';
+import { ModelCall } from '../../models/chat/modelCall.ts';
+import { ToolCall } from '../../models/chat/toolCall.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeTurn } from './authorizeThread.ts';
+import { presentTurn } from './presentThread.ts';
+
+/** Whether a tool call may run: decided by the turn's user, on any of their devices. */
+export function approvalRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.post('/chat/turns/:turnId/approvals/:toolCallId', async (req, res) => {
+    const { turnId, toolCallId } = pathOf<'decideToolCall'>(req);
+    const turn = await authorizeTurn(deps, callerOf(req), turnId);
+    const { approved } = bodyOf<'decideToolCall'>(req);
+    await decideToolCall(deps, { turnId, toolCallId, approved });
+    deps.launcher.toolsAnswered(turnId).catch((error: unknown) => {
+      deps.logger.warn({ err: error, turnId }, 'The turn’s workflow could not be reached; the sweeper will.');
+    });
+    await turn.reload();
+    res.json(presentTurn(turn, await ModelCall.usageOf(turnId), await ToolCall.openOf([turnId])));
+  });
+
+  return router;
+}

@@ -1,0 +1,34 @@
+import { Thread } from '../../models/chat/thread.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
+import type { Caller } from '../frame/auth/caller.ts';
+
+type Deps = { identity: Pick<Identity, 'members'> };
+
+/** A thread for its owner: 404 when its space is not the caller's, 403 when another member owns it. */
+export async function authorizeThread(deps: Deps, caller: Caller, threadId: string): Promise<Thread> {
+  const thread = await Thread.open(threadId);
+  if (thread === null) throw notFound('thread');
+  await authorizeSpace(deps, caller, thread.spaceId, 'viewer').catch((error: unknown) => {
+    throw error instanceof DomainError && error.kind === 'notFound' ? notFound('thread') : error;
+  });
+  if (thread.userId !== caller.userId) throw notThreadOwner();
+  return thread;
+}
+
+/** A turn, through its thread. */
+export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string): Promise<Turn> {
+  const turn = await Turn.findByPk(turnId);
+  if (turn === null) throw notFound('turn');
+  await authorizeThread(deps, caller, turn.threadId).catch((error: unknown) => {
+    throw error instanceof DomainError && error.kind === 'notFound' ? notFound('turn') : error;
+  });
+  return turn;
+}
+
+/** Endpoint 2 says 403 for any thread that is somebody else's, of whichever space (spec §4 and §7). */
+export function notThreadOwner(): DomainError {
+  return new DomainError('forbidden', 'NOT_THREAD_OWNER', 'This thread belongs to somebody else.');
+}

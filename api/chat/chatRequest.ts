@@ -1,0 +1,104 @@
+import { readDataUrl } from '../../models/chat/dataUrl.ts';
+import type { FileReference, StoredPart } from '../../models/chat/message.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { BodyOf } from '../frame/request.ts';
+
+export type ChatStreamBody = BodyOf<'streamChat'>;
+type UiMessage = NonNullable<ChatStreamBody['messages']>[number];
+
+/** What a body says, whichever of its two dialects it is written in. */
+export interface ReadMessage {
+  parts: StoredPart[];
+  /** Named, and still to be found. */
+  files: FileReference[];
+  userMessageId: string | undefined;
+  /** The message takes the place of an earlier one, and of everything after it: answered again as it is, or in other words. */
+  replaces: 'again' | 'edited' | undefined;
+}
+
+/**
+ * Reads the user's message from a body: spec.md's `content` and `files`, or the AI SDK's `messages`, of which the last one counts,
+ * since the thread is the server's.
+ */
+export function readMessage(body: ChatStreamBody): ReadMessage {
+  const files = (body.files ?? []) as FileReference[];
+  if (body.content !== undefined) {
+    const parts: StoredPart[] = [{ type: 'text', text: body.content, state: 'done' }];
+    return { parts, files, userMessageId: body.userMessageId, replaces: undefined };
+  }
+  const message = body.messages?.findLast(({ role }) => role === 'user');
+  if (message === undefined) {
+    throw new DomainError('unprocessable', 'NO_USER_MESSAGE', 'None of the messages is the user’s.');
+  }
+  const read = partsOf(message);
+  if (read.parts.length + read.files.length + files.length === 0) {
+    throw new DomainError('unprocessable', 'EMPTY_MESSAGE', 'The last user message has neither text nor a file.');
+  }
+  return {
+    parts: read.parts,
+    files: [...read.files, ...files],
+    userMessageId: body.userMessageId ?? message.id,
+    replaces: replacementOf(body, message),
+  };
+}
+
+/** What `regenerate` and an edit are in the AI SDK: the list ends with the message that is meant. */
+function replacementOf(body: ChatStreamBody, message: UiMessage): ReadMessage['replaces'] {
+  if (body.trigger === 'regenerate-message') return 'again';
+  return body.messageId !== undefined && body.messageId === message.id ? 'edited' : undefined;
+}
+
+/** Text and files; whatever else a client keeps in its messages is its own. */
+function partsOf(message: UiMessage): { parts: StoredPart[]; files: FileReference[] } {
+  const parts: StoredPart[] = [];
+  const files: FileReference[] = [];
+  for (const part of (message.parts ?? []) as Record<string, unknown>[]) {
+    if (part.type === 'text' && typeof part.text === 'string' && part.text !== '') {
+      parts.push({ type: 'text', text: part.text, state: 'done' });
+    }
+    if (part.type === 'file' && typeof part.url === 'string' && typeof part.mediaType === 'string') {
+      const { url, mediaType, filename } = part;
+      if (!url.startsWith('data:')) throw refusedUrl('FILE_URL_UNSUPPORTED', noRemoteFiles);
+      if (readDataUrl(url) === undefined) throw refusedUrl('FILE_URL_INVALID', 'This data: URL cannot be read.');
+      parts.push({ type: 'file', url, mediaType, ...(typeof filename === 'string' && { filename }) });
+    }
+    // A file by reference, as our own list of messages shows it.
+    if (part.type === 'data-file') files.push(...referenceIn(part.data));
+  }
+  return { parts, files };
+}
+
+/** The contract leaves the parts of AI SDK messages to that SDK, so what a reference is made of is looked at here. */
+function referenceIn(data: unknown): FileReference[] {
+  const { path, containerId, fileName, width, height } = (data ?? {}) as Record<string, unknown>;
+  if (typeof path !== 'string') return [];
+  return [
+    {
+      path,
+      ...(typeof containerId === 'string' && { containerId }),
+      ...(typeof fileName === 'string' && { fileName: fileName.slice(0, maxFileNameLength) }),
+      ...(typeof width === 'number' && { width }),
+      ...(typeof height === 'number' && { height }),
+    },
+  ];
+}
+
+const maxFileNameLength = 1_024;
+
+const noRemoteFiles =
+  'Send a file as a data: URL, or upload it and name it in `files`. Nothing is fetched from elsewhere.';
+
+function refusedUrl(code: string, detail: string): DomainError {
+  return new DomainError('unprocessable', code, detail, { errors: [{ pointer: '/messages', detail }] });
+}
+
+/** What the client said of its device, as it came. */
+export function readContext(body: ChatStreamBody): Record<string, unknown> {
+  const { openTabs, agentContextSnapshot, deviceComputerId, clientTools } = body;
+  return {
+    ...(openTabs !== undefined && { openTabs }),
+    ...(agentContextSnapshot !== undefined && { agentContextSnapshot }),
+    ...(deviceComputerId !== undefined && { deviceComputerId }),
+    ...(clientTools !== undefined && { clientTools }),
+  };
+}

@@ -1,0 +1,34 @@
+import { DomainError } from '../../models/errors.ts';
+import type { ChatStreamBody } from './chatRequest.ts';
+
+/** Names of these areas are ours, now or later (docs/tools.md). */
+const reservedAreas = [
+  'ask',
+  'browser',
+  'computer',
+  'database',
+  'device',
+  'drive',
+  'git',
+  'mcp',
+  'process',
+  'tabs',
+  'web',
+];
+
+/** Refuses tools of a client's own that could be taken for ours, or for one another: 422. */
+export function checkClientTools({ clientTools = [] }: ChatStreamBody): void {
+  const seen = new Set<string>();
+  for (const [index, { name }] of clientTools.entries()) {
+    const pointer = `/clientTools/${index}/name`;
+    if (reservedAreas.includes(name.split('_', 1)[0] ?? '')) {
+      throw refused('TOOL_NAME_RESERVED', pointer, `Tools named ${name.split('_', 1)[0]}_… are the server’s own.`);
+    }
+    if (seen.has(name)) throw refused('TOOL_NAME_TAKEN', pointer, 'Two client tools have this name.');
+    seen.add(name);
+  }
+}
+
+function refused(code: string, pointer: string, detail: string): DomainError {
+  return new DomainError('unprocessable', code, detail, { errors: [{ pointer, detail }] });
+}

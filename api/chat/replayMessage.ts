@@ -1,0 +1,60 @@
+import type { Response } from 'express';
+import { Message, type StoredPart } from '../../models/chat/message.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import { encodeChunks } from '../../models/turnLog/entry.ts';
+import { doneEvent, formatEvents, openEventStream } from '../frame/sse.ts';
+
+/** Streams an ended turn whose log has been purged: the same message, rebuilt from its stored parts. */
+export async function replayMessage(res: Response, turn: Turn): Promise<void> {
+  const message = await Message.find(turn.threadId, turn.assistantMessageId);
+  const chunks: UiChunk[] = [
+    { type: 'start', messageId: turn.assistantMessageId, messageMetadata: message?.metadata ?? {} },
+    ...(message?.parts ?? []).flatMap(chunksOf),
+    lastChunk(turn, message?.metadata ?? undefined),
+  ];
+  openEventStream(res, { turnId: turn.id, threadId: turn.threadId });
+  res.write(formatEvents(1, encodeChunks(chunks).split('\n')));
+  res.end(doneEvent);
+}
+
+function chunksOf(part: StoredPart, index: number): UiChunk[] {
+  const id = String(index);
+  switch (part.type) {
+    case 'step-start':
+      return [{ type: 'start-step' }];
+    case 'text':
+    case 'reasoning':
+      return [
+        { type: `${part.type}-start`, id },
+        { type: `${part.type}-delta`, id, delta: part.text },
+        { type: `${part.type}-end`, id },
+      ];
+    case 'dynamic-tool': {
+      const { toolCallId, toolName, input, output, errorText } = part;
+      const made: UiChunk = { type: 'tool-input-available', toolCallId, toolName, input, dynamic: true };
+      if (part.state === 'output-available') {
+        return [made, { type: 'tool-output-available', toolCallId, output, dynamic: true }];
+      }
+      if (part.state === 'output-error') {
+        return [made, { type: 'tool-output-error', toolCallId, errorText: errorText ?? '', dynamic: true }];
+      }
+      return [made];
+    }
+    case 'source-url':
+    case 'source-document':
+      return [part];
+    case 'file':
+      return [{ type: 'file', url: part.url, mediaType: part.mediaType }];
+    case 'data-file':
+      return [];
+  }
+}
+
+function lastChunk(turn: Turn, metadata: Record<string, unknown> | undefined): UiChunk {
+  if (turn.status === 'stopped') return { type: 'abort', reason: 'stopped' };
+  if (turn.status === 'failed') {
+    return { type: 'error', errorText: turn.errorDetail ?? '', code: turn.errorCode ?? 'INTERNAL' };
+  }
+  return { type: 'finish', finishReason: turn.finishReason ?? 'other', messageMetadata: metadata };
+}

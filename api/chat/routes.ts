@@ -1,0 +1,224 @@
+import type { Request, Response } from 'express';
+import { estimateTokens } from '../../integrations/llm/tokens.ts';
+import { acceptMessage, type SendIntent } from '../../models/chat/acceptMessage.ts';
+import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
+import { requestStop } from '../../models/chat/endTurn.ts';
+import type { StoredPart } from '../../models/chat/message.ts';
+import { ModelCall } from '../../models/chat/modelCall.ts';
+import { readChatSettings } from '../../models/chat/settings.ts';
+import { Thread, ThreadAlias } from '../../models/chat/thread.ts';
+import { ToolCall } from '../../models/chat/toolCall.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import { idPrefixes } from '../../models/ids.ts';
+import { noteSeen } from '../../models/push/receipts.ts';
+import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import { authorizeSpace, isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
+import { type Caller, callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { bodyOf, pathOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { streamTurn } from '../frame/sse.ts';
+import { authorizeTurn, notThreadOwner } from './authorizeThread.ts';
+import { type ChatStreamBody, readContext, readMessage } from './chatRequest.ts';
+import { checkClientTools } from './clientTools.ts';
+import { acceptWithCredits } from './creditGate.ts';
+import { presentModel } from './presentModel.ts';
+import { presentTurn } from './presentThread.ts';
+import { replayMessage } from './replayMessage.ts';
+import { isOnlyResults, takeToolResults } from './toolResults.ts';
+
+/** Models, sending, and the streams of turns. Threads themselves are in threads.ts. */
+export function chatRoutes(deps: RouteDeps) {
+  const { catalogue, identity, launcher, logger } = deps;
+  const router = createRouter();
+
+  router.get(['/chat/models', '/api/chat/models'], (_req, res) => {
+    res.json({ models: catalogue.list().map(presentModel), defaultModelId: catalogue.defaultModelId });
+  });
+
+  router.post('/chat/stream', async (req, res) => {
+    const caller = callerOf(req);
+    const body = bodyOf<'streamChat'>(req);
+    const continued = await continueTurn(caller, body);
+    if (continued !== undefined && isOnlyResults(body)) return stream(req, res, continued.turn, continued.after);
+    const intent = await readIntent(caller, body);
+    const { turn, created, opening, interrupted } = await acceptWithCredits(deps, intent, () =>
+      acceptMessage(deps.database, intent),
+    );
+    // An outbox item finds its turn wherever that is: also in a space whose member the sender is no longer.
+    if (!created && turn.spaceId !== intent.spaceId) await authorizeTurn(deps, caller, turn.id);
+    // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
+    if (created && turn.status === 'running') launcher.startNewTurn(turn).catch(logLateStart(turn.id));
+    if (interrupted !== undefined) launcher.stopTurn(interrupted).catch(logLateStart(interrupted));
+    if (!created && turn.logPurgedAt !== null) return replayMessage(res, turn);
+    stream(req, res, turn, 0, opening);
+  });
+
+  router.get('/chat/stream/:threadId/stream', async (req, res) => {
+    const caller = callerOf(req);
+    const { threadId } = pathOf<'resumeThreadStream'>(req);
+    const { spaceId, after } = queryOf<'resumeThreadStream'>(req);
+    const thread = await findThread(caller, threadId, spaceId);
+    // A chat id that its client has made, and sent no message with yet: a chat in which nothing runs. `useChat` asks so when a page is opened.
+    if (thread === undefined && threadId.startsWith(`${idPrefixes.thread}_`)) throw notFound('thread');
+    const activeTurnId = thread?.activeTurnId ?? null;
+    const turn = activeTurnId === null ? null : await Turn.findByPk(activeTurnId);
+    if (turn === null || turn.isTerminal) {
+      res.status(204).end();
+      return;
+    }
+    stream(req, res, turn, positionIn(turn, req, after));
+  });
+
+  router.get('/chat/turns/:turnId', async (req, res) => {
+    const turn = await authorizeTurn(deps, callerOf(req), pathOf<'getTurn'>(req).turnId);
+    res.json(await present(turn));
+  });
+
+  router.get('/chat/turns/:turnId/stream', async (req, res) => {
+    const turn = await authorizeTurn(deps, callerOf(req), pathOf<'streamTurn'>(req).turnId);
+    const after = positionIn(turn, req, queryOf<'streamTurn'>(req).after);
+    if (turn.logPurgedAt === null) return stream(req, res, turn, after);
+    if (after > 0) {
+      const detail = 'This position of the turn’s log is not kept any more. Read the turn from its beginning.';
+      throw new DomainError('gone', 'LOG_EXPIRED', detail);
+    }
+    await replayMessage(res, turn);
+  });
+
+  router.post('/chat/turns/:turnId/stop', async (req, res) => {
+    const turn = await authorizeTurn(deps, callerOf(req), pathOf<'stopTurn'>(req).turnId);
+    const state = await requestStop(deps, turn.id);
+    // The worker sees the flag in the row by itself; the signal ends what has no worker.
+    if (state === 'stopping') launcher.stopTurn(turn.id).catch(logLateStart(turn.id));
+    await turn.reload();
+    res.json(await present(turn));
+  });
+
+  /** Takes the tool results of a body, if it has any, into the turn that waits for them. */
+  async function continueTurn(caller: Caller, body: ChatStreamBody) {
+    if (body.toolResults === undefined && body.messages?.at(-1)?.role !== 'assistant') return undefined;
+    const name = body.threadId ?? body.id;
+    const thread = name === undefined ? undefined : await findThread(caller, name, body.spaceId);
+    if (thread === undefined && body.threadId !== undefined) throw notFound('thread');
+    return takeToolResults(deps, caller, body, thread?.id);
+  }
+
+  async function readIntent(caller: Caller, body: ChatStreamBody): Promise<SendIntent> {
+    if (body.content === undefined && body.messages === undefined) {
+      throw new DomainError('invalid', 'CONTENT_REQUIRED', 'Send one of `content`, `messages` and `toolResults`.');
+    }
+    checkClientTools(body);
+    const name = body.threadId ?? body.id;
+    const thread = name === undefined ? undefined : await findThread(caller, name, body.spaceId);
+    if (thread === undefined && body.threadId !== undefined) throw notFound('thread');
+    if (thread !== undefined && body.spaceId !== undefined && thread.spaceId !== body.spaceId) {
+      throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread belongs to another space than `spaceId`.');
+    }
+    const spaceId = thread?.spaceId ?? body.spaceId ?? (await defaultSpaceOf(caller));
+    const mode = body.mode ?? 'ask';
+    await authorizeSpace(deps, caller, spaceId, mode === 'work' ? 'editor' : 'viewer');
+    const { parts, files, userMessageId, replaces } = readMessage(body);
+    const [attached, settings] = await Promise.all([
+      attachFiles({ spaceId, userId: caller.userId }, files),
+      readChatSettings(deps.database, spaceId),
+    ]);
+    parts.push(...attached);
+    const { model, effort } = catalogue.resolve({
+      modelId: body.modelId ?? spacesModel(body, settings.defaultModelId),
+      autoModel: body.autoModel,
+      effort: body.effort,
+      needs: { mode, tools: mode === 'work', ...needsOf(parts), inputTokens: estimateTokens(charactersOf(parts)) },
+    });
+    return {
+      userId: caller.userId,
+      spaceId,
+      threadId: thread?.id,
+      alias: thread === undefined ? body.id : undefined,
+      parts,
+      userMessageId,
+      replaces,
+      outboxItemId: body.outboxItemId,
+      mode,
+      modelId: model.id,
+      effort: effort ?? null,
+      notificationPriority: body.notification?.priority ?? 'default',
+      onBusy: body.onBusy ?? 'queue',
+      context: readContext(body),
+    };
+  }
+
+  /** What the space has chosen, for a message that chooses nothing itself. A model that has gone since is passed over. */
+  function spacesModel(body: ChatStreamBody, chosen: string | null): string | undefined {
+    return body.autoModel !== true && chosen !== null && catalogue.find(chosen) !== undefined ? chosen : undefined;
+  }
+
+  /** A thread by its id or by the chat id that the client made. Somebody else's is 403. */
+  async function findThread(caller: Caller, name: string, spaceId: string | undefined): Promise<Thread | undefined> {
+    const thread = await Thread.open(name);
+    if (thread !== null) {
+      if (thread.userId !== caller.userId) throw notThreadOwner();
+      await authorizeSpace(deps, caller, thread.spaceId, 'viewer');
+      return thread;
+    }
+    const space = spaceId ?? (await defaultSpaceOf(caller));
+    const alias = await ThreadAlias.findOne({ where: { userId: caller.userId, spaceId: space, alias: name } });
+    return alias === null ? undefined : ((await Thread.open(alias.threadId)) ?? undefined);
+  }
+
+  async function defaultSpaceOf(caller: Caller): Promise<string> {
+    const spaceId = await identity.users.defaultSpaceId(caller.userId);
+    if (spaceId !== undefined) return spaceId;
+    throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
+  }
+
+  function stream(req: Request, res: Response, turn: Turn, after: number, opening?: UiChunk[]): void {
+    const caller = callerOf(req);
+    streamTurn(req, res, {
+      turnId: turn.id,
+      threadId: turn.threadId,
+      after,
+      opening,
+      feed: deps.feed,
+      logger,
+      closing: deps.closing,
+      onRead(seq) {
+        noteSeen(deps.database, turn, seq).catch((error: unknown) => {
+          logger.warn({ err: error, turnId: turn.id }, 'It could not be noted that a turn was seen.');
+        });
+      },
+      async isAllowed() {
+        if (!(await isStillSignedIn(deps, caller))) return false;
+        return (await identity.members.access(turn.spaceId, caller.userId)) !== undefined;
+      },
+    });
+  }
+
+  async function present(turn: Turn) {
+    const [usage, calls] = await Promise.all([ModelCall.usageOf(turn.id), ToolCall.openOf([turn.id])]);
+    return presentTurn(turn, usage, calls);
+  }
+
+  function logLateStart(turnId: string) {
+    return (error: unknown) =>
+      logger.warn({ err: error, turnId }, 'The turn’s workflow could not be reached; the sweeper will.');
+  }
+
+  return router;
+}
+
+function charactersOf(parts: readonly StoredPart[]): number {
+  return parts.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0);
+}
+
+/** The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. One that was never given is 400. */
+function positionIn(turn: Turn, req: Request, after: number | undefined): number {
+  const header = req.get('last-event-id');
+  const position =
+    after ?? (header === undefined || header === '' ? 0 : /^\d{1,15}$/.test(header) ? Number(header) : -1);
+  if (Number.isInteger(position) && position >= 0 && position < turn.nextSeq) return position;
+  throw new DomainError('invalid', 'UNKNOWN_POSITION', 'This turn’s log has no such position.', {
+    errors: [{ pointer: after === undefined ? 'Last-Event-ID' : 'after', detail: 'is not a position of this log' }],
+  });
+}

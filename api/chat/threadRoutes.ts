@@ -1,0 +1,100 @@
+import { deleteThread } from '../../models/chat/deleteThread.ts';
+import { Message } from '../../models/chat/message.ts';
+import { ModelCall } from '../../models/chat/modelCall.ts';
+import { Thread } from '../../models/chat/thread.ts';
+import { ToolCall } from '../../models/chat/toolCall.ts';
+import { Turn } from '../../models/chat/turn.ts';
+import { decodeCursor, toPage } from '../../models/pages.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeThread } from './authorizeThread.ts';
+import { presentMessage, presentThread, presentTurn } from './presentThread.ts';
+
+/** What the cursors of the three lists hold: when and which, ordinal and position, ordinal. */
+const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;
+const messageKey = /^\d{1,9} [01]$/;
+const turnKey = /^\d{1,9}$/;
+
+/** Threads, for their owner only: its messages, its turns. */
+export function threadRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/threads', async (req, res) => {
+    const caller = callerOf(req);
+    const { spaceId } = pathOf<'listThreads'>(req);
+    const { limit, cursor } = pageOf(req);
+    const [updatedAt, id] = decodeCursor(cursor, threadKey)?.split(' ') ?? [];
+    const threads = await Thread.page({
+      spaceId,
+      userId: caller.userId,
+      needsInput: queryOf<'listThreads'>(req).needsInput,
+      limit: limit + 1,
+      cursor: updatedAt === undefined || id === undefined ? undefined : { updatedAt: new Date(updatedAt), id },
+    });
+    const page = toPage(threads, limit, (thread) => `${thread.updatedAt.toISOString()} ${thread.id}`);
+    const waiting = await Turn.waitingOf(page.data.map(({ activeTurnId }) => activeTurnId));
+    res.json({ data: page.data.map((thread) => presentThread(thread, waiting)), nextCursor: page.nextCursor });
+  });
+
+  router.post('/api/spaces/:spaceId/threads', async (req, res) => {
+    const { userId } = callerOf(req);
+    const { spaceId } = pathOf<'createThread'>(req);
+    const title = bodyOf<'createThread'>(req)?.title ?? null;
+    await makeOnce(req, res, 'thread', async (id) => {
+      const made = (await Thread.open(id)) ?? (await Thread.prepare({ id, spaceId, userId, title }).save());
+      return presentThread(made);
+    });
+  });
+
+  router.get('/api/threads/:threadId', async (req, res) => {
+    res.json(await present(await authorizeThread(deps, callerOf(req), pathOf<'getThread'>(req).threadId)));
+  });
+
+  router.patch('/api/threads/:threadId', async (req, res) => {
+    const thread = await authorizeThread(deps, callerOf(req), pathOf<'updateThread'>(req).threadId);
+    await thread.update({ title: bodyOf<'updateThread'>(req).title });
+    res.json(await present(thread));
+  });
+
+  router.delete('/api/threads/:threadId', async (req, res) => {
+    const thread = await authorizeThread(deps, callerOf(req), pathOf<'deleteThread'>(req).threadId);
+    const operation = await deleteThread(deps.database, thread.id);
+    deps.launcher.startOperation(operation).catch((error: unknown) => {
+      deps.logger.warn({ err: error, operationId: operation.id }, 'The purge will be started by the sweeper.');
+    });
+    res.status(204).location(`/api/operations/${operation.id}`).end();
+  });
+
+  router.get('/api/threads/:threadId/messages', async (req, res) => {
+    const thread = await authorizeThread(deps, callerOf(req), pathOf<'listMessages'>(req).threadId);
+    const { limit, cursor } = pageOf(req);
+    const [turnOrdinal, position] = decodeCursor(cursor, messageKey)?.split(' ').map(Number) ?? [];
+    const messages = await Message.page({
+      threadId: thread.id,
+      limit: limit + 1,
+      after: turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position },
+    });
+    const page = toPage(messages, limit, (message) => `${message.turnOrdinal} ${message.position}`);
+    res.json({ data: page.data.map(presentMessage), nextCursor: page.nextCursor });
+  });
+
+  router.get('/api/threads/:threadId/turns', async (req, res) => {
+    const thread = await authorizeThread(deps, callerOf(req), pathOf<'listTurns'>(req).threadId);
+    const { limit, cursor } = pageOf(req);
+    const turns = await Turn.page(thread.id, limit + 1, Number(decodeCursor(cursor, turnKey) ?? 0));
+    const page = toPage(turns, limit, (turn) => String(turn.ordinal));
+    const ids = page.data.map(({ id }) => id);
+    const [usages, calls] = await Promise.all([ModelCall.usageOfMany(ids), ToolCall.openOf(ids)]);
+    const data = page.data.map((turn) => presentTurn(turn, usages(turn.id), calls));
+    res.json({ data, nextCursor: page.nextCursor });
+  });
+
+  async function present(thread: Thread) {
+    return presentThread(thread, await Turn.waitingOf([thread.activeTurnId]));
+  }
+
+  return router;
+}

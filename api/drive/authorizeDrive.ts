@@ -1,0 +1,52 @@
+import { openAny, openLiving, type Placed } from '../../models/drive/changes.ts';
+import { parseContainerId } from '../../models/drive/containers.ts';
+import { notFound } from '../../models/errors.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import { authorizeThread } from '../chat/authorizeThread.ts';
+import type { Caller } from '../frame/auth/caller.ts';
+
+type Deps = { identity: Pick<Identity, 'members'> };
+type ItemRef = { spaceId: string; itemId: string };
+
+/**
+ * What there is to ask beside the role, which the table has asked for already (roles.ts): the container must be of this space, and a
+ * thread's files are for the thread's owner alone. 404 for any other container, 403 for another member's thread.
+ */
+export async function authorizeContainer(
+  deps: Deps,
+  caller: Caller,
+  { spaceId, containerId }: { spaceId: string; containerId: string },
+): Promise<void> {
+  const container = parseContainerId(containerId);
+  if (container?.kind === 'drive') return;
+  if (container?.kind === 'thread') {
+    const thread = await authorizeThread(deps, caller, container.threadId);
+    if (thread.spaceId !== spaceId) throw notFound('thread');
+  } else if (container?.kind === 'app') {
+    const { item } = await openLiving(spaceId, container.itemId);
+    if (item.kind !== 'app') throw notFound('container');
+  } else {
+    throw notFound('container');
+  }
+}
+
+/** An item of the space, through its container: 404 when it is absent, another space's, or in the trash. */
+export function authorizeItem(deps: Deps, caller: Caller, where: ItemRef): Promise<Placed> {
+  return authorizeFound(deps, caller, where, openLiving);
+}
+
+/** The same, where an item of the trash will do as well. */
+export function authorizeAnyItem(deps: Deps, caller: Caller, where: ItemRef): Promise<Placed> {
+  return authorizeFound(deps, caller, where, openAny);
+}
+
+async function authorizeFound(
+  deps: Deps,
+  caller: Caller,
+  { spaceId, itemId }: ItemRef,
+  open: (spaceId: string, itemId: string) => Promise<Placed>,
+): Promise<Placed> {
+  const found = await open(spaceId, itemId);
+  await authorizeContainer(deps, caller, { spaceId, containerId: found.place.containerId });
+  return found;
+}

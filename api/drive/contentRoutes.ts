@@ -1,0 +1,98 @@
+import { buffer } from 'node:stream/consumers';
+import type { Request, Response } from 'express';
+import { isText } from '../../integrations/storage/contentType.ts';
+import { contentDisposition, servedContentType } from '../../integrations/storage/disposition.ts';
+import { maxIndexedTextBytes } from '../../integrations/storage/inspect.ts';
+import type { Content } from '../../models/drive/driveItem.ts';
+import { contentOf, DriveVersion, restoreVersion } from '../../models/drive/driveVersion.ts';
+import { DomainError } from '../../models/errors.ts';
+import { decodeCursor, toPage } from '../../models/pages.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import { hasIt, wantedRange } from '../frame/conditionalRead.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { presignedUrl } from '../frame/presignedUrl.ts';
+import { pageOf, pathOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeItem } from './authorizeDrive.ts';
+import { presentItem, presentVersion } from './presentItem.ts';
+
+/** What files hold: to be read here, or straight from the object store by a link; and what they held before. */
+export function driveContentRoutes(deps: RouteDeps) {
+  const router = createRouter();
+  const base = '/api/spaces/:spaceId/drive/items/:itemId';
+
+  router.get(`${base}/content`, async (req, res) => {
+    const { version, download = false } = queryOf<'getDriveContent'>(req);
+    const { item } = await authorizeItem(deps, callerOf(req), pathOf<'getDriveContent'>(req));
+    const content = await contentOf(item, version);
+    await sendContent(req, res, { name: item.name, content, download });
+  });
+
+  router.get(`${base}/url`, async (req, res) => {
+    const { version, download = false, expiresIn = 900 } = queryOf<'getDriveUrl'>(req);
+    const { item } = await authorizeItem(deps, callerOf(req), pathOf<'getDriveUrl'>(req));
+    const content = await contentOf(item, version);
+    res.json(await presignedUrl(deps, { name: item.name, ...content }, { expiresIn, download }));
+  });
+
+  router.get(`${base}/versions`, async (req, res) => {
+    const { item } = await authorizeItem(deps, callerOf(req), pathOf<'listDriveVersions'>(req));
+    const { limit, cursor } = pageOf(req);
+    const below = decodeCursor(cursor, /^\d{1,10}$/);
+    const earlier = await DriveVersion.of(item.id, limit + 1, below === undefined ? undefined : Number(below));
+    const all = below === undefined && item.isFile ? [item, ...earlier] : earlier;
+    const page = toPage(all, limit, ({ version }) => String(version));
+    res.json({ data: page.data.map(presentVersion), nextCursor: page.nextCursor });
+  });
+
+  router.post(`${base}/versions/:version/restore`, async (req, res) => {
+    const { version, ...where } = pathOf<'restoreDriveVersion'>(req);
+    const { item, place } = await authorizeItem(deps, callerOf(req), where);
+    const text = await readText(await contentOf(item, version));
+    const change = { ...where, version, text, userId: callerOf(req).userId, ifMatch: req.get('if-match') };
+    const restored = await restoreVersion(deps.database, change, deps.config.drive.keptVersions);
+    res.json(presentItem({ item: restored, place }));
+  });
+
+  /** A small text, for the search. */
+  async function readText({ objectKey, size }: Content): Promise<string> {
+    if (size === 0 || size > maxIndexedTextBytes) return '';
+    const bytes = await buffer(await deps.storage.read(objectKey));
+    return isText(bytes) ? bytes.toString('utf8') : '';
+  }
+
+  async function sendContent(
+    req: Request,
+    res: Response,
+    {
+      name,
+      content,
+      download,
+    }: { name: string; content: Content & { etag: string; modifiedAt: Date }; download: boolean },
+  ): Promise<void> {
+    const { size, contentType, etag, modifiedAt } = content;
+    res.set({ etag, 'last-modified': modifiedAt.toUTCString(), 'cache-control': 'private, no-cache' });
+    if (hasIt(req, content)) return void res.status(304).end();
+    const range = wantedRange(req, size, etag);
+    if (range === 'unsatisfiable') {
+      res.set('content-range', `bytes */${size}`);
+      throw new DomainError('rangeNotSatisfiable', 'RANGE_NOT_SATISFIABLE', `The file has ${size} bytes.`);
+    }
+    const length = range === undefined ? size : range.end - range.start + 1;
+    const bytes = req.method === 'HEAD' ? undefined : await deps.storage.open(content.objectKey, length, range);
+    if (range !== undefined) res.status(206).set('content-range', `bytes ${range.start}-${range.end}/${size}`);
+    res.set({
+      'content-length': String(length),
+      'content-type': servedContentType(contentType),
+      'content-disposition': contentDisposition({ name, contentType }, download),
+      'accept-ranges': 'bytes',
+      // Should a browser show it after all, it is nobody's page and runs nothing.
+      'content-security-policy':
+        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; sandbox",
+    });
+    if (bytes === undefined) return void res.end();
+    await bytes.sendTo(res);
+  }
+
+  return router;
+}

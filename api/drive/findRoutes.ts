@@ -1,0 +1,54 @@
+import { driveContainerId } from '../../models/drive/containers.ts';
+import { buildTree } from '../../models/drive/fsTree.ts';
+import { searchDrive } from '../../models/drive/search.ts';
+import { invalidCursor } from '../../models/pages.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { pageOf, pathOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeContainer, authorizeItem } from './authorizeDrive.ts';
+import { decodeCut, decodeSearch, encodeSearch } from './cursors.ts';
+import { openPath } from './lookup.ts';
+import { presentFound } from './presentItem.ts';
+import { presentTree, treeText } from './presentTree.ts';
+
+/** Finding one's way in a drive: its tree as far as a budget goes, and the search by words. */
+export function driveFindRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/drive/fs/tree', async (req, res) => {
+    const caller = callerOf(req);
+    const { spaceId } = pathOf<'getDriveTree'>(req);
+    const query = queryOf<'getDriveTree'>(req);
+    const { containerId = driveContainerId, budget = 200, depth = 100, format = 'json' } = query;
+    const from = decodeCut(query.cursor);
+    if (from !== undefined && query.path !== undefined) throw invalidCursor();
+    if (from === undefined) await authorizeContainer(deps, caller, { spaceId, containerId });
+    const { item, place } =
+      from === undefined
+        ? await openPath(deps, { spaceId, containerId, userId: caller.userId }, query.path ?? '/')
+        : await authorizeItem(deps, caller, { spaceId, itemId: from.folderId });
+    const root = await buildTree(item, { budget, depth, from: from?.cut });
+    const tree = { containerId: place.containerId, path: place.path, budget, root };
+    if (format === 'text') res.type('text/plain').send(treeText(tree));
+    else res.json(presentTree(tree));
+  });
+
+  router.get('/api/spaces/:spaceId/drive/search', async (req, res) => {
+    const { spaceId } = pathOf<'searchDrive'>(req);
+    const { q, in: field, containerId = driveContainerId } = queryOf<'searchDrive'>(req);
+    await authorizeContainer(deps, callerOf(req), { spaceId, containerId });
+    const { limit, cursor } = pageOf(req);
+    const { found, next } = await searchDrive({
+      spaceId,
+      containerId,
+      query: q,
+      fields: field === undefined ? ['name', 'text'] : [field],
+      limit,
+      after: decodeSearch(cursor),
+    });
+    res.json({ data: found.map(presentFound), nextCursor: next === undefined ? null : encodeSearch(next) });
+  });
+
+  return router;
+}

@@ -1,0 +1,39 @@
+import type { Placed } from '../../models/drive/changes.ts';
+import { findRoot } from '../../models/drive/containers.ts';
+import { parsePath } from '../../models/drive/names.ts';
+import { findByPath, linkOf, Place } from '../../models/drive/place.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+
+/** What is at a path of a container that the caller may read. The root is there even if nothing was put into it yet. */
+export async function openPath(
+  { database }: Pick<RouteDeps, 'database'>,
+  where: { spaceId: string; containerId: string; userId: string },
+  path: string,
+): Promise<Placed> {
+  const names = parsePath(path);
+  if (names.length === 0) {
+    const root = await findRoot(database, where);
+    return { item: root, place: new Place([linkOf(root)]) };
+  }
+  const found = await findByPath({ ...where, names });
+  if (found === undefined) throw notFound('item');
+  return found;
+}
+
+/** The last name of a path and what is before it. */
+export function splitPath(path: string): { names: string[]; name: string } {
+  const names = parsePath(path);
+  const name = names.pop();
+  if (name === undefined) throw new DomainError('unprocessable', 'INVALID_NAME', 'The path names no item.');
+  return { names, name };
+}
+
+/** A request says where by a path, or by a folder's id; both at once might contradict each other. */
+export function pathOrParent(): DomainError {
+  return new DomainError(
+    'unprocessable',
+    'PATH_OR_PARENT',
+    'Say where: by a path (and its containerId), or by a parentId and a name.',
+  );
+}

@@ -1,0 +1,119 @@
+import { openLiving } from '../../models/drive/changes.ts';
+import { driveContainerId } from '../../models/drive/containers.ts';
+import { DriveObject } from '../../models/drive/driveObject.ts';
+import { DriveUpload, uploadLifetimeMs } from '../../models/drive/driveUpload.ts';
+import { previewTarget } from '../../models/drive/placeFile.ts';
+import { DomainError } from '../../models/errors.ts';
+import { type Caller, callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { answerLater, failureOf, runOperation } from '../frame/operationAnswer.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeContainer } from './authorizeDrive.ts';
+import { splitPath } from './lookup.ts';
+import { presentItem } from './presentItem.ts';
+import { presentUpload } from './presentUpload.ts';
+
+/** Large files, whose parts their client sends straight to the object store by signed links, and can send again. */
+export function drivePartRoutes(deps: RouteDeps) {
+  const { database, storage, config } = deps;
+  const router = createRouter();
+
+  router.post('/api/spaces/:spaceId/drive/uploads', async (req, res) => {
+    const caller = callerOf(req);
+    const { userId } = caller;
+    const { spaceId } = pathOf<'createUpload'>(req);
+    const { path, size, containerId = driveContainerId, onConflict = 'error' } = bodyOf<'createUpload'>(req);
+    await authorizeContainer(deps, caller, { spaceId, containerId });
+    const { names, name } = splitPath(path);
+    const ifMatch = req.get('if-match');
+    const target = {
+      spaceId,
+      containerId,
+      userId,
+      names: [...names, name],
+      pathOf: 'file' as const,
+      fileName: name,
+      onConflict,
+      ifMatch,
+    };
+    if (size > config.drive.maxFileBytes) throw fileTooLarge(config.drive.maxFileBytes);
+    await makeOnce(
+      req,
+      res,
+      'driveUpload',
+      async (id) => {
+        if ((await DriveUpload.findByPk(id)) === null) await begin(id);
+        return { id };
+      },
+      { show: async (kept) => describe(await DriveUpload.open((kept as { id: string }).id, { spaceId, userId })) },
+    );
+
+    /** Killed in between, it leaves an object whose lease runs out. */
+    async function begin(id: string): Promise<void> {
+      await previewTarget(target);
+      const objectKey = DriveObject.newKey();
+      await DriveObject.begin(database, { objectKey, spaceId, bytes: size, quotaBytes: config.drive.quotaBytes });
+      try {
+        const storeUploadId = await storage.parts.begin(objectKey);
+        await DriveUpload.begin(database, { id, spaceId, userId, objectKey, storeUploadId, target, size });
+      } catch (error) {
+        await DriveObject.giveUp([objectKey]);
+        throw error;
+      }
+    }
+  });
+
+  router.get('/api/spaces/:spaceId/drive/uploads/:uploadId', async (req, res) => {
+    res.json(await describe(await open(callerOf(req), pathOf<'getUpload'>(req))));
+  });
+
+  router.delete('/api/spaces/:spaceId/drive/uploads/:uploadId', async (req, res) => {
+    const upload = await open(callerOf(req), pathOf<'abortUpload'>(req));
+    await DriveUpload.abort(database, upload.id, upload);
+    res.status(204).end();
+  });
+
+  router.post('/api/spaces/:spaceId/drive/uploads/:uploadId/complete', async (req, res) => {
+    const upload = await open(callerOf(req), pathOf<'completeUpload'>(req));
+    const { onConflict } = bodyOf<'completeUpload'>(req) ?? {};
+    const operation = await DriveUpload.beginCompletion(database, upload.id, upload, onConflict);
+    const ended = await runOperation(deps, req, operation);
+    if (ended === undefined) return answerLater(res, operation);
+    if (ended.status !== 'succeeded') throw failureOf(ended);
+    res.json(presentItem(await openLiving(upload.spaceId, String(ended.result?.itemId))));
+  });
+
+  /** Only who began an upload has it, for as long as they may write there. */
+  async function open(caller: Caller, where: { spaceId: string; uploadId: string }): Promise<DriveUpload> {
+    const { spaceId, uploadId } = where;
+    const upload = await DriveUpload.open(uploadId, { spaceId, userId: caller.userId });
+    await authorizeContainer(deps, caller, upload.target);
+    return upload;
+  }
+
+  /** With links for the parts that are still to come; what has arrived need not be sent again. */
+  async function describe(upload: DriveUpload) {
+    const { objectKey: key, storeUploadId: uploadId, expiresAt, partSizes } = upload;
+    if (upload.itemId !== null) return presentUpload(upload, []);
+    const stored = await storage.parts.list(key, uploadId);
+    const sizes = new Map(stored.map((part) => [part.partNumber, part.size]));
+    const seconds = Math.min(
+      uploadLifetimeMs / 1_000,
+      Math.max(1, Math.floor((expiresAt.getTime() - Date.now()) / 1_000)),
+    );
+    const missing = partSizes.flatMap((size, i) => (sizes.get(i + 1) === size ? [] : [{ partNumber: i + 1, size }]));
+    const links = missing.map(async (part) => ({
+      ...part,
+      url: await storage.parts.presign({ key, uploadId, ...part }, seconds),
+    }));
+    return presentUpload(upload, await Promise.all(links));
+  }
+
+  return router;
+}
+
+function fileTooLarge(maxBytes: number): DomainError {
+  return new DomainError('tooLarge', 'FILE_TOO_LARGE', `A file has at most ${Math.floor(maxBytes / 1_048_576)} MiB.`);
+}

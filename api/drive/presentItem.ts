@@ -1,0 +1,54 @@
+import type { DriveItem } from '../../models/drive/driveItem.ts';
+import type { DriveVersion } from '../../models/drive/driveVersion.ts';
+import type { Place } from '../../models/drive/place.ts';
+import type { Found } from '../../models/drive/search.ts';
+import { optionalTime, time } from '../frame/times.ts';
+
+export function presentItem({ item, place }: { item: DriveItem; place: Place }) {
+  return {
+    id: item.id,
+    spaceId: item.spaceId,
+    containerId: place.containerId,
+    parentId: item.isRoot ? null : item.parentId,
+    kind: item.kind,
+    name: item.isRoot ? '' : item.name,
+    path: place.path,
+    ...presentContent(item),
+    version: item.version,
+    childCount: item.childCount,
+    createdBy: item.createdBy,
+    createdAt: time(item.createdAt),
+    updatedBy: item.updatedBy,
+    updatedAt: time(item.updatedAt),
+    trashedAt: optionalTime(item.trashedAt),
+  };
+}
+
+/** A file as an upload answers with it: spec.md's four fields, and what is worth knowing beside them. */
+export function presentUploaded({ item, place }: { item: DriveItem; place: Place }) {
+  return { containerId: place.containerId, path: place.path, id: item.id, name: item.name, ...presentContent(item) };
+}
+
+export function presentVersion(version: DriveVersion | DriveItem) {
+  const isPresent = 'id' in version;
+  return {
+    version: version.version,
+    isCurrent: isPresent,
+    ...presentContent(version),
+    createdBy: isPresent ? version.updatedBy : version.createdBy,
+    createdAt: time(isPresent ? version.updatedAt : version.createdAt),
+  };
+}
+
+export function presentFound({ item, place, fields }: Found) {
+  return { ...presentItem({ item, place }), matched: fields };
+}
+
+function presentContent({
+  size,
+  contentType,
+  sha256,
+  etag,
+}: Pick<DriveItem, 'size' | 'contentType' | 'sha256' | 'etag'>) {
+  return { size, contentType, etag, sha256: sha256?.toString('hex') ?? null };
+}

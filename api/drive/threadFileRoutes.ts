@@ -1,0 +1,58 @@
+import { threadContainerId } from '../../models/drive/containers.ts';
+import { contentOf } from '../../models/drive/driveVersion.ts';
+import { parsePath } from '../../models/drive/names.ts';
+import { findByPath } from '../../models/drive/place.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { streamingRoute } from '../frame/multipart.ts';
+import { presignedUrl } from '../frame/presignedUrl.ts';
+import { pathOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeContainer } from './authorizeDrive.ts';
+import { receiveFiles } from './receive.ts';
+
+/** The files of a thread, for the thread's owner alone. They are a container like the drive, gone with their thread. */
+export function threadFileRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.post(
+    '/api/spaces/:spaceId/thread-files',
+    streamingRoute(async (req, res) => {
+      const caller = callerOf(req);
+      const { spaceId } = pathOf<'uploadThreadFiles'>(req);
+      const { status, body } = await receiveFiles(deps, req, {
+        spaceId,
+        userId: caller.userId,
+        status: 201,
+        fields: ['threadId'],
+        async containerOf({ threadId }) {
+          if (threadId === undefined) throw threadIdMissing();
+          const containerId = threadContainerId(threadId);
+          await authorizeContainer(deps, caller, { spaceId, containerId });
+          return containerId;
+        },
+      });
+      res.status(status).json(body);
+    }),
+  );
+
+  router.get('/api/spaces/:spaceId/thread-files/url', async (req, res) => {
+    const { spaceId } = pathOf<'getThreadFileUrl'>(req);
+    const { threadId, path, download = false, expiresIn = 900 } = queryOf<'getThreadFileUrl'>(req);
+    const containerId = threadContainerId(threadId);
+    await authorizeContainer(deps, callerOf(req), { spaceId, containerId });
+    const found = await findByPath({ spaceId, containerId, names: parsePath(path) });
+    if (found === undefined) throw notFound('file');
+    const content = await contentOf(found.item);
+    res.json(await presignedUrl(deps, { name: found.item.name, ...content }, { expiresIn, download }));
+  });
+
+  return router;
+}
+
+function threadIdMissing(): DomainError {
+  return new DomainError('invalid', 'INVALID_REQUEST', 'The field threadId comes before the file.', {
+    errors: [{ pointer: '/threadId', detail: 'is required before the file' }],
+  });
+}

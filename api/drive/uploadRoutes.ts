@@ -1,0 +1,34 @@
+import { driveContainerId } from '../../models/drive/containers.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { streamingRoute } from '../frame/multipart.ts';
+import { pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeContainer } from './authorizeDrive.ts';
+import { receiveFiles } from './receive.ts';
+
+/** Files into the drive, through this process. The large ones may go straight to the object store: driveParts.ts. */
+export function driveUploadRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.post(
+    '/api/spaces/:spaceId/drive/upload',
+    streamingRoute(async (req, res) => {
+      const caller = callerOf(req);
+      const { spaceId } = pathOf<'uploadFiles'>(req);
+      const { status, body } = await receiveFiles(deps, req, {
+        spaceId,
+        userId: caller.userId,
+        status: 200,
+        fields: ['containerId'],
+        async containerOf({ containerId = driveContainerId }) {
+          await authorizeContainer(deps, caller, { spaceId, containerId });
+          return containerId;
+        },
+      });
+      res.status(status).json(body);
+    }),
+  );
+
+  return router;
+}

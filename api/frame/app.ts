@@ -1,0 +1,82 @@
+import cors from 'cors';
+import express from 'express';
+import helmet from 'helmet';
+import { DomainError } from '../../models/errors.ts';
+import { routes } from '../areas.ts';
+import { referencePageFiles } from '../service/referenceRoutes.ts';
+import { createAuthenticate } from './auth/passport.ts';
+import { createSecurityHandlers } from './auth/securityHandlers.ts';
+import { loadContract } from './contract.ts';
+import type { ApiDeps, RouteDeps } from './deps.ts';
+import { errorHandler } from './errors.ts';
+import { createMetrics, measureRequests } from './metrics.ts';
+import { accessLog } from './middleware/accessLog.ts';
+import { authentication } from './middleware/authentication.ts';
+import { authorization } from './middleware/authorization.ts';
+import { readBody } from './middleware/body.ts';
+import { findOperation } from './middleware/operation.ts';
+import { pageErrors } from './middleware/pageErrors.ts';
+import { createRateLimits } from './middleware/rateLimits.ts';
+import { requestId } from './middleware/requestId.ts';
+import { createValidator } from './middleware/validator.ts';
+import { pageFiles } from './pages/page.ts';
+
+/** Headers that a browser's script may read. */
+const exposedHeaders = [
+  'location',
+  'ratelimit-limit',
+  'ratelimit-remaining',
+  'ratelimit-reset',
+  'retry-after',
+  'x-request-id',
+  'x-thread-id',
+  'x-turn-id',
+  'x-vercel-ai-ui-message-stream',
+];
+
+/**
+ * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its caller's role, its
+ * body, the contract's schema, and the route. `app.locals.ready` resolves when the contract's schemas are compiled; a request
+ * that comes before waits for it.
+ */
+export function createApp(deps: ApiDeps): express.Express {
+  const contract = loadContract();
+  const limits = createRateLimits(deps.config);
+  const metrics = createMetrics();
+  const routeDeps: RouteDeps = { ...deps, contract, limits, metrics };
+  const validator = createValidator(contract, {
+    validateResponses: deps.config.env !== 'production',
+    securityHandlers: createSecurityHandlers(createAuthenticate(deps.identity)),
+  });
+
+  const app = express();
+  app.locals.ready = validator.ready;
+  // A broken contract is told by whoever awaits `ready`; it must not be an unhandled rejection before.
+  validator.ready.catch(() => undefined);
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.enable('case sensitive routing');
+  app.enable('strict routing');
+  app.set('trust proxy', deps.config.http.trustedProxies);
+  app.set('query parser', 'simple');
+
+  app.use(requestId(), accessLog(deps.logger), measureRequests(metrics));
+  app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { 'default-src': ["'none'"] } } }));
+  app.use(cors(corsOptions(deps.config.http.corsOrigins)));
+  app.use('/docs/assets', referencePageFiles());
+  app.use('/auth/assets', pageFiles());
+
+  app.use(findOperation(contract, validator), limits.anonymous, authentication(validator, limits));
+  app.use(authorization(contract, deps), readBody(), validator.request, validator.response);
+  for (const route of routes) app.use(route(routeDeps));
+  app.use(() => {
+    throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
+  });
+  app.use(pageErrors(), errorHandler());
+  return app;
+}
+
+function corsOptions(origins: readonly string[]): cors.CorsOptions {
+  const origin = origins.includes('*') ? '*' : origins.length === 0 ? false : [...origins];
+  return { origin, exposedHeaders, methods: ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE'], maxAge: 600 };
+}

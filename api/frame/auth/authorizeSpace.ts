@@ -1,0 +1,55 @@
+import type { Request } from 'express';
+import { DomainError, notFound } from '../../../models/errors.ts';
+import type { Identity } from '../../../models/identity/index.ts';
+import type { SpaceAccess } from '../../../models/identity/members.ts';
+import { isAtLeast } from '../../../models/identity/roles.ts';
+import type { Role } from '../../../models/identity/tables.ts';
+import { accessOf, roleOf } from './access.ts';
+import { type Caller, callerOf } from './caller.ts';
+
+/**
+ * The one way to a space: every object is looked up through it. 404 when the space is absent or another tenant's (the two look
+ * the same), 403 when the caller's role is too low. One query at most, and its answer is at most a second old.
+ */
+export async function authorizeSpace(
+  deps: { identity: Pick<Identity, 'members'> },
+  caller: Pick<Caller, 'userId'>,
+  spaceId: string,
+  minimumRole: Role,
+): Promise<SpaceAccess> {
+  const access = await deps.identity.members.access(spaceId, caller.userId);
+  if (access === undefined) throw notFound('space');
+  if (!isAtLeast(access.role, minimumRole)) {
+    throw new DomainError('forbidden', 'ROLE_TOO_LOW', `Only an ${minimumRole} of this space may do this.`);
+  }
+  return access;
+}
+
+/** The same with the role that the table names for the request's operation: for routes whose path does not say of which space. */
+export async function authorizeOperation(
+  deps: { identity: Pick<Identity, 'members'> },
+  req: Request,
+  spaceId: string,
+): Promise<SpaceAccess> {
+  const caller = callerOf(req);
+  const operationId = req.operation?.id ?? '';
+  const role = roleOf(accessOf(operationId), req.pathParams?.userId === caller.userId);
+  if (role === undefined) throw new Error(`api/frame/auth/access.ts names no role for ${operationId}.`);
+  return authorizeSpace(deps, caller, spaceId, role);
+}
+
+/** The space of the path, as the caller sees it; that they may do this there has been checked before the route. */
+export function spaceOf(req: Request): SpaceAccess {
+  if (req.spaceAccess === undefined) throw new Error('The path has no {spaceId}, or the table no role.');
+  return req.spaceAccess;
+}
+
+/** Whether the caller's credential still holds. Open streams ask it every few seconds: revoking closes them too. */
+export async function isStillSignedIn(
+  deps: { identity: Pick<Identity, 'sessions' | 'keys'> },
+  caller: Caller,
+): Promise<boolean> {
+  return caller.via === 'session'
+    ? deps.identity.sessions.isValid(caller.sessionId)
+    : deps.identity.keys.isValid(caller.keyId);
+}

@@ -1,0 +1,60 @@
+import type { Request } from 'express';
+import { DomainError } from '../../../models/errors.ts';
+import { apiKeyPrefix } from '../../../models/identity/apiKeyFormat.ts';
+import { allows } from '../../../models/identity/scopes.ts';
+import type { Operation } from '../contract.ts';
+import type { Caller } from './caller.ts';
+import type { Authenticate } from './passport.ts';
+
+/**
+ * The contract's two schemes, both HTTP bearer. The validator asks them side by side; a credential belongs to the one that its beginning
+ * says, and the other declines. A refusal is kept on the request, for the validator passes on its status alone.
+ */
+export function createSecurityHandlers(authenticate: Authenticate) {
+  async function accept(req: Request, check: () => Promise<Caller>): Promise<boolean> {
+    try {
+      req.caller = await check();
+      return true;
+    } catch (error) {
+      req.authFailure = error;
+      return false;
+    }
+  }
+
+  return {
+    bearerAuth: (req: Request) => {
+      if (!isApiKey(req)) return accept(req, () => authenticate('bearerAuth', req));
+      if (req.operation?.takesApiKey === false) req.authFailure = sessionRequired();
+      return Promise.resolve(false);
+    },
+    apiKey: (req: Request) => {
+      if (!isApiKey(req)) return Promise.resolve(false);
+      return accept(req, async () => {
+        const caller = await authenticate('apiKey', req);
+        requireScope(caller, req.operation);
+        return caller;
+      });
+    },
+  };
+}
+
+function isApiKey(req: Request): boolean {
+  return /^bearer +/i.test(req.headers.authorization ?? '')
+    ? (req.headers.authorization ?? '')
+        .replace(/^bearer +/i, '')
+        .toLowerCase()
+        .startsWith(apiKeyPrefix)
+    : false;
+}
+
+function requireScope(caller: Caller, operation: Operation | undefined): void {
+  const needed = operation?.scope;
+  if (needed === 'any') return;
+  // An operation without a scope is refused to keys: forgetting it must not open a door.
+  if (needed !== undefined && allows(caller.scopes, needed)) return;
+  throw new DomainError('forbidden', 'INSUFFICIENT_SCOPE', `This API key lacks the scope "${needed ?? '*'}".`);
+}
+
+function sessionRequired(): DomainError {
+  return new DomainError('forbidden', 'SESSION_REQUIRED', 'An API key cannot do this. Sign in.');
+}

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import type { OpenAPIV3 as OpenApi } from 'express-openapi-validator/dist/framework/types.js';
+import { parse } from 'yaml';
+
+/** One operation of the contract, with what the frame needs to know of it. */
+export interface Operation {
+  id: string;
+  /** Its tag. */
+  area: string;
+  /** Upper-case. */
+  method: string;
+  /** As the contract writes it: `/api/spaces/{spaceId}`. */
+  path: string;
+  /** Needs no credential; it may still take one. */
+  isPublic: boolean;
+  /** Takes an API key, and not only a session. */
+  takesApiKey: boolean;
+  /** What an API key needs to be allowed; `any` means no particular scope. */
+  scope: string | undefined;
+  /** The media types of its body; empty when it has none. */
+  bodyTypes: string[];
+  bodyRequired: boolean;
+}
+
+export interface Contract {
+  /** The file as it is. */
+  text: string;
+  document: OpenApi.DocumentV3_1;
+  operations: Operation[];
+}
+
+interface RawOperation {
+  operationId: string;
+  tags?: string[];
+  security?: Record<string, string[]>[];
+  'x-scope'?: string;
+  requestBody?: { required?: boolean; content?: Record<string, unknown> };
+}
+
+const methods = ['get', 'put', 'post', 'delete', 'patch'] as const;
+
+/** Reads `api/openapi.yaml`. */
+export function loadContract(): Contract {
+  const text = readFileSync(new URL('../openapi.yaml', import.meta.url), 'utf8');
+  const document = parse(text) as OpenApi.DocumentV3_1;
+  const operations: Operation[] = [];
+  for (const [path, item] of Object.entries(document.paths ?? {})) {
+    for (const method of methods) {
+      const raw = (item as Record<string, RawOperation | undefined>)[method];
+      if (raw !== undefined) operations.push(operationOf(document, path, method, raw));
+    }
+  }
+  return { text, document, operations };
+}
+
+function operationOf(document: OpenApi.DocumentV3_1, path: string, method: string, raw: RawOperation): Operation {
+  const security = raw.security ?? document.security ?? [];
+  return {
+    id: raw.operationId,
+    area: raw.tags?.[0] ?? '',
+    method: method.toUpperCase(),
+    path,
+    isPublic: security.length === 0 || security.some((scheme) => Object.keys(scheme).length === 0),
+    takesApiKey: security.some((scheme) => Object.hasOwn(scheme, 'apiKey')),
+    scope: raw['x-scope'],
+    bodyTypes: Object.keys(raw.requestBody?.content ?? {}),
+    bodyRequired: raw.requestBody?.required ?? false,
+  };
+}

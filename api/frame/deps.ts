@@ -1,0 +1,56 @@
+import type { Registry } from 'prom-client';
+import type { Config } from '../../config/index.ts';
+import type { EgressGuard } from '../../integrations/egress/guard.ts';
+import type { Catalogue } from '../../integrations/llm/catalogue.ts';
+import type { Payments } from '../../integrations/payments/index.ts';
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { Database } from '../../models/database.ts';
+import type { EgressRules } from '../../models/egress/egressRules.ts';
+import type { Identity } from '../../models/identity/index.ts';
+import type { McpServers } from '../../models/mcp/mcpServers.ts';
+import type { PushStore } from '../../models/push/index.ts';
+import type { SecretStore } from '../../models/secrets/index.ts';
+import type { TurnFeed } from '../../models/turnLog/feed.ts';
+import type { TurnLog } from '../../models/turnLog/turnLog.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { Launcher } from '../../temporal/client.ts';
+import type { Contract } from './contract.ts';
+import type { RateLimits } from './middleware/rateLimits.ts';
+
+/** Something that must answer before this process is ready for traffic. MySQL is always one. */
+export interface ReadinessCheck {
+  /** Shown by /readyz and in its problem: `temporal`, `storage`. */
+  name: string;
+  /** Rejects when the part does not answer. */
+  check(): Promise<void>;
+}
+
+/** What an API is made of. An area that needs more adds a field here. */
+export interface ApiDeps {
+  config: Config;
+  database: Database;
+  logger: Logger;
+  identity: Identity;
+  secrets: SecretStore;
+  catalogue: Catalogue;
+  storage: ObjectStore;
+  egressGuard: EgressGuard;
+  egressRules: EgressRules;
+  mcpServers: McpServers;
+  launcher: Launcher;
+  payments: Payments;
+  push: PushStore;
+  turnLog: TurnLog;
+  feed: TurnFeed;
+  /** Besides MySQL. */
+  checks: readonly ReadinessCheck[];
+  /** Aborted when the server begins to close: streams then end at their next event, and their clients resume elsewhere. */
+  closing: AbortSignal;
+}
+
+/** What routes are given: the above, and what the frame itself has made. */
+export interface RouteDeps extends ApiDeps {
+  contract: Contract;
+  metrics: Registry;
+  limits: RateLimits;
+}

@@ -1,0 +1,63 @@
+import { STATUS_CODES } from 'node:http';
+import type { ErrorRequestHandler, Request, Response } from 'express';
+import type { FieldError } from '../../models/errors.ts';
+import { loggable } from '../../telemetry/loggable.ts';
+import { describeFailure, type Failure } from './failures.ts';
+
+/** RFC 9457, as design §6 completes it. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  instance: string;
+  code: string;
+  errors?: FieldError[];
+  requestId: string;
+  /** Seconds. */
+  retryAfter?: number;
+}
+
+/** How a failure looks to the client. Never a stack, SQL, a path or another system's text. */
+function present(failure: Failure, req: Request): Problem {
+  return {
+    type: `urn:atrium:problem:${failure.code.toLowerCase().replaceAll('_', '-')}`,
+    title: STATUS_CODES[failure.status] ?? 'Error',
+    status: failure.status,
+    detail: failure.detail.slice(0, 2_000),
+    instance: req.path.slice(0, 2_000),
+    code: failure.code,
+    ...(failure.errors === undefined ? {} : { errors: failure.errors.slice(0, 20) }),
+    requestId: String(req.id),
+    ...(failure.retryAfterSeconds === undefined ? {} : { retryAfter: failure.retryAfterSeconds }),
+  };
+}
+
+/** The one place where an error becomes an answer. */
+export function errorHandler(): ErrorRequestHandler {
+  return (error: unknown, req, res, _next) => {
+    const failure = describeFailure(error, req.operation?.bodyTypes);
+    // Only our own faults are logged as errors; a client's mistakes are in the access log by their status.
+    if (failure.status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, failure.code);
+    if (res.headersSent) {
+      // Too late to say it: the client must see that the answer is not whole.
+      res.destroy();
+      return;
+    }
+    for (const [name, value] of Object.entries(failure.headers ?? {})) res.setHeader(name, value);
+    if (failure.status === 401) res.setHeader('www-authenticate', challenge(req, failure));
+    if (failure.retryAfterSeconds !== undefined) res.setHeader('retry-after', String(failure.retryAfterSeconds));
+    sendProblem(res, present(failure, req));
+  };
+}
+
+function sendProblem(res: Response, problem: Problem): void {
+  res.status(problem.status).type('application/problem+json').json(problem);
+}
+
+/** RFC 6750: without a credential only the scheme is named, with one also what is wrong with it. */
+function challenge(req: Request, failure: Failure): string {
+  const realm = 'Bearer realm="atrium"';
+  if (req.headers.authorization === undefined || req.operation?.isPublic === true) return realm;
+  return `${realm}, error="invalid_token", error_description="${failure.detail.replace(/["\\]/g, '')}"`;
+}

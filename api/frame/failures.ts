@@ -1,0 +1,132 @@
+import { DomainError, type DomainErrorKind, type FieldError } from '../../models/errors.ts';
+import { isDatabaseUnavailable } from '../../models/unavailable.ts';
+import { notAuthenticated } from './auth/caller.ts';
+
+/** What the client is told of an error. */
+export interface Failure {
+  status: number;
+  code: string;
+  detail: string;
+  errors?: FieldError[] | undefined;
+  headers?: Record<string, string> | undefined;
+  retryAfterSeconds?: number | undefined;
+}
+
+const statusOf: Record<DomainErrorKind, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  paymentRequired: 402,
+  forbidden: 403,
+  notFound: 404,
+  conflict: 409,
+  gone: 410,
+  preconditionFailed: 412,
+  tooLarge: 413,
+  unsupportedMediaType: 415,
+  rangeNotSatisfiable: 416,
+  unprocessable: 422,
+  rateLimited: 429,
+  upstream: 502,
+  unavailable: 503,
+  upstreamTimeout: 504,
+};
+
+const databaseRetryAfterSeconds = 2;
+
+/**
+ * Every error that can reach the API, in the client's terms; what is not known is a 500 that tells nothing. `bodyTypes` are the media types that the
+ * operation takes.
+ */
+export function describeFailure(error: unknown, bodyTypes: readonly string[] = []): Failure {
+  if (error instanceof DomainError) return describeDomainError(error);
+  if (error instanceof URIError) return { status: 400, code: 'INVALID_PATH', detail: 'The path is not well encoded.' };
+  if (isDatabaseUnavailable(error)) {
+    return {
+      status: 503,
+      code: 'DATABASE_UNAVAILABLE',
+      detail: 'The database does not answer. Try again soon.',
+      retryAfterSeconds: databaseRetryAfterSeconds,
+    };
+  }
+  return describeHttpError(error, bodyTypes) ?? internalError;
+}
+
+const internalError: Failure = {
+  status: 500,
+  code: 'INTERNAL_ERROR',
+  detail: 'Something went wrong here. The request id finds it in the log.',
+};
+
+function describeDomainError(error: DomainError): Failure {
+  const { code, message, errors, retryAfterSeconds, link } = error;
+  const headers = link && { link: `<${link.path}>; rel="${link.rel}"` };
+  return { status: statusOf[error.kind], code, detail: message, errors, headers, retryAfterSeconds };
+}
+
+/** What the body parser and the contract's validator throw. */
+interface HttpError {
+  status: number;
+  type?: string;
+  headers?: Record<string, string>;
+  errors?: { path?: string; message?: string }[];
+}
+
+function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failure | undefined {
+  const { status, type, headers, errors } = error as HttpError;
+  switch (status) {
+    case 400:
+      if (type === 'entity.parse.failed') {
+        return { status, code: 'INVALID_JSON', detail: 'The body is not valid JSON.' };
+      }
+      // The validator always says which fields; the rest are the body parser's, and whatever is below it.
+      if (errors === undefined) return { status, code: 'INVALID_BODY', detail: unreadable };
+      return {
+        status,
+        code: 'INVALID_REQUEST',
+        detail: describeFields(errors),
+        errors: errors.map(fieldErrorOf),
+      };
+    case 401:
+      return describeDomainError(notAuthenticated());
+    case 404:
+      return { status, code: 'NOT_FOUND', detail: 'There is nothing at this path; /docs shows what there is.' };
+    case 405:
+      return { status, code: 'METHOD_NOT_ALLOWED', detail: `This path takes ${headers?.allow}.`, headers };
+    case 413:
+      return { status, code: 'BODY_TOO_LARGE', detail: 'The body is larger than 1 MiB.' };
+    case 415:
+      return { status, code: 'UNSUPPORTED_MEDIA_TYPE', detail: describeMediaType(type, bodyTypes) };
+    default:
+      return undefined;
+  }
+}
+
+const unreadable = 'The body could not be read: it is not what its Content-Encoding says, or it broke off.';
+
+/** What to send instead. */
+function describeMediaType(type: string | undefined, bodyTypes: readonly string[]): string {
+  if (type === 'charset.unsupported') return 'Send the body in UTF-8.';
+  if (type === 'encoding.unsupported') return 'Send the body as it is, or compressed by gzip, deflate or br.';
+  return `Send the body as ${bodyTypes.join(' or ')}.`;
+}
+
+function describeFields(errors: readonly { path?: string; message?: string }[]): string {
+  const { pointer, detail } = fieldErrorOf(errors[0] ?? {});
+  return `${pointer === '' ? 'The body' : pointer} ${detail}.`;
+}
+
+/** What the validator says of a field, where it is less than plain. */
+const plainWords: [RegExp, string][] = [
+  [/^must have required property /, 'is required'],
+  [/^must NOT have additional properties$/, 'is not taken here'],
+  [/^Unknown query parameter /, 'is no parameter of this operation'],
+  [/^Empty value found for query parameter /, 'is empty'],
+  [/^Parameter .* must be url encoded/, 'has characters in it that must be percent-encoded'],
+];
+
+/** `/body/name` becomes the pointer `/name`; `/query/limit` the parameter `limit`. */
+function fieldErrorOf({ path = '', message = 'is wrong' }: { path?: string; message?: string }): FieldError {
+  const pointer = path.replace(/^\/body/, '').replace(/^\/(query|params|headers)\//, '');
+  const [, plain = message] = plainWords.find(([said]) => said.test(message)) ?? [];
+  return { pointer: pointer.slice(0, 1_000), detail: plain.slice(0, 1_000) };
+}

@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto';
+import type { Request, Response } from 'express';
+import { Idempotency, type IdempotencyKey, type StoredAnswer } from '../../models/idempotency.ts';
+import { type IdKind, newId } from '../../models/ids.ts';
+import { callerOf } from './auth/caller.ts';
+import { GoesOn } from './operationAnswer.ts';
+
+export interface OnceOptions {
+  /** Of the answer, unless it is that of an operation that goes on. */
+  status?: number;
+  /**
+   * Makes what is answered of what is kept, where that is not the same: a link that gives access is signed anew each time, and kept by
+   * nobody.
+   */
+  show?: (kept: unknown) => unknown;
+}
+
+/**
+ * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes, the
+ * same one when a crash makes another process do it again, and gives the body of a 201 (or of `status`), or the
+ * operation that goes on.
+ */
+export async function makeOnce(
+  req: Request,
+  res: Response,
+  kind: IdKind,
+  work: (id: string) => Promise<unknown>,
+  { status = 201, show = (kept) => kept }: OnceOptions = {},
+): Promise<void> {
+  const key = idempotencyKeyOf(req);
+  if (key === undefined) return send(res, answerOf(await work(newId(kind)), status), show);
+  const requestHash = createHash('sha256')
+    .update(JSON.stringify([req.path, req.body ?? null]))
+    .digest();
+  const { row, answer } = await Idempotency.claim({ ...key, requestHash }, () => newId(kind));
+  if (answer !== undefined) return send(res, answer, show);
+  let made: StoredAnswer;
+  try {
+    made = answerOf(await work(row.objectId), status);
+    await row.answer(made.status, made.body);
+  } catch (error) {
+    // Refused or failed, it has done nothing: the key is free for another try.
+    await row.release();
+    throw error;
+  }
+  await send(res, made, show);
+}
+
+export function idempotencyKeyOf(req: Request): IdempotencyKey | undefined {
+  const key = req.get('idempotency-key');
+  return key === undefined
+    ? undefined
+    : { caller: callerOf(req).userId, operation: req.operation?.id ?? req.path, key };
+}
+
+function answerOf(made: unknown, status: number): StoredAnswer {
+  return made instanceof GoesOn ? { status: 202, body: made.body } : { status, body: made };
+}
+
+async function send(
+  res: Response,
+  { status, body }: StoredAnswer,
+  show: NonNullable<OnceOptions['show']>,
+): Promise<void> {
+  if (status === 202) res.location(`/api/operations/${(body as GoesOn['body']).id}`);
+  res.status(status).json(status === 202 ? body : await show(body));
+}

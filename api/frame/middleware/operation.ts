@@ -1,0 +1,33 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { DomainError } from '../../../models/errors.ts';
+import type { Contract } from '../contract.ts';
+import { createRouteTable } from '../routeTable.ts';
+import type { Validator } from './validator.ts';
+
+/** Finds the contract's operation for a request: 404 for an unknown path, 405 with `Allow` for another method. */
+export function findOperation(contract: Contract, validator: Validator): RequestHandler {
+  const match = createRouteTable(contract.operations);
+  return async (req, res, next) => {
+    await validator.ready;
+    const found = match(req.path);
+    if (found === undefined)
+      throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
+    // HEAD is GET without its body; Express leaves the body out.
+    const operation = found.operations.get(req.method === 'HEAD' ? 'GET' : req.method);
+    if (operation === undefined) return refuseMethod(req, res, [...found.operations.keys()]);
+    req.operation = operation;
+    req.pathParams = found.params;
+    validator.prepare(req, operation, found.params);
+    next();
+  };
+}
+
+function refuseMethod(req: Request, res: Response, methods: readonly string[]): void {
+  const allowed = [...(methods.includes('GET') ? ['HEAD'] : []), ...methods, 'OPTIONS'].join(', ');
+  if (req.method === 'OPTIONS') {
+    res.setHeader('allow', allowed);
+    res.status(204).end();
+    return;
+  }
+  throw Object.assign(new Error('Method not allowed'), { status: 405, headers: { allow: allowed } });
+}

@@ -1,0 +1,27 @@
+import type { ErrorRequestHandler, Request } from 'express';
+import { loggable } from '../../../telemetry/loggable.ts';
+import { problemPage } from '../../identity/signInPages.ts';
+import { describeFailure } from '../failures.ts';
+import { sendPage } from '../pages/page.ts';
+
+const billingPages = new Set(['checkoutSuccess', 'checkoutCancel', 'developmentPayment', 'chooseDevelopmentPayment']);
+
+/** Whether a person sees the answer: a browser on one of the pages of the sign-in or of a payment. Programs get JSON from the same paths. */
+export function wantsPage(req: Request): boolean {
+  const { area, id = '' } = req.operation ?? {};
+  return (area === 'Sign-in' || billingPages.has(id)) && (req.get('accept') ?? '').includes('text/html');
+}
+
+/** Shows a failure as a page to whoever wants one. */
+export function pageErrors(): ErrorRequestHandler {
+  return (error: unknown, req, res, next) => {
+    if (!wantsPage(req) || res.headersSent) return next(error);
+    const { status, code, detail, retryAfterSeconds } = describeFailure(error);
+    if (status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, code);
+    if (retryAfterSeconds !== undefined) res.setHeader('retry-after', String(retryAfterSeconds));
+    sendPage(
+      res,
+      problemPage({ status, detail, requestId: String(req.id), isOfSignIn: req.operation?.area === 'Sign-in' }),
+    );
+  };
+}

@@ -1,0 +1,192 @@
+import type { Readable } from 'node:stream';
+import { Busboy, type BusboyConfig, type BusboyInstance } from '@fastify/busboy';
+import type { Request, RequestHandler } from 'express';
+import { DomainError } from '../../models/errors.ts';
+
+/** A file of a multipart body, as it arrives. Its bytes must be read to their end. */
+export interface FilePart {
+  /** The name that its sender gives it, without any folder. */
+  fileName: string;
+  /** A chunk is gone when the next one is asked for. */
+  bytes: AsyncIterable<Buffer>;
+  /** The fields that came before it. */
+  fields: Readonly<Record<string, string>>;
+}
+
+export interface MultipartLimits {
+  /** The fields that are taken; any other is refused. */
+  fields: readonly string[];
+  maxFiles: number;
+}
+
+const fileField = 'file';
+const maxFieldBytes = 16 * 1024;
+const maxFields = 200;
+/** A sender that is silent for longer has gone. */
+const idleTimeoutMs = 120_000;
+/** What is read and thrown away of a body that was refused, so that its sender gets to see why. */
+const discardBytes = 64 * 1024 * 1024;
+const discardMs = 10_000;
+
+/**
+ * Reads a `multipart/form-data` body as it streams in. `onFile` gets the files one after the other, and how fast it reads them is how fast
+ * they come. Resolves with the number of files when the body is complete and well-formed. Otherwise it rejects, after `onFile` has
+ * ended; a file whose body breaks off ends with an error, never as if it were whole.
+ */
+export async function readMultipart(
+  req: Request,
+  limits: MultipartLimits,
+  onFile: (part: FilePart) => Promise<void>,
+): Promise<number> {
+  const parser = createParser(req, limits);
+  const fields: Record<string, string> = {};
+  /** The last field that no file has come after yet. */
+  let pending: string | undefined;
+  let files = 0;
+  let current: Readable | undefined;
+  let working = Promise.resolve();
+  const failed = new AbortController();
+  const watch = watchIdle(req);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      parser.on('field', (name, value, nameTruncated, valueTruncated) => {
+        if (nameTruncated || valueTruncated) return reject(badField(name, 'is too long'));
+        if (!limits.fields.includes(name)) return reject(badField(name, 'is not taken here'));
+        fields[name] = value;
+        pending = name;
+      });
+      parser.on('file', (name, stream, fileName) => {
+        // Whoever reads the stream is told of its error; nobody may be reading it yet.
+        stream.on('error', () => undefined);
+        if (failed.signal.aborted) return stream.resume();
+        if (name !== fileField) return reject(badField(name, `is not taken here; files are sent as "${fileField}"`));
+        current = stream;
+        files += 1;
+        pending = undefined;
+        const part = { fileName: fileName ?? '', bytes: bytesOf(stream), fields: { ...fields } };
+        working = working.then(async () => {
+          if (!failed.signal.aborted) await onFile(part);
+        });
+        working.catch(reject);
+      });
+      parser.on('filesLimit', () => reject(tooMany(`more than ${limits.maxFiles} files`)));
+      parser.on('fieldsLimit', () => reject(tooMany(`more than ${maxFields} fields`)));
+      parser.on('error', (error) => reject(malformed(error)));
+      parser.on('finish', () => {
+        // Ignored, it would seem to hold for the file before it.
+        if (files > 0 && pending !== undefined)
+          reject(badField(pending, 'comes after the last file; fields come before'));
+        else resolve();
+      });
+      req.on('error', () => reject(brokenOff()));
+      req.on('close', () => {
+        if (!req.complete) reject(brokenOff());
+      });
+      req.pipe(parser);
+    });
+    await working;
+    return files;
+  } catch (error) {
+    failed.abort();
+    req.unpipe(parser);
+    current?.destroy(error instanceof Error ? error : undefined);
+    await working.catch(() => undefined);
+    throw error;
+  } finally {
+    clearInterval(watch);
+  }
+}
+
+/** A file's bytes. Where the body ends within the file, that is the body's fault and not that of whoever stores the bytes. */
+async function* bytesOf(file: Readable): AsyncGenerator<Buffer> {
+  try {
+    for await (const chunk of file) {
+      yield chunk;
+      release(chunk);
+    }
+  } catch (error) {
+    throw error instanceof DomainError ? error : malformed(error);
+  }
+}
+
+/**
+ * Gives a chunk's memory back at once, unless it shares it with the body's next or last bytes. The collector would look through all that the
+ * process has in memory for each 64 MiB of chunks: most of what an upload costs.
+ */
+function release({ buffer, byteLength }: Buffer<ArrayBuffer>): void {
+  if (byteLength === buffer.byteLength) buffer.transfer(0);
+}
+
+/** A sender that has stopped sending, while we would read, is cut off. */
+function watchIdle(req: Request): NodeJS.Timeout {
+  let before = -1;
+  return setInterval(() => {
+    const { bytesRead } = req.socket;
+    if (bytesRead === before && !req.isPaused() && !req.complete) req.destroy();
+    before = bytesRead;
+  }, idleTimeoutMs);
+}
+
+function createParser(req: Request, { maxFiles }: MultipartLimits): BusboyInstance {
+  try {
+    return new Busboy({
+      headers: req.headers as BusboyConfig['headers'],
+      limits: { files: maxFiles, fields: maxFields, fieldSize: maxFieldBytes },
+    });
+  } catch (error) {
+    throw malformed(error);
+  }
+}
+
+/**
+ * A route that reads a stream. Where it refuses, what is still to come is read and thrown away, for a while, so that the sender gets to
+ * see the answer and not a reset connection.
+ */
+export function streamingRoute(route: RequestHandler): RequestHandler {
+  return async (req, res, next) => {
+    try {
+      await route(req, res, next);
+    } catch (error) {
+      await discardRest(req);
+      if (!req.complete) res.setHeader('connection', 'close');
+      throw error;
+    }
+  };
+}
+
+/** Until the end of the body, or of our patience: answered earlier, a sender who is still sending would not hear it. */
+async function discardRest(req: Request): Promise<void> {
+  if (req.complete || req.destroyed) return;
+  let left = discardBytes;
+  const patience = AbortSignal.timeout(discardMs);
+  await new Promise<void>((resolve) => {
+    req.on('data', (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) resolve();
+    });
+    for (const event of ['end', 'close', 'error']) req.once(event, () => resolve());
+    patience.addEventListener('abort', () => resolve());
+    req.resume();
+  });
+  req.pause();
+}
+
+function malformed(cause: unknown): DomainError {
+  return new DomainError('invalid', 'INVALID_MULTIPART', 'The body is not complete, well-formed multipart/form-data.', {
+    cause,
+  });
+}
+
+function brokenOff(): DomainError {
+  return new DomainError('invalid', 'BODY_BROKEN_OFF', 'The connection ended before the body did.');
+}
+
+function badField(name: string, detail: string): DomainError {
+  return new DomainError('invalid', 'INVALID_REQUEST', `The field "${name.slice(0, 100)}" ${detail}.`, {
+    errors: [{ pointer: `/${name.slice(0, 100)}`, detail }],
+  });
+}
+
+function tooMany(what: string): DomainError {
+  return new DomainError('tooLarge', 'TOO_MANY_PARTS', `The body has ${what}.`);
+}

@@ -1,0 +1,79 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Request, Response } from 'express';
+import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
+import { Operation } from '../../models/operation.ts';
+import { presentOperation } from '../chat/presentThread.ts';
+import type { RouteDeps } from './deps.ts';
+
+/** Design §5: an answer that is there within this time is the request's own; after it, the operation is. */
+const longestWaitMs = 20_000;
+const firstLookMs = 15;
+const longestLookMs = 250;
+
+/**
+ * Waits until `look` gives something, for 20 seconds at most, or until the client is gone. Rows are looked at and not the workflow, so that it does not
+ * matter which process does the work.
+ */
+export async function waitForRow<T>(req: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
+  const deadline = performance.now() + longestWaitMs;
+  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+    const found = await look();
+    if (found !== undefined || performance.now() > deadline || req.socket.destroyed) return found;
+    await delay(waitMs);
+  }
+}
+
+type Deps = Pick<RouteDeps, 'launcher' | 'logger'>;
+
+/** Starts the workflow of an operation whose intent is written. If that fails, the sweeper starts it. */
+export function startOperation({ launcher, logger }: Deps, operation: Operation): void {
+  launcher.startOperation(operation).catch((error: unknown) => {
+    logger.warn({ err: error, operationId: operation.id }, 'The operation will be started by the sweeper.');
+  });
+}
+
+/** Starts an operation and waits for its end; undefined when that takes longer than a request may. */
+export function runOperation(deps: Deps, req: Request, operation: Operation): Promise<Operation | undefined> {
+  if (operation.status === 'running') startOperation(deps, operation);
+  return waitForRow(req, () => endedOperation(operation.id));
+}
+
+/** The operation, once it has ended. */
+export async function endedOperation(id: string): Promise<Operation | undefined> {
+  const operation = await Operation.findByPk(id);
+  return operation === null || operation.status === 'running' ? undefined : operation;
+}
+
+/** The answer 202 of an operation that takes longer than a request may wait. */
+export class GoesOn {
+  readonly body: ReturnType<typeof presentOperation>;
+
+  constructor(operation: Operation) {
+    this.body = presentOperation(operation);
+  }
+}
+
+/** 202: the operation goes on, and its client looks after it. */
+export function answerLater(res: Response, operation: Operation): void {
+  res.status(202).location(`/api/operations/${operation.id}`).json(presentOperation(operation));
+}
+
+/** What a code means where it is nothing behind us that has failed: a code means the same everywhere. */
+const kindOf = new Map<string, DomainErrorKind>([
+  ['ETAG_MISMATCH', 'preconditionFailed'],
+  ['INVALID_NAME', 'unprocessable'],
+  ['NAME_TAKEN', 'conflict'],
+  ['NOT_A_FOLDER', 'conflict'],
+  ['NOT_FOUND', 'notFound'],
+  ['OPERATION_CANCELLED', 'conflict'],
+  ['TOO_DEEP', 'unprocessable'],
+  ['UPLOAD_EXPIRED', 'gone'],
+  ['UPLOAD_INCOMPLETE', 'conflict'],
+]);
+
+/** What a failed operation means for the request that began it. */
+export function failureOf(operation: Operation): DomainError {
+  const detail = operation.errorDetail ?? 'The operation was called off.';
+  const code = operation.errorCode ?? 'OPERATION_CANCELLED';
+  return new DomainError(kindOf.get(code) ?? 'upstream', code, detail);
+}

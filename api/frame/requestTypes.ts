@@ -1,0 +1,24 @@
+import type { SpaceAccess } from '../../models/identity/members.ts';
+import type { Caller } from './auth/caller.ts';
+import type { Operation } from './contract.ts';
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** The operation of the contract that this request is for. */
+      operation?: Operation;
+      /** The parameters of its path: Express forgets its own when a route is left. */
+      pathParams?: Record<string, string>;
+      /** The body as it came, where a signature is over it. */
+      rawBody?: Buffer;
+      /** A body was announced, and had no bytes. */
+      hasEmptyBody?: boolean;
+      /** Set once the credential has been checked; read it with `callerOf`. */
+      caller?: Caller;
+      /** The space of the path, where the table names a role for it; read it with `spaceOf`. */
+      spaceAccess?: SpaceAccess;
+      /** Why the credential was refused: the validator would flatten it to a status. */
+      authFailure?: unknown;
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ConfigError } from '../../config/index.ts';
+import { createApp } from './app.ts';
+import type { ApiDeps } from './deps.ts';
+
+/** How long open requests and streams may go on after the server began to close. */
+const defaultGraceMs = 30_000;
+const idleSweepMs = 100;
+/** Longer than the 60 s after which the usual load balancers drop an idle connection: they must be the ones to close it. */
+const keepAliveTimeoutMs = 65_000;
+
+export interface RunningApi {
+  /** With the real port, also where it was chosen free. */
+  url: string;
+  /** Takes no new connections, tells streams to end, waits for open requests, and then cuts what is left. */
+  close(options?: { graceMs?: number }): Promise<void>;
+}
+
+/** Starts the API. Resolves when it answers; throws a ConfigError when its port is taken. */
+export async function startApi(runtime: Omit<ApiDeps, 'closing'>): Promise<RunningApi> {
+  const closing = new AbortController();
+  const app = createApp({ ...runtime, closing: closing.signal });
+  await (app.locals.ready as Promise<void>);
+  const server = createServer((req, res) => {
+    // A kept-alive connection would keep the server open.
+    if (closing.signal.aborted) res.setHeader('connection', 'close');
+    app(req, res);
+  });
+  server.keepAliveTimeout = keepAliveTimeoutMs;
+  await listen(server, runtime.config.http);
+
+  let closed: Promise<void> | undefined;
+  return {
+    url: urlOf(server, runtime.config.http.host),
+    close({ graceMs = defaultGraceMs } = {}) {
+      closing.abort();
+      closed ??= drain(server, graceMs);
+      return closed;
+    },
+  };
+}
+
+function listen(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') {
+        reject(new ConfigError(`Port ${port} is taken. Stop what uses it, or set ATRIUM_PORT to another one.`));
+      } else if (error.code === 'EACCES') {
+        reject(
+          new ConfigError(`Port ${port} needs more rights than this user has. Set ATRIUM_PORT to one above 1023.`),
+        );
+      } else if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') {
+        reject(new ConfigError(`This machine has no address ${host}. Set ATRIUM_HOST to one it has.`));
+      } else reject(error);
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+async function drain(server: Server, graceMs: number): Promise<void> {
+  const ended = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs);
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  await ended;
+  clearInterval(sweep);
+  clearTimeout(cut);
+}
+
+const localHosts = new Set(['127.0.0.1', '::1', '0.0.0.0', '::', 'localhost']);
+
+function urlOf(server: Server, host: string): string {
+  const { port } = server.address() as AddressInfo;
+  const name = localHosts.has(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
+}

@@ -1,0 +1,125 @@
+import type { Request, Response } from 'express';
+import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import type { TurnFeed, TurnReader } from '../../models/turnLog/feed.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+
+const heartbeatIntervalMs = 15_000;
+/** With the second for which a session is believed, a removed member reads on for less than 5 s. */
+const authorizationIntervalMs = 3_000;
+/** A reader that is this far behind is cut off: it resumes from its last id, and nobody's memory fills up meanwhile. */
+const maxBacklogBytes = 1024 * 1024;
+/** How long a replay waits for a reader that takes nothing at all. */
+const stallTimeoutMs = 60_000;
+const reconnectAfterMs = 1_000;
+
+export interface TurnStream {
+  turnId: string;
+  threadId: string;
+  /** The stream begins strictly after this chunk. */
+  after: number;
+  /** The log's first chunks, for a turn that this request has just begun: they need not be read. */
+  opening?: UiChunk[];
+  feed: TurnFeed;
+  logger: Logger;
+  /** Aborted when the server begins to close. */
+  closing: AbortSignal;
+  /** Called when the reader has got all there is to read, with the number of the last chunk. */
+  onRead?(seq: number): void;
+  /** Whether the reader may still read; asked every few seconds. */
+  isAllowed(): Promise<boolean>;
+}
+
+/** The headers of every turn stream: the AI SDK UI Message Stream, version 1, which no proxy shall buffer. */
+export function openEventStream(res: Response, ids: { turnId: string; threadId: string }): void {
+  res.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+    'x-vercel-ai-ui-message-stream': 'v1',
+    'x-turn-id': ids.turnId,
+    'x-thread-id': ids.threadId,
+  });
+  res.write(`retry: ${reconnectAfterMs}\n\n`);
+}
+
+/** Events for chunks numbered from `firstSeq`; their JSON goes out as it stands in the log, byte for byte. */
+export function formatEvents(firstSeq: number, lines: string[]): string {
+  let events = '';
+  for (const [index, line] of lines.entries()) events += `id: ${firstSeq + index}\ndata: ${line}\n\n`;
+  return events;
+}
+
+/** The last event of a response that is complete. One that just breaks off is to be resumed. */
+export const doneEvent = 'data: [DONE]\n\n';
+
+/** Streams a turn's log until it ends, the reader leaves, falls too far behind, or may not read any more. */
+export function streamTurn(req: Request, res: Response, stream: TurnStream): void {
+  openEventStream(res, stream);
+  const { opening = [] } = stream;
+  if (opening.length > 0)
+    res.write(
+      formatEvents(
+        1,
+        opening.map((chunk) => JSON.stringify(chunk)),
+      ),
+    );
+  const timers = [
+    setInterval(() => res.write(': hb\n\n'), heartbeatIntervalMs),
+    setInterval(() => void leaveUnlessAllowed(), authorizationIntervalMs),
+  ];
+
+  let lastSeq = stream.after + opening.length;
+  const reader: TurnReader = {
+    onChunks(firstSeq, lines) {
+      // Looked at before the write: a chunk is never too large for a reader that has kept up.
+      lastSeq = firstSeq + lines.length - 1;
+      if (res.writableLength > maxBacklogBytes) res.destroy();
+      else res.write(formatEvents(firstSeq, lines));
+    },
+    ready: () => drained(res),
+    onEnd() {
+      leave();
+      res.end(doneEvent, () => stream.onRead?.(lastSeq));
+    },
+    onError(error) {
+      stream.logger.warn({ err: error, turnId: stream.turnId }, 'A stream broke off; its client may resume.');
+      res.destroy();
+    },
+  };
+  const unsubscribe = stream.feed.subscribe(stream.turnId, stream.after + opening.length, reader, {
+    caughtUp: opening.length > 0,
+  });
+
+  function leave(): void {
+    unsubscribe();
+    stream.closing.removeEventListener('abort', breakOff);
+    for (const timer of timers) clearInterval(timer);
+  }
+  function breakOff(): void {
+    leave();
+    res.end();
+  }
+  async function leaveUnlessAllowed(): Promise<void> {
+    // A database that is away for a moment does not end streams: the next look decides.
+    if (!(await stream.isAllowed().catch(() => true))) breakOff();
+  }
+  stream.closing.addEventListener('abort', breakOff);
+  res.on('close', leave);
+  // A reader that is gone before its stream began has had its close event already.
+  if (req.socket.destroyed) res.destroy();
+}
+
+/** Resolves when what was written is on its way, or when the reader has gone. */
+function drained(res: Response): Promise<void> {
+  if (!res.writableNeedDrain || res.destroyed) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const stalled = setTimeout(() => settle(() => reject(new Error('The reader takes nothing.'))), stallTimeoutMs);
+    const ready = () => settle(resolve);
+    function settle(how: () => void): void {
+      clearTimeout(stalled);
+      res.off('drain', ready).off('close', ready);
+      how();
+    }
+    res.once('drain', ready).once('close', ready);
+  });
+}

@@ -1,0 +1,18 @@
+import { listAudit } from '../../models/audit.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { presentAuditEntry } from './presentAudit.ts';
+
+/** Who did what in a space. */
+export function auditRoutes({ database }: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/audit', async (req, res) => {
+    const { spaceId } = pathOf<'listAudit'>(req);
+    const { data, nextCursor } = await listAudit(database, spaceId, pageOf(req));
+    res.json({ data: data.map(presentAuditEntry), nextCursor });
+  });
+
+  return router;
+}

@@ -1,0 +1,38 @@
+import { notFound } from '../../models/errors.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { presentApiKey } from './presentApiKey.ts';
+
+/** A user's API keys. */
+export function keyRoutes({ identity }: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/keys', async (req, res) => {
+    const { data, nextCursor } = await identity.keys.list(callerOf(req).userId, pageOf(req));
+    res.json({ data: data.map(presentApiKey), nextCursor });
+  });
+
+  router.post('/api/keys', async (req, res) => {
+    const caller = callerOf(req);
+    const { name, scopes, expiresAt } = bodyOf<'createApiKey'>(req);
+    const { row, key } = await identity.keys.create(caller.userId, {
+      name,
+      scopes,
+      expiresAt: expiresAt == null ? null : new Date(expiresAt),
+      actor: actorOf(req),
+      madeWith: caller.via === 'apiKey' ? caller : undefined,
+    });
+    res.status(201).json({ ...presentApiKey(row), key });
+  });
+
+  router.delete('/api/keys/:keyId', async (req, res) => {
+    const { keyId } = pathOf<'revokeApiKey'>(req);
+    if (!(await identity.keys.revoke(callerOf(req).userId, keyId, actorOf(req)))) throw notFound('API key');
+    res.status(204).end();
+  });
+
+  return router;
+}

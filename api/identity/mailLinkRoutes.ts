@@ -1,0 +1,55 @@
+import { transaction } from '../../models/database.ts';
+import { newLinkToken } from '../../models/identity/linkTokens.ts';
+import { endOf } from '../../models/identity/pendingSignIns.ts';
+import { normalizeEmail } from '../../models/identity/users.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { publicLink } from '../frame/links.ts';
+import { sendPage } from '../frame/pages/page.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { signInMail } from './mails.ts';
+import { assertOwnForm, destinationOf, finish, notSetUp } from './signInFlow.ts';
+import { followLinkPage, linkMailedPage } from './signInPages.ts';
+
+/** Sign-in by a link that comes in a mail. */
+export function mailLinkRoutes({ config, database, identity, launcher, limits, logger }: RouteDeps) {
+  const router = createRouter();
+
+  router.post('/auth/email', async (req, res) => {
+    if (config.signIn.mail === undefined) throw notSetUp();
+    assertOwnForm(req);
+    const form = bodyOf<'mailSignInLink'>(req);
+    const to = destinationOf(form, config);
+    const email = normalizeEmail(form.email);
+    await limits.mail(email, res);
+    // Whether there is an account is nobody's business here: the answer is the same, and waits for no mail server.
+    if (await identity.arrivals.mayArrive(email)) {
+      const token = newLinkToken();
+      const content = signInMail(email, publicLink(config, `auth/email/${token}`));
+      const mail = await identity.mails.seal(content, endOf('email', new Date()));
+      await transaction(database, async (tx) => {
+        await identity.pendingSignIns.begin('email', token, { ...to, email }, tx);
+        await identity.mails.store(tx, mail);
+      });
+      launcher.startMail(mail.id).catch((error: unknown) => {
+        logger.warn({ err: error, mailId: mail.id }, 'The mail will be sent by the sweeper.');
+      });
+    }
+    sendPage(res, linkMailedPage(email));
+  });
+
+  router.get('/auth/email/:token', async (req, res) => {
+    const { token } = pathOf<'showSignInLink'>(req);
+    sendPage(res, followLinkPage(token, await identity.pendingSignIns.peek('email', token)));
+  });
+
+  router.post('/auth/email/:token', async (req, res) => {
+    assertOwnForm(req);
+    const { token } = pathOf<'followSignInLink'>(req);
+    const { email, ...to } = await identity.pendingSignIns.take('email', token);
+    const user = await identity.arrivals.arrive({ email, address: req.ip ?? null });
+    finish(res, await identity.codes.create(user.id), to);
+  });
+
+  return router;
+}

@@ -1,0 +1,44 @@
+import { notFound } from '../../models/errors.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { type Caller, callerOf, notAuthenticated } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { presentSession } from './presentSession.ts';
+import { presentMe } from './presentUser.ts';
+
+const spacesShown = 200;
+
+/** Who you are, and where you are signed in. */
+export function meRoutes({ identity }: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/me', async (req, res) => {
+    const { userId } = callerOf(req);
+    const [user, spaces, defaultSpaceId] = await Promise.all([
+      identity.users.byId(userId),
+      identity.spaces.list(userId, { limit: spacesShown }),
+      identity.spaces.defaultFor(userId),
+    ]);
+    if (user === undefined) throw notAuthenticated();
+    res.json(presentMe(user, defaultSpaceId, spaces.data));
+  });
+
+  router.get('/api/sessions', async (req, res) => {
+    const caller = callerOf(req);
+    const { data, nextCursor } = await identity.sessions.list(caller.userId, pageOf(req));
+    res.json({ data: data.map((session) => presentSession(session, currentSessionOf(caller))), nextCursor });
+  });
+
+  router.delete('/api/sessions/:sessionId', async (req, res) => {
+    const { sessionId } = pathOf<'revokeSession'>(req);
+    if (!(await identity.sessions.revoke(callerOf(req).userId, sessionId, actorOf(req)))) throw notFound('session');
+    res.status(204).end();
+  });
+
+  return router;
+}
+
+function currentSessionOf(caller: Caller): string | undefined {
+  return caller.via === 'session' ? caller.sessionId : undefined;
+}

@@ -1,0 +1,36 @@
+import { actorOf } from '../frame/auth/actor.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { presentMember } from './presentMember.ts';
+
+/** Who belongs to a space, and as what. */
+export function memberRoutes({ identity: { members } }: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/members', async (req, res) => {
+    const { spaceId } = pathOf<'listMembers'>(req);
+    const { data, nextCursor } = await members.list(spaceId, pageOf(req));
+    res.json({ data: data.map(presentMember), nextCursor });
+  });
+
+  router.post('/api/spaces/:spaceId/members', async (req, res) => {
+    const { spaceId } = pathOf<'addMember'>(req);
+    const { email, role } = bodyOf<'addMember'>(req);
+    res.status(201).json(presentMember(await members.add(spaceId, email, role, actorOf(req))));
+  });
+
+  router.patch('/api/spaces/:spaceId/members/:userId', async (req, res) => {
+    const { spaceId, userId } = pathOf<'changeMember'>(req);
+    const { role } = bodyOf<'changeMember'>(req);
+    res.json(presentMember(await members.changeRole(spaceId, userId, role, actorOf(req))));
+  });
+
+  router.delete('/api/spaces/:spaceId/members/:userId', async (req, res) => {
+    const { spaceId, userId } = pathOf<'removeMember'>(req);
+    await members.remove(spaceId, userId, actorOf(req));
+    res.status(204).end();
+  });
+
+  return router;
+}

@@ -1,0 +1,56 @@
+import type { Request, Response } from 'express';
+import type { Config } from '../../config/index.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { AuthCode } from '../../models/identity/authCodes.ts';
+import type { Destination } from '../../models/identity/pendingSignIns.ts';
+import { sendPage } from '../frame/pages/page.ts';
+import { codePage } from './signInPages.ts';
+
+/**
+ * Where the code may go: one of the operator's redirects, to the letter. A program on the person's own machine listens on whatever port is
+ * free, so of a redirect to a loopback address the port does not count (RFC 8252, section 7.3). Throws 400 `REDIRECT_NOT_ALLOWED`.
+ */
+export function destinationOf({ redirect, state }: Destination, { signIn }: Pick<Config, 'signIn'>): Destination {
+  if (redirect === undefined) return {};
+  if (signIn.redirects.some((allowed) => allowed === redirect || isSameLoopback(allowed, redirect))) {
+    return state === undefined ? { redirect } : { redirect, state };
+  }
+  throw new DomainError('invalid', 'REDIRECT_NOT_ALLOWED', 'This redirect is not one that the operator has allowed.', {
+    errors: [{ pointer: 'redirect', detail: 'is not allowed' }],
+  });
+}
+
+function isSameLoopback(allowed: string, redirect: string): boolean {
+  if (!URL.canParse(redirect)) return false;
+  const [one, other] = [new URL(allowed), new URL(redirect)];
+  if (one.protocol !== 'http:' || !['127.0.0.1', '[::1]'].includes(one.hostname)) return false;
+  one.port = other.port;
+  return one.href === other.href;
+}
+
+/** Ends a sign-in: the code goes to where the client wants it, or is shown. */
+export function finish(res: Response, code: AuthCode, to: Destination): void {
+  if (to.redirect === undefined) sendPage(res, codePage(code));
+  else forward(res, code.code, { ...to, redirect: to.redirect });
+}
+
+export function forward(res: Response, code: string, { redirect, state }: Destination & { redirect: string }): void {
+  const url = new URL(redirect);
+  url.searchParams.set('code', code);
+  if (state !== undefined) url.searchParams.set('state', state);
+  res.setHeader('cache-control', 'no-store');
+  // After a form a browser goes on with GET.
+  res.redirect(303, url.href);
+}
+
+/** Forms of our pages come from our pages: another site's must not sign anybody in, or send mail. Throws 403 `CROSS_SITE`. */
+export function assertOwnForm(req: Request): void {
+  const from = req.get('sec-fetch-site') ?? 'none';
+  if (from === 'same-origin' || from === 'none') return;
+  throw new DomainError('forbidden', 'CROSS_SITE', 'This form was sent from another site.');
+}
+
+/** A way to sign in that is not set up. */
+export function notSetUp(): DomainError {
+  return new DomainError('notFound', 'NOT_FOUND', 'This way to sign in is not set up here.');
+}

@@ -1,0 +1,132 @@
+import type { AuthCode } from '../../models/identity/authCodes.ts';
+import type { InvitationView } from '../../models/identity/invitations.ts';
+import type { Destination } from '../../models/identity/pendingSignIns.ts';
+import { type Html, html } from '../frame/pages/html.ts';
+import type { Page } from '../frame/pages/page.ts';
+
+/** The ways to sign in that this installation has. */
+export interface Ways {
+  /** The issuer's name for people. */
+  oidc: string | undefined;
+  mail: boolean;
+}
+
+/** Where somebody chooses how to sign in. */
+export function signInPage(ways: Ways, to: Destination): Page {
+  const parts: Html[] = [];
+  if (ways.oidc !== undefined) {
+    parts.push(html`<a class="button" href="/auth/oidc${queryOf(to)}">Continue with ${ways.oidc}</a>`);
+  }
+  if (ways.mail) {
+    parts.push(html`<form method="post" action="/auth/email">
+${hiddenFields(to)}<label for="email">E-mail address</label>
+<input id="email" name="email" type="email" autocomplete="email" required maxlength="254">
+<button class="button second">Mail me a sign-in link</button>
+</form>`);
+  }
+  if (to.redirect !== undefined) parts.push(codeForm(to));
+  else if (parts.length === 0) parts.push(onlyByCode);
+  const divided = parts.flatMap((part, index) => (index === 0 ? [part] : [html`<p class="or">or</p>`, part]));
+  return { title: 'Sign in', body: html`${divided}`, formMayGoTo: to.redirect };
+}
+
+function codeForm(to: Destination): Html {
+  return html`<form method="post" action="/auth/sign-in">
+${hiddenFields(to)}<label for="code">One-time code</label>
+<input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" required maxlength="200"
+ aria-describedby="code-help">
+<button class="button second">Use this code</button>
+<p class="quiet" id="code-help">From another device of yours, or from whoever runs this Atrium (<code>atrium code</code>).</p>
+</form>`;
+}
+
+const onlyByCode = html`<p>Here you sign in with a one-time code, which your app asks you for.</p>
+<p class="quiet">You get one from another device of yours, or from whoever runs this Atrium:
+<code class="command">npm run -s atrium -- code --user you@example.org</code></p>`;
+
+/** After a link was asked for: the same for every address. */
+export function linkMailedPage(email: string): Page {
+  return {
+    title: 'Look at your mail',
+    body: html`<p role="status">If <strong>${email}</strong> may sign in here, a link is on its way. It works once, for 15 minutes.</p>
+<p class="quiet">Nothing there? Look among the spam, or <a href="/auth/sign-in">try again</a>.</p>`,
+  };
+}
+
+/** What a mailed link opens: it asks before it signs anybody in. */
+export function followLinkPage(token: string, { redirect }: Destination): Page {
+  return {
+    formMayGoTo: redirect,
+    title: 'Sign in',
+    body: html`<p>You have asked to sign in by e-mail.</p>
+<form method="post" action="/auth/email/${encodeURIComponent(token)}"><button class="button">Sign in</button></form>
+<p class="quiet">You have not? Then close this page, and nothing happens.</p>`,
+  };
+}
+
+/** The code, for whoever has come without a client to send it to. */
+export function codePage({ code }: AuthCode): Page {
+  return {
+    title: 'You are signed in',
+    body: html`<p>Your app asks for this code. It works once, for one minute.</p>
+<p class="code" aria-label="One-time code">${code}</p>
+<p class="quiet">For a session token from a terminal: <code>POST /auth/exchange-code</code> with <code>{"code": "…"}</code>.</p>`,
+  };
+}
+
+export function invitationPage(token: string, { inviter, spaceName, role, email }: InvitationView): Page {
+  return {
+    title: 'You are invited',
+    body: html`<p>${inviter} invites <strong>${email}</strong> into the space <strong>${spaceName}</strong>, as ${withArticle(role)}.</p>
+<form method="post" action="/auth/invitations/${encodeURIComponent(token)}"><button class="button">Join</button></form>`,
+  };
+}
+
+/** Where the link alone does not let anybody in. Signing in with the address joins the space. */
+export function signInToJoinPage(detail: string): Page {
+  return {
+    title: 'Sign in to join',
+    status: 403,
+    body: html`<p>${detail}</p>
+<a class="button" href="/auth/sign-in">Sign in</a>`,
+  };
+}
+
+/** What went wrong, for people. */
+export function problemPage({
+  status,
+  detail,
+  requestId,
+  isOfSignIn,
+}: {
+  status: number;
+  detail: string;
+  requestId: string;
+  isOfSignIn: boolean;
+}): Page {
+  return {
+    title: status >= 500 ? 'Something went wrong' : 'This did not work',
+    status,
+    body: html`<p class="wrong" role="alert">${detail}</p>
+${isOfSignIn && html`<a class="button second" href="/auth/sign-in">Back to sign-in</a>`}
+<p class="quiet">Request <code>${requestId}</code></p>`,
+  };
+}
+
+function hiddenFields({ redirect, state }: Destination): Html {
+  const field = (name: string, value: string | undefined) =>
+    value !== undefined && html`<input type="hidden" name="${name}" value="${value}">\n`;
+  return html`${field('redirect', redirect)}${field('state', state)}`;
+}
+
+function queryOf({ redirect, state }: Destination): string {
+  const query = new URLSearchParams({
+    ...(redirect !== undefined && { redirect }),
+    ...(state !== undefined && { state }),
+  });
+  return query.size === 0 ? '' : `?${query}`;
+}
+
+function withArticle(role: string): string {
+  return role === 'viewer' ? 'a viewer' : `an ${role}`;
+}

@@ -1,0 +1,65 @@
+import { createIssuer } from '../../integrations/oidc/issuer.ts';
+import { DomainError } from '../../models/errors.ts';
+import { newLinkToken } from '../../models/identity/linkTokens.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { publicLink } from '../frame/links.ts';
+import { sendPage } from '../frame/pages/page.ts';
+import { bodyOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { createBrowserCookie } from './browserCookie.ts';
+import { assertOwnForm, destinationOf, finish, forward, notSetUp } from './signInFlow.ts';
+import { signInPage } from './signInPages.ts';
+
+/** The sign-in page, and sign-in by OpenID Connect. Each way ends in a one-time code. */
+export function signInRoutes({ config, identity }: RouteDeps) {
+  const { oidc, mail } = config.signIn;
+  const issuer = oidc && createIssuer(oidc, publicLink(config, 'auth/oidc/callback'));
+  const browsers = createBrowserCookie(config);
+  const router = createRouter();
+
+  router.get('/auth/sign-in', (req, res) => {
+    const to = destinationOf(queryOf<'showSignIn'>(req), config);
+    sendPage(res, signInPage({ oidc: oidc?.name, mail: mail !== undefined }, to));
+  });
+
+  router.post('/auth/sign-in', (req, res) => {
+    assertOwnForm(req);
+    const { code, redirect, state } = bodyOf<'forwardCode'>(req);
+    forward(res, code.trim(), { ...destinationOf({ redirect, state }, config), redirect });
+  });
+
+  router.get('/auth/oidc', async (req, res) => {
+    if (issuer === undefined) throw notSetUp();
+    const to = destinationOf(queryOf<'beginOidc'>(req), config);
+    const state = newLinkToken();
+    const { url, nonce, codeVerifier } = await issuer.begin(state);
+    const browser = browsers.give(req, res);
+    await identity.pendingSignIns.begin('oidc', state, { ...to, nonce, codeVerifier, browser });
+    res.setHeader('cache-control', 'no-store');
+    res.redirect(303, url.href);
+  });
+
+  router.get('/auth/oidc/callback', async (req, res) => {
+    if (issuer === undefined) throw notSetUp();
+    const { state } = queryOf<'finishOidc'>(req);
+    const { browser } = await identity.pendingSignIns.peek('oidc', state);
+    // Another browser's: it stays there for the one that it belongs to.
+    if (!browsers.isOf(req, browser)) throw otherBrowser();
+    const { nonce, codeVerifier, ...to } = await identity.pendingSignIns.take('oidc', state);
+    const query = req.originalUrl.slice(req.originalUrl.indexOf('?') + 1);
+    const { issuer: from, subject, email, name } = await issuer.finish(query, { state, nonce, codeVerifier });
+    const proof = { subject: { issuer: from, subject }, email, name, address: req.ip ?? null };
+    const user = await identity.arrivals.arrive(proof);
+    finish(res, await identity.codes.create(user.id), to);
+  });
+
+  return router;
+}
+
+function otherBrowser(): DomainError {
+  return new DomainError(
+    'forbidden',
+    'OTHER_BROWSER',
+    'This sign-in was begun in another browser. Begin again in this one.',
+  );
+}

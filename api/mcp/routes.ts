@@ -1,0 +1,84 @@
+import { lookAtMcpServer } from '../../integrations/mcp/lookAtMcpServer.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { McpServer } from '../../models/mcp/mcpServers.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { time } from '../frame/times.ts';
+
+/** The MCP servers whose tools a space's agents have. */
+export function mcpServerRoutes(deps: RouteDeps) {
+  const { mcpServers } = deps;
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/mcp-servers', async (req, res) => {
+    const servers = await mcpServers.list(pathOf<'listMcpServers'>(req).spaceId);
+    res.json({ data: servers.map(present), nextCursor: null });
+  });
+
+  router.post('/api/spaces/:spaceId/mcp-servers', async (req, res) => {
+    const { spaceId } = pathOf<'addMcpServer'>(req);
+    const { name, url, headers = {}, approval = 'destructive' } = bodyOf<'addMcpServer'>(req);
+    requireUrl(url);
+    const { userId } = callerOf(req);
+    await makeOnce(req, res, 'mcpServer', async (id) => {
+      await mcpServers.add({ id, spaceId, name, url, headers, approval }, { ...actorOf(req), userId });
+      // Who adds one hears at once whether it answers, and whether it takes the headers.
+      await lookAtMcpServer(deps, await mcpServers.get(spaceId, id));
+      return present(await mcpServers.get(spaceId, id));
+    });
+  });
+
+  router.post('/api/spaces/:spaceId/mcp-servers/:mcpServerId/check', async (req, res) => {
+    const { spaceId, mcpServerId } = pathOf<'checkMcpServer'>(req);
+    await lookAtMcpServer(deps, await mcpServers.get(spaceId, mcpServerId));
+    res.json(present(await mcpServers.get(spaceId, mcpServerId)));
+  });
+
+  router.delete('/api/spaces/:spaceId/mcp-servers/:mcpServerId', async (req, res) => {
+    const { spaceId, mcpServerId } = pathOf<'removeMcpServer'>(req);
+    await mcpServers.remove(spaceId, mcpServerId, actorOf(req));
+    res.status(204).end();
+  });
+
+  return router;
+}
+
+/** Tokens go into headers, where they are kept as secrets; an URL is shown to every member. */
+function requireUrl(text: string): void {
+  const url = URL.parse(text);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '') return;
+  const detail = 'must begin with http:// or https://, without a user name or a password';
+  throw new DomainError('unprocessable', 'MCP_URL_INVALID', 'The URL is not one of an MCP server.', {
+    errors: [{ pointer: '/url', detail }],
+  });
+}
+
+function present(server: McpServer) {
+  const { id, name, url, headerNames, approval, tools, listedAt, failure, createdBy, createdAt } = server;
+  return {
+    id,
+    name,
+    url,
+    headerNames,
+    approval,
+    status: statusOf(server),
+    failure,
+    tools: (tools ?? []).map((tool) => ({
+      name: tool.name,
+      description: (tool.description ?? '').slice(0, 2_000),
+      isReadOnly: tool.isReadOnly,
+    })),
+    listedAt: listedAt === null ? null : time(listedAt),
+    createdBy,
+    createdAt: time(createdAt),
+  };
+}
+
+function statusOf({ failedAt, failureCode, tools }: McpServer) {
+  if (failedAt !== null) return failureCode === 'MCP_REFUSED' ? 'refused' : 'unreachable';
+  return tools === null ? 'new' : 'ok';
+}

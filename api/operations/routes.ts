@@ -1,0 +1,40 @@
+import { DomainError, notFound } from '../../models/errors.ts';
+import { Operation } from '../../models/operation.ts';
+import { presentOperation } from '../chat/presentThread.ts';
+import { type Caller, callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+
+/** Kinds whose effect is there with the request: what is left is cleaning up, and that is not called off. */
+const uncancellable = new Set(['deleteThread', 'deleteSpace', 'purgeItem', 'emptyTrash']);
+
+/** What takes more than one step, for whoever began it. */
+export function operationRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/operations/:operationId', async (req, res) => {
+    res.json(presentOperation(await find(callerOf(req), pathOf<'getOperation'>(req).operationId)));
+  });
+
+  router.post('/api/operations/:operationId/cancel', async (req, res) => {
+    const operation = await find(callerOf(req), pathOf<'cancelOperation'>(req).operationId);
+    if (operation.status !== 'running') {
+      throw new DomainError('conflict', 'OPERATION_ENDED', `The operation has ${operation.status} already.`);
+    }
+    if (uncancellable.has(operation.kind)) {
+      throw new DomainError('conflict', 'NOT_CANCELLABLE', 'What was deleted stays deleted.');
+    }
+    await operation.update({ cancelRequestedAt: operation.cancelRequestedAt ?? new Date() });
+    await deps.launcher.cancelOperation(operation);
+    res.json(presentOperation(await operation.reload()));
+  });
+
+  async function find(caller: Caller, operationId: string): Promise<Operation> {
+    const operation = await Operation.findByPk(operationId);
+    if (operation === null || operation.userId !== caller.userId) throw notFound('operation');
+    return operation;
+  }
+
+  return router;
+}

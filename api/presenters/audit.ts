@@ -1,8 +1,0 @@
-import type { AuditEntry } from '../../models/audit.ts';
-import type { components } from '../types.gen.ts';
-import { time } from './times.ts';
-
-export function presentAuditEntry(entry: AuditEntry): components['schemas']['AuditEntry'] {
-  const { id, action, target, userId, credentialId, address, at } = entry;
-  return { id, action, target, userId, credentialId, address, at: time(at) };
-}

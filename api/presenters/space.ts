@@ -1,7 +1,0 @@
-import type { SpaceAccess } from '../../models/identity/members.ts';
-import type { components } from '../types.gen.ts';
-import { time } from './times.ts';
-
-export function presentSpace({ space, role }: SpaceAccess): components['schemas']['Space'] {
-  return { id: space.id, name: space.name, role, createdAt: time(space.createdAt) };
-}

@@ -1,0 +1,34 @@
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { bodyOf, pageOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { presentPushDevice } from './presentPush.ts';
+
+/** The caller's devices that are told of turns by push. */
+export function pushRoutes({ push: { keys, subscriptions } }: RouteDeps) {
+  const router = createRouter();
+
+  router.get('/api/push/key', async (_req, res) => {
+    res.json({ publicKey: (await keys()).publicKey });
+  });
+
+  router.get('/api/push/subscriptions', async (req, res) => {
+    const { data, nextCursor } = await subscriptions.list(callerOf(req).userId, pageOf(req));
+    res.json({ data: data.map(presentPushDevice), nextCursor });
+  });
+
+  router.post('/api/push/subscriptions', async (req, res) => {
+    const caller = callerOf(req);
+    const { endpoint, keys: deviceKeys, deviceName } = bodyOf<'addPushSubscription'>(req);
+    const owner = { userId: caller.userId, sessionId: caller.via === 'session' ? caller.sessionId : null };
+    const device = await subscriptions.add(owner, { endpoint, keys: deviceKeys }, deviceName ?? null);
+    res.status(201).json(presentPushDevice(device));
+  });
+
+  router.delete('/api/push/subscriptions', async (req, res) => {
+    await subscriptions.remove(callerOf(req).userId, queryOf<'removePushSubscription'>(req).subscriptionId);
+    res.status(204).end();
+  });
+
+  return router;
+}

@@ -1,0 +1,28 @@
+import { DomainError } from '../../models/errors.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { bodyOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+
+const defaultTtl = '1h';
+
+/** What people type into the forms that agents show them. Whoever may chat in a space may fill in its forms. */
+export function dynamicUiRoutes(deps: RouteDeps) {
+  const router = createRouter();
+
+  router.post('/api/dynamic-ui/secrets', async (req, res) => {
+    const caller = callerOf(req);
+    const { name, field, value, ttl, ...body } = bodyOf<'storeDynamicSecret'>(req);
+    const spaceId = body.spaceId ?? (await deps.identity.spaces.defaultFor(caller.userId));
+    if (spaceId === undefined) {
+      throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
+    }
+    await authorizeOperation(deps, req, spaceId);
+    const secret = { name, field, value, ttl: ttl ?? defaultTtl };
+    res.json({ secretId: await deps.secrets.dynamic.store(spaceId, secret, actorOf(req)) });
+  });
+
+  return router;
+}

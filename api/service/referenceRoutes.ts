@@ -1,0 +1,57 @@
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import express, { type RequestHandler } from 'express';
+import type { RouteDeps } from '../frame/deps.ts';
+import { createRouter } from '../frame/router.ts';
+
+const page = fileURLToPath(new URL('./reference/', import.meta.url));
+
+/**
+ * Everything comes from here: the page works offline, and nothing else may run in it. Swagger UI draws its icons as data: images, and sets
+ * styles through the DOM, which needs no exception.
+ */
+const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** The contract, as a document and as a page. */
+export function docsRoutes({ contract }: RouteDeps) {
+  const router = createRouter();
+  const json = JSON.stringify(contract.document);
+
+  router.get('/openapi.yaml', (_req, res) => {
+    res.type('application/yaml').send(contract.text);
+  });
+
+  router.get('/openapi.json', (_req, res) => {
+    res.type('application/json').send(json);
+  });
+
+  router.get('/docs', (_req, res) => {
+    res.setHeader('content-security-policy', pagePolicy);
+    res.sendFile('index.html', { root: page });
+  });
+
+  return router;
+}
+
+/** The page's files: ours, then those of Swagger UI that it uses. */
+export function referencePageFiles(): RequestHandler {
+  const swaggerUi = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+  const shared = ['swagger-ui-bundle.js', 'swagger-ui.css'];
+  const router = createRouter();
+  for (const file of shared) {
+    router.get(`/${file}`, (_req, res) => res.sendFile(path.join(swaggerUi, file), { maxAge: '1h' }));
+  }
+  router.use(express.static(path.join(page, 'assets'), { index: false, redirect: false, maxAge: '1h' }));
+  return router;
+}

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
+import { type ChatUser, idsOf } from '../../builders/chat.ts';
+import { buildProduct, fake, requestsWith, type TestProduct } from '../../builders/product.ts';
+import { temporaryFolder } from '../../support/folders.ts';
+import { collect } from '../../support/sseClient.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+// What chat costs, over a whole product where credits are enforced.
+
+const perThousand = (label: string, creditsPerUnit: number) => ({ label, creditsPerUnit, unit: '1K tokens' });
+const capabilities = { maxOutputTokens: 1_000 };
+const models = [
+  {
+    ...{ id: 'tokens', provider: 'compatible', capabilities },
+    pricingRates: [
+      ...[perThousand('Input', 1), perThousand('Cached input', 0.1), perThousand('Output', 10)],
+      perThousand('Reasoning', 20),
+    ],
+  },
+  {
+    ...{ id: 'calls', provider: 'compatible', capabilities },
+    pricingRates: [{ label: 'Request', creditsPerUnit: 1, unit: 'request' }],
+  },
+  { id: 'free', provider: 'compatible' },
+];
+const modelsFile = join(temporaryFolder(), 'models.json');
+writeFileSync(modelsFile, JSON.stringify({ models }));
+
+/** A call of a tool that is not there: the model hears so, and is asked again. */
+const toolCall = () => ({ id: `call_${randomUUID()}`, name: 'no_such_tool', arguments: '{}' });
+
+let product: TestProduct;
+beforeAll(async () => {
+  const settings = {
+    ATRIUM_MODELS_FILE: modelsFile,
+    ATRIUM_BILLING_ENFORCED: 'true',
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+  };
+  product = await buildProduct(settings, ({ body }) =>
+    JSON.stringify(body.messages).includes('for ever') ? { tokens: ['Look. '], toolCalls: [toolCall()] } : undefined,
+  );
+});
+afterAll(async () => {
+  await expectBooksInOrder(product.environment.database);
+  await product.close();
+});
+
+const micro = 1_000_000;
+const balances = (user: ChatUser) => balancesOf(product.environment.database, user.spaceId);
+const buyer = async (name: string, credits: number) => {
+  const user = await product.user(name);
+  if (credits > 0) await buildCredits(product.environment.database, credits, user.spaceId);
+  return user;
+};
+const settled = async (user: ChatUser) => {
+  await waitFor('nothing to be reserved', async () => (await balances(user)).reserved === undefined);
+  return balances(user);
+};
+
+test('the list shows what each model costs', async () => {
+  const user = await product.user();
+  const { models: listed } = await user.get<{ models: { id: string; pricingRates: unknown[] }[] }>('/api/chat/models');
+  expect(listed.find(({ id }) => id === 'tokens')?.pricingRates[1]).toEqual({
+    ...{ label: 'Cached input', credits: '0.1', creditsPerUnit: 0.1, unit: '1K tokens' },
+  });
+});
+
+test('a call is billed by what the provider counted, at the rate of each kind of token', async () => {
+  const user = await buyer('exact', 100);
+  const usage = { inputTokens: 1_000, cachedInputTokens: 400, outputTokens: 300, reasoningTokens: 100 };
+  await user.ask({ content: fake({ usage }, 'exact'), modelId: 'tokens' });
+  // 600 × 0.001 + 400 × 0.0001 + 200 × 0.01 + 100 × 0.02
+  const spent = 4.64 * micro;
+  expect(await settled(user)).toEqual({ available: 100 * micro - spent, spent, paid: 100 * micro });
+  const page = await user.get<{ data: { kind: string; turnId: string; detail: string }[] }>(
+    `/api/billing/${user.spaceId}/entries`,
+  );
+  // Reserved by the message alone before it was accepted, and by the whole prompt before the call.
+  expect(page.data.map(({ kind }) => kind)).toEqual(['call', 'reserve', 'reserve', 'topUp']);
+  expect(page.data[0]).toMatchObject({ detail: 'tokens', turnId: expect.stringMatching(/^trn_/) });
+});
+
+test('of 50 messages for the last credit one is answered, and 49 hear 402 with the way to more before any byte', async () => {
+  const user = await buyer('last', 1);
+  const streams = await Promise.all(
+    Array.from({ length: 50 }, (_, n) => user.send({ content: `last ${n}`, modelId: 'calls' })),
+  );
+  const refused = streams.filter(({ response }) => response.status === 402);
+  expect(streams.filter(({ response }) => response.status === 200)).toHaveLength(1);
+  expect(refused).toHaveLength(49);
+  for (const { response } of refused) {
+    expect(response.headers.get('link')).toBe(`</api/billing/${user.spaceId}/top-up>; rel="payment"`);
+    expect(await response.json()).toMatchObject({ status: 402, code: 'CREDITS_EXHAUSTED' });
+  }
+  const won = streams.find(({ response }) => response.status === 200);
+  if (won !== undefined) await collect(won);
+  expect(await settled(user)).toEqual({ spent: micro, paid: micro });
+});
+
+test('credits that run out in mid-turn end it cleanly: what was said is kept, and the code says why', async () => {
+  const user = await buyer('midturn', 2);
+  const answer = await user.ask({ content: 'call tools for ever', modelId: 'calls' });
+  const turn = await user.ended(answer.turnId);
+  expect(turn).toMatchObject({ status: 'failed', error: { code: 'CREDITS_EXHAUSTED' } });
+  expect(answer.chunks.at(-1)).toMatchObject({ type: 'error' });
+  expect(answer.complete).toBe(true);
+  expect(await user.answerOf(turn)).toContain('Look.');
+  expect(await settled(user)).toEqual({ spent: 2 * micro, paid: 2 * micro });
+});
+
+test('few credits bound the length of the answer', async () => {
+  const user = await buyer('short', 3);
+  await user.ask({ content: 'bounded', modelId: 'tokens' });
+  const [request] = requestsWith(product.provider, 'bounded');
+  const limit = Number(request?.body.max_tokens ?? request?.body.max_completion_tokens);
+  // At 0.02 credits for the dearest token, three credits pay for 150 of them, and for fewer after the prompt.
+  expect(limit).toBeGreaterThan(10);
+  expect(limit).toBeLessThan(150);
+});
+
+test('a call that fails before it answers costs nothing', async () => {
+  const user = await buyer('failing', 10);
+  const answer = await user.ask({ content: fake({ status: 400, body: '{}' }, 'failing'), modelId: 'calls' });
+  expect(await user.ended(answer.turnId)).toMatchObject({ status: 'failed' });
+  expect(await settled(user)).toEqual({ available: 10 * micro, paid: 10 * micro });
+});
+
+test('a stopped call costs what it has said, and one that said nothing is free', async () => {
+  const user = await buyer('stopping', 100);
+  const stop = (turnId: string) => user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
+  const silent = await user.send({ content: fake({ firstTokenDelayMs: 20_000 }, 'silent'), modelId: 'tokens' });
+  await waitFor('the provider to be asked', () => requestsWith(product.provider, 'silent')[0]);
+  await stop(idsOf(silent).turnId);
+  await collect(silent);
+  expect(await settled(user)).toEqual({ available: 100 * micro, paid: 100 * micro });
+
+  const stream = await user.send({ content: fake({ tokens: 500, intervalMs: 10 }, 'chatty'), modelId: 'tokens' });
+  const begun = await collect(stream, ({ text }) => text.length > 200);
+  await stop(idsOf(stream).turnId);
+  await collect(stream);
+  const { spent = 0 } = await settled(user);
+  // At four characters a token and 0.01 credits a token, and the prompt.
+  expect(spent).toBeGreaterThanOrEqual((begun.text.length / 4) * 10_000);
+  expect(spent).toBeLessThan(6 * micro);
+});
+
+test('a model without a price asks for no credits', async () => {
+  const user = await buyer('free', 0);
+  await user.ask({ content: 'hello', modelId: 'free' });
+  expect(await balances(user)).toEqual({});
+});
+
+test('caps refuse with 402 before the stream, and the owner’s change counts at once', async () => {
+  const user = await buyer('capped', 100);
+  const setCaps = (caps: Record<string, number | null>) =>
+    user.fetch(`/api/billing/${user.spaceId}/caps`, {
+      method: 'PUT',
+      body: { perTurn: null, perDay: null, perMemberPerDay: null, ...caps },
+    });
+  await setCaps({ perDay: 1 });
+  await user.ask({ content: 'the first', modelId: 'calls' });
+  const refused = await user.send({ content: 'the second', modelId: 'calls' });
+  expect(refused.response.status).toBe(402);
+  expect(refused.response.headers.get('link')).toBeNull();
+  expect(await refused.response.json()).toMatchObject({ code: 'SPENDING_CAP_REACHED' });
+  await setCaps({ perTurn: 1 });
+  const answer = await user.ask({ content: 'call tools for ever', modelId: 'calls' });
+  expect(await user.ended(answer.turnId)).toMatchObject({ status: 'failed', error: { code: 'SPENDING_CAP_REACHED' } });
+  expect(await settled(user)).toMatchObject({ spent: 2 * micro });
+});
+
+test('the same message again costs nothing more', async () => {
+  const user = await buyer('again', 5);
+  const body = { content: 'once', modelId: 'calls', outboxItemId: 'once' };
+  await user.ask(body);
+  await user.ask(body);
+  expect(await settled(user)).toMatchObject({ spent: micro });
+});
+
+test('a process that is killed in mid-call books the call once', async () => {
+  const user = await buyer('killed', 100);
+  const usage = { inputTokens: 100, outputTokens: 100 };
+  const stream = await user.send({
+    ...{ content: fake({ tokens: 100, intervalMs: 20, usage }, 'killed'), modelId: 'tokens' },
+  });
+  const { turnId } = idsOf(stream);
+  await collect(stream, ({ text }) => text.includes('w3 '));
+  expect((await balances(user)).reserved).toBeGreaterThan(0);
+  await product.process.kill('SIGKILL');
+  await product.restart();
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  expect(await settled(user)).toMatchObject({ spent: 1.1 * micro, available: 98.9 * micro });
+}, 60_000);

@@ -1,0 +1,67 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { createStorageMetering } from '../../../activities/billing/storage.ts';
+import type { ActivityDeps } from '../../../activities/deps.ts';
+import { chargeComputerMinute, requireCredits } from '../../../models/billing/usage.ts';
+import { newId } from '../../../models/ids.ts';
+import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// What costs by time: computers and storage.
+
+let environment: TestEnvironment;
+beforeAll(async () => {
+  environment = await createTestEnvironment({ ATRIUM_BILLING_STORAGE_CREDITS_PER_GIB_DAY: '2' });
+});
+afterAll(async () => {
+  await expectBooksInOrder(environment.database);
+  await environment.close();
+});
+
+const rates = { computerCreditsPerMinute: 0.5, storageCreditsPerGibDay: 2, enforced: true };
+const micro = 1_000_000;
+
+test('a computer’s minute is booked once, and what is not covered is a debt', async () => {
+  const { database } = environment;
+  const spaceId = await buildCredits(database, 1);
+  const computerId = newId('hold');
+  const minute = (second: string, enforced = true) =>
+    chargeComputerMinute(
+      database,
+      { ...rates, enforced },
+      { spaceId, computerId, at: new Date(`2031-01-01T00:${second}Z`) },
+    );
+  expect([await minute('00:01'), await minute('00:59'), await minute('01:00')]).toEqual([true, false, true]);
+  expect(await balancesOf(database, spaceId)).toEqual({ spent: micro, paid: micro });
+  await expect(requireCredits(database, rates, spaceId)).rejects.toMatchObject({
+    ...{ kind: 'paymentRequired', code: 'CREDITS_EXHAUSTED', link: { rel: 'payment' } },
+  });
+  await minute('02:00');
+  await minute('03:00', false);
+  expect(await balancesOf(database, spaceId)).toEqual({
+    ...{ spent: 2 * micro, paid: micro, debt: 0.5 * micro, unbilled: 0.5 * micro },
+  });
+});
+
+test('what has no price is not booked, and nobody is refused where credits are not enforced', async () => {
+  const { database } = environment;
+  const spaceId = newId('space');
+  const free = { ...rates, computerCreditsPerMinute: 0 };
+  expect(await chargeComputerMinute(database, free, { spaceId, computerId: 'c', at: new Date() })).toBe(false);
+  await requireCredits(database, free, spaceId);
+  await requireCredits(database, { ...rates, enforced: false }, spaceId);
+  expect(await balancesOf(database, spaceId)).toEqual({});
+});
+
+test('a day’s storage is booked once for each space, by what its drive holds', async () => {
+  const { database, config } = environment;
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  await buildCredits(database, 10, space.id);
+  await database.pool.query('INSERT INTO drives SET ?', [{ space_id: space.id, used_bytes: 1.5 * 1024 ** 3 }]);
+  const { meterStorage } = createStorageMetering({ database, config } as ActivityDeps);
+  const run = () => new MockActivityEnvironment().run(meterStorage);
+  expect([await run(), await run()]).toEqual([1, 0]);
+  expect(await balancesOf(database, space.id)).toEqual({ available: 7 * micro, spent: 3 * micro, paid: 10 * micro });
+});

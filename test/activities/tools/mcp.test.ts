@@ -1,0 +1,188 @@
+import { type ChatUser, idsOf } from '../../builders/chat.ts';
+import { buildProduct, requestsWith, type TestProduct } from '../../builders/product.ts';
+import { toolLines, toolOutputs } from '../../builders/tools.ts';
+import { type FakeMcpServer, startMcpServer } from '../../fakes/mcpServer.ts';
+import { collect } from '../../support/sseClient.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+const token = 'tracker-token-0123456789';
+let mcp: FakeMcpServer;
+let product: TestProduct;
+let user: ChatUser;
+
+beforeAll(async () => {
+  mcp = await startMcpServer(token);
+  product = await buildProduct({
+    ATRIUM_EGRESS_ALLOW_INTERNAL: `127.0.0.1:${mcp.port}`,
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+  });
+  user = await product.user();
+  expect((await add({})).status).toBe(201);
+});
+afterAll(async () => {
+  await product.close();
+  await mcp.stop();
+});
+
+interface ServerBody {
+  id: string;
+  name: string;
+  status: string;
+  failure: string | null;
+  tools: { name: string }[];
+}
+
+const path = () => `/api/spaces/${user.spaceId}/mcp-servers`;
+const servers = async () => (await user.get<{ data: ServerBody[] }>(path())).data;
+
+function add(fields: object, as = user, key?: string) {
+  const body = { name: 'tracker', url: mcp.url, headers: { authorization: `Bearer ${token}` }, ...fields };
+  return as.fetch(path(), { method: 'POST', body, ...(key !== undefined && { headers: { 'idempotency-key': key } }) });
+}
+
+async function call(name: string, input: object, mode = 'work') {
+  const answer = await user.ask({ content: toolLines([[name, input]]), modelId: 'demo', mode });
+  return { ...answer, output: toolOutputs(answer.chunks)[0] };
+}
+
+test('its tools are offered like any other, by the mode, and run', async () => {
+  const offered = async (mode: string) => {
+    await user.ask({ content: `tools in ${mode}`, modelId: 'fake-1', mode });
+    const [request] = requestsWith(product.provider, `tools in ${mode}`);
+    return ((request?.body.tools ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name);
+  };
+  expect(await offered('work')).toEqual(
+    expect.arrayContaining([
+      'drive_read',
+      'mcp_tracker_search_issues',
+      'mcp_tracker_create_issue',
+      'mcp_tracker_close_all',
+    ]),
+  );
+  const reading = await offered('ask');
+  expect(reading).toContain('mcp_tracker_search_issues');
+  expect(reading).not.toContain('mcp_tracker_create_issue');
+  expect((await call('mcp_tracker_search_issues', { query: 'login' }, 'ask')).output).toBe('2 issues about login');
+  expect(await servers()).toMatchObject([
+    {
+      name: 'tracker',
+      status: 'ok',
+      tools: expect.arrayContaining([expect.objectContaining({ name: 'search_issues', isReadOnly: true })]),
+    },
+  ]);
+});
+
+test('what it refuses is an error for the model; its token is shown to nobody', async () => {
+  expect((await call('mcp_tracker_create_issue', { title: '' })).output).toBe('error: A title is needed.');
+  expect((await call('mcp_tracker_create_issue', { title: 'A' })).output).toMatch(/^created A with (?!tracker-token)/);
+  expect((await call('mcp_tracker_create_issue', {})).output).toMatch(/^error: /);
+  expect(JSON.stringify(await servers())).not.toContain(token);
+  expect(product.process.log()).not.toContain(token);
+  const [rows] = await product.environment.database.pool.query('SELECT * FROM mcp_servers');
+  expect(JSON.stringify(rows)).not.toContain(token);
+});
+
+test('what it calls destructive waits for leave', async () => {
+  const { turnId, chunks } = await call('mcp_tracker_close_all', {});
+  const asked = chunks.find((chunk) => chunk.type === 'data-approval');
+  expect([asked?.type, await mcp.runsOf('close_all')]).toEqual(['data-approval', 0]);
+  const { pendingToolCalls } = await user.turn(turnId);
+  const decide = `/chat/turns/${turnId}/approvals/${pendingToolCalls[0]?.toolCallId}`;
+  await user.fetch(decide, { method: 'POST', body: { approved: true } });
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  expect(await mcp.runsOf('close_all')).toBe(1);
+});
+
+test('a large result is kept as a file', async () => {
+  expect((await call('mcp_tracker_dump', {})).output).toMatchObject({ isLarge: true, bytes: 200_000 });
+});
+
+test('killed while a tool runs that may not be repeated: it is not, and the model is told', async () => {
+  const content = toolLines([['mcp_tracker_slow_write', {}]]);
+  const stream = await user.send({ content, modelId: 'demo', mode: 'work' });
+  await waitFor('the tool to run', async () => (await mcp.runsOf('slow_write')) > 0);
+  await product.process.kill('SIGKILL');
+  await product.restart();
+  const { turnId } = idsOf(stream);
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
+  expect(toolOutputs(chunks)).toEqual([expect.stringContaining('Whether it had its effect is not known')]);
+  expect(await mcp.runsOf('slow_write')).toBe(1);
+});
+
+test('a server that is away breaks no turn: what it listed stays, its calls fail', async () => {
+  const stale = async () =>
+    product.environment.database.pool.query('UPDATE mcp_servers SET listed_at = ?, failed_at = NULL', [new Date(0)]);
+  for (const mode of ['refuse', 'hang'] as const) {
+    await mcp.become(mode);
+    await stale();
+    const begun = performance.now();
+    expect((await call('drive_list', {})).output).toMatchObject({ path: '/' });
+    expect(performance.now() - begun).toBeLessThan(20_000);
+    expect(await servers()).toMatchObject([
+      { status: 'unreachable', tools: expect.arrayContaining([expect.anything()]) },
+    ]);
+  }
+  await mcp.become('refuse');
+  expect((await call('mcp_tracker_search_issues', { query: 'x' })).output).toMatch(
+    /^error: The server cannot be reached/,
+  );
+  await mcp.become('serve');
+  await stale();
+  expect((await call('mcp_tracker_search_issues', { query: 'x' })).output).toBe('2 issues about x');
+});
+
+test('what cannot be added', async () => {
+  const other = await product.user();
+  const code = async (response: Response) => [response.status, ((await response.json()) as { code: string }).code];
+  expect(await code(await add({}))).toEqual([409, 'MCP_SERVER_NAME_TAKEN']);
+  expect(await code(await add({ name: 'two', url: 'ftp://x/' }))).toEqual([422, 'MCP_URL_INVALID']);
+  expect(await code(await add({ name: 'two', url: 'https://a:b@x/' }))).toEqual([422, 'MCP_URL_INVALID']);
+  expect(await code(await add({ name: 'Two' }))).toEqual([400, 'INVALID_REQUEST']);
+  expect(await code(await add({ name: 'two', headers: { 'a b': 'x' } }))).toEqual([400, 'INVALID_REQUEST']);
+  expect((await add({ name: 'two' }, other)).status).toBe(404);
+});
+
+test('who adds a server hears at once whether it answers, and whether it takes the token', async () => {
+  const added = async (fields: object) => {
+    const response = await add(fields);
+    return { httpStatus: response.status, ...((await response.json()) as ServerBody) };
+  };
+  const known = await added({ name: 'known' });
+  expect(known).toMatchObject({ httpStatus: 201, status: 'ok', failure: null });
+  expect(known.tools.map(({ name }) => name)).toContain('search_issues');
+  const wrong = await added({ name: 'wrong', headers: { authorization: 'Bearer another' } });
+  expect(wrong).toMatchObject({ httpStatus: 201, status: 'refused', failure: expect.stringContaining('(401)') });
+  await mcp.become('hang');
+  const silent = await added({ name: 'silent' });
+  expect(silent).toMatchObject({ httpStatus: 201, status: 'unreachable', failure: expect.stringContaining('in time') });
+  await mcp.become('serve');
+  const check = (id: string, as = user) => as.fetch(`${path()}/${id}/check`, { method: 'POST' });
+  expect(await (await check(silent.id)).json()).toMatchObject({ status: 'ok', failure: null });
+  expect(await (await check(wrong.id)).json()).toMatchObject({ status: 'refused' });
+  expect((await check(wrong.id, await product.user())).status).toBe(404);
+  expect((await check('mcp_01JAB3C4D5E6F7G8H9JKMNPQSB')).status).toBe(404);
+  for (const { id } of [known, wrong, silent]) await user.fetch(`${path()}/${id}`, { method: 'DELETE' });
+});
+
+test('an internal address is added and never reached', async () => {
+  const added = await add({ name: 'metadata', url: 'http://169.254.169.254/mcp' });
+  expect(await added.json()).toMatchObject({ status: 'unreachable', failure: expect.stringContaining('link-local') });
+  expect(await servers()).toMatchObject([
+    { name: 'metadata', status: 'unreachable', failure: expect.stringContaining('link-local'), tools: [] },
+    { name: 'tracker' },
+  ]);
+});
+
+test('added once by its key, and removed', async () => {
+  const made = await Promise.all(
+    [1, 2].map(async () => (await add({ name: 'once', approval: 'never' }, user, 'key-1')).status),
+  );
+  expect(made.toSorted()).toEqual(expect.arrayContaining([201]));
+  const { id } = (await (await add({ name: 'once', approval: 'never' }, user, 'key-1')).json()) as ServerBody;
+  expect((await user.fetch(`${path()}/${id}`, { method: 'DELETE' })).status).toBe(204);
+  expect((await user.fetch(`${path()}/${id}`, { method: 'DELETE' })).status).toBe(404);
+  expect((await call('mcp_once_search_issues', { query: 'x' })).output).toBe(
+    'error: There is no tool named mcp_once_search_issues.',
+  );
+});

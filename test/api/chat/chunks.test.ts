@@ -1,0 +1,231 @@
+import * as ai7 from 'ai';
+import * as ai5 from 'ai5';
+import * as ai6 from 'ai6';
+import type { UiChunk } from '../../../models/turnLog/chunks.ts';
+import { type ChatUser, idsOf } from '../../builders/chat.ts';
+import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
+import { toolLines } from '../../builders/tools.ts';
+import type { FakeScript } from '../../fakes/script.ts';
+import { collect } from '../../support/sseClient.ts';
+
+/** What every chunk looks like, in every way a turn can go: ours to the letter, and what each client version accepts. */
+type Kind = 'string' | 'boolean' | 'object' | 'number' | 'any' | readonly string[];
+interface Shape {
+  required: Record<string, Kind>;
+  optional?: Record<string, Kind>;
+}
+
+const statuses = ['queued', 'running', 'waiting', 'completed', 'stopped', 'failed'] as const;
+const finishReasons = ['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other'] as const;
+const text: Shape = { required: { id: 'string' }, optional: { providerMetadata: 'object' } };
+const delta: Shape = { required: { id: 'string', delta: 'string' } };
+const toolCall = { toolCallId: 'string', toolName: 'string', input: 'any' } as const;
+
+const shapes: Record<UiChunk['type'], Shape> = {
+  // Without an id it goes on with the message that the client has.
+  start: { required: { messageMetadata: 'object' }, optional: { messageId: 'string' } },
+  'start-step': { required: {} },
+  'finish-step': { required: {} },
+  'text-start': text,
+  'text-delta': delta,
+  'text-end': text,
+  'reasoning-start': text,
+  'reasoning-delta': delta,
+  'reasoning-end': text,
+  'tool-input-start': { required: { toolCallId: 'string', toolName: 'string', dynamic: 'boolean' } },
+  'tool-input-delta': { required: { toolCallId: 'string', inputTextDelta: 'string' } },
+  'tool-input-available': { required: { ...toolCall, dynamic: 'boolean' }, optional: { providerMetadata: 'object' } },
+  'tool-input-error': { required: { ...toolCall, errorText: 'string', dynamic: 'boolean' } },
+  'tool-output-available': { required: { toolCallId: 'string', output: 'any', dynamic: 'boolean' } },
+  'tool-output-error': { required: { toolCallId: 'string', errorText: 'string', dynamic: 'boolean' } },
+  'source-url': { required: { sourceId: 'string', url: 'string' }, optional: { title: 'string' } },
+  'source-document': {
+    required: { sourceId: 'string', mediaType: 'string', title: 'string' },
+    optional: { filename: 'string' },
+  },
+  file: { required: { url: 'string', mediaType: 'string' } },
+  'data-turn': { required: { transient: 'boolean', data: 'object' } },
+  'data-attempt': { required: { transient: 'boolean', data: 'object' } },
+  'data-approval': { required: { transient: 'boolean', data: 'object' } },
+  'data-limit': { required: { transient: 'boolean', data: 'object' } },
+  finish: { required: { finishReason: finishReasons, messageMetadata: 'object' } },
+  abort: { required: { reason: ['stopped'] } },
+  error: { required: { errorText: 'string', code: 'string' } },
+};
+
+const dataShapes: Record<string, Shape> = {
+  'data-turn': { required: { turnId: 'string', threadId: 'string', userMessageId: 'string', status: statuses } },
+  'data-attempt': { required: { step: 'number', attempt: 'number', discard: 'object' } },
+  'data-approval': {
+    required: {
+      turnId: 'string',
+      toolCallId: 'string',
+      toolName: 'string',
+      state: ['asked', 'approved', 'denied', 'expired'],
+      expiresAt: 'string',
+    },
+  },
+  'data-limit': { required: { limit: ['steps', 'tool-calls', 'tool-loop'], code: 'string' } },
+};
+
+function fits(value: unknown, kind: Kind): boolean {
+  if (kind === 'any') return true;
+  if (typeof kind !== 'string') return kind.includes(value as string);
+  return kind === 'object' ? typeof value === 'object' && value !== null : typeof value === kind;
+}
+
+/** What is wrong with a value; nothing when it has all required fields, no others, each of its kind. */
+function faultsOf(value: object, shape: Shape | undefined): string[] {
+  if (shape === undefined) return ['an unknown type'];
+  const known: Record<string, Kind> = { ...shape.required, ...shape.optional };
+  const given = Object.entries(value).filter(([name]) => name !== 'type');
+  return [
+    ...Object.keys(shape.required).flatMap((name) => (name in value ? [] : [`${name} is missing`])),
+    ...given.flatMap(([name, field]) =>
+      name in known && fits(field, known[name] ?? 'any') ? [] : [`${name} is wrong`],
+    ),
+  ];
+}
+
+const schemas = Object.entries({ '5': ai5, '6': ai6, '7': ai7 }).map(([version, { uiMessageChunkSchema }]) => {
+  // 5 has it as a function's result, 6 and 7 as a function.
+  const made = uiMessageChunkSchema as unknown as () => { validate?: (value: unknown) => unknown };
+  const { validate } = made();
+  if (validate === undefined) throw new Error(`The schema of version ${version} cannot be asked.`);
+  return { version, validate };
+});
+
+let product: TestProduct;
+let user: ChatUser;
+const seen = new Set<string>();
+const flaky = new Map<string, FakeScript[]>();
+
+beforeAll(async () => {
+  product = await buildProduct(
+    (url) => ({
+      ATRIUM_ANTHROPIC_API_KEY: 'fake',
+      ATRIUM_ANTHROPIC_BASE_URL: url,
+      ATRIUM_OPENAI_API_KEY: 'fake',
+      ATRIUM_OPENAI_BASE_URL: url,
+      ATRIUM_DEFAULT_MODEL: 'fake-1',
+      ATRIUM_MAX_STEPS_PER_TURN: '3',
+    }),
+    ({ body }) => {
+      const said = JSON.stringify(body.messages ?? body.input);
+      return [...flaky].find(([message]) => said.includes(message))?.[1].shift();
+    },
+  );
+  user = await product.user();
+});
+afterAll(() => product.close());
+
+async function check(chunks: UiChunk[]): Promise<void> {
+  for (const chunk of chunks) {
+    seen.add(chunk.type);
+    const data = chunk.type.startsWith('data-') && 'data' in chunk ? chunk.data : undefined;
+    const faults = [
+      ...faultsOf(chunk, shapes[chunk.type]),
+      ...(data === undefined ? [] : faultsOf(data, dataShapes[chunk.type])),
+    ];
+    expect({ chunk, faults }).toEqual({ chunk, faults: [] });
+    for (const { version, validate } of schemas) {
+      const result = (await validate(chunk)) as { success: boolean };
+      expect({ chunk, version, accepted: result.success }).toEqual({ chunk, version, accepted: true });
+    }
+  }
+}
+
+const tools = [
+  { id: 'a', name: 'search', arguments: '{"q":[1,{"x":null}]}' },
+  { id: 'b', name: 'broken', arguments: '{"q":' },
+];
+const full: FakeScript = { reasoning: ['Hm, ', 'yes.'], tokens: ['An ', 'answer.'] };
+
+test.each<[string, Record<string, unknown>]>([
+  ['OpenAI-compatible', { content: fake(full) }],
+  ['OpenAI', { content: fake(full), modelId: 'gpt-5.1' }],
+  ['Anthropic', { content: fake(full), modelId: 'claude-haiku-4-5' }],
+  ['demo', { content: '/think Hm\n/say Yes\n/tool search {"q":1}', modelId: 'demo' }],
+  ['OpenAI-compatible with tools', { content: fake({ ...full, toolCalls: tools }) }],
+  ['OpenAI with tools', { content: fake({ ...full, toolCalls: tools }), modelId: 'gpt-5.1' }],
+  ['Anthropic with tools', { content: fake({ ...full, toolCalls: tools.slice(0, 1) }), modelId: 'claude-haiku-4-5' }],
+  ['an answer at its limit', { content: fake({ ...full, finishReason: 'length' }) }],
+  ['a filtered answer', { content: fake({ ...full, finishReason: 'content-filter' }) }],
+  ['a turn at its limit', { content: toolLines(Array.from({ length: 4 }, () => ['drive_list', {}])), modelId: 'demo' }],
+  ['a failure', { content: fake({ status: 400 }) }],
+])('%s', async (_name, body) => {
+  const answer = await user.ask(body);
+  expect(answer.complete).toBe(true);
+  await check(answer.chunks);
+  // Parts begin once, end once, and say nothing outside of that; so do steps.
+  const open = new Set<string>();
+  for (const chunk of answer.chunks) {
+    const [, kind, moment] = /^(text|reasoning)-(start|delta|end)$/.exec(chunk.type) ?? [];
+    if (kind === undefined || !('id' in chunk)) continue;
+    const name = `${kind} ${chunk.id}`;
+    expect([name, moment, open.has(name)]).toEqual([name, moment, moment !== 'start']);
+    if (moment === 'start') open.add(name);
+    if (moment === 'end') open.delete(name);
+  }
+  expect([...open]).toEqual([]);
+  expect(answer.chunks[0]?.type).toBe('start');
+  expect(answer.chunks.filter(({ type }) => ['finish', 'abort', 'error'].includes(type))).toEqual([
+    answer.chunks.at(-1),
+  ]);
+});
+
+test('waiting for leave, and going on with it', async () => {
+  const body = {
+    content: '/tool drive_delete {"path":"/x"}\n/tool ask_user {"question":"?"}',
+    modelId: 'demo',
+    mode: 'work',
+  };
+  const asked = await user.ask(body);
+  await check(asked.chunks);
+  const { pendingToolCalls } = await user.turn(asked.turnId);
+  const [approval, question] = pendingToolCalls.map(({ toolCallId }) => toolCallId);
+  await user.fetch(`/chat/turns/${asked.turnId}/approvals/${approval}`, { method: 'POST', body: { approved: false } });
+  const { chunks } = await user.ask({ toolResults: [{ toolUseId: question, content: 'yes' }] });
+  await check(chunks);
+  await check((await collect(await user.open(`/chat/turns/${asked.turnId}/stream`))).chunks);
+});
+
+test('another attempt', async () => {
+  flaky.set('begin again', [{ ...full, toolCalls: tools.slice(0, 1), fail: { how: 'cut', afterDeltas: 6 } }]);
+  const answer = await user.ask({ content: 'begin again' });
+  await check(answer.chunks);
+  expect(answer.chunks.some(({ type }) => type === 'data-attempt')).toBe(true);
+});
+
+test('queued, begun, stopped; and rebuilt from the message', async () => {
+  const running = await user.send({ content: fake({ ...full, fail: { how: 'stall' } }) });
+  const { threadId, turnId } = idsOf(running);
+  const begun = await collect(running, ({ text: said }) => said === 'An answer.');
+  const queued = await user.send({ content: fake({ ...full, toolCalls: tools.slice(0, 1) }), threadId });
+  await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
+  const rest = await collect(running);
+  await check([...begun.chunks, ...rest.chunks]);
+  await check((await collect(queued)).chunks);
+  const { sequelize } = product.environment.database;
+  await sequelize.query('UPDATE turns SET log_purged_at = NOW(3) WHERE thread_id = ?', { replacements: [threadId] });
+  for (const id of [turnId, idsOf(queued).turnId]) {
+    const rebuilt = await collect(await user.open(`/chat/turns/${id}/stream`));
+    expect(rebuilt.complete).toBe(true);
+    await check(rebuilt.chunks);
+  }
+});
+
+test('all of this has shown every type but those that no tool or model makes yet', () => {
+  const missing = Object.keys(shapes).filter((type) => !seen.has(type));
+  expect(missing).toEqual(['source-url', 'source-document', 'file']);
+});
+
+test('the check itself finds what is wrong', async () => {
+  await expect(check([{ type: 'text-delta', id: 'a' } as unknown as UiChunk])).rejects.toThrow();
+  await expect(check([{ type: 'tool-output-denied', toolCallId: 'a' } as unknown as UiChunk])).rejects.toThrow();
+  await expect(check([{ type: 'start-step', extra: 1 } as unknown as UiChunk])).rejects.toThrow();
+  for (const { validate } of schemas) {
+    expect(await validate({ type: 'text-delta', id: 'a' })).toMatchObject({ success: false });
+    expect(await validate({ type: 'never-heard-of' })).toMatchObject({ success: false });
+  }
+});

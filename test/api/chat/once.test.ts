@@ -1,0 +1,204 @@
+import { QueryTypes } from 'sequelize';
+import { type ChatUser, idsOf, textOf } from '../../builders/chat.ts';
+import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../../builders/product.ts';
+import { collect, openStream } from '../../support/sseClient.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+/** The same message, sent again: by a client that lost its answer, by two devices, by a hundred requests at once. */
+let product: TestProduct;
+let user: ChatUser;
+beforeAll(async () => {
+  product = await buildProduct();
+  user = await product.user();
+});
+afterAll(() => product.close());
+
+async function count(table: 'turns' | 'threads' | 'messages', userId: string): Promise<number> {
+  const [row] = await product.environment.database.sequelize.query<{ n: number }>(
+    table === 'messages'
+      ? 'SELECT COUNT(*) AS n FROM messages JOIN threads ON threads.id = thread_id WHERE user_id = ?'
+      : `SELECT COUNT(*) AS n FROM ${table} WHERE user_id = ?`,
+    { replacements: [userId], type: QueryTypes.SELECT },
+  );
+  return row?.n ?? -1;
+}
+
+test.each([
+  ['an outboxItemId', { outboxItemId: 'out-100' }],
+  ['a chat id and a message id of the client’s own', { id: 'chat-100', userMessageId: 'um-100' }],
+])(
+  '100 requests at once with %s: one turn, one provider request, one answer',
+  async (name, ids) => {
+    const sender = await product.user();
+    const content = fake({ tokens: 20, intervalMs: 10 }, `hundred by ${name}`);
+    const answers = await Promise.all(Array.from({ length: 100 }, () => sender.ask({ ...ids, content })));
+
+    expect(new Set(answers.map(({ turnId }) => turnId)).size).toBe(1);
+    expect(answers.every(({ complete }) => complete)).toBe(true);
+    const events = new Set(answers.map((answer) => JSON.stringify(answer.events)));
+    expect(events.size).toBe(1);
+    expect(requestsWith(product.provider, `hundred by ${name}`)).toHaveLength(1);
+    expect(await count('turns', sender.id)).toBe(1);
+    expect(await count('threads', sender.id)).toBe(1);
+    expect(await count('messages', sender.id)).toBe(2);
+  },
+  60_000,
+);
+
+test('an outbox item again, later and in other words, attaches to its turn', async () => {
+  const first = await user.ask({ content: 'Once', outboxItemId: 'out-1' });
+  const second = await user.ask({ content: 'Quite different', outboxItemId: 'out-1' });
+  expect(second).toMatchObject({ turnId: first.turnId, threadId: first.threadId, events: first.events });
+  expect(requestsWith(product.provider, 'Quite different')).toEqual([]);
+});
+
+test('an outbox item is its sender’s own', async () => {
+  const other = await product.user();
+  const [mine, theirs] = await Promise.all([
+    user.ask({ content: 'Mine', outboxItemId: 'out-2' }),
+    other.ask({ content: 'Theirs', outboxItemId: 'out-2' }),
+  ]);
+  expect(theirs.turnId).not.toBe(mine.turnId);
+});
+
+test('an outbox item gives nothing of a space that its sender has left', async () => {
+  const [sender, host] = [await product.user(), await product.user()];
+  await product.identity.members.add(host.spaceId, sender.email, 'editor');
+  await sender.ask({ content: 'There', spaceId: host.spaceId, outboxItemId: 'out-3' });
+  await product.identity.members.remove(host.spaceId, sender.id);
+  // A membership is believed for a second.
+  const again = await waitFor('the membership to be forgotten', async () => {
+    const body = { content: 'There', outboxItemId: 'out-3' };
+    const response = await sender.fetch('/chat/stream', { method: 'POST', body });
+    if (response.status !== 200) return response;
+    await response.body?.cancel();
+    return false;
+  });
+  expect([again.status, await again.json()]).toEqual([404, expect.objectContaining({ code: 'NOT_FOUND' })]);
+});
+
+test('a repeated userMessageId of a thread attaches to its turn; in another thread it is another message', async () => {
+  const first = await user.ask({ content: 'Named', userMessageId: 'same' });
+  const again = await user.ask({ content: 'Named', userMessageId: 'same', threadId: first.threadId });
+  expect(again.turnId).toBe(first.turnId);
+  expect(again.events).toEqual(first.events);
+  const elsewhere = await user.ask({ content: 'Named', userMessageId: 'same' });
+  expect(elsewhere.turnId).not.toBe(first.turnId);
+});
+
+test('409 for a userMessageId that is the assistant’s', async () => {
+  const { threadId, turnId } = await user.ask({ content: 'Who are you?' });
+  const { assistantMessageId } = await user.turn(turnId);
+  const body = { content: 'x', threadId, userMessageId: assistantMessageId };
+  const response = await user.fetch('/chat/stream', { method: 'POST', body });
+  expect(response.status).toBe(409);
+  expect(await response.json()).toMatchObject({ code: 'MESSAGE_ID_TAKEN' });
+});
+
+test('sent again while it runs, the turn is seen from its first chunk', async () => {
+  const content = fake({ tokens: 30, intervalMs: 10 });
+  const first = await user.send({ content, outboxItemId: 'out-3' });
+  const begun = await collect(first, ({ text }) => text !== '');
+  first.abort();
+  const again = await user.ask({ content, outboxItemId: 'out-3' });
+  expect(again.turnId).toBe(idsOf(first).turnId);
+  expect(again.events.slice(0, begun.events.length)).toEqual(begun.events);
+  expect(again.text.split(' ').filter(Boolean)).toHaveLength(30);
+});
+
+test('a client that goes away does not stop the turn', async () => {
+  const stream = await user.send({ content: fake({ tokens: 20, intervalMs: 20 }, 'left alone') });
+  await collect(stream, ({ text }) => text !== '');
+  stream.abort();
+  const turn = await user.ended(idsOf(stream).turnId);
+  expect(turn).toMatchObject({ status: 'completed', finishReason: 'stop' });
+  expect((await user.answerOf(turn))?.split(' ').filter(Boolean)).toHaveLength(20);
+  const [request] = requestsWith(product.provider, 'left alone');
+  expect(request?.closedByClient).toBe(false);
+});
+
+test('a client that goes away before the first token has its turn all the same', async () => {
+  const abort = new AbortController();
+  const sent = fetch(`${product.url}/chat/stream`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${user.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ content: fake({ headersDelayMs: 300 }, 'hasty'), outboxItemId: 'out-4' }),
+    signal: abort.signal,
+  });
+  await sent;
+  abort.abort();
+  const later = await openStream(`${product.url}/chat/stream`, {
+    token: user.token,
+    body: { content: 'again', outboxItemId: 'out-4' },
+  });
+  expect((await collect(later)).text).toBe('Hello from the fake provider.');
+  expect(requestsWith(product.provider, 'hasty')).toHaveLength(1);
+});
+
+describe('regenerate', () => {
+  const message = (id: string, text: string) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
+
+  test('answers the last message again; the earlier answer is gone from the thread', async () => {
+    const id = 'chat-again';
+    const first = await user.ask({ id, messages: [message('q', 'Tell me')] });
+    const again = await user.ask({ id, messages: [message('q', 'Tell me')], trigger: 'regenerate-message' });
+    expect(again.turnId).not.toBe(first.turnId);
+    const turn = await user.turn(again.turnId);
+    const kept = await user.messages(first.threadId);
+    expect(kept.map((kind) => kind.id)).toEqual(['q', turn.assistantMessageId]);
+    expect(requestsWith(product.provider, 'Tell me')).toHaveLength(2);
+  });
+
+  test('of an earlier message: what came after it is gone with its answer', async () => {
+    const id = 'chat-not-last';
+    const { threadId } = await user.ask({ id, messages: [message('q1', 'One')] });
+    await user.ask({ id, messages: [message('q2', 'Two')] });
+    const again = await user.ask({ id, messages: [message('q1', 'One')], trigger: 'regenerate-message' });
+    const turn = await user.turn(again.turnId);
+    expect((await user.messages(threadId)).map((kept) => kept.id)).toEqual(['q1', turn.assistantMessageId]);
+  });
+
+  test('of a message that the thread does not have: 404', async () => {
+    const id = 'chat-none-such';
+    await user.ask({ id, messages: [message('q1', 'One')] });
+    const body = { id, messages: [message('q9', 'One')], trigger: 'regenerate-message' };
+    expect((await user.fetch('/chat/stream', { method: 'POST', body })).status).toBe(404);
+  });
+
+  test('while it is being answered: the running turn stops, and its answer is not kept beside the new one', async () => {
+    const id = 'chat-impatient';
+    const slow = fake({ tokens: 200, intervalMs: 50 }, 'impatient');
+    const first = await user.send({ id, messages: [message('q1', slow)] });
+    await collect(first, ({ text }) => text.includes('w2'));
+    const { turnId, threadId } = idsOf(first);
+    const quick = message('q1', 'In other words');
+    const edited = await user.ask({ id, messages: [quick], trigger: 'submit-message', messageId: 'q1' });
+    expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
+    expect(edited.text).toBe('Hello from the fake provider.');
+    const kept = await user.messages(threadId);
+    expect(kept.map(({ role, parts }) => [role, textOf(parts)])).toEqual([
+      ['user', 'In other words'],
+      ['assistant', 'Hello from the fake provider.'],
+    ]);
+  });
+});
+
+test('an edited message is answered in its new words; the model sees nothing of the old ones', async () => {
+  const id = 'chat-edit';
+  const message = (name: string, text: string) => ({ id: name, role: 'user', parts: [{ type: 'text', text }] });
+  await user.ask({ id, messages: [message('e1', 'First')] });
+  await user.ask({ id, messages: [message('e2', 'Old words')] });
+  const { threadId } = await user.ask({ id, messages: [message('e3', 'Third')] });
+  const body = { id, messages: [message('e1', 'First'), message('e2', 'New words')] };
+  await user.ask({ ...body, trigger: 'submit-message', messageId: 'e2' });
+  const [request] = requestsWith(product.provider, 'New words');
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'user']);
+  expect(JSON.stringify(request?.body)).not.toMatch(/Old words|Third/);
+  const kept = await user.messages(threadId);
+  expect(kept.map(({ id: name, role }) => (role === 'user' ? name : role))).toEqual([
+    'e1',
+    'assistant',
+    'e2',
+    'assistant',
+  ]);
+});

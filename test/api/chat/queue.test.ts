@@ -1,0 +1,129 @@
+import { type ChatUser, idsOf } from '../../builders/chat.ts';
+import { buildProduct, fake, requestsWith, type TestProduct } from '../../builders/product.ts';
+import { collect, untilChunk } from '../../support/sseClient.ts';
+
+/** One turn of a thread at a time: what a message does that comes while another is being answered. */
+let product: TestProduct;
+let user: ChatUser;
+beforeAll(async () => {
+  product = await buildProduct();
+  user = await product.user();
+});
+afterAll(() => product.close());
+
+/** A thread whose turn is running until the provider is told to go on, which is never, or until it is stopped. */
+async function busyThread(script = { tokens: 3, fail: { how: 'stall' as const } }) {
+  const stream = await user.send({ content: fake(script) });
+  await collect(stream, ({ text }) => text !== '');
+  return { stream, ...idsOf(stream) };
+}
+
+const stop = (turnId: string) => user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
+
+test('messages wait in the order in which they came, and each is answered with those before it', async () => {
+  const running = await user.send({ content: fake({ tokens: 250, intervalMs: 20 }, 'first') });
+  const { threadId } = idsOf(running);
+  await collect(running, ({ text }) => text !== '');
+  const waiting = [];
+  for (const content of ['second', 'third', 'fourth']) waiting.push(await user.send({ content, threadId }));
+
+  const queued = await Promise.all(waiting.map((stream) => user.turn(idsOf(stream).turnId)));
+  expect(queued.map(({ status }) => status)).toEqual(['queued', 'queued', 'queued']);
+  expect(queued.every(({ startedAt }) => startedAt === null)).toBe(true);
+  // What waits is in the thread already, for everybody to see.
+  const seen = await user.messages(threadId);
+  expect(seen.map(({ id }) => id)).toEqual(expect.arrayContaining(queued.map(({ userMessageId }) => userMessageId)));
+
+  const answers = await Promise.all(waiting.map((stream) => collect(stream)));
+  for (const { chunks, text } of answers) {
+    expect(text).toBe('Hello from the fake provider.');
+    const statuses = chunks.flatMap((chunk) => (chunk.type === 'data-turn' ? [chunk.data.status] : []));
+    expect(statuses).toEqual(['queued', 'running', 'completed']);
+  }
+  const turns = await Promise.all(queued.map(({ id }) => user.turn(id)));
+  const times = turns.flatMap(({ startedAt, endedAt }) => [Date.parse(startedAt ?? ''), Date.parse(endedAt ?? '')]);
+  expect(times).toEqual([...times].sort((a, b) => a - b));
+
+  const roles = (await user.messages(threadId)).map(({ role }) => role);
+  expect(roles).toEqual(['user', 'assistant', 'user', 'assistant', 'user', 'assistant', 'user', 'assistant']);
+  // The third message's prompt has the answer to the second, and not the fourth.
+  const [third] = requestsWith(product.provider, 'third');
+  expect(third?.body.messages).toHaveLength(6);
+  expect(await user.get(`/api/threads/${threadId}`)).toMatchObject({ activeTurnId: null });
+});
+
+test('reject: 409, and nothing is left of it', async () => {
+  const { threadId, turnId } = await busyThread();
+  const body = { content: 'not now', threadId, onBusy: 'reject', outboxItemId: 'rejected' };
+  const response = await user.fetch('/chat/stream', { method: 'POST', body });
+  expect(response.status).toBe(409);
+  expect(await response.json()).toMatchObject({ code: 'THREAD_BUSY' });
+  expect(await user.messages(threadId)).toHaveLength(1);
+  await stop(turnId);
+  await user.ended(turnId);
+  // The refused item was not used up.
+  expect((await user.ask(body)).text).toBe('Hello from the fake provider.');
+});
+
+test('interrupt: the running turn stops, keeps what it said, and makes room', async () => {
+  const { threadId, turnId, stream } = await busyThread();
+  const next = await user.ask({ content: 'Rather this', threadId, onBusy: 'interrupt' });
+  expect(next.text).toBe('Hello from the fake provider.');
+  expect(await user.turn(turnId)).toMatchObject({ status: 'stopped' });
+  expect((await collect(stream)).chunks.at(-1)).toEqual({ type: 'abort', reason: 'stopped' });
+  const stopped = (await user.messages(threadId)).find(
+    (message) => message.turnId === turnId && message.role === 'assistant',
+  );
+  expect(stopped?.parts).toMatchObject([{ type: 'step-start' }, { type: 'text', text: 'w0 w1 w2 ', state: 'done' }]);
+  expect(stopped?.metadata).toMatchObject({ status: 'stopped' });
+});
+
+test('a queued turn that is stopped never reaches the provider, and the one behind it moves up', async () => {
+  const { threadId, turnId } = await busyThread();
+  const second = await user.send({ content: 'never asked', threadId });
+  const third = await user.send({ content: 'asked at last', threadId });
+  const stopped = await stop(idsOf(second).turnId);
+  expect(await stopped.json()).toMatchObject({ status: 'stopped', startedAt: null });
+  const ended = await collect(second);
+  expect(ended.complete).toBe(true);
+  expect(ended.chunks.at(-1)).toEqual({ type: 'abort', reason: 'stopped' });
+  await stop(turnId);
+  expect((await collect(third)).text).toBe('Hello from the fake provider.');
+  expect(requestsWith(product.provider, 'never asked')).toEqual([]);
+  expect(await user.turn(idsOf(second).turnId)).toMatchObject({ status: 'stopped', usage: { inputTokens: 0 } });
+});
+
+test('a failed turn makes room too', async () => {
+  const failing = await user.send({ content: fake({ headersDelayMs: 200, status: 400 }) });
+  const { threadId } = idsOf(failing);
+  const next = await user.ask({ content: 'after the failure', threadId });
+  expect(next.text).toBe('Hello from the fake provider.');
+  expect((await collect(failing)).chunks.at(-1)).toMatchObject({ type: 'error', code: 'PROVIDER_REFUSED' });
+});
+
+test('50 messages may wait behind a running one, not 51', async () => {
+  const { threadId, turnId } = await busyThread();
+  const waiting = [];
+  for (let index = 0; index < 50; index++) waiting.push(await user.send({ content: `waiting ${index}`, threadId }));
+  const response = await user.fetch('/chat/stream', { method: 'POST', body: { content: 'one too many', threadId } });
+  expect(response.status).toBe(409);
+  expect(await response.json()).toMatchObject({ code: 'QUEUE_FULL' });
+  await Promise.all(waiting.map((stream) => stop(idsOf(stream).turnId)));
+  await stop(turnId);
+  await Promise.all(waiting.map((stream) => collect(stream)));
+});
+
+test('a thread’s first message is not held up by another thread', async () => {
+  const { turnId } = await busyThread();
+  expect((await user.ask({ content: 'Elsewhere' })).text).toBe('Hello from the fake provider.');
+  await stop(turnId);
+});
+
+test('a reader of a queued turn sees it begin', async () => {
+  const { threadId, turnId } = await busyThread();
+  const queued = await user.send({ content: 'soon', threadId });
+  await untilChunk(queued, (chunk) => chunk.type === 'data-turn' && chunk.data.status === 'queued');
+  await stop(turnId);
+  await untilChunk(queued, (chunk) => chunk.type === 'data-turn' && chunk.data.status === 'running');
+  expect((await collect(queued)).complete).toBe(true);
+});

@@ -1,0 +1,113 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { Turn } from '../../../models/chat/turn.ts';
+import { type ChatUser, idsOf } from '../../builders/chat.ts';
+import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
+import { collect, type EventStream, openStream } from '../../support/sseClient.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+/** Who may go on reading, and how slowly. */
+const endless = { tokens: 5, fail: { how: 'stall' as const } };
+const large = Array.from({ length: 160 }, (_, at) => `${at} ${'y'.repeat(64 * 1024)}`);
+let product: TestProduct;
+let user: ChatUser;
+let quiet: EventStream;
+beforeAll(async () => {
+  product = await buildProduct({ ATRIUM_COMPATIBLE_MODELS: 'fake-1,large' }, ({ body }) =>
+    body.model === 'large' ? { tokens: large, intervalMs: 5 } : undefined,
+  );
+  user = await product.user();
+  // Looked at last: it takes a while until the server thinks that it should say something.
+  quiet = (await quietStream(user)).stream;
+  void collect(quiet);
+});
+afterAll(() => product.close());
+
+/** A stream that says nothing for the moment. */
+async function quietStream(reader: ChatUser) {
+  const stream = await reader.send({ content: fake(endless) });
+  await collect(stream, ({ text }) => text.includes('w4'));
+  return { stream, ...idsOf(stream) };
+}
+
+/** What ends a reader's right to read: each returns the credential that shall lose it. */
+const revocations: Record<string, (reader: ChatUser) => Promise<{ token: string; revoke(): Promise<unknown> }>> = {
+  'a session that is logged out': async (reader) => ({
+    token: reader.token,
+    revoke: () => reader.fetch('/auth/logout', { method: 'POST' }),
+  }),
+  'an API key that is revoked': async (reader) => {
+    const made = await reader.fetch('/api/keys', { method: 'POST', body: { name: 'reader', scopes: ['chat'] } });
+    const { id, key } = (await made.json()) as { id: string; key: string };
+    return { token: key, revoke: () => reader.fetch(`/api/keys/${id}`, { method: 'DELETE' }) };
+  },
+  'a member who is removed': async (reader) => ({
+    token: reader.token,
+    async revoke() {
+      const heir = await product.user();
+      await product.identity.members.add(reader.spaceId, heir.email, 'owner');
+      await product.identity.members.remove(reader.spaceId, reader.id);
+    },
+  }),
+};
+
+test('whoever may not read any more loses the open stream within about 5 s; the turn goes on', async () => {
+  const cases = Object.entries(revocations).map(async ([name, prepare]) => {
+    const owner = await product.user();
+    const { turnId } = await quietStream(owner);
+    const { token, revoke } = await prepare(owner);
+    const reader = await openStream(`${product.url}/chat/turns/${turnId}/stream`, { token });
+    expect([name, reader.response.status]).toEqual([name, 200]);
+    const ended = collect(reader);
+    const begin = performance.now();
+    await revoke();
+    const { complete, text } = await ended;
+    expect([name, complete, text]).toEqual([name, false, 'w0 w1 w2 w3 w4 ']);
+    expect(performance.now() - begin).toBeLessThan(5_000);
+    const again = await openStream(`${product.url}/chat/turns/${turnId}/stream`, { token });
+    expect([401, 404]).toContain(again.response.status);
+    expect((await Turn.findByPk(turnId))?.status).toBe('running');
+  });
+  await Promise.all(cases);
+});
+
+test('a reader that takes nothing is cut off, and has it all when it comes back', async () => {
+  const sent = request(`${product.url}/chat/stream`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${user.token}`, 'content-type': 'application/json' },
+  });
+  sent.end(JSON.stringify({ content: 'x', modelId: 'large' }));
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const turnId = String(response.headers['x-turn-id']);
+  // Nothing is read: it fills up, on the way and then in the server, which ends it before the turn's end.
+  response.pause();
+  const turn = await user.ended(turnId);
+  expect(turn.status).toBe('completed');
+  let taken = '';
+  response.setEncoding('utf8').on('data', (text: string) => {
+    taken += text;
+  });
+  // A response that breaks off is an error to Node's client.
+  response.on('error', () => undefined).resume();
+  await waitFor('the cut', () => response.closed);
+  expect(response.complete).toBe(false);
+  expect(taken).not.toContain('[DONE]');
+
+  const whole = taken.slice(0, taken.lastIndexOf('\n\n'));
+  const last = Number([...whole.matchAll(/^id: (\d+)$/gm)].at(-1)?.[1]);
+  expect(last).toBeLessThan(turn.lastSeq);
+  const rest = await collect(await user.open(`/chat/turns/${turnId}/stream`, { lastEventId: last }));
+  expect(rest.complete).toBe(true);
+  const deltas = [...whole.matchAll(/^data: (\{"type":"text-delta".*)$/gm)].map(
+    ([, data]) => JSON.parse(data ?? '') as { delta: string },
+  );
+  expect(deltas.map(({ delta }) => delta).join('') + restText(rest.chunks)).toBe(large.join(''));
+});
+
+const restText = (chunks: { type: string; delta?: string }[]) =>
+  chunks.map((chunk) => (chunk.type === 'text-delta' ? chunk.delta : '')).join('');
+
+test('a stream that has nothing to say gives a sign of life, which is no event', async () => {
+  await waitFor('a heartbeat', () => quiet.raw().includes('\n\n: hb\n\n'), { timeoutMs: 20_000 });
+  quiet.abort();
+});

@@ -1,0 +1,158 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import Ajv2020 from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { middleware } from 'express-openapi-validator';
+import { accessOf } from '../../../api/frame/auth/access.ts';
+import { loadContract } from '../../../api/frame/contract.ts';
+import { scopes } from '../../../models/identity/scopes.ts';
+import { parametersOf } from '../../builders/operationCall.ts';
+import { builderOf } from '../../builders/world.ts';
+
+// What the header of openapi.yaml promises, asserted over every operation and schema, those of later areas too.
+
+type Json = Record<string, unknown>;
+type Media = { schema?: Json; example?: unknown; examples?: Record<string, { value: unknown }> };
+
+const contract = loadContract();
+const document = contract.document as unknown as Json & { components: { schemas: Record<string, Json> } };
+const operations = contract.operations.map((operation) => {
+  const item = (document.paths as Record<string, Record<string, Json>>)[operation.path] ?? {};
+  return { ...operation, raw: item[operation.method.toLowerCase()] as Json };
+});
+
+const ajv = new Ajv2020.default({ strict: false, validateFormats: true, allErrors: true });
+addFormats.default(ajv);
+ajv.addSchema(document, 'contract');
+
+function resolve(value: Json): Json {
+  const ref = value.$ref;
+  if (typeof ref !== 'string') return value;
+  let found: unknown = document;
+  for (const part of ref.replace('#/', '').split('/')) found = (found as Json)[part];
+  return resolve(found as Json);
+}
+
+function mediaOf(holder: Json | undefined): [string, Media][] {
+  return Object.entries((resolve(holder ?? {}).content ?? {}) as Record<string, Media>);
+}
+
+function examplesOf(media: Media): unknown[] {
+  return [
+    ...(media.example === undefined ? [] : [media.example]),
+    ...Object.values(media.examples ?? {}).map((example) => example.value),
+  ];
+}
+
+function errorsOf(schema: Json, example: unknown): unknown[] {
+  const pointers = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"contract#/')) as Json;
+  const validate = ajv.compile(pointers);
+  return validate(example) ? [] : (validate.errors ?? []);
+}
+
+test('it is 3.1.0, version 1.0.0, for http://localhost:8080', () => {
+  expect(document).toMatchObject({
+    openapi: '3.1.0',
+    info: { version: '1.0.0' },
+    servers: [{ url: 'http://localhost:8080' }],
+  });
+});
+
+test('it is valid OpenAPI', async () => {
+  const [load] = middleware({ apiSpec: structuredClone(document) as never, validateApiSpec: true });
+  const error = await new Promise((resolve) =>
+    load?.({ app: { param: () => undefined } } as never, {} as never, resolve),
+  );
+  expect(error).toBeUndefined();
+});
+
+test('the generated types are of this contract', () => {
+  const types = readFileSync(new URL('../../../api/types.gen.ts', import.meta.url), 'utf8');
+  const hash = createHash('sha256').update(contract.text).digest('hex');
+  // When this fails: npm run contract
+  expect(/sha256 ([0-9a-f]{64})/.exec(types)?.[1]).toBe(hash);
+});
+
+test('operation ids are unique', () => {
+  expect(new Set(operations.map(({ id }) => id)).size).toBe(operations.length);
+});
+
+test('the scopes are those that keys know', () => {
+  expect(document.components.schemas.Scope?.enum).toEqual(Object.keys(scopes));
+  for (const name of Object.keys(scopes))
+    expect(document.components.schemas.Scope?.description).toContain(`\`${name}\``);
+});
+
+describe.each(operations.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))(
+  '%s',
+  (_name, operation) => {
+    const { raw, isPublic, takesApiKey, scope, bodyTypes } = operation;
+    const responses = raw.responses as Record<string, Json>;
+    const statuses = Object.keys(responses);
+
+    test('has an id, a summary and a known tag', () => {
+      expect(operation.id).toMatch(/^[a-z][A-Za-z0-9]+$/);
+      expect(raw.summary).toMatch(/\S/);
+      const known = (document.tags as { name: string }[]).map(({ name }) => name);
+      expect(raw.tags).toHaveLength(1);
+      expect(known).toContain((raw.tags as string[])[0]);
+    });
+
+    test('names every status that the frame can give', () => {
+      const isService = (raw.tags as string[])[0] === 'Service';
+      if (!isService) expect(statuses).toEqual(expect.arrayContaining(['429', '500', '503']));
+      if (!isPublic) expect(statuses).toContain('401');
+      // A key may lack the scope, and where only sessions are taken it is refused.
+      if (!isPublic && scope !== 'any') expect(statuses).toContain('403');
+      if (bodyTypes.length > 0) expect(statuses).toEqual(expect.arrayContaining(['400', '413', '415']));
+      const pathItem = (document.paths as Record<string, Json>)[operation.path] ?? {};
+      if (raw.parameters !== undefined || pathItem.parameters !== undefined) expect(statuses).toContain('400');
+      if (operation.path.includes('{')) expect(statuses).toContain('404');
+    });
+
+    test('names the scope that an API key needs', () => {
+      if (takesApiKey) expect(['any', ...Object.keys(scopes)]).toContain(scope);
+      else expect(scope).toBeUndefined();
+    });
+
+    test('is in the table of roles, and what its path names can be made for the table’s test', () => {
+      expect(() => accessOf(operation.id)).not.toThrow();
+      for (const name of parametersOf(operation)) expect(() => builderOf(name, operation.area)).not.toThrow();
+    });
+
+    test('has examples, and they are true', () => {
+      const holders = [raw.requestBody as Json | undefined, ...Object.values(responses)];
+      for (const [type, media] of holders.flatMap(mediaOf)) {
+        expect([type, examplesOf(media).length]).not.toEqual([type, 0]);
+        if (!/json$/.test(type) || media.schema === undefined) continue;
+        for (const example of examplesOf(media)) expect(errorsOf(media.schema, example)).toEqual([]);
+      }
+    });
+  },
+);
+
+test('every string has a maxLength and every array a maxItems', () => {
+  const loose: string[] = [];
+  const visit = (value: unknown, path: string): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const { type, maxLength, maxItems, enum: values, const: constant, format } = value as Json;
+    const types = Array.isArray(type) ? type : [type];
+    const isBounded = maxLength !== undefined || values !== undefined || constant !== undefined || format === 'binary';
+    if (types.includes('string') && !isBounded) loose.push(path);
+    if (types.includes('array') && maxItems === undefined) loose.push(path);
+    for (const [key, child] of Object.entries(value)) {
+      if (!['example', 'examples', 'default', 'enum'].includes(key)) visit(child, `${path}/${key}`);
+    }
+  };
+  visit(document.paths, '/paths');
+  visit(document.components, '/components');
+  expect(loose).toEqual([]);
+});
+
+test('what a client sends to change identity takes no further fields', () => {
+  const requests = Object.entries(document.components.schemas).filter(([name]) =>
+    /^(Create|Update|Add|Change|Exchange).*Request$/.test(name),
+  );
+  expect(requests.length).toBeGreaterThan(4);
+  for (const [name, schema] of requests) expect([name, schema.additionalProperties]).toEqual([name, false]);
+});

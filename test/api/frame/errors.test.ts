@@ -1,0 +1,235 @@
+import net from 'node:net';
+import { Writable } from 'node:stream';
+import { pino } from 'pino';
+import request from 'supertest';
+import { openDatabase } from '../../../models/database.ts';
+import { createIdentity, openEnvelope } from '../../../models/identity/index.ts';
+import { buildApi, type TestApi } from '../../builders/api.ts';
+import { buildSpace, buildUser } from '../../builders/identity.ts';
+
+let api: TestApi;
+let token: string;
+
+beforeAll(async () => {
+  api = await buildApi();
+  ({ token } = await buildUser(api.identity));
+});
+afterAll(() => api.close());
+
+const post = (path = '/api/spaces') => request(api.app).post(path).set('authorization', `Bearer ${token}`);
+
+const nested = (levels: number) => `{"name":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
+
+describe('a client’s mistake is a 4xx in problem+json that says what is wrong', () => {
+  const json = 'application/json';
+  test.each([
+    ['malformed JSON', () => post().type(json).send('{"name":'), 400, 'INVALID_JSON'],
+    ['an empty body', () => post().type(json).send(''), 400, 'INVALID_REQUEST'],
+    ['a body that is no object', () => post().type(json).send('7'), 400, 'INVALID_REQUEST'],
+    ['null', () => post().type(json).send('null'), 400, 'INVALID_REQUEST'],
+    ['no body at all', () => post(), 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['another media type', () => post().type('text/plain').send('hello'), 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    [
+      'another character set',
+      () => post().set('content-type', 'application/json; charset=iso-8859-7').send('{}'),
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'an unknown encoding',
+      () => post().type(json).set('content-encoding', 'snappy').send('{}'),
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    ['a broken encoding', () => post().type(json).set('content-encoding', 'gzip').send('{}'), 400, 'INVALID_BODY'],
+    ['a body nested too deep', () => post().type(json).send(nested(101)), 400, 'JSON_TOO_DEEP'],
+    ['a body nested beyond the stack', () => post().type(json).send(nested(200_000)), 400, 'JSON_TOO_DEEP'],
+    ['a body over 1 MiB', () => post().send({ name: 'x'.repeat(1_100_000) }), 413, 'BODY_TOO_LARGE'],
+    ['an unknown path', () => post('/api/nothing'), 404, 'NOT_FOUND'],
+    ['a path with a slash too many', () => post('/api/spaces/'), 404, 'NOT_FOUND'],
+    ['a path in capitals', () => post('/API/spaces'), 404, 'NOT_FOUND'],
+    ['a bad escape in the path', () => api.as(token).get('/api/spaces/%zz'), 400, 'INVALID_PATH'],
+    ['escapes that are no UTF-8', () => api.as(token).get('/api/spaces/%ff%fe'), 400, 'INVALID_PATH'],
+    ['an unknown parameter', () => api.as(token).get('/api/spaces?page=2'), 400, 'INVALID_REQUEST'],
+    ['a wrong parameter', () => api.as(token).get('/api/spaces?limit=0'), 400, 'INVALID_REQUEST'],
+    ['a limit that is no number', () => api.as(token).get('/api/spaces?limit=ten'), 400, 'INVALID_REQUEST'],
+    ['a made-up cursor', () => api.as(token).get('/api/spaces?cursor=%21%21'), 400, 'INVALID_CURSOR'],
+    ['a token in the query', () => request(api.app).get(`/api/me?access_token=${token}`), 401, 'NOT_AUTHENTICATED'],
+    ['another method', () => api.as(token).delete('/api/me'), 405, 'METHOD_NOT_ALLOWED'],
+  ])('%s', async (_what, send, status, code) => {
+    const response = await send();
+    expect([response.status, response.body.code]).toEqual([status, code]);
+    expect(response.headers['content-type']).toBe('application/problem+json; charset=utf-8');
+    expect(response.body).toMatchObject({
+      type: `urn:atrium:problem:${code.toLowerCase().replaceAll('_', '-')}`,
+      title: expect.stringMatching(/\S/),
+      status,
+      detail: expect.stringMatching(/\S/),
+      instance: expect.stringMatching(/^\//),
+      requestId: response.headers['x-request-id'],
+    });
+    expect(JSON.stringify(response.body)).not.toMatch(/node_modules|\.ts:|SELECT/);
+  });
+
+  test('a body of 100 levels is looked at like any', async () => {
+    const response = await post().type('application/json').send(nested(100));
+    expect(response.body.errors).toEqual([{ pointer: '/name', detail: 'must be string' }]);
+  });
+
+  test('an empty body is none: nothing is set back to its defaults by it', async () => {
+    const { token: owner, user } = await buildUser(api.identity);
+    const { space } = await buildSpace(api.identity, user.id);
+    const path = `/api/spaces/${space.id}/egress`;
+    const put = () => request(api.app).put(path).set('authorization', `Bearer ${owner}`).type('application/json');
+    expect((await put().send({ deny: ['example.net'] })).status).toBe(200);
+    expect((await put().send('')).body).toMatchObject({ status: 400, detail: 'The body is missing.' });
+    expect((await put()).body).toMatchObject({ status: 400, detail: 'The body is missing.' });
+    expect((await api.as(owner).get(path)).body.deny).toEqual(['example.net']);
+  });
+
+  test('a body without a type is not passed over where it may be left out', async () => {
+    const { token: owner, user } = await buildUser(api.identity);
+    const { space } = await buildSpace(api.identity, user.id);
+    const make = () => request(api.app).post(`/api/spaces/${space.id}/threads`).set('authorization', `Bearer ${owner}`);
+    expect((await make()).status).toBe(201);
+    const untyped = await make()
+      .unset('content-type')
+      .serialize((body) => body)
+      .send(Buffer.from('{"title":"x"}'));
+    expect([untyped.status, untyped.body.code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
+  });
+
+  test.each([
+    ['/api/spaces?nonsense=1', 'nonsense is no parameter of this operation.'],
+    ['/api/spaces?limit=', 'limit is empty.'],
+    ['/api/spaces?cursor=a/b', 'cursor has characters in it that must be percent-encoded.'],
+  ])('%s: %s', async (path, detail) => {
+    expect((await api.as(token).get(path)).body).toMatchObject({ status: 400, code: 'INVALID_REQUEST', detail });
+  });
+
+  test.each([
+    [{}, '/name is required.'],
+    [{ name: 'x', isAdmin: true }, '/isAdmin is not taken here.'],
+  ])('%j: %s', async (body, detail) => {
+    expect((await post().send(body)).body.detail).toBe(detail);
+  });
+
+  test('a field by its JSON pointer, a parameter by its name', async () => {
+    const body = await post().send({ name: '', colour: 'red' });
+    expect(body.body.errors[0].pointer).toMatch(/^\/(name|colour)$/);
+    const query = await api.as(token).get('/api/spaces?limit=1000');
+    expect(query.body.errors).toEqual([{ pointer: 'limit', detail: 'must be <= 200' }]);
+  });
+
+  test.each([
+    ['text/plain', undefined, 'Send the body as application/json.'],
+    ['application/json; charset=iso-8859-7', undefined, 'Send the body in UTF-8.'],
+    ['application/json', 'snappy', 'Send the body as it is, or compressed by gzip, deflate or br.'],
+  ])('415 says what to send instead of %s', async (type, encoding, detail) => {
+    const send = post().set('content-type', type);
+    if (encoding !== undefined) send.set('content-encoding', encoding);
+    expect((await send.send('{}')).body.detail).toBe(detail);
+  });
+
+  test('405 names what is allowed, and OPTIONS tells it', async () => {
+    const refused = await api.as(token).delete('/api/me');
+    expect([refused.headers.allow, refused.body.detail]).toEqual([
+      'HEAD, GET, OPTIONS',
+      'This path takes HEAD, GET, OPTIONS.',
+    ]);
+    const options = await request(api.app).options('/api/spaces');
+    expect([options.status, options.headers.allow]).toEqual([204, 'HEAD, GET, POST, OPTIONS']);
+  });
+
+  test('the parameters of a media type do not matter', async () => {
+    for (const type of ['application/json; charset=utf-8', 'Application/JSON;a=1', 'application/json ; b="2"']) {
+      expect((await post().set('content-type', type).send('{"name":"x"}')).status).toBe(201);
+    }
+    expect((await api.as(token).get('/api/me').set('content-type', 'text/plain')).status).toBe(200);
+  });
+
+  test('HEAD is GET without its body', async () => {
+    const head = await request(api.app).head('/api/me').set('authorization', `Bearer ${token}`);
+    expect([head.status, head.text]).toEqual([200, undefined]);
+  });
+
+  test('a body that is refused was never parsed for a stranger', async () => {
+    const response = await request(api.app).post('/api/spaces').type('application/json').send('{"name":');
+    expect(response.status).toBe(401);
+  });
+
+  test.each([
+    ['GET http://[/ HTTP/1.1'],
+    ['GET //evil.example/api/me HTTP/1.1'],
+    ['GET * HTTP/1.1'],
+    ['GET /api/me/../spaces HTTP/1.1'],
+    ['BREW /api/me HTTP/1.1'],
+    ['GET /healthz?a[__proto__]=1&constructor=2&a%=%zz HTTP/1.1'],
+  ])('no 500 for %s', async (line) => {
+    expect(await statusOf(`${line}\r\nHost: x\r\nConnection: close\r\n\r\n`)).toMatch(/^4\d\d$/);
+  });
+});
+
+/** Sends bytes as they are: a client library would put them right. */
+async function statusOf(bytes: string): Promise<string> {
+  const server = api.app.listen(0);
+  try {
+    const socket = net.connect((server.address() as net.AddressInfo).port, '127.0.0.1');
+    socket.write(bytes);
+    let answer = '';
+    for await (const chunk of socket) answer += String(chunk);
+    return answer.split(' ')[1] ?? '';
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+describe('our own faults', () => {
+  test('a 500 tells nothing, and is in the log under the request’s id', async () => {
+    const lines: string[] = [];
+    const sink = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
+    const broken = await buildApi({}, { logger: pino(sink) });
+    const { token: theirs } = await buildUser(broken.identity);
+    broken.identity.users.byId = async () => {
+      throw Object.assign(new Error('boom at /srv/app'), { sql: 'SELECT secret', parameters: ['canary'] });
+    };
+    const response = await broken.as(theirs).get('/api/me').set('x-request-id', 'find-me');
+    expect(response.body).toEqual({
+      type: 'urn:atrium:problem:internal-error',
+      title: 'Internal Server Error',
+      status: 500,
+      detail: 'Something went wrong here. The request id finds it in the log.',
+      instance: '/api/me',
+      code: 'INTERNAL_ERROR',
+      requestId: 'find-me',
+    });
+    const logged = lines.find((line) => line.includes('boom'));
+    expect(JSON.parse(logged ?? '{}')).toMatchObject({ requestId: 'find-me', msg: 'INTERNAL_ERROR' });
+    expect(lines.join('')).not.toMatch(/canary|SELECT secret/);
+    await broken.close();
+  });
+
+  test('without its database the API says 503, and when to come again', async () => {
+    const { environment } = api;
+    const dead = openDatabase({ database: { url: 'mysql://root@127.0.0.1:1/gone', poolSize: 2 } } as never);
+    const identity = createIdentity(dead, await openEnvelope(dead, environment.config), environment.config);
+    const down = await buildApi({}, { database: dead, identity });
+    const signedIn = await down.as(token).get('/api/me');
+    const signingIn = await down.as().post('/auth/exchange-code', { code: 'K7QD-9XMR-2TWH-PZ4C' });
+    for (const response of [signedIn, signingIn]) {
+      expect([response.status, response.body.code]).toEqual([503, 'DATABASE_UNAVAILABLE']);
+      expect(response.headers['retry-after']).toBe('2');
+      expect(response.body.retryAfter).toBe(2);
+    }
+    const ready = await down.as().get('/readyz');
+    expect([ready.status, ready.body.code, ready.body.errors]).toEqual([
+      503,
+      'NOT_READY',
+      [{ pointer: 'database', detail: 'does not answer' }],
+    ]);
+    expect((await down.as().get('/healthz')).status).toBe(200);
+    await down.close();
+    await dead.close();
+  });
+});

@@ -1,0 +1,217 @@
+import { buildApi, type TestApi } from '../../builders/api.ts';
+import { buildSpace, buildUser } from '../../builders/identity.ts';
+import { createBrowser } from '../../support/browser.ts';
+import { buildSignInProduct, codeOn, post, type SignInProduct } from './support.ts';
+
+// Where there is mail and single sign-on, and where there is neither: what an invitation's link proves differs.
+
+interface Invitation {
+  id: string;
+  link?: string;
+  mailed: boolean;
+}
+
+describe('without mail and single sign-on', () => {
+  let api: TestApi;
+
+  beforeAll(async () => {
+    api = await buildApi();
+  });
+  afterAll(() => api.close());
+
+  async function owner() {
+    const { user, token } = await buildUser(api.identity, 'owner');
+    const { space } = await buildSpace(api.identity, user.id, 'Research <b>');
+    const client = api.as(token);
+    const path = `/api/spaces/${space.id}/invitations`;
+    const invite = async (email: string, role = 'editor') =>
+      (await client.post(path, { email, role })).body as Invitation;
+    return { user, client, spaceId: space.id, path, invite };
+  }
+
+  const pathOf = ({ link }: Invitation) => new URL(link ?? '').pathname;
+
+  test('the answer has the link, which opens an account once', async () => {
+    const { client, spaceId, path, invite } = await owner();
+    const made = await invite(' Grace@Example.com');
+    expect(made).toMatchObject({ email: 'grace@example.com', role: 'editor', mailed: false });
+    const accepted = await api.as().post(pathOf(made));
+    expect(accepted.status).toBe(200);
+    expect(accepted.body).toMatchObject({ spaceId, role: 'editor', code: expect.any(String) });
+    const { body } = await api.as().post('/auth/exchange-code', { code: accepted.body.code });
+    const me = await api.as(body.sessionToken).get('/api/me');
+    expect(me.body).toMatchObject({ email: 'grace@example.com', defaultSpaceId: spaceId });
+    expect(me.body.spaces).toMatchObject([{ id: spaceId, role: 'editor' }]);
+    const again = await api.as().post(pathOf(made));
+    expect([again.status, again.body.code]).toEqual([410, 'INVITATION_USED']);
+    expect((await client.get(path)).body.data).toEqual([]);
+  });
+
+  test('the list shows no link, and one that was taken back works no more', async () => {
+    const { client, path, invite } = await owner();
+    const made = await invite('a@example.com');
+    const listed = await client.get(path);
+    expect(listed.body.data).toMatchObject([{ id: made.id, email: 'a@example.com' }]);
+    expect(listed.text).not.toContain('link');
+    expect((await client.delete(`${path}/${made.id}`)).status).toBe(204);
+    expect((await client.delete(`${path}/${made.id}`)).status).toBe(404);
+    expect((await api.as().post(pathOf(made))).status).toBe(404);
+  });
+
+  test('a second invitation of the same address takes the first one’s place', async () => {
+    const { client, path, invite } = await owner();
+    const [first, second] = [await invite('twice@example.com'), await invite('twice@example.com', 'viewer')];
+    expect((await api.as().post(pathOf(first))).status).toBe(404);
+    expect((await client.get(path)).body.data).toHaveLength(1);
+    expect((await api.as().post(pathOf(second))).body.role).toBe('viewer');
+  });
+
+  test('after seven days it is too late', async () => {
+    const { invite, client, path } = await owner();
+    const made = await invite('late@example.com');
+    const { pool } = api.environment.database;
+    await pool.query('UPDATE invitations SET expires_at = UTC_TIMESTAMP(3) WHERE id = ?', [made.id]);
+    const response = await api.as().post(pathOf(made));
+    expect([response.status, response.body.code]).toEqual([410, 'INVITATION_EXPIRED']);
+    expect((await client.get(path)).body.data).toEqual([]);
+  });
+
+  test('its link makes nobody a user who is there already: that takes being signed in as them', async () => {
+    const { invite, spaceId } = await owner();
+    const [victim, other] = [await buildUser(api.identity, 'victim'), await buildUser(api.identity, 'other')];
+    const made = await invite(victim.user.email);
+    const stolen = await api.as().post(pathOf(made));
+    expect([stolen.status, stolen.body.code]).toEqual([403, 'SIGN_IN_REQUIRED']);
+    const wrong = await api.as(other.token).post(pathOf(made));
+    expect([wrong.status, wrong.body.code]).toEqual([403, 'INVITATION_FOR_ANOTHER']);
+    const broken = await api.as('x.y.z').post(pathOf(made));
+    expect(broken.status).toBe(401);
+    const right = await api.as(victim.token).post(pathOf(made));
+    expect([right.status, right.body]).toEqual([200, { spaceId, role: 'editor' }]);
+  });
+
+  test('of twenty who follow one link at once, one gets in', async () => {
+    const { invite, client, spaceId } = await owner();
+    const path = pathOf(await invite('race@example.com'));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => api.as().post(path)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status >= 500)).toEqual([]);
+    expect((await client.get(`/api/spaces/${spaceId}/members`)).body.data).toHaveLength(2);
+  });
+
+  test('whoever proves the address later gets the account for themselves', async () => {
+    const { invite } = await owner();
+    const accepted = await api.as().post(pathOf(await invite('squatted@example.com')));
+    const { body } = await api.as().post('/auth/exchange-code', { code: accepted.body.code });
+    const squatter = api.as(body.sessionToken);
+    const { body: key } = await squatter.post('/api/keys', { name: 'kept' });
+    expect((await squatter.get('/api/me')).status).toBe(200);
+    const proven = await api.identity.arrivals.arrive({ email: 'squatted@example.com', address: null });
+    expect(proven.email).toBe('squatted@example.com');
+    expect(await api.identity.keys.isValid(key.id)).toBe(false);
+    const sessions = await api.identity.sessions.list(proven.id, { limit: 10 });
+    expect(sessions.data).toEqual([]);
+    // Proven once, the next sign-in ends nothing.
+    const token = await api.identity.sessions.create(proven.id);
+    await api.identity.arrivals.arrive({ email: 'squatted@example.com', address: null });
+    expect((await api.as(token).get('/api/me')).status).toBe(200);
+  });
+
+  test.each([
+    [{ email: 'x', role: 'editor' }, 400],
+    [{ email: 'not an address', role: 'editor' }, 422],
+    [{ email: 'a@example.com', role: 'admin' }, 400],
+    [{ email: 'a@example.com' }, 400],
+    [{ email: 'a@example.com', role: 'viewer', acceptedBy: 'usr_1' }, 400],
+  ])('%j is refused', async (body, status) => {
+    const { client, path } = await owner();
+    expect((await client.post(path, body)).status).toBe(status);
+  });
+
+  test('a member is not invited again, and a space has room for 200', async () => {
+    const { client, path, user, spaceId } = await owner();
+    const member = await client.post(path, { email: user.email, role: 'viewer' });
+    expect([member.status, member.body.code]).toEqual([409, 'ALREADY_MEMBER']);
+    const rows = Array.from({ length: 200 }, (_, i) => [
+      `inv_${spaceId.slice(-20)}${i}`,
+      Buffer.from(`${spaceId}${i}`.slice(-32).padStart(32, 'x')),
+      spaceId,
+      `p${i}@example.com`,
+      'viewer',
+      0,
+      user.id,
+      new Date(),
+      new Date(Date.now() + 60_000),
+    ]);
+    await api.environment.database.pool.query(
+      'INSERT INTO invitations (id, token_hash, space_id, email, role, was_mailed, created_by, created_at, expires_at) VALUES ?',
+      [rows],
+    );
+    const full = await client.post(path, { email: 'one.more@example.com', role: 'viewer' });
+    expect([full.status, full.body.code]).toEqual([422, 'TOO_MANY_INVITATIONS']);
+    const first = await client.get(`${path}?limit=150`);
+    const second = await client.get(`${path}?limit=150&cursor=${first.body.nextCursor}`);
+    expect([first.body.data.length, second.body.data.length, second.body.nextCursor]).toEqual([150, 50, null]);
+  });
+
+  test('the page says who invites whom, and escapes what people have written', async () => {
+    const { invite } = await owner();
+    const made = await invite('page@example.com');
+    const page = await api.as().get(pathOf(made)).set('accept', 'text/html');
+    expect(page.status).toBe(200);
+    expect(page.text).toContain('Research &lt;b&gt;');
+    expect(page.text).not.toContain('Research <b>');
+    expect(page.headers['content-security-policy']).toContain("default-src 'none'");
+    const absent = await api.as().get('/auth/invitations/absent').set('accept', 'text/html');
+    expect([absent.status, absent.type]).toEqual([404, 'text/html']);
+  });
+
+  test('a deleted space’s invitation is gone', async () => {
+    const { invite, client, spaceId } = await owner();
+    const made = await invite('gone@example.com');
+    await client.delete(`/api/spaces/${spaceId}`);
+    expect((await api.as().post(pathOf(made))).status).toBe(404);
+  });
+});
+
+describe('with mail and single sign-on', () => {
+  let product: SignInProduct;
+
+  beforeAll(async () => {
+    product = await buildSignInProduct();
+  }, 60_000);
+  afterAll(() => product.close());
+
+  test('the link goes to the address alone, and following it proves the address', async () => {
+    const owner = await product.user('owner');
+    const made = await post(
+      `${product.publicUrl}/api/spaces/${owner.spaceId}/invitations`,
+      { email: 'm@example.com', role: 'editor' },
+      owner.token,
+    );
+    expect(await made.json()).toMatchObject({ mailed: true });
+    const link = await product.mailServer.linkFor('m@example.com');
+    const browser = createBrowser();
+    expect((await browser.visit(link)).text).toContain('m@example.com');
+    const me = await product.meOf(codeOn(await browser.visit(link, {})));
+    expect(me.spaces).toMatchObject([{ id: owner.spaceId, role: 'editor' }]);
+    const mail = product.mailServer.mails.find(({ to }) => to.includes('m@example.com'));
+    expect(mail?.text).toMatch(/^Message-ID: <mai_\w+@example\.com>$/im);
+  });
+
+  test('signing in with the invited address joins the space; with another address it does not', async () => {
+    const owner = await product.user('owner');
+    const body = { email: 'sso@example.com', role: 'viewer' };
+    const made = await post(`${product.publicUrl}/api/spaces/${owner.spaceId}/invitations`, body, owner.token);
+    expect(made.status).toBe(201);
+    product.issuer.person = { subject: 'other', email: 'other@example.com', emailVerified: true };
+    expect((await product.viaIssuer()).status).toBe(403);
+    product.issuer.person = { subject: 'sso', email: 'SSO@example.com', emailVerified: true, name: 'Sso' };
+    const me = await product.meOf(codeOn(await product.viaIssuer()));
+    expect(me).toMatchObject({
+      email: 'sso@example.com',
+      name: 'Sso',
+      spaces: [{ id: owner.spaceId, role: 'viewer' }],
+    });
+  });
+});

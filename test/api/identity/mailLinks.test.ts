@@ -1,0 +1,173 @@
+import { createBrowser } from '../../support/browser.ts';
+import { waitFor } from '../../support/waitFor.ts';
+import { alertOn, buildSignInProduct, clientRedirect, codeOn, type SignInProduct } from './support.ts';
+
+// Sign-in by a mailed link, over a real SMTP server.
+
+let product: SignInProduct;
+
+beforeAll(async () => {
+  product = await buildSignInProduct(() => ({ ATRIUM_SIGN_UP_DOMAINS: 'Staff.Example.COM' }));
+}, 60_000);
+afterAll(() => product.close());
+
+const ask = (email: string, fields: Record<string, string> = {}) =>
+  createBrowser().visit(`${product.publicUrl}/auth/email`, { email, ...fields });
+
+async function waitingMails(): Promise<number> {
+  const [[row]] = (await product.environment.database.pool.query('SELECT COUNT(*) AS n FROM mails')) as never as [
+    [{ n: number }],
+  ];
+  return row.n;
+}
+
+/** Nothing is kept of a mail that has been sent. */
+const allSent = () => waitFor('no mail to be kept', async () => (await waitingMails()) === 0);
+
+test('the link asks, and its form ends in a code', async () => {
+  const user = await product.identity.users.add('ada@example.com');
+  const page = await ask(' Ada@Example.com ');
+  expect([page.status, page.text]).toEqual([200, expect.stringContaining('ada@example.com')]);
+  const link = await product.mailServer.linkFor('ada@example.com');
+  expect(link).toMatch(new RegExp(`^${product.publicUrl}/auth/email/[\\w-]{43}$`));
+  const browser = createBrowser();
+  // A program that looks at the link, as often as it likes, uses nothing up.
+  for (let look = 0; look < 3; look++) expect((await browser.visit(link)).status).toBe(200);
+  const me = await product.meOf(codeOn(await browser.visit(link, {})));
+  expect(me.id).toBe(user.id);
+  const again = await browser.visit(link, {});
+  expect([again.status, alertOn(again)]).toEqual([410, expect.stringContaining('This sign-in is over')]);
+  expect((await browser.visit(link)).status).toBe(410);
+  await allSent();
+});
+
+test('the code goes to the client’s page, with its state', async () => {
+  await product.identity.users.add('bob@example.com');
+  await ask('bob@example.com', { redirect: clientRedirect, state: 's1' });
+  const browser = createBrowser();
+  const link = await product.mailServer.linkFor('bob@example.com');
+  const page = await browser.visit(link);
+  expect(page.headers.get('content-security-policy')).toContain("form-action 'self' https://app.example.com");
+  const { searchParams } = new URL((await browser.visit(link, {})).url);
+  expect(searchParams.get('state')).toBe('s1');
+  expect((await product.meOf(searchParams.get('code') ?? '')).email).toBe('bob@example.com');
+});
+
+test('of twenty who follow one link at once, one gets in', async () => {
+  await product.identity.users.add('race@example.com');
+  await ask('race@example.com');
+  const link = await product.mailServer.linkFor('race@example.com');
+  const visits = await Promise.all(Array.from({ length: 20 }, () => createBrowser().visit(link, {})));
+  expect(visits.filter(({ status }) => status === 200)).toHaveLength(1);
+  expect(visits.filter(({ status }) => status === 410)).toHaveLength(19);
+});
+
+test('a stranger sees the same answer, and gets no mail; an allowed domain opens an account', async () => {
+  const [known, unknown] = [await ask('ada@example.com'), await ask('nobody@example.com')];
+  const neutral = (text: string) => text.replaceAll(/[\w.]+@example\.com/g, 'ADDRESS');
+  expect(neutral(unknown.text)).toBe(neutral(known.text));
+  await product.mailServer.linkFor('ada@example.com');
+  await ask('new@staff.example.com');
+  const link = await product.mailServer.linkFor('new@staff.example.com');
+  expect(product.mailServer.mails.some(({ to }) => to.includes('nobody@example.com'))).toBe(false);
+  const me = await product.meOf(codeOn(await createBrowser().visit(link, {})));
+  // Somebody who comes without an invitation has a space to begin in.
+  expect([me.email, me.spaces.map(({ role }) => role)]).toEqual(['new@staff.example.com', ['owner']]);
+  await allSent();
+  await ask('new@evilstaff.example.com');
+  await ask('new@staff.example.com.evil.example');
+  expect(await waitingMails()).toBe(0);
+});
+
+test.each([
+  '',
+  'no address',
+  'a@b@c',
+  'a@example.com, b@example.com',
+  'a@example.com\nBcc: b@example.com',
+  `${'a'.repeat(260)}@b.c`,
+])('the address %j gets nothing', async (email) => {
+  const before = product.mailServer.offered;
+  const { status } = await ask(email);
+  expect([200, 400]).toContain(status);
+  expect(await waitingMails()).toBe(0);
+  expect(product.mailServer.offered).toBe(before);
+});
+
+test('another site’s form sends nothing, and signs nobody in', async () => {
+  const post = (path: string) =>
+    fetch(product.publicUrl + path, {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'cross-site', 'content-type': 'application/x-www-form-urlencoded' },
+      body: path === '/auth/email' ? 'email=ada%40example.com' : '',
+    });
+  for (const path of ['/auth/email', '/auth/email/x']) {
+    const response = await post(path);
+    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([403, 'CROSS_SITE']);
+  }
+});
+
+test('an address gets five mails in a quarter of an hour, whoever asks', async () => {
+  await product.identity.users.add('flood@example.com');
+  const statuses = [];
+  for (let i = 0; i < 7; i++) statuses.push((await ask(i % 2 ? 'FLOOD@example.com' : 'flood@example.com')).status);
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429]);
+});
+
+test('a mail server that is busy gets the mail later; one that refuses it for good does not get it again', async () => {
+  await product.identity.users.add('late@example.com');
+  await allSent();
+  product.mailServer.refuseWith = 450;
+  await ask('late@example.com');
+  const before = product.mailServer.offered;
+  await waitFor('a first try', () => product.mailServer.offered > before);
+  product.mailServer.refuseWith = undefined;
+  expect(await product.mailServer.linkFor('late@example.com')).toContain('/auth/email/');
+
+  await allSent();
+  product.mailServer.refuseWith = 550;
+  const offered = product.mailServer.offered;
+  await ask('late@example.com');
+  await waitFor('the refusal', async () => product.mailServer.offered === offered + 1 && (await waitingMails()) === 0);
+  product.mailServer.refuseWith = undefined;
+});
+
+test('killed before it was sent, the mail goes out after the next start', async () => {
+  await product.identity.users.add('kill@example.com');
+  product.mailServer.refuseWith = 421;
+  const before = product.mailServer.offered;
+  await ask('kill@example.com');
+  await waitFor('a try', () => product.mailServer.offered > before);
+  await product.process.kill('SIGKILL');
+  product.mailServer.refuseWith = undefined;
+  await product.restart();
+  const link = await product.mailServer.linkFor('kill@example.com');
+  expect((await createBrowser().visit(link, {})).status).toBe(200);
+}, 60_000);
+
+test('a mail whose workflow was never started is the sweeper’s', async () => {
+  const { mails } = product.identity;
+  const mail = await mails.seal(
+    { to: 'swept@example.com', subject: 's', text: 'http://swept' },
+    new Date(Date.now() + 60_000),
+  );
+  const { transaction } = await import('../../../models/database.ts');
+  await transaction(product.environment.database, (tx) => mails.store(tx, mail));
+  expect(await product.mailServer.linkFor('swept@example.com')).toBe('http://swept');
+});
+
+test('what is stored of a link and of its mail opens nothing', async () => {
+  await product.identity.users.add('stored@example.com');
+  product.mailServer.refuseWith = 450;
+  await ask('stored@example.com');
+  await waitFor('a waiting mail', async () => (await waitingMails()) > 0);
+  const { pool } = product.environment.database;
+  const [rows] = await pool.query('SELECT HEX(sealed) AS sealed FROM mails UNION ALL SELECT HEX(sealed) FROM sign_ins');
+  const stored = (rows as { sealed: string }[])
+    .map(({ sealed }) => Buffer.from(sealed, 'hex').toString('latin1'))
+    .join();
+  expect(stored).not.toMatch(/stored@example|auth\/email/);
+  product.mailServer.refuseWith = undefined;
+  await product.mailServer.linkFor('stored@example.com');
+  expect(product.process.log()).not.toContain('/auth/email/');
+});

@@ -1,0 +1,154 @@
+import type { Role } from '../../../models/identity/tables.ts';
+import { buildApi, type TestApi } from '../../builders/api.ts';
+import { buildSpace, buildUser } from '../../builders/identity.ts';
+
+let api: TestApi;
+
+beforeAll(async () => {
+  api = await buildApi();
+});
+afterAll(() => api.close());
+
+/** A space with one person of each role, and somebody who is none. */
+async function team() {
+  const [owner, editor, viewer, stranger] = await Promise.all(Array.from({ length: 4 }, () => buildUser(api.identity)));
+  if (!owner || !editor || !viewer || !stranger) throw new Error('unreachable');
+  const { space } = await buildSpace(api.identity, owner.user.id);
+  await api.identity.members.add(space.id, editor.user.email, 'editor');
+  await api.identity.members.add(space.id, viewer.user.email, 'viewer');
+  return { owner, editor, viewer, stranger, path: `/api/spaces/${space.id}/members`, spaceId: space.id };
+}
+
+test('GET lists the members to any of them', async () => {
+  const { owner, editor, viewer, path } = await team();
+  const { body } = await api.as(viewer.token).get(path);
+  const roles = Object.fromEntries(body.data.map(({ email, role }: { email: string; role: Role }) => [email, role]));
+  expect(roles).toEqual({ [owner.user.email]: 'owner', [editor.user.email]: 'editor', [viewer.user.email]: 'viewer' });
+  const first = await api.as(viewer.token).get(`${path}?limit=2`);
+  const rest = await api.as(viewer.token).get(`${path}?limit=2&cursor=${first.body.nextCursor}`);
+  expect([...first.body.data, ...rest.body.data]).toEqual(body.data);
+});
+
+describe('POST', () => {
+  test('adds a person by e-mail, whatever its case', async () => {
+    const { owner, stranger, path, spaceId } = await team();
+    const email = ` ${stranger.user.email.toUpperCase()} `;
+    expect((await api.as(stranger.token).get(`/api/spaces/${spaceId}`)).status).toBe(404);
+    const added = await api.as(owner.token).post(path, { email, role: 'viewer' });
+    expect([added.status, added.body]).toEqual([
+      201,
+      {
+        userId: stranger.user.id,
+        email: stranger.user.email,
+        name: stranger.user.name,
+        role: 'viewer',
+        joinedAt: expect.any(String),
+      },
+    ]);
+    expect((await api.as(stranger.token).get(`/api/spaces/${spaceId}`)).body.role).toBe('viewer');
+    const again = await api.as(owner.token).post(path, { email, role: 'owner' });
+    expect([again.status, again.body.code]).toEqual([409, 'ALREADY_MEMBER']);
+  });
+
+  test('does not know everybody', async () => {
+    const { owner, path } = await team();
+    const response = await api.as(owner.token).post(path, { email: 'nobody@example.com', role: 'viewer' });
+    expect([response.status, response.body.code]).toEqual([422, 'UNKNOWN_USER']);
+  });
+
+  test('of two at once one succeeds', async () => {
+    const { owner, stranger, path } = await team();
+    const add = () => api.as(owner.token).post(path, { email: stranger.user.email, role: 'viewer' });
+    const statuses = (await Promise.all([add(), add()])).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([201, 409]);
+  });
+
+  test.each([
+    ['no role', { email: 'a@example.com' }],
+    ['an unknown role', { email: 'a@example.com', role: 'admin' }],
+    ['no e-mail', { role: 'viewer' }],
+    ['a field of ours', { email: 'a@example.com', role: 'viewer', userId: 'usr_1' }],
+  ])('%s is 400', async (_what, body) => {
+    const { owner, path } = await team();
+    expect((await api.as(owner.token).post(path, body)).status).toBe(400);
+  });
+});
+
+test('only owners change who belongs', async () => {
+  const { editor, viewer, stranger, path } = await team();
+  for (const { token } of [editor, viewer]) {
+    const statuses = [
+      (await api.as(token).post(path, { email: stranger.user.email, role: 'viewer' })).status,
+      (await api.as(token).patch(`${path}/${viewer.user.id}`, { role: 'owner' })).status,
+      (await api.as(token).patch(`${path}/${editor.user.id}`, { role: 'owner' })).status,
+    ];
+    expect(statuses).toEqual([403, 403, 403]);
+  }
+  expect((await api.as(viewer.token).delete(`${path}/${editor.user.id}`)).status).toBe(403);
+});
+
+describe('PATCH', () => {
+  test('changes a role, at once, and again is the same', async () => {
+    const { owner, editor, path, spaceId } = await team();
+    expect((await api.as(editor.token).get(`/api/spaces/${spaceId}`)).body.role).toBe('editor');
+    for (let i = 0; i < 2; i++) {
+      const changed = await api.as(owner.token).patch(`${path}/${editor.user.id}`, { role: 'viewer' });
+      expect([changed.status, changed.body.role, changed.body.email]).toEqual([200, 'viewer', editor.user.email]);
+    }
+    expect((await api.as(editor.token).get(`/api/spaces/${spaceId}`)).body.role).toBe('viewer');
+  });
+
+  test('of somebody who is no member is 404', async () => {
+    const { owner, stranger, path } = await team();
+    for (const id of [stranger.user.id, 'usr_absent']) {
+      expect((await api.as(owner.token).patch(`${path}/${id}`, { role: 'viewer' })).status).toBe(404);
+      expect((await api.as(owner.token).delete(`${path}/${id}`)).status).toBe(404);
+    }
+  });
+});
+
+describe('DELETE', () => {
+  test('removes a member, at once, and once', async () => {
+    const { owner, editor, path, spaceId } = await team();
+    expect((await api.as(editor.token).get(`/api/spaces/${spaceId}`)).status).toBe(200);
+    expect((await api.as(owner.token).delete(`${path}/${editor.user.id}`)).status).toBe(204);
+    expect((await api.as(editor.token).get(`/api/spaces/${spaceId}`)).status).toBe(404);
+    expect((await api.as(owner.token).delete(`${path}/${editor.user.id}`)).status).toBe(404);
+  });
+
+  test('anybody may leave', async () => {
+    const { viewer, path, spaceId } = await team();
+    expect((await api.as(viewer.token).delete(`${path}/${viewer.user.id}`)).status).toBe(204);
+    expect((await api.as(viewer.token).get(`/api/spaces/${spaceId}`)).status).toBe(404);
+  });
+});
+
+describe('the last owner', () => {
+  test('neither leaves nor steps down', async () => {
+    const { owner, path } = await team();
+    const own = `${path}/${owner.user.id}`;
+    for (const response of [
+      await api.as(owner.token).delete(own),
+      await api.as(owner.token).patch(own, { role: 'editor' }),
+    ]) {
+      expect([response.status, response.body.code]).toEqual([409, 'LAST_OWNER']);
+    }
+    expect((await api.as(owner.token).patch(own, { role: 'owner' })).status).toBe(200);
+  });
+
+  test('is still there when two owners leave, or put each other down, at once', async () => {
+    for (let round = 0; round < 5; round++) {
+      const { owner, editor, path } = await team();
+      await api.as(owner.token).patch(`${path}/${editor.user.id}`, { role: 'owner' });
+      const statuses = await Promise.all([
+        api.as(owner.token).delete(`${path}/${round % 2 === 0 ? owner.user.id : editor.user.id}`),
+        api.as(editor.token).patch(`${path}/${round % 2 === 0 ? editor.user.id : owner.user.id}`, { role: 'viewer' }),
+      ]).then((responses) => responses.map(({ status }) => status));
+      expect(statuses.filter((status) => status >= 500)).toEqual([]);
+      const { body } = await api.as((await buildUser(api.identity)).token).get('/api/me');
+      expect(body.spaces).toEqual([]);
+      const owners = (await api.identity.members.list(path.split('/')[3] ?? '', { limit: 50 })).data;
+      expect(owners.filter(({ role }) => role === 'owner')).toHaveLength(1);
+    }
+  });
+});

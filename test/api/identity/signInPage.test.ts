@@ -1,0 +1,83 @@
+import request from 'supertest';
+import { buildApi, type TestApi } from '../../builders/api.ts';
+import { buildUser } from '../../builders/identity.ts';
+import { clientRedirect } from './support.ts';
+
+// The page itself, where nothing is set up but a client's redirect.
+
+let api: TestApi;
+
+beforeAll(async () => {
+  api = await buildApi({ ATRIUM_SIGN_IN_REDIRECTS: `${clientRedirect},example.app://signed-in` });
+});
+afterAll(() => api.close());
+
+const page = (query = '') => api.as().get(`/auth/sign-in${query}`).set('accept', 'text/html');
+const withRedirect = (redirect: string, state = 's') => `?${new URLSearchParams({ redirect, state })}`;
+
+test('without any way to sign in it says how one gets a code', async () => {
+  const { status, text, headers } = await page();
+  expect([status, text]).toEqual([200, expect.stringContaining('npm run -s atrium -- code')]);
+  expect(text).not.toMatch(/<script|<form|style=|onclick/);
+  expect(headers['content-security-policy']).toBe(
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+  );
+  expect([headers['cache-control'], headers['referrer-policy']]).toEqual(['no-store', 'no-referrer']);
+});
+
+test('what it links to is there', async () => {
+  const { text } = await page();
+  const files = [...text.matchAll(/(?:href|src)="(\/auth\/assets\/[^"]+)"/g)].map(([, file]) => file ?? '');
+  expect(files.length).toBeGreaterThan(1);
+  for (const file of files) expect((await api.as().get(file)).status).toBe(200);
+});
+
+test('a code that somebody has already goes on to the client’s page, with its state', async () => {
+  const { user } = await buildUser(api.identity);
+  const { code } = await api.identity.codes.create(user.id);
+  const { text } = await page(withRedirect(clientRedirect, 'the state'));
+  expect(text).toContain('name="state" value="the state"');
+  const sent = await request(api.app)
+    .post('/auth/sign-in')
+    .type('form')
+    .send({ code: ` ${code} `, redirect: clientRedirect, state: 'the state' });
+  expect(sent.status).toBe(303);
+  const { searchParams } = new URL(sent.headers.location ?? '');
+  expect([searchParams.get('state'), searchParams.get('from')]).toEqual(['the state', 'atrium']);
+  const exchanged = await api.as().post('/auth/exchange-code', { code: searchParams.get('code') ?? '' });
+  expect((await api.as(exchanged.body.sessionToken).get('/api/me')).body.id).toBe(user.id);
+});
+
+test('what comes with the address is written as text', async () => {
+  const { text } = await page(withRedirect(clientRedirect, '"><script>alert(1)</script>'));
+  expect(text).not.toContain('<script>');
+  expect(text).toContain('&quot;&gt;&lt;script&gt;');
+});
+
+test('a form of the page may end at the client, of the web or of an app', async () => {
+  const web = await page(withRedirect(clientRedirect));
+  expect(web.headers['content-security-policy']).toMatch(/form-action 'self' https:\/\/app\.example\.com$/);
+  const app = await page(withRedirect('example.app://signed-in'));
+  expect(app.headers['content-security-policy']).toMatch(/form-action 'self' example\.app:$/);
+});
+
+test('ways that are not set up are not there', async () => {
+  for (const path of ['/auth/oidc', '/auth/oidc/callback?state=x']) {
+    expect((await api.as().get(path)).status).toBe(404);
+  }
+  const mail = await request(api.app).post('/auth/email').type('form').send({ email: 'a@example.com' });
+  expect(mail.status).toBe(404);
+});
+
+test('a problem is a page for people and JSON for programs', async () => {
+  const path = '/auth/email/absent';
+  const forPeople = await api.as().get(path).set('accept', 'text/html');
+  expect([forPeople.status, forPeople.type]).toEqual([410, 'text/html']);
+  expect(forPeople.text).toContain('role="alert"');
+  const forPrograms = await api.as().get(path);
+  expect([forPrograms.status, forPrograms.type, forPrograms.body.code]).toEqual([
+    410,
+    'application/problem+json',
+    'SIGN_IN_EXPIRED',
+  ]);
+});

@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Client, Connection } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
+import type { ChatUser } from '../../builders/chat.ts';
+import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import type { FakeScript } from '../../fakes/script.ts';
+import { processesWith } from '../../support/processes.ts';
+
+// Secret values that are everywhere they can be: whatever comes out of Atrium, or is kept by it, must be without them.
+
+const { History } = proto.temporal.api.history.v1;
+const decoy = `decoy-${randomBytes(6).toString('hex')}`;
+/** As awkward as a value may be: what writes it down in another spelling does not get it past us. */
+const named = `canary-${randomBytes(6).toString('hex')}'"\\\n$é`;
+const typed = `canary-${randomBytes(6).toString('hex')}&?=/ü`;
+/** The part of each that every spelling but base64 has in it. */
+const cores = [named, typed].map((value) => /canary-[0-9a-f]{12}/.exec(value)?.[0] ?? '');
+const encoded = [named, typed].map((value) => Buffer.from(value).toString('base64').slice(0, 20));
+const traces = [...cores, ...encoded];
+
+let product: TestProduct;
+let user: ChatUser;
+let secretId: string;
+
+/** Cut anywhere, as a model's tokens are. */
+const pieces = (text: string) => text.match(/[\s\S]{1,3}/g) ?? [];
+const spelled = (value: string) =>
+  `${value} | ${JSON.stringify(value)} | ${encodeURIComponent(value)} | ${Buffer.from(value).toString('base64')} end`;
+
+const scripts: Record<string, () => FakeScript> = {
+  say: () => ({
+    reasoning: pieces(`I think of ${spelled(named)}`),
+    tokens: pieces(`${decoy} ${spelled(typed)} ${spelled(named)}`),
+  }),
+  tools: () => ({
+    toolCalls: [
+      call('used', 'drive_read', { path: { $secret: secretId } }),
+      call('written', 'drive_read', { path: `/${named}` }),
+      call('unknown', 'drive_nothing', { path: `/${typed}` }),
+      call('listed', 'drive_list', { path: '/' }),
+    ],
+  }),
+  refuse: () => ({ status: 400, body: JSON.stringify({ error: { message: `bad ${named} ${typed}` } }) }),
+  break: () => ({ tokens: pieces(named), fail: { how: 'errorEvent', afterDeltas: 4 } }),
+};
+
+function call(id: string, name: string, input: object) {
+  return { id: `${id}-${randomBytes(4).toString('hex')}`, name, arguments: JSON.stringify(input), pieces: 9 };
+}
+
+beforeAll(async () => {
+  product = await buildProduct({ ATRIUM_LOG_LEVEL: 'trace' }, ({ body }) => {
+    const last = JSON.stringify((body.messages as unknown[] | undefined)?.at(-1) ?? '');
+    const name = Object.keys(scripts).find((key) => last.includes(`do: ${key}`));
+    return name === undefined ? { tokens: pieces(`done with ${named}`) } : scripts[name]?.();
+  });
+  user = await product.user();
+  const put = await user.fetch(`/api/spaces/${user.spaceId}/secrets/CANARY`, { method: 'PUT', body: { value: named } });
+  expect(put.status).toBe(201);
+  const form = { name: 'form', field: 'password', value: { deep: [typed] }, spaceId: user.spaceId };
+  const stored = await user.fetch('/api/dynamic-ui/secrets', { method: 'POST', body: form });
+  ({ secretId } = (await stored.json()) as { secretId: string });
+}, 60_000);
+afterAll(() => product.close());
+
+/** Every place, and what is in it. */
+const places: [string, string][] = [];
+
+/** The names of the places that hold any of these. */
+const holding = (texts: readonly string[]) =>
+  places.filter(([, content]) => texts.some((text) => content.includes(text))).map(([place]) => place);
+
+test('turns run, secrets are read and refused', async () => {
+  for (const name of Object.keys(scripts)) {
+    const stream = await user.send({ content: `do: ${name}`, modelId: 'fake-1', mode: 'work' });
+    for await (const _event of stream.events);
+    places.push([`stream of ${name}`, stream.raw().toString('utf8')]);
+    const turnId = stream.response.headers.get('x-turn-id') ?? '';
+    const turn = await user.ended(turnId);
+    const replay = await user.open(`/chat/turns/${turnId}/stream`);
+    for await (const _event of replay.events);
+    places.push([`replay of ${name}`, replay.raw().toString('utf8')]);
+    places.push([`messages of ${name}`, JSON.stringify(await user.messages(turn.threadId))]);
+    places.push([`turn of ${name}`, JSON.stringify(turn)]);
+    places.push([`thread of ${name}`, JSON.stringify(await user.get(`/api/threads/${turn.threadId}`))]);
+  }
+  const refusals: [string, string, unknown][] = [
+    ['PUT', `/api/spaces/${user.spaceId}/secrets/PATH`, { value: named }],
+    ['PUT', `/api/spaces/${user.spaceId}/secrets/CANARY`, { value: [named] }],
+    ['PUT', `/api/spaces/${user.spaceId}/secrets/CANARY`, { value: `${named}\0` }],
+    ['PUT', `/api/spaces/${user.spaceId}/secrets/CANARY`, { value: named, [named]: typed }],
+    ['POST', '/api/dynamic-ui/secrets', { name: 'a', field: 'b', value: typed, ttl: 'never' }],
+    ['POST', '/api/dynamic-ui/secrets', { name: 'a', field: 'b', value: typed, spaceId: 'spc_absent' }],
+  ];
+  for (const [method, path, body] of refusals) {
+    const response = await user.fetch(path, { method, body });
+    expect(response.ok).toBe(false);
+    // A name that the client has made up itself is said back to it; a value is not.
+    places.push([
+      `refusal of ${method} ${path}`,
+      (await response.text()).replaceAll(JSON.stringify(named).slice(1, -1), ''),
+    ]);
+  }
+  const env = await (await user.fetch(`/api/spaces/${user.spaceId}/secrets/env`)).text();
+  expect(env).toContain(cores[0]);
+  for (const path of ['secrets', 'audit', 'threads']) {
+    places.push([path, JSON.stringify(await user.get(`/api/spaces/${user.spaceId}/${path}`))]);
+  }
+}, 60_000);
+
+test('workflow histories, the database, logs and processes are collected', async () => {
+  await collectHistories();
+  await collectDatabase();
+  places.push(['log', product.process.log()]);
+  places.push(['environment', readFileSync(`/proc/${product.process.pid}/environ`, 'utf8')]);
+  places.push(['ps', traces.flatMap((trace) => processesWith(trace)).join('\n')]);
+});
+
+test('the search finds what is there: a word that is no secret', () => {
+  expect(holding([decoy])).toEqual(
+    expect.arrayContaining(['stream of say', 'replay of say', 'messages of say', 'database messages']),
+  );
+  expect(holding(['streamChat'])).toEqual(expect.arrayContaining(['log']));
+  expect(places.filter(([place]) => place.startsWith('history')).length).toBeGreaterThan(3);
+  expect(holding([product.environment.config.installation])).toContain('environment');
+});
+
+test('no secret is in any of it, in any spelling', () => {
+  expect(holding(traces)).toEqual([]);
+  expect(holding(['[redacted]'])).toEqual(
+    expect.arrayContaining(['stream of say', 'stream of tools', 'messages of say', 'messages of tools']),
+  );
+});
+
+async function collectHistories(): Promise<void> {
+  const { temporal, installation } = product.environment.config;
+  const connection = await Connection.connect({ address: temporal.address });
+  const client = new Client({ connection, namespace: temporal.namespace });
+  for await (const { workflowId, runId } of client.workflow.list({
+    query: `TaskQueue = '${mainTaskQueue(installation)}'`,
+  })) {
+    const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+    // Payloads are plain JSON, and lie in these bytes as they are.
+    places.push([
+      `history ${workflowId}`,
+      Buffer.from(History.encode(History.create(history)).finish()).toString('utf8'),
+    ]);
+  }
+  await connection.close();
+}
+
+async function collectDatabase(): Promise<void> {
+  const { pool } = product.environment.database;
+  const [tables] = await pool.query(
+    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()',
+  );
+  for (const { name } of tables as { name: string }[]) {
+    const [rows] = await pool.query(`SELECT * FROM ${name}`);
+    const cells = (rows as Record<string, unknown>[]).flatMap((row) => Object.values(row));
+    const texts = cells.map((cell) => (Buffer.isBuffer(cell) ? cell.toString('utf8') : String(JSON.stringify(cell))));
+    places.push([`database ${name}`, texts.join('\n')]);
+  }
+}

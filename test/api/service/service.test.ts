@@ -1,0 +1,91 @@
+import request from 'supertest';
+import { parse } from 'yaml';
+import { buildApi, type TestApi } from '../../builders/api.ts';
+
+const metricsKey = 'an-operators-own-key';
+let api: TestApi;
+let isUp = true;
+
+beforeAll(async () => {
+  const check = async () => {
+    if (!isUp) throw new Error('connect ECONNREFUSED 10.0.0.7:7233');
+  };
+  api = await buildApi({ ATRIUM_METRICS_KEY: metricsKey }, { checks: [{ name: 'temporal', check }] });
+});
+afterAll(() => api.close());
+
+test('/healthz says that the process is alive', async () => {
+  const response = await api.as().get('/healthz');
+  expect([response.status, response.body]).toEqual([200, { status: 'ok' }]);
+});
+
+test('/readyz asks each part, and names the one that does not answer, without its address', async () => {
+  const ready = await api.as().get('/readyz');
+  expect(ready.body).toEqual({
+    status: 'ready',
+    parts: [
+      { name: 'database', durationMs: expect.any(Number) },
+      { name: 'temporal', durationMs: expect.any(Number) },
+    ],
+  });
+  isUp = false;
+  const not = await api.as().get('/readyz');
+  expect([not.status, not.body.detail]).toEqual([503, 'Not ready: temporal.']);
+  expect(not.headers['retry-after']).toBe('2');
+  expect(JSON.stringify(not.body)).not.toContain('10.0.0.7');
+  isUp = true;
+});
+
+test('/metrics is for loopback, or for the operator’s key', async () => {
+  const local = await api.as().get('/metrics');
+  expect([local.status, local.headers['content-type']]).toEqual([200, expect.stringMatching(/^text\/plain/)]);
+  expect(local.text).toContain('atrium_http_request_duration_seconds_bucket');
+  // What a proxy on this machine forwards is not from here.
+  const forwarded = () => api.as().get('/metrics').set('x-forwarded-for', '127.0.0.1');
+  expect((await forwarded()).status).toBe(403);
+  expect((await forwarded().set('authorization', 'Bearer another-key-altogether')).status).toBe(403);
+  expect((await forwarded().set('authorization', `Bearer ${metricsKey}`)).status).toBe(200);
+});
+
+test('metrics are by operation and not by path', async () => {
+  await api.as().get('/api/spaces/spc_canary');
+  const { text } = await api.as().get('/metrics');
+  expect(text).toMatch(/duration_seconds_count\{operation="getSpace",method="GET",status="401"\} 1/);
+  expect(text).not.toContain('spc_canary');
+});
+
+test('the contract is served as YAML and as JSON, and is the same', async () => {
+  const yaml = await api
+    .as()
+    .get('/openapi.yaml')
+    .buffer(true)
+    .parse((res, done) => {
+      let text = '';
+      res.on('data', (chunk) => (text += chunk));
+      res.on('end', () => done(null, text));
+    });
+  const json = await api.as().get('/openapi.json');
+  expect(yaml.headers['content-type']).toMatch(/^application\/yaml/);
+  expect(json.body.openapi).toBe('3.1.0');
+  expect(parse(yaml.body)).toEqual(json.body);
+});
+
+test('the reference page and all it loads come from here, under a strict policy', async () => {
+  const page = await api.as().get('/docs');
+  expect(page.headers['content-type']).toMatch(/^text\/html/);
+  expect(page.headers['content-security-policy']).toContain("script-src 'self'");
+  expect(page.headers['content-security-policy']).not.toMatch(/unsafe|https?:|\*/);
+  const files = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
+  expect(files.length).toBeGreaterThan(5);
+  for (const file of files) {
+    expect(file).toMatch(/^\//);
+    expect([file, (await request(api.app).get(file)).status]).toEqual([file, 200]);
+  }
+  expect(page.text).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\son\w+=/);
+});
+
+test('nothing else is served beside the page', async () => {
+  for (const file of ['../index.html', '%2e%2e/openapi.yaml', 'package.json', 'swagger-ui.js', '']) {
+    expect((await request(api.app).get(`/docs/assets/${file}`)).status).toBe(404);
+  }
+});

@@ -1,0 +1,30 @@
+import { ActivityFailure, CancellationScope, proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+
+export interface AutoTopUpInput {
+  operationId: string;
+  checkoutId: string;
+}
+
+// The provider's idempotency key makes all tries one charge, so that a crash in the middle is safe to repeat.
+const { chargeCheckout } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  heartbeatTimeout: '10 seconds',
+  retry: { initialInterval: '1 second', maximumInterval: '5 minutes', maximumAttempts: 20 },
+});
+
+// Rows only.
+const { endCheckoutOperation } = proxyActivities<Activities>({
+  startToCloseTimeout: '15 seconds',
+  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
+});
+
+/** Charges the saved means of payment of a space that has few credits left. */
+export async function autoTopUp({ operationId, checkoutId }: AutoTopUpInput): Promise<void> {
+  try {
+    await chargeCheckout({ checkoutId });
+  } catch (error) {
+    if (!(error instanceof ActivityFailure)) throw error;
+  }
+  await CancellationScope.nonCancellable(() => endCheckoutOperation({ operationId, checkoutId }));
+}

@@ -1,0 +1,17 @@
+import { proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+
+// The next one comes soon, so tries are few. Heartbeats, since a busy account has many pages of sessions.
+const { reconcileCheckouts, meterStorage } = proxyActivities<Activities>({
+  startToCloseTimeout: '30 minutes',
+  heartbeatTimeout: '1 minute',
+  retry: { initialInterval: '1 second', maximumAttempts: 5 },
+});
+
+/** Compares what the provider says is paid with what was credited, and books the day's storage. A schedule starts it. */
+export async function reconcilePayments(): Promise<{ looked: number; credited: number; unexplained: number }> {
+  const [storage, checkouts] = await Promise.allSettled([meterStorage(), reconcileCheckouts()]);
+  if (checkouts.status === 'rejected') throw checkouts.reason;
+  if (storage.status === 'rejected') throw storage.reason;
+  return checkouts.value;
+}

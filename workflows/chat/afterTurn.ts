@@ -1,0 +1,37 @@
+import { ActivityFailure, proxyActivities, sleep } from '@temporalio/workflow';
+import type { AfterTurn, Audience } from '../../activities/chat/endTurn.ts';
+import type { Activities } from '../../activities/index.ts';
+
+/** Whoever reads the turn's stream has its end by then. */
+const graceBeforePush = '2 seconds';
+
+// A push is late after minutes and superfluous after hours: it is tried for as long as somebody may still want it.
+const { pushTurn } = proxyActivities<Activities>({
+  startToCloseTimeout: '30 seconds',
+  scheduleToCloseTimeout: '1 hour',
+  retry: { initialInterval: '5 seconds', backoffCoefficient: 2, maximumInterval: '5 minutes' },
+});
+
+// A thread without a name loses nothing, and its next turn asks again.
+const { nameThread } = proxyActivities<Activities>({
+  startToCloseTimeout: '2 minutes',
+  heartbeatTimeout: '30 seconds',
+  retry: { initialInterval: '2 seconds', backoffCoefficient: 3, maximumAttempts: 3 },
+});
+
+/** What a turn leaves to be done, behind its end: nothing of it is the turn's own matter, and none of it can fail the turn. */
+export async function afterTurn(turnId: string, { audience, namesThread }: AfterTurn): Promise<void> {
+  await Promise.all([namesThread && nameThread({ turnId }).catch(ignoreFailure), audience && notify(turnId, audience)]);
+}
+
+/** Tells the owner's devices where the turn stands, unless somebody has seen it. */
+export async function notify(turnId: string, { seq, subscriptionIds }: Audience): Promise<void> {
+  await sleep(graceBeforePush);
+  await Promise.all(
+    subscriptionIds.map((subscriptionId) => pushTurn({ turnId, seq, subscriptionId }).catch(ignoreFailure)),
+  );
+}
+
+function ignoreFailure(error: unknown): void {
+  if (!(error instanceof ActivityFailure)) throw error;
+}

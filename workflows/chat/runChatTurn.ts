@@ -1,0 +1,171 @@
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  CancellationScope,
+  continueAsNew,
+  defineQuery,
+  defineSignal,
+  isCancellation,
+  proxyActivities,
+  proxyLocalActivities,
+  setHandler,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { CallModelResult } from '../../activities/chat/runStep.ts';
+import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
+import type { Activities } from '../../activities/index.ts';
+import { afterTurn } from './afterTurn.ts';
+import { decideAfterFailure } from './rules/modelRetry.ts';
+import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
+import { type Answers, runToolCalls, type ToolCallReference, toolsAnsweredSignal } from './toolCalls.ts';
+import { WorkingTime } from './workingTime.ts';
+
+/** Ids and limits only: what was said is in MySQL, never in a history. */
+export interface RunChatTurnInput {
+  turnId: string;
+  /** The catalogue's id of the model to ask first. */
+  modelId: string;
+  maxSteps: number;
+  /** Where a long turn goes on with a history of its own; absent is the beginning. */
+  firstStep?: number;
+  /** How long a worker may be silent before its work is given to another, in milliseconds. */
+  heartbeatTimeoutMs: number;
+  /** How long the turn may work yet, without the time in which it waits; turns begun before there was a limit have none. */
+  workTimeMs?: number;
+  /** How many events a history may have before the turn goes on with another; the server may suggest it earlier. */
+  maxHistoryEvents?: number;
+}
+
+type StepResult = TurnOutcome | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string };
+
+/** The user wants the turn to stop. It is also in the turn's row, where a busy worker looks. */
+export const stopTurnSignal = defineSignal('stopTurn');
+
+/** Where the turn is, for an operator who looks at it in the Temporal UI. */
+export const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
+
+// Only rows are touched: safe to repeat for as long as the database is away. A turn must end, so there is no last attempt.
+// Local, since it is short and the last thing a turn does: it saves the server two of a turn's three workflow tasks.
+const { endTurn } = proxyLocalActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  localRetryThreshold: '10 seconds',
+  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
+});
+
+/**
+ * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it ends,
+ * `endTurn` writes that end once, and gives the thread to its next turn.
+ */
+export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome['kind']> {
+  const work = new CancellationScope();
+  const answers: Answers = { count: 0 };
+  setHandler(toolsAnsweredSignal, () => void answers.count++);
+  setHandler(stopTurnSignal, () => work.cancel());
+  const time = new WorkingTime(input.workTimeMs ?? Number.POSITIVE_INFINITY);
+  let isLate = false;
+  if (input.workTimeMs !== undefined) {
+    const giveUp = () => {
+      isLate = !work.consideredCancelled;
+      work.cancel();
+    };
+    // Its own cancellation is the whole workflow's, and told by the rest.
+    time.over().then(giveUp, () => undefined);
+  }
+
+  let outcome: TurnOutcome;
+  try {
+    outcome = await work.run(() => answer(input, answers, time));
+  } catch (error) {
+    if (isCancellation(error)) outcome = { kind: 'stopped' };
+    else if (error instanceof ActivityFailure) outcome = { kind: 'failed', code: 'INTERNAL' };
+    else throw error;
+  }
+  if (isLate && outcome.kind === 'stopped') outcome = { kind: 'timeLimit' };
+  const end = endOf(outcome);
+  if (end !== undefined) {
+    const { turnId } = input;
+    await CancellationScope.nonCancellable(async () => {
+      const after = await endTurn({ turnId, end });
+      // Turns that ended before anything came after their end gave back null.
+      if (after) await afterTurn(turnId, after);
+    });
+  }
+  return outcome.kind;
+}
+
+async function answer(input: RunChatTurnInput, answers: Answers, time: WorkingTime): Promise<TurnOutcome> {
+  const progress = { step: input.firstStep ?? 0, modelId: input.modelId, attempt: 1 };
+  setHandler(turnProgressQuery, () => progress);
+  for (; progress.step < input.maxSteps; progress.step++) {
+    const result = await takeStep(input, progress);
+    if (result.kind !== 'toolCalls') return result;
+    await runToolCalls(input, progress.step, result.toolCalls, { answers, time });
+    // One that shall stop ends in this history. What a signal tells is in the rows, where the next history looks first.
+    if (isHistoryFull(input) && !CancellationScope.current().consideredCancelled) {
+      await continueAsNew<typeof runChatTurn>({
+        ...input,
+        firstStep: progress.step + 1,
+        modelId: progress.modelId,
+        ...(input.workTimeMs !== undefined && { workTimeMs: time.leftMs }),
+      });
+    }
+  }
+  return { kind: 'stepLimit' };
+}
+
+function isHistoryFull({ maxHistoryEvents = Number.POSITIVE_INFINITY }: RunChatTurnInput): boolean {
+  const { continueAsNewSuggested, historyLength } = workflowInfo();
+  return continueAsNewSuggested || historyLength >= maxHistoryEvents;
+}
+
+/** One model call, with its retries and fallbacks. A step that a crash has interrupted goes on from what is written. */
+async function takeStep(
+  input: RunChatTurnInput,
+  progress: { step: number; modelId: string; attempt: number },
+): Promise<StepResult> {
+  // A crash is found by its missing heartbeats and tried again at once; what a provider answers is the workflow's to judge.
+  const { callModel, summarizeThread } = proxyActivities<Activities>({
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: input.heartbeatTimeoutMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: {
+      initialInterval: '100 milliseconds',
+      backoffCoefficient: 1.5,
+      maximumInterval: '5 seconds',
+      maximumAttempts: 60,
+    },
+  });
+  const { turnId } = input;
+  const tried = [progress.modelId];
+  let squeeze = 0;
+  for (progress.attempt = 1; ; progress.attempt++) {
+    const { step, modelId } = progress;
+    let result: CallModelResult | SummarizeThreadResult = await callModel.executeWithOptions(
+      { summary: `step ${step + 1}, ${modelId}` },
+      [{ turnId, step, modelId, ...(squeeze > 0 && { squeeze }) }],
+    );
+    if (result.kind === 'tooLong' && result.by === 'estimate') {
+      result = await summarizeThread.executeWithOptions({ summary: `make room, ${modelId}` }, [
+        { turnId, modelId, squeeze },
+      ]);
+    }
+    // Neither was a failed attempt: with the room that was made, or in less of it, the step begins anew.
+    if (result.kind === 'tooLong') squeeze++;
+    if (result.kind === 'tooLong' || result.kind === 'summarized') {
+      progress.attempt--;
+      continue;
+    }
+    if (result.kind !== 'failed') return result;
+    const next = decideAfterFailure(result, progress.attempt, tried, Math.random());
+    if (next.action === 'fail') return failed(result);
+    if (next.action === 'retry') {
+      await sleep(next.delayMs);
+    } else {
+      tried.push(next.modelId);
+      progress.modelId = next.modelId;
+      progress.attempt = 0;
+      squeeze = 0;
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  condition,
+  defineSignal,
+  isCancellation,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+import { notify } from './afterTurn.ts';
+import type { WorkingTime } from './workingTime.ts';
+
+export type ToolCallReference = { id: string; toolName: string; waits?: true };
+
+/** A client or a person has answered a waiting call; what was said is in the rows. */
+export const toolsAnsweredSignal = defineSignal('toolsAnswered');
+
+/** How many answers have been heard of, over the whole turn. */
+export interface Answers {
+  count: number;
+}
+
+/** So many of a step's calls run side by side; the others wait for their turn. */
+const maxAtOnce = 32;
+
+// Only rows are touched, and a waiting turn must go on whenever the database is back: there is no last attempt.
+const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  localRetryThreshold: '10 seconds',
+  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
+});
+
+/**
+ * A step's tool calls, side by side. Those that wait for the client or for leave do so in the rows, for days if need be; the
+ * turn waits with them once nothing else is running. A tool that fails is an answer for the model, not for the workflow.
+ */
+export async function runToolCalls(
+  input: { turnId: string; heartbeatTimeoutMs: number },
+  step: number,
+  calls: readonly ToolCallReference[],
+  { answers, time }: { answers: Answers; time: WorkingTime },
+): Promise<void> {
+  const { turnId } = input;
+  const queue = calls.filter(({ waits }) => waits !== true);
+  const begun = new Set(queue.map(({ id }) => id));
+  const lanes = new Set<Promise<void>>();
+  let failure: unknown;
+
+  function fillLanes(): void {
+    while (lanes.size < maxAtOnce && queue.length > 0 && failure === undefined) {
+      const lane: Promise<void> = drain().finally(() => lanes.delete(lane));
+      lanes.add(lane);
+    }
+  }
+  async function drain(): Promise<void> {
+    try {
+      for (let call = queue.shift(); call !== undefined; call = queue.shift()) await runOne(input, step, call);
+    } catch (error) {
+      failure ??= error;
+    }
+  }
+
+  fillLanes();
+  try {
+    for (let isOpen = queue.length + lanes.size < calls.length; isOpen; ) {
+      const heard = answers.count;
+      const isIdle = lanes.size === 0;
+      const parked = await parkToolCalls({ turnId, isIdle });
+      queue.push(...parked.approved.filter(({ id }) => !begun.has(id)));
+      for (const { id } of parked.approved) begun.add(id);
+      fillLanes();
+      isOpen = parked.isOpen;
+      // Beside the wait: an answer that comes first makes the push superfluous.
+      if (parked.audience) notify(turnId, parked.audience).catch(() => undefined);
+      const isNews = () => answers.count > heard || (lanes.size === 0 && !isIdle) || failure !== undefined;
+      if (isOpen && !isNews()) {
+        if (lanes.size === 0) time.pause();
+        await condition(isNews, Math.max(1, parked.nextDeadlineMs));
+        time.resume();
+      }
+      if (failure !== undefined) throw failure;
+    }
+  } finally {
+    await Promise.all(lanes);
+  }
+  if (failure !== undefined) throw failure;
+}
+
+/** Tools are idempotent by tool-call id, so another worker may repeat what a dead one had begun. */
+async function runOne(
+  { turnId, heartbeatTimeoutMs }: { turnId: string; heartbeatTimeoutMs: number },
+  step: number,
+  { id, toolName }: ToolCallReference,
+): Promise<void> {
+  const { runTool } = proxyActivities<Activities>({
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: heartbeatTimeoutMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: {
+      initialInterval: '200 milliseconds',
+      backoffCoefficient: 2,
+      maximumInterval: '15 seconds',
+      maximumAttempts: 5,
+    },
+  });
+  try {
+    await runTool.executeWithOptions({ summary: toolName }, [{ turnId, step, toolCallId: id }]);
+  } catch (error) {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    await abandonToolCall({ turnId, toolCallId: id });
+  }
+}

@@ -1,0 +1,15 @@
+import { proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+
+// A mail server that is down is back in minutes, mostly. The activity itself gives up when the mail would come too late.
+const { deliverMail } = proxyActivities<Activities>({
+  startToCloseTimeout: '2 minutes',
+  heartbeatTimeout: '30 seconds',
+  scheduleToCloseTimeout: '8 days',
+  retry: { initialInterval: '2 seconds', maximumInterval: '5 minutes' },
+});
+
+/** Sends a mail that waits in the table, as often as it takes. */
+export async function sendMail(mailId: string): Promise<void> {
+  await deliverMail(mailId);
+}

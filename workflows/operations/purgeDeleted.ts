@@ -1,0 +1,41 @@
+import { ActivityFailure, CancellationScope, patched, proxyActivities, sleep } from '@temporalio/workflow';
+import type { Activities } from '../../activities/index.ts';
+
+export interface PurgeDeletedInput {
+  operationId: string;
+  /** What was deleted: a thread, or a space with all its threads. */
+  scope: { threadId: string } | { spaceId: string };
+  heartbeatTimeoutMs: number;
+}
+
+const betweenLooks = '1 second';
+
+// Rows only; repeating any of it does no harm, and giving up would leave what somebody asked to be removed.
+const { stopTurns, endOperation } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
+});
+
+/**
+ * Removes for good what a user has deleted. The rows are out of everybody's sight since the request; here running turns are
+ * stopped first, so that none writes behind the purge.
+ */
+export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
+  const { purgeRows, purgeDriveOf } = proxyActivities<Activities>({
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: input.heartbeatTimeoutMs,
+    retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
+  });
+  try {
+    while ((await stopTurns(input.scope)) > 0) await sleep(betweenLooks);
+    // Before the rows by which a thread's files are found.
+    if (patched('drive')) await purgeDriveOf(input.scope);
+    await purgeRows(input.scope);
+  } catch (error) {
+    if (!(error instanceof ActivityFailure)) throw error;
+    const end = { status: 'cancelled' } as const;
+    await CancellationScope.nonCancellable(() => endOperation({ operationId: input.operationId, end }));
+    throw error;
+  }
+  await endOperation({ operationId: input.operationId, end: { status: 'succeeded' } });
+}
