@@ -1,3 +1,4 @@
+import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
 import type { QueryInterface } from 'sequelize';
 import { Umzug } from 'umzug';
 import type { Database } from './database.ts';
@@ -9,25 +10,55 @@ export interface Migration {
   up(queryInterface: QueryInterface): Promise<void>;
 }
 
-const lockName = 'atrium_migrate';
+/** Longer than any step of a usual installation takes; who has larger tables waits for the one that runs, and starts again. */
 const lockTimeoutSeconds = 120;
 
+/** A name of this database's own: named locks are the server's. A hash, because they may have 64 characters and a database's name as many. */
+const lockName = "CONCAT('atrium_migrate_', LEFT(SHA2(DATABASE(), 256), 40))";
+
+/** Another process migrates this database, and went on for longer than we wait. */
+export class MigrationLockError extends Error {
+  override readonly name = 'MigrationLockError';
+}
+
 /**
- * Brings the schema up to date and returns the names of the steps that ran. Several processes may call it at once:
- * MySQL's named lock lets one do the work and the others find it done.
+ * Brings the schema up to date and returns the names of the steps that ran. Several processes may call it at once: a named lock lets one do
+ * the work and the others find it done. Nothing is touched without the lock.
  */
-export async function migrate(database: Database): Promise<string[]> {
-  const lockConnection = await database.pool.getConnection();
+export async function migrate(database: Database, options: { lockTimeoutSeconds?: number } = {}): Promise<string[]> {
+  const connection = await database.pool.getConnection();
   try {
     // It says nothing while the steps run, and must not lose the lock for that.
-    await lockConnection.query('SET SESSION wait_timeout = DEFAULT');
-    await lockConnection.query('SELECT GET_LOCK(?, ?)', [lockName, lockTimeoutSeconds]);
+    await connection.query('SET SESSION wait_timeout = DEFAULT');
+    await takeLock(connection, options.lockTimeoutSeconds ?? lockTimeoutSeconds);
     const umzug = createUmzug(database);
+    umzug.on('migrating', () => assertLocked(connection));
     return (await umzug.up()).map((step) => step.name);
   } finally {
-    await lockConnection.query('SELECT RELEASE_LOCK(?)', [lockName]).catch(() => undefined);
-    lockConnection.destroy();
+    // The server frees the lock with its connection.
+    connection.destroy();
   }
+}
+
+async function takeLock(connection: PoolConnection, timeoutSeconds: number): Promise<void> {
+  const [rows] = await connection.query<RowDataPacket[]>(
+    `SELECT GET_LOCK(${lockName}, ?) AS taken, DATABASE() AS name, IS_USED_LOCK(${lockName}) AS owner`,
+    [timeoutSeconds],
+  );
+  const { taken, name, owner } = rows[0] as { taken: number | null; name: string; owner: number | null };
+  if (taken === 1) return;
+  throw new MigrationLockError(
+    `The database ${name} is being migrated by another process (connection ${owner ?? 'unknown'}), which has not finished within ${timeoutSeconds} s. Nothing was changed here: wait for it, then start again.`,
+  );
+}
+
+/** Asked before each step: with the connection the lock is gone too, and somebody else may have begun. */
+async function assertLocked(connection: PoolConnection): Promise<void> {
+  const [rows] = await connection.query<RowDataPacket[]>(
+    `SELECT IS_USED_LOCK(${lockName}) = CONNECTION_ID() AS locked, DATABASE() AS name`,
+  );
+  if (rows[0]?.locked === 1) return;
+  throw new MigrationLockError(`The lock on the schema of ${rows[0]?.name} was lost. Start again.`);
 }
 
 /** The names of the steps that have not run yet. */

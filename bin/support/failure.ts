@@ -1,5 +1,6 @@
 import { ConfigError } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
+import { MigrationLockError } from '../../models/migrate.ts';
 import { StackError } from '../../stack/errors.ts';
 
 /** What cannot be done, and what to do about it, in one line. */
@@ -7,7 +8,7 @@ export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
 
-const expected = [CommandFailure, ConfigError, DomainError, StackError];
+const expected = [CommandFailure, ConfigError, DomainError, MigrationLockError, StackError];
 
 /** One line for what a person can mend; a stack for what is a fault of ours. */
 export function describeFailure(error: unknown): string {

@@ -24,13 +24,9 @@ export interface TestEnvironment {
  */
 export async function createTestEnvironment(overrides: Environment = {}): Promise<TestEnvironment> {
   const name = `test-${randomBytes(6).toString('hex')}`;
-  const databaseName = name.replace('-', '_');
   const dataDir = mkdtempSync(join(tmpdir(), 'atrium-environment-'));
   const stack = stackEnvironment();
-  const databaseUrl = new URL(stack.ATRIUM_DATABASE_URL ?? '');
-  databaseUrl.pathname = `/${databaseName}`;
-
-  await administer(stack, `CREATE DATABASE ${databaseName} CHARACTER SET utf8mb4`);
+  const empty = await createEmptyDatabase();
   const environment: Environment = {
     ...stack,
     ATRIUM_ENV: 'test',
@@ -40,7 +36,7 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
     ATRIUM_PORT: '0',
     ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
     ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: '0',
-    ATRIUM_DATABASE_URL: databaseUrl.href,
+    ATRIUM_DATABASE_URL: empty.url,
     ATRIUM_DATABASE_POOL_SIZE: '10',
     ATRIUM_MASTER_KEY: randomBytes(32).toString('base64'),
     ...overrides,
@@ -55,10 +51,20 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
     database,
     async close() {
       await database.close();
-      await administer(stack, `DROP DATABASE ${databaseName}`);
+      await empty.drop();
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** A database without any table, on this run's server. */
+export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  const stack = stackEnvironment();
+  await administer(stack, `CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
+  const url = new URL(stack.ATRIUM_DATABASE_URL ?? '');
+  url.pathname = `/${name}`;
+  return { url: url.href, drop: () => administer(stack, `DROP DATABASE ${name}`) };
 }
 
 /** The addresses of this run's stack, as variables of config/. */
