@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { OpenAPIV3 as OpenApi } from 'express-openapi-validator/dist/framework/types.js';
-import { parse } from 'yaml';
+import { readDocument } from './contractDocument.ts';
 
 /** One operation of the contract, with what the frame needs to know of it. */
 export interface Operation {
@@ -23,8 +22,6 @@ export interface Operation {
 }
 
 export interface Contract {
-  /** The file as it is. */
-  text: string;
   document: OpenApi.DocumentV3_1;
   operations: Operation[];
 }
@@ -39,10 +36,9 @@ interface RawOperation {
 
 const methods = ['get', 'put', 'post', 'delete', 'patch'] as const;
 
-/** Reads `api/openapi.yaml`. */
+/** Reads the contract in `api/contract/`. */
 export function loadContract(): Contract {
-  const text = readFileSync(new URL('../openapi.yaml', import.meta.url), 'utf8');
-  const document = parse(text) as OpenApi.DocumentV3_1;
+  const { document } = readDocument();
   const operations: Operation[] = [];
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     for (const method of methods) {
@@ -50,7 +46,7 @@ export function loadContract(): Contract {
       if (raw !== undefined) operations.push(operationOf(document, path, method, raw));
     }
   }
-  return { text, document, operations };
+  return { document, operations };
 }
 
 function operationOf(document: OpenApi.DocumentV3_1, path: string, method: string, raw: RawOperation): Operation {

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import express, { type RequestHandler } from 'express';
+import { stringify } from 'yaml';
 import type { RouteDeps } from '../frame/deps.ts';
 import { createRouter } from '../frame/router.ts';
 
@@ -26,13 +27,17 @@ const pagePolicy = [
 /** The contract, as a document and as a page. */
 export function docsRoutes({ contract }: RouteDeps) {
   const router = createRouter();
-  const json = JSON.stringify(contract.document);
+  // Few ask for it, and writing it takes a while.
+  let yaml: string | undefined;
+  let json: string | undefined;
 
   router.get('/openapi.yaml', (_req, res) => {
-    res.type('application/yaml').send(contract.text);
+    yaml ??= stringify(contract.document, { aliasDuplicateObjects: false, lineWidth: 0 });
+    res.type('application/yaml').send(yaml);
   });
 
   router.get('/openapi.json', (_req, res) => {
+    json ??= JSON.stringify(contract.document);
     res.type('application/json').send(json);
   });
 

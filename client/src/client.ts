@@ -1,5 +1,5 @@
 import createClient, { type Client } from 'openapi-fetch';
-import type { paths } from './api.gen.ts';
+import type { paths } from './api.ts';
 import { bearer, type Connection } from './connection.ts';
 
 export type ClientOptions = Connection;

@@ -1,4 +1,4 @@
-import type { components } from './api.gen.ts';
+import type { components } from './api.ts';
 
 type Problem = components['schemas']['Problem'];
 

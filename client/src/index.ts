@@ -1,4 +1,4 @@
-export type { components, operations, paths } from './api.gen.ts';
+export type { components, operations, paths } from './api.ts';
 export { AtriumChatTransport, type ChatTransportOptions } from './chatTransport.ts';
 export { type AtriumClient, type ClientOptions, createAtriumClient } from './client.ts';
 export type { Token } from './connection.ts';

@@ -47,6 +47,7 @@ export const rules: Record<string, Rule> = {
   },
   client: {
     may: [],
+    typesOf: ['api/types.gen.ts'], // which its package carries with it
     packages: ['openapi-fetch', 'ai', 'node:readline/promises'], // its example is a program in a terminal
     why: 'it is a package for other programs',
   },

@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { cpSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Chat } from '@ai-sdk/react';
@@ -7,8 +8,11 @@ import type { UIMessage } from 'ai';
 import { AtriumChatTransport, AtriumError, createAtriumClient, visibleParts } from '../../client/src/index.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const root = join(import.meta.dirname, '..', '..');
 
 /** The client of `client/` against the running product, over a wire that breaks. */
 let product: TestProduct;
@@ -40,12 +44,18 @@ const slow = (tokens: number) => fake({ tokens, intervalMs: 20 });
 const wordsIn = (text: string) => text.split(' ').filter(Boolean);
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `w${index}`);
 
-test('its types are of the contract', () => {
-  const [ours, theirs] = ['../../api/types.gen.ts', '../../client/src/api.gen.ts'].map((file) =>
-    readFileSync(new URL(file, import.meta.url), 'utf8'),
-  );
-  // When this fails: npm run contract
-  expect(theirs).toBe(ours);
+test('its package carries the types of the contract with it', () => {
+  const copy = temporaryFolder();
+  for (const name of ['client', 'api/types.gen.ts']) {
+    cpSync(join(root, name), join(copy, name), { recursive: true, filter: (path) => !path.includes('node_modules') });
+  }
+  const inCheckout = readFileSync(join(copy, 'client/src/api.ts'), 'utf8');
+  execFileSync('npm', ['pack', '--silent'], { cwd: join(copy, 'client') });
+  execFileSync('tar', ['xzf', 'atrium-client-0.1.0.tgz'], { cwd: join(copy, 'client') });
+
+  const types = readFileSync(join(root, 'api/types.gen.ts'), 'utf8');
+  expect(readFileSync(join(copy, 'client/package/src/api.ts'), 'utf8')).toBe(types);
+  expect(readFileSync(join(copy, 'client/src/api.ts'), 'utf8')).toBe(inCheckout);
 });
 
 test('every operation by its path; what goes wrong is in `error`', async () => {

@@ -1,15 +1,15 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { middleware } from 'express-openapi-validator';
 import { accessOf } from '../../../api/frame/auth/access.ts';
 import { loadContract } from '../../../api/frame/contract.ts';
+import { mergeParts, readDocument } from '../../../api/frame/contractDocument.ts';
 import { scopes } from '../../../models/identity/scopes.ts';
 import { parametersOf } from '../../builders/operationCall.ts';
 import { builderOf } from '../../builders/world.ts';
 
-// What the header of openapi.yaml promises, asserted over every operation and schema, those of later areas too.
+// What the header of contract/common.yaml promises, asserted over every operation and schema, those of later areas too.
 
 type Json = Record<string, unknown>;
 type Media = { schema?: Json; example?: unknown; examples?: Record<string, { value: unknown }> };
@@ -68,9 +68,15 @@ test('it is valid OpenAPI', async () => {
 
 test('the generated types are of this contract', () => {
   const types = readFileSync(new URL('../../../api/types.gen.ts', import.meta.url), 'utf8');
-  const hash = createHash('sha256').update(contract.text).digest('hex');
   // When this fails: npm run contract
-  expect(/sha256 ([0-9a-f]{64})/.exec(types)?.[1]).toBe(hash);
+  expect(/sha256 ([0-9a-f]{64})/.exec(types)?.[1]).toBe(readDocument().hash);
+});
+
+test('what two parts describe is refused, and so is a key that would be passed over', () => {
+  const parts = (text: string) => () => mergeParts({ 'common.yaml': 'paths: { /a: {} }', 'other.yaml': text });
+  expect(parts('paths: { /b: {} }')()).toEqual({ paths: { '/a': {}, '/b': {} } });
+  expect(parts('paths: { /a: {} }')).toThrow('other.yaml describes /a');
+  expect(parts('components: { schemas: {} }\ntags: []')).toThrow('other.yaml has "tags"');
 });
 
 test('operation ids are unique', () => {

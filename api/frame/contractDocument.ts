@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import type { OpenAPIV3 as OpenApi } from 'express-openapi-validator/dist/framework/types.js';
+import { parse } from 'yaml';
+
+type Named = Record<string, unknown>;
+
+interface Part {
+  paths?: Named;
+  components?: Record<string, Named>;
+}
+
+const folder = new URL('../contract/', import.meta.url);
+const commonPart = 'common.yaml';
+
+/** The one OpenAPI document, merged from the areas' files, and a hash of those files. */
+export function readDocument(): { document: OpenApi.DocumentV3_1; hash: string } {
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith('.yaml'))
+    .sort();
+  const texts = Object.fromEntries(names.map((name) => [name, readFileSync(new URL(name, folder), 'utf8')]));
+  const hash = createHash('sha256').update(JSON.stringify(texts)).digest('hex');
+  return { document: mergeParts(texts) as unknown as OpenApi.DocumentV3_1, hash };
+}
+
+/**
+ * Merges the parts: `common.yaml` is the document, and every other file adds paths and components to it. Throws when two describe the
+ * same one, or when a part has anything else.
+ */
+export function mergeParts(texts: Record<string, string>): Named {
+  const { [commonPart]: common = '', ...areas } = texts;
+  const document = parse(common) as Named & Part;
+  for (const [name, text] of Object.entries(areas)) {
+    const { paths = {}, components = {}, ...rest } = parse(text) as Part;
+    for (const key of Object.keys(rest)) throw new Error(`${name} has "${key}", which belongs in ${commonPart}.`);
+    document.paths = merged(name, document.paths, paths);
+    for (const [kind, entries] of Object.entries(components)) {
+      document.components = { ...document.components, [kind]: merged(name, document.components?.[kind], entries) };
+    }
+  }
+  return document;
+}
+
+function merged(name: string, into: Named = {}, entries: Named): Named {
+  for (const key of Object.keys(entries)) {
+    if (Object.hasOwn(into, key)) throw new Error(`${name} describes ${key}, which another part describes already.`);
+  }
+  return { ...into, ...entries };
+}

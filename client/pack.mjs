@@ -1,0 +1,14 @@
+// In a checkout the types are the API's own file; a package carries them with it. `npm pack` and `npm publish` call this before and after.
+import { copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+const source = join(import.meta.dirname, 'src', 'api.ts');
+const kept = join(import.meta.dirname, 'src', 'api.ts.kept');
+
+if (process.argv[2] === 'bundle') {
+  copyFileSync(source, kept);
+  copyFileSync(join(import.meta.dirname, '..', 'api', 'types.gen.ts'), source);
+} else {
+  copyFileSync(kept, source);
+  rmSync(kept);
+}
