@@ -126,7 +126,10 @@ export function createCatalogue(config: Config['llm']): Catalogue {
   };
 }
 
-/** Only models whose provider is configured; the demo model where there is no other, or where it is asked for. */
+/**
+ * Only models whose provider is configured; the demo model where there is no other, or where it is asked for: as the models file
+ * describes it, at its price, and else the built-in one.
+ */
 function usableModels(config: Config['llm'], file: ModelsFile | undefined): CatalogueModel[] {
   const configured: Record<ProviderName, boolean> = {
     openai: config.openai.apiKey !== undefined,
@@ -142,6 +145,8 @@ function usableModels(config: Config['llm'], file: ModelsFile | undefined): Cata
       'ATRIUM_COMPATIBLE_BASE_URL is set, but no model of it is known. Name some in ATRIUM_COMPATIBLE_MODELS or ATRIUM_MODELS_FILE.',
     );
   }
-  const withDemo = usable.length === 0 || (config.demoModel && !usable.some((model) => model.adapter === 'demo'));
-  return withDemo ? [...usable, demoModel] : usable;
+  const needsDemo = usable.length === 0 || (config.demoModel && !usable.some((model) => model.adapter === 'demo'));
+  if (!needsDemo) return usable;
+  const described = all.filter((model) => model.adapter === 'demo');
+  return [...usable, ...(described.length > 0 ? described : [demoModel])];
 }

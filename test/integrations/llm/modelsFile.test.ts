@@ -31,6 +31,18 @@ models:
   - { id: elsewhere, provider: anthropic }
 `;
 
+test.each([
+  ['alone', `models: [DEMO]`, {}],
+  ['beside models of providers that are not configured', `models: [{ id: far, provider: anthropic }, DEMO]`, {}],
+  ['where it is asked for', `models: [DEMO]`, { ATRIUM_DEMO_MODEL: 'true' }],
+])('a demo model is the one that the file describes, at its price: %s', (_name, content, settings) => {
+  const demo =
+    '{ id: practice, provider: demo, pricingRates: [{ label: Output, creditsPerUnit: 10, unit: 1K tokens }] }';
+  const catalogue = catalogueOf(content.replace('DEMO', demo), { ATRIUM_OPENAI_API_KEY: '', ...settings });
+  expect(catalogue.list()).toMatchObject([{ id: 'practice', adapter: 'demo', pricingRates: [{ creditsPerUnit: 10 }] }]);
+  expect(catalogue.defaultModelId).toBe('practice');
+});
+
 test('a file takes the place of the built-in list', () => {
   const catalogue = catalogueOf(full);
   expect(catalogue.list().map(({ id }) => id)).toEqual(['careful', 'fast']);
