@@ -1,13 +1,22 @@
 import { ApplicationFailure } from '@temporalio/activity';
-import { type PaymentProvider, PaymentProviderError } from '../../integrations/payments/provider.ts';
+import {
+  type PaymentProvider,
+  PaymentProviderError,
+  type ProviderCheckout,
+} from '../../integrations/payments/provider.ts';
 import { refuseAutoTopUp } from '../../models/billing/autoTopUp.ts';
 import { type Checkout, creditCheckout, findCheckout, markCheckout, markOpen } from '../../models/billing/checkouts.ts';
+import { noteFinding } from '../../models/billing/paymentEvents.ts';
 import { findSetup, finishSetup, saveCustomer } from '../../models/billing/setup.ts';
 import { transaction } from '../../models/database.ts';
 import { Operation, type OperationEnd } from '../../models/operation.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { isSameAmount } from './settlement.ts';
+import { fileOtherAmount, isSameAmount } from './settlement.ts';
+
+const dayMs = 86_400_000;
+/** A payment that takes its time, like a bank's debit, has come or failed within two weeks. */
+const longestPaymentMs = 21 * dayMs;
 
 /** What the workflow watches: `over` when nothing more will come of it. */
 export interface CheckoutState {
@@ -126,12 +135,30 @@ export function createCheckoutActivities(deps: ActivityDeps) {
     const checkout = await find(checkoutId);
     if (checkout.endedAt !== null || checkout.sessionId === null) return stateOf(checkout);
     const session = await permanentIsFinal(() => requireProvider().findCheckout(checkout.sessionId ?? ''));
-    if (session === undefined) return stateOf(checkout);
-    await transaction(database, async (tx) => {
-      if (session.paid && isSameAmount(checkout, session)) await creditCheckout(tx, checkoutId, session);
-      else if (session.status === 'expired') await markCheckout(tx, checkoutId, endAs);
-    });
+    if (session?.paid && !isSameAmount(checkout, session)) await fileOtherAmount(database, checkout, session.sessionId);
+    else {
+      const status = session?.status === 'expired' ? endAs : await overdue(checkout, session);
+      await transaction(database, async (tx) => {
+        if (session?.paid) await creditCheckout(tx, checkoutId, session);
+        else if (status !== undefined) await markCheckout(tx, checkoutId, status);
+      });
+    }
     return stateOf(await find(checkoutId));
+  }
+
+  /** How a checkout ends of which its provider will say nothing more; undefined while it may. Money that comes later is credited all the same. */
+  async function overdue(
+    { sessionId, expiresAt }: Checkout,
+    session: ProviderCheckout | undefined,
+  ): Promise<'expired' | 'failed' | undefined> {
+    const overdueMs = Date.now() - expiresAt.getTime();
+    if (sessionId === null || overdueMs < (session === undefined ? dayMs : longestPaymentMs)) return undefined;
+    await noteFinding(
+      database,
+      sessionId,
+      session === undefined ? 'CHECKOUT_UNKNOWN_TO_PROVIDER' : 'PAYMENT_NEVER_CAME',
+    );
+    return session === undefined ? 'expired' : 'failed';
   }
 }
 
@@ -140,10 +167,22 @@ function stateOf({ status, endedAt }: Checkout): CheckoutState {
 }
 
 function endOf({ status, id }: Checkout): OperationEnd {
-  if (status === 'paid') return { status: 'succeeded', result: { checkoutId: id, status } };
-  if (status === 'cancelled') return { status: 'cancelled' };
-  const detail = status === 'expired' ? 'The checkout was not paid in time.' : 'The payment did not go through.';
-  return { status: 'failed', code: status === 'expired' ? 'CHECKOUT_EXPIRED' : 'PAYMENT_FAILED', detail };
+  switch (status) {
+    case 'paid':
+      return { status: 'succeeded', result: { checkoutId: id, status } };
+    case 'cancelled':
+      return { status };
+    case 'expired':
+      return { status: 'failed', code: 'CHECKOUT_EXPIRED', detail: 'The checkout was not paid in time.' };
+    case 'mispaid':
+      return {
+        status: 'failed',
+        code: 'PAID_OTHER_AMOUNT',
+        detail: 'Another amount was paid than was asked for. Nothing was credited; the operator has been told.',
+      };
+    default:
+      return { status: 'failed', code: 'PAYMENT_FAILED', detail: 'The payment did not go through.' };
+  }
 }
 
 /** What the provider would refuse again is not asked again. */

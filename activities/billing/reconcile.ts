@@ -1,10 +1,10 @@
 import type { ProviderCharge, ProviderCheckout } from '../../integrations/payments/provider.ts';
 import { type Checkout, creditCheckout, findCheckout } from '../../models/billing/checkouts.ts';
-import { noteFinding } from '../../models/billing/paymentEvents.ts';
+import { type Finding, noteFinding } from '../../models/billing/paymentEvents.ts';
 import { transaction } from '../../models/database.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { checkoutOfSession, isSameAmount } from './settlement.ts';
+import { checkoutOfSession, fileOtherAmount, isSameAmount } from './settlement.ts';
 
 /** Sessions live for a day, and a payment that takes its time for two weeks; what is older has been looked at often. */
 const reconciledDays = 21;
@@ -45,7 +45,7 @@ export function createReconciliation(deps: ActivityDeps) {
     if (!session.paid) {
       if (checkout?.status === 'paid') await note(report, session.sessionId, 'CREDITED_BUT_NOT_PAID');
     } else if (checkout === undefined) await note(report, session.sessionId, 'PAID_SESSION_OF_NO_CHECKOUT');
-    else if (!isSameAmount(checkout, session)) await note(report, session.sessionId, 'PAID_OTHER_AMOUNT');
+    else if (!isSameAmount(checkout, session)) await noteOtherAmount(report, checkout, session.sessionId);
     else await credit(report, checkout, session);
   }
 
@@ -56,7 +56,7 @@ export function createReconciliation(deps: ActivityDeps) {
     if (checkout?.kind === 'topUp') return;
     report.looked++;
     if (checkout === undefined) await note(report, charge.paymentId, 'PAID_CHARGE_OF_NO_CHECKOUT');
-    else if (!isSameAmount(checkout, charge)) await note(report, charge.paymentId, 'PAID_OTHER_AMOUNT');
+    else if (!isSameAmount(checkout, charge)) await noteOtherAmount(report, checkout, charge.paymentId);
     else await credit(report, checkout, { sessionId: null, paymentId: charge.paymentId });
   }
 
@@ -70,7 +70,12 @@ export function createReconciliation(deps: ActivityDeps) {
     await workflows.checkoutChanged(checkout);
   }
 
-  async function note(report: ReconciliationReport, subjectId: string, finding: string): Promise<void> {
+  async function noteOtherAmount(report: ReconciliationReport, checkout: Checkout, subjectId: string): Promise<void> {
+    await note(report, subjectId, 'PAID_OTHER_AMOUNT');
+    if (await fileOtherAmount(database, checkout, subjectId)) await workflows.checkoutChanged(checkout);
+  }
+
+  async function note(report: ReconciliationReport, subjectId: string, finding: Finding): Promise<void> {
     report.unexplained++;
     if (await noteFinding(database, subjectId, finding)) {
       logger.warn({ subjectId, finding }, 'What the payment provider says cannot be explained.');

@@ -8,7 +8,7 @@ import {
   paymentSourceId,
 } from '../../models/billing/checkouts.ts';
 import { shareOf } from '../../models/billing/money.ts';
-import { findEvent, markSettled, noteFinding } from '../../models/billing/paymentEvents.ts';
+import { type Finding, findEvent, markSettled, noteFinding } from '../../models/billing/paymentEvents.ts';
 import { type Reversal, reverse } from '../../models/billing/reversals.ts';
 import { type Database, transaction } from '../../models/database.ts';
 
@@ -56,9 +56,14 @@ async function settleCheckout(
   { change, checkout: session }: NoticeOf<'checkout'>,
 ): Promise<Settled> {
   const checkout = await checkoutOfSession(database, session);
-  if (checkout === undefined) return unexplained(database, eventId);
-  if (session.paid || change === 'paid') {
-    if (!isSameAmount(checkout, session)) return unexplained(database, eventId);
+  const isPaid = session.paid || change === 'paid';
+  if (checkout === undefined) {
+    return isPaid
+      ? unexplained(database, eventId, 'PAID_SESSION_OF_NO_CHECKOUT', session.sessionId)
+      : unexplained(database, eventId);
+  }
+  if (isPaid) {
+    if (!isSameAmount(checkout, session)) return otherAmount(database, eventId, checkout, session.sessionId);
     return transaction(database, async (tx) => {
       const credited = await creditCheckout(tx, checkout.id, session);
       const outcome = credited ? 'credited' : 'unchanged';
@@ -83,7 +88,7 @@ async function settleCharge(
 ): Promise<Settled> {
   const checkout = checkoutId === null ? undefined : await findCheckout(database, 'id', checkoutId);
   if (checkout?.kind !== 'autoTopUp') return mark(database, eventId, { outcome: 'ignored' });
-  if (!isSameAmount(checkout, { amountMinor, currency })) return unexplained(database, eventId);
+  if (!isSameAmount(checkout, { amountMinor, currency })) return otherAmount(database, eventId, checkout, paymentId);
   return transaction(database, async (tx) => {
     const credited = await creditCheckout(tx, checkout.id, { sessionId: null, paymentId });
     const outcome = credited ? 'credited' : 'unchanged';
@@ -186,8 +191,32 @@ export function isSameAmount(
   return checkout.amountMinor === amountMinor && checkout.currency === currency;
 }
 
-async function unexplained(database: Database, eventId: string): Promise<Settled> {
-  await noteFinding(database, eventId, 'EVENT_OF_NO_CHECKOUT_OF_OURS');
+/**
+ * Another amount was paid than was asked for: the checkout ends as mispaid, nothing is credited, and the operator is told. Says whether
+ * that is new. The subject is the session's id or, where there is none, the charge's.
+ */
+export async function fileOtherAmount(database: Database, checkout: Checkout, subjectId: string): Promise<boolean> {
+  await noteFinding(database, subjectId, 'PAID_OTHER_AMOUNT');
+  return transaction(database, (tx) => markCheckout(tx, checkout.id, 'mispaid'));
+}
+
+async function otherAmount(
+  database: Database,
+  eventId: string,
+  checkout: Checkout,
+  subjectId: string,
+): Promise<Settled> {
+  await fileOtherAmount(database, checkout, subjectId);
+  return mark(database, eventId, { outcome: 'unexplained', checkout });
+}
+
+async function unexplained(
+  database: Database,
+  eventId: string,
+  finding: Finding = 'EVENT_OF_NO_CHECKOUT_OF_OURS',
+  subjectId = eventId,
+): Promise<Settled> {
+  await noteFinding(database, subjectId, finding);
   return mark(database, eventId, { outcome: 'unexplained' });
 }
 

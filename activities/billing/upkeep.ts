@@ -26,7 +26,8 @@ export function createBillingUpkeep(deps: ActivityDeps) {
     async settlePaymentEvent({ eventId }: { eventId: string }): Promise<string> {
       using _heartbeat = keepAlive();
       const { outcome, checkout } = await settleEvent(deps, eventId);
-      if (outcome === 'unexplained') logger.warn({ eventId }, 'A payment notification is about nothing of ours.');
+      if (outcome === 'unexplained')
+        logger.warn({ eventId }, 'A payment notification cannot be explained; `billing check` says why.');
       if (checkout !== undefined) await workflows.checkoutChanged(checkout);
       return outcome;
     },

@@ -11,6 +11,10 @@ const texts: Record<CheckoutResult['status'], { title: string; text: string }> =
   },
   processing: { title: 'Payment on its way', text: 'The payment takes a while. The credits come when it has arrived.' },
   paid: { title: 'Paid', text: 'The credits have been added to the space. You can close this page.' },
+  mispaid: {
+    title: 'Another amount was paid',
+    text: 'What was paid is not what this checkout asked for, so nothing was credited. Please ask the operator.',
+  },
   failed: { title: 'Not paid', text: 'The payment did not go through. Nothing was credited; you can try again.' },
   expired: {
     title: 'Checkout ended',

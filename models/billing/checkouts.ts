@@ -3,7 +3,16 @@ import type { Database } from '../database.ts';
 import { execute, insert, select } from '../sql.ts';
 import { topUp } from './credits.ts';
 
-export type CheckoutStatus = 'creating' | 'open' | 'processing' | 'paid' | 'failed' | 'expired' | 'cancelled';
+/** `mispaid`: what was paid is not what was asked for, so nothing is credited until a person has looked at it. */
+export type CheckoutStatus =
+  | 'creating'
+  | 'open'
+  | 'processing'
+  | 'paid'
+  | 'mispaid'
+  | 'failed'
+  | 'expired'
+  | 'cancelled';
 
 /** One purchase of credits: a hosted checkout, or a charge of the saved means of payment (`autoTopUp`). */
 export interface Checkout {
@@ -124,17 +133,21 @@ export async function creditCheckout(
   return credited;
 }
 
-/** Moves a checkout that is not paid to another state; one that has ended stays as it is. */
+/**
+ * Moves a checkout that is not paid to another state. One that has ended stays as it is, unless money came after its end: that it is
+ * mispaid beats that it expired.
+ */
 export async function markCheckout(
   tx: Transaction,
   id: string,
-  status: Extract<CheckoutStatus, 'processing' | 'failed' | 'expired' | 'cancelled'>,
+  status: Extract<CheckoutStatus, 'processing' | 'mispaid' | 'failed' | 'expired' | 'cancelled'>,
 ): Promise<boolean> {
   const checkout = await lockCheckout(tx, id);
-  if (checkout === undefined || checkout.endedAt !== null) return false;
+  if (checkout === undefined || checkout.status === 'paid' || checkout.status === status) return false;
+  if (checkout.endedAt !== null && status !== 'mispaid') return false;
   await execute(tx, 'UPDATE billing_checkouts SET status = ?, ended_at = ? WHERE id = ?', [
     status,
-    status === 'processing' ? null : new Date(),
+    status === 'processing' ? null : (checkout.endedAt ?? new Date()),
     id,
   ]);
   return true;

@@ -49,8 +49,23 @@ export async function unsettledBefore(database: Database, before: Date, limit: n
   return (rows as { id: string }[]).map(({ id }) => id);
 }
 
-/** Notes what nobody can explain; once for each subject. */
-export async function noteFinding(database: Database, subjectId: string, finding: string): Promise<boolean> {
+/** What the provider says and our books do not explain. Each has one name, whoever comes across it. */
+export type Finding =
+  /** A session or a charge that is paid, and belongs to no checkout. */
+  | 'PAID_SESSION_OF_NO_CHECKOUT'
+  | 'PAID_CHARGE_OF_NO_CHECKOUT'
+  /** Its checkout asked for another amount. */
+  | 'PAID_OTHER_AMOUNT'
+  | 'CREDITED_BUT_NOT_PAID'
+  /** Any other notification that names nothing of ours. */
+  | 'EVENT_OF_NO_CHECKOUT_OF_OURS'
+  /** A checkout whose session the provider does not know (any more). */
+  | 'CHECKOUT_UNKNOWN_TO_PROVIDER'
+  /** A checkout that its buyer completed, and whose payment neither came nor failed. */
+  | 'PAYMENT_NEVER_CAME';
+
+/** Notes what nobody can explain, for the operator; once for each subject: a session, a charge, or an event that names neither. */
+export async function noteFinding(database: Database, subjectId: string, finding: Finding): Promise<boolean> {
   const [result] = await database.pool.query(
     'INSERT IGNORE INTO payment_findings (subject_id, finding, found_at) VALUES (?)',
     [[subjectId, finding, new Date()]],

@@ -9,6 +9,7 @@ import { signIn } from './0007-sign-in.ts';
 import { chatContext } from './0009-chat-context.ts';
 import { egressAndMcp } from './0010-egress-mcp.ts';
 import { mcpFailures } from './0011-mcp-failures.ts';
+import { mispaidCheckouts } from './0012-mispaid-checkouts.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -22,4 +23,5 @@ export const migrations: Migration[] = [
   chatContext,
   egressAndMcp,
   mcpFailures,
+  mispaidCheckouts,
 ];

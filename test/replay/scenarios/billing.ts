@@ -51,6 +51,15 @@ export const billingScenarios: Scenario[] = [
     },
   },
   {
+    name: 'topUp/paidOtherAmount',
+    environment: async () => ({ ...(await withStripe()()), ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: '1' }),
+    async run(_product, user) {
+      const { operationId } = await buy(user);
+      Object.assign(stripe.pay([...stripe.sessions.keys()].at(-1) ?? ''), { amount_total: 1 });
+      return operationWorkflowId('topUp', operationId);
+    },
+  },
+  {
     name: 'topUp/failed',
     async run(_product, user) {
       const { url, operationId } = await buy(user);
