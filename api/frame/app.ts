@@ -36,8 +36,7 @@ const exposedHeaders = [
 
 /**
  * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its caller's role, its
- * body, the contract's schema, and the route. `app.locals.ready` resolves when the contract's schemas are compiled; a request
- * that comes before waits for it.
+ * body, the contract's schema, and the route. `app.locals.warmUp` compiles what the first requests of each kind would wait for.
  */
 export function createApp(deps: ApiDeps): express.Express {
   const contract = loadContract();
@@ -50,9 +49,7 @@ export function createApp(deps: ApiDeps): express.Express {
   });
 
   const app = express();
-  app.locals.ready = validator.ready;
-  // A broken contract is told by whoever awaits `ready`; it must not be an unhandled rejection before.
-  validator.ready.catch(() => undefined);
+  app.locals.warmUp = validator.warmUp;
   app.disable('x-powered-by');
   app.disable('etag');
   app.enable('case sensitive routing');

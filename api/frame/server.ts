@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { ConfigError } from '../../config/index.ts';
 import { createApp } from './app.ts';
 import type { ApiDeps } from './deps.ts';
+import type { Validator } from './middleware/validator.ts';
 
 /** How long open requests and streams may go on after the server began to close. */
 const defaultGraceMs = 30_000;
@@ -21,7 +22,6 @@ export interface RunningApi {
 export async function startApi(runtime: Omit<ApiDeps, 'closing'>): Promise<RunningApi> {
   const closing = new AbortController();
   const app = createApp({ ...runtime, closing: closing.signal });
-  await (app.locals.ready as Promise<void>);
   const server = createServer((req, res) => {
     // A kept-alive connection would keep the server open.
     if (closing.signal.aborted) res.setHeader('connection', 'close');
@@ -29,6 +29,11 @@ export async function startApi(runtime: Omit<ApiDeps, 'closing'>): Promise<Runni
   });
   server.keepAliveTimeout = keepAliveTimeoutMs;
   await listen(server, runtime.config.http);
+  // Behind its back: whoever waits for the start need not wait for this. A test compiles what it asks for, and nothing else.
+  if (runtime.config.env !== 'test') {
+    const warmUp = app.locals.warmUp as Validator['warmUp'];
+    warmUp(closing.signal).catch((error: unknown) => runtime.logger.error({ err: error }, 'The contract is broken.'));
+  }
 
   let closed: Promise<void> | undefined;
   return {

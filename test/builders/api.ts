@@ -66,7 +66,6 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     ...deps,
   };
   const app = createApp(all);
-  await (app.locals.ready as Promise<void>);
   async function close() {
     feed.close();
     await turnLog.close();

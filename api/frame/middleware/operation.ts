@@ -8,7 +8,6 @@ import type { Validator } from './validator.ts';
 export function findOperation(contract: Contract, validator: Validator): RequestHandler {
   const match = createRouteTable(contract.operations);
   return async (req, res, next) => {
-    await validator.ready;
     const found = match(req.path);
     if (found === undefined)
       throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
@@ -17,7 +16,7 @@ export function findOperation(contract: Contract, validator: Validator): Request
     if (operation === undefined) return refuseMethod(req, res, [...found.operations.keys()]);
     req.operation = operation;
     req.pathParams = found.params;
-    validator.prepare(req, operation, found.params);
+    await validator.prepare(req, operation, found.params);
     next();
   };
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { NextFunction, Request, Response } from 'express';
 import { middleware as openApiValidator } from 'express-openapi-validator';
 import type { Contract, Operation } from '../contract.ts';
@@ -23,45 +24,46 @@ interface ValidatorOptions {
 
 /**
  * express-openapi-validator, taken apart into its steps so that the body is read only after the credential was checked, and so
- * that its own route lookup, which compiles every path on every request, runs once per operation, at the start.
+ * that its own route lookup, which compiles every path on every request, runs once per operation. An area is loaded at its first request,
+ * and an operation's schemas are compiled at the operation's: all of them together take seconds.
  */
 export function createValidator(contract: Contract, options: ValidatorOptions) {
   leaveOutUnusedSpecCheck();
-  const metadata = new Map<Operation, OperationMetadata>();
-  const steps = new Map<Operation, Steps>();
+  const areaOf = new Map<Operation, Area>();
   for (const part of splitContract(contract)) {
-    const stepsOfPart = createSteps(part, options);
-    for (const operation of part.operations) steps.set(operation, stepsOfPart);
+    const area = createArea(part, options);
+    for (const operation of part.operations) areaOf.set(operation, area);
   }
 
-  /** Learns each operation's metadata and compiles its schemas, so that no request waits for it. */
-  async function warmUp(): Promise<void> {
-    for (const [operation, { load, lookUp, request }] of steps) {
-      const req = imitate(operation);
-      await run(load, req);
-      await run(lookUp, req);
-      const found = (req as { openapi?: OperationMetadata }).openapi;
-      if (found?.openApiRoute !== operation.path)
-        throw new Error(`The contract's path ${operation.path} is ambiguous.`);
-      metadata.set(operation, found);
-      // The made-up request is refused, of course: what counts is that its validator has been compiled.
-      await run(request, req).catch(() => undefined);
-    }
-  }
-
+  /** What `prepare` has loaded for the request's operation. */
   const stepOf = (name: keyof Steps) => (req: Request, res: Response, next: NextFunction) => {
-    const ofOperation = req.operation === undefined ? undefined : steps.get(req.operation);
-    if (ofOperation === undefined) return next();
-    return ofOperation[name](req, res, next);
+    const area = req.operation === undefined ? undefined : areaOf.get(req.operation);
+    return area === undefined ? next() : area.steps[name](req, res, next);
   };
 
+  async function metadataOf(operation: Operation): Promise<OperationMetadata> {
+    const found = (await areaOf.get(operation)?.load())?.get(operation);
+    if (found === undefined) throw new Error(`The contract has no operation ${operation.id}.`);
+    return found;
+  }
+
   return {
-    ready: warmUp(),
+    /**
+     * Loads and compiles what the first requests would have to wait for, and fails when the contract is broken. Between operations it lets
+     * requests pass. Ends early when `signal` is aborted.
+     */
+    async warmUp(signal?: AbortSignal): Promise<void> {
+      for (const [operation, area] of areaOf) {
+        const req = Object.assign(imitate(operation), { openapi: await metadataOf(operation) });
+        // The made-up request is refused, of course: what counts is that its validator has been compiled.
+        await run(area.steps.request, req).catch(() => undefined);
+        await setImmediate();
+        if (signal?.aborted) return;
+      }
+    },
     /** Tells the validator which operation the request is for. */
-    prepare(req: Request, operation: Operation, params: Record<string, string>): void {
-      const found = metadata.get(operation);
-      if (found === undefined) throw new Error('The contract is not loaded yet.');
-      Object.assign(req, { openapi: { ...found, pathParams: params }, params });
+    async prepare(req: Request, operation: Operation, params: Record<string, string>): Promise<void> {
+      Object.assign(req, { openapi: { ...(await metadataOf(operation)), pathParams: params }, params });
     },
     security: stepOf('security'),
     request: withBareMediaType(stepOf('request')),
@@ -70,6 +72,40 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
 }
 
 type Steps = ReturnType<typeof createSteps>;
+
+type Area = ReturnType<typeof createArea>;
+
+function createArea(part: ContractPart, options: ValidatorOptions) {
+  let steps: Steps | undefined;
+  let loading: Promise<Map<Operation, OperationMetadata>> | undefined;
+
+  async function load(): Promise<Map<Operation, OperationMetadata>> {
+    steps = createSteps(part, options);
+    const metadata = new Map<Operation, OperationMetadata>();
+    for (const operation of part.operations) {
+      const req = imitate(operation);
+      await run(steps.load, req);
+      await run(steps.lookUp, req);
+      const found = (req as { openapi?: OperationMetadata }).openapi;
+      if (found?.openApiRoute !== operation.path)
+        throw new Error(`The contract's path ${operation.path} is ambiguous.`);
+      metadata.set(operation, found);
+    }
+    return metadata;
+  }
+
+  return {
+    /** Reads the area's part of the contract, once. */
+    load(): Promise<Map<Operation, OperationMetadata>> {
+      loading ??= load();
+      return loading;
+    },
+    get steps(): Steps {
+      if (steps === undefined) throw new Error('This area of the contract is not loaded yet.');
+      return steps;
+    },
+  };
+}
 
 function createSteps({ document }: ContractPart, options: ValidatorOptions) {
   const handlers = openApiValidator({
