@@ -2,7 +2,6 @@ import type { Connection as CallbackConnection } from 'mysql2';
 import mysql, { type Pool } from 'mysql2/promise';
 import { Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
 import type { Config } from '../config/index.ts';
-import { defineModels } from './defineModels.ts';
 
 /** The two ways to MySQL: Sequelize for models, and a plain pool for the few hot statements (the turn log). */
 export interface Database {
@@ -38,7 +37,6 @@ export function openDatabase(config: Pick<Config, 'database'>): Database {
     pool: { max: config.database.poolSize, min: 0, idle: idleConnectionMs, acquire: 10_000 },
     dialectOptions: { charset: 'utf8mb4', connectTimeout: 5_000, supportBigNumbers: true },
   });
-  defineModels(sequelize);
   const pool = mysql.createPool({
     uri: config.database.url,
     charset: 'utf8mb4_bin',

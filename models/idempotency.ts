@@ -1,4 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
+import { modelsOf } from './bound.ts';
 import { DomainError } from './errors.ts';
 import { jsonText } from './jsonText.ts';
 
@@ -29,103 +30,99 @@ export interface StoredAnswer {
  * One row per (caller, operation, key). The id of what the request makes is chosen with the claim, so that a request taken over
  * after a crash makes the same object and not a second one.
  */
-export class Idempotency extends Model {
-  declare caller: string;
-  declare operation: string;
-  declare idempotencyKey: string;
-  declare requestHash: Buffer;
-  declare objectId: string;
-  declare responseStatus: number | null;
-  declare responseBody: unknown;
-  declare claimedAt: Date;
-  declare createdAt: Date;
+export type Idempotency = InstanceType<ReturnType<typeof defineIdempotency>>;
 
-  /** Claims the key, or gives the answer that it has already. 422 for another body, 409 while the first one runs. */
-  static async claim(
-    claim: IdempotencyClaim,
-    makeObjectId: () => string,
-  ): Promise<{ row: Idempotency; answer: StoredAnswer | undefined }> {
-    const now = new Date();
-    const key = columnsOf(claim);
-    try {
-      const row = await Idempotency.create({
-        ...key,
-        requestHash: claim.requestHash,
-        objectId: makeObjectId(),
-        claimedAt: now,
-        createdAt: now,
-      });
-      return { row, answer: undefined };
-    } catch (error) {
-      if (!(error instanceof UniqueConstraintError)) throw error;
+export function defineIdempotency(sequelize: Sequelize) {
+  class Idempotency extends Model {
+    declare caller: string;
+    declare operation: string;
+    declare idempotencyKey: string;
+    declare requestHash: Buffer;
+    declare objectId: string;
+    declare responseStatus: number | null;
+    declare responseBody: unknown;
+    declare claimedAt: Date;
+    declare createdAt: Date;
+
+    /** Claims the key, or gives the answer that it has already. 422 for another body, 409 while the first one runs. */
+    static async claim(
+      claim: IdempotencyClaim,
+      makeObjectId: () => string,
+    ): Promise<{ row: Idempotency; answer: StoredAnswer | undefined }> {
+      const now = new Date();
+      const key = columnsOf(claim);
+      try {
+        const row = await Idempotency.create({
+          ...key,
+          requestHash: claim.requestHash,
+          objectId: makeObjectId(),
+          claimedAt: now,
+          createdAt: now,
+        });
+        return { row, answer: undefined };
+      } catch (error) {
+        if (!(error instanceof UniqueConstraintError)) throw error;
+      }
+      const row = await Idempotency.findOne({ where: key, rejectOnEmpty: true });
+      row.requireSame(claim.requestHash);
+      if (row.responseStatus !== null) return { row, answer: { status: row.responseStatus, body: row.responseBody } };
+      const [taken] = await Idempotency.update(
+        { claimedAt: now },
+        {
+          where: {
+            ...key,
+            responseStatus: null,
+            claimedAt: { [Op.lt]: new Date(now.getTime() - claimSeconds * 1_000) },
+          },
+        },
+      );
+      if (taken === 1) return { row, answer: undefined };
+      throw keyInFlight();
     }
-    const row = await Idempotency.findOne({ where: key, rejectOnEmpty: true });
-    row.requireSame(claim.requestHash);
-    if (row.responseStatus !== null) return { row, answer: { status: row.responseStatus, body: row.responseBody } };
-    const [taken] = await Idempotency.update(
-      { claimedAt: now },
-      {
-        where: { ...key, responseStatus: null, claimedAt: { [Op.lt]: new Date(now.getTime() - claimSeconds * 1_000) } },
-      },
-    );
-    if (taken === 1) return { row, answer: undefined };
-    throw keyInFlight();
+
+    /**
+     * The row of a key whose request is a stream, so that its hash is known only when it has been read. Such a key is not claimed: its row is
+     * written with what the request does.
+     */
+    static async answered(key: IdempotencyKey): Promise<Idempotency | null> {
+      return Idempotency.findOne({ where: columnsOf(key) });
+    }
+
+    /** Keeps a stream's answer in the transaction of what it says. Rejects when the same request has come in twice and the other was faster. */
+    static async keep(claim: IdempotencyClaim, objectId: string, answer: StoredAnswer, tx: Transaction): Promise<void> {
+      const now = new Date();
+      const { status: responseStatus, body: responseBody } = answer;
+      const { requestHash } = claim;
+      await Idempotency.create(
+        { ...columnsOf(claim), requestHash, objectId, responseStatus, responseBody, claimedAt: now, createdAt: now },
+        { transaction: tx },
+      );
+    }
+
+    /** Throws 422 for another request than the one that the key was first used for. */
+    requireSame(requestHash: Buffer): void {
+      if (this.requestHash.equals(requestHash)) return;
+      throw new DomainError(
+        'unprocessable',
+        'IDEMPOTENCY_KEY_REUSED',
+        'This Idempotency-Key was used for another request.',
+      );
+    }
+
+    async answer(status: number, body: unknown): Promise<void> {
+      await this.update({ responseStatus: status, responseBody: body });
+    }
+
+    /** Gives the key up, since the request failed and did nothing. */
+    async release(): Promise<void> {
+      await this.destroy();
+    }
+
+    static async purge(): Promise<number> {
+      return Idempotency.destroy({ where: { createdAt: { [Op.lt]: new Date(Date.now() - keptDays * 86_400_000) } } });
+    }
   }
 
-  /**
-   * The row of a key whose request is a stream, so that its hash is known only when it has been read. Such a key is not claimed: its row is
-   * written with what the request does.
-   */
-  static async answered(key: IdempotencyKey): Promise<Idempotency | null> {
-    return Idempotency.findOne({ where: columnsOf(key) });
-  }
-
-  /** Keeps a stream's answer in the transaction of what it says. Rejects when the same request has come in twice and the other was faster. */
-  static async keep(claim: IdempotencyClaim, objectId: string, answer: StoredAnswer, tx: Transaction): Promise<void> {
-    const now = new Date();
-    const { status: responseStatus, body: responseBody } = answer;
-    const { requestHash } = claim;
-    await Idempotency.create(
-      { ...columnsOf(claim), requestHash, objectId, responseStatus, responseBody, claimedAt: now, createdAt: now },
-      { transaction: tx },
-    );
-  }
-
-  /** Throws 422 for another request than the one that the key was first used for. */
-  requireSame(requestHash: Buffer): void {
-    if (this.requestHash.equals(requestHash)) return;
-    throw new DomainError(
-      'unprocessable',
-      'IDEMPOTENCY_KEY_REUSED',
-      'This Idempotency-Key was used for another request.',
-    );
-  }
-
-  async answer(status: number, body: unknown): Promise<void> {
-    await this.update({ responseStatus: status, responseBody: body });
-  }
-
-  /** Gives the key up, since the request failed and did nothing. */
-  async release(): Promise<void> {
-    await this.destroy();
-  }
-
-  static async purge(): Promise<number> {
-    return Idempotency.destroy({ where: { createdAt: { [Op.lt]: new Date(Date.now() - keptDays * 86_400_000) } } });
-  }
-}
-
-function columnsOf({ caller, operation, key }: IdempotencyKey) {
-  return { caller, operation, idempotencyKey: key };
-}
-
-export function keyInFlight(): DomainError {
-  return new DomainError('conflict', 'IDEMPOTENCY_KEY_IN_FLIGHT', 'The first request with this key is still running.', {
-    retryAfterSeconds: 1,
-  });
-}
-
-export function defineIdempotency(sequelize: Sequelize): void {
   Idempotency.init(
     {
       caller: { type: DataTypes.STRING(40), primaryKey: true },
@@ -140,4 +137,17 @@ export function defineIdempotency(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'idempotency_keys', timestamps: false, underscored: true },
   );
+  return Idempotency;
 }
+
+function columnsOf({ caller, operation, key }: IdempotencyKey) {
+  return { caller, operation, idempotencyKey: key };
+}
+
+export function keyInFlight(): DomainError {
+  return new DomainError('conflict', 'IDEMPOTENCY_KEY_IN_FLIGHT', 'The first request with this key is still running.', {
+    retryAfterSeconds: 1,
+  });
+}
+
+export const idempotencyModels = modelsOf((sequelize) => ({ Idempotency: defineIdempotency(sequelize) }));

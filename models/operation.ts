@@ -1,4 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { modelsOf } from './bound.ts';
 import { newId } from './ids.ts';
 import { jsonText } from './jsonText.ts';
 
@@ -14,60 +15,62 @@ export type OperationEnd =
  * One multi-step request: the intent that its workflow fulfils, and the answer that outlives Temporal's retention. `kind` names
  * the workflow, `subjectId` what it works on; the workflow's id is made of the two.
  */
-export class Operation extends Model {
-  declare id: string;
-  declare kind: string;
-  declare spaceId: string | null;
-  declare userId: string;
-  declare subjectId: string;
-  declare status: OperationStatus;
-  declare result: Record<string, unknown> | null;
-  declare errorCode: string | null;
-  declare errorDetail: string | null;
-  declare cancelRequestedAt: Date | null;
-  declare createdAt: Date;
-  declare endedAt: Date | null;
+export type Operation = InstanceType<ReturnType<typeof defineOperation>>;
 
-  /** Writes the intent; the caller's transaction also changes whatever the operation is about. */
-  static async begin(
-    fields: { kind: string; spaceId: string | null; userId: string; subjectId: string; id?: string },
-    tx?: Transaction,
-  ): Promise<Operation> {
-    const { id = newId('operation'), ...rest } = fields;
-    return Operation.create({ ...rest, id, status: 'running', createdAt: new Date() }, { transaction: tx });
+export function defineOperation(sequelize: Sequelize) {
+  class Operation extends Model {
+    declare id: string;
+    declare kind: string;
+    declare spaceId: string | null;
+    declare userId: string;
+    declare subjectId: string;
+    declare status: OperationStatus;
+    declare result: Record<string, unknown> | null;
+    declare errorCode: string | null;
+    declare errorDetail: string | null;
+    declare cancelRequestedAt: Date | null;
+    declare createdAt: Date;
+    declare endedAt: Date | null;
+
+    /** Writes the intent; the caller's transaction also changes whatever the operation is about. */
+    static async begin(
+      fields: { kind: string; spaceId: string | null; userId: string; subjectId: string; id?: string },
+      tx?: Transaction,
+    ): Promise<Operation> {
+      const { id = newId('operation'), ...rest } = fields;
+      return Operation.create({ ...rest, id, status: 'running', createdAt: new Date() }, { transaction: tx });
+    }
+
+    static async unendedBefore(before: Date, limit: number): Promise<Operation[]> {
+      return Operation.findAll({
+        where: { status: 'running', createdAt: { [Op.lt]: before } },
+        order: [['createdAt', 'ASC']],
+        limit,
+      });
+    }
+
+    /** Ends it, once: false when it had ended before. */
+    static async end(id: string, end: OperationEnd, tx: Transaction): Promise<boolean> {
+      const operation = await Operation.findOne({
+        where: { id, status: 'running' },
+        transaction: tx,
+        lock: tx.LOCK.UPDATE,
+      });
+      if (operation === null) return false;
+      await operation.update(
+        {
+          status: end.status,
+          endedAt: new Date(),
+          result: end.status === 'succeeded' ? (end.result ?? {}) : null,
+          errorCode: end.status === 'failed' ? end.code : null,
+          errorDetail: end.status === 'failed' ? end.detail : null,
+        },
+        { transaction: tx },
+      );
+      return true;
+    }
   }
 
-  static async unendedBefore(before: Date, limit: number): Promise<Operation[]> {
-    return Operation.findAll({
-      where: { status: 'running', createdAt: { [Op.lt]: before } },
-      order: [['createdAt', 'ASC']],
-      limit,
-    });
-  }
-
-  /** Ends it, once: false when it had ended before. */
-  static async end(id: string, end: OperationEnd, tx: Transaction): Promise<boolean> {
-    const operation = await Operation.findOne({
-      where: { id, status: 'running' },
-      transaction: tx,
-      lock: tx.LOCK.UPDATE,
-    });
-    if (operation === null) return false;
-    await operation.update(
-      {
-        status: end.status,
-        endedAt: new Date(),
-        result: end.status === 'succeeded' ? (end.result ?? {}) : null,
-        errorCode: end.status === 'failed' ? end.code : null,
-        errorDetail: end.status === 'failed' ? end.detail : null,
-      },
-      { transaction: tx },
-    );
-    return true;
-  }
-}
-
-export function defineOperations(sequelize: Sequelize): void {
   Operation.init(
     {
       id: { type: DataTypes.STRING(40), primaryKey: true },
@@ -85,4 +88,7 @@ export function defineOperations(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'operations', timestamps: false, underscored: true },
   );
+  return Operation;
 }
+
+export const operationModels = modelsOf((sequelize) => ({ Operation: defineOperation(sequelize) }));

@@ -9,7 +9,7 @@ import { type Checkout, creditCheckout, findCheckout, markCheckout, markOpen } f
 import { noteFinding } from '../../models/billing/paymentEvents.ts';
 import { findSetup, finishSetup, saveCustomer } from '../../models/billing/setup.ts';
 import { transaction } from '../../models/database.ts';
-import { Operation, type OperationEnd } from '../../models/operation.ts';
+import { type OperationEnd, operationModels } from '../../models/operation.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { fileOtherAmount, isSameAmount } from './settlement.ts';
@@ -106,7 +106,7 @@ export function createCheckoutActivities(deps: ActivityDeps) {
         else await markCheckout(tx, checkout.id, 'failed');
       });
       const end = endOf(await find(input.checkoutId));
-      await transaction(database, (tx) => Operation.end(input.operationId, end, tx));
+      await transaction(database, (tx) => operationModels(tx).Operation.end(input.operationId, end, tx));
     },
   };
 

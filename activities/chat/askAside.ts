@@ -2,7 +2,7 @@ import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import type { Transaction } from 'sequelize';
 import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
-import { ModelCall } from '../../models/chat/modelCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -31,6 +31,7 @@ export async function askAside(
 ): Promise<void> {
   const { turn, step, model, prompt, abortSignal } = call;
   const key = { turnId: turn.id, step };
+  const { ModelCall } = chatModels(deps.database);
   if ((await ModelCall.findOne({ where: key }))?.status === 'completed') return;
   const metered = { turn, step, modelId: model.id };
   const inputTokens = estimatePromptTokens(prompt);

@@ -1,6 +1,6 @@
 import { ProviderError } from '../../integrations/llm/errors.ts';
 import { needsOf } from '../../models/chat/attachments.ts';
-import { Message } from '../../models/chat/message.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -34,7 +34,7 @@ export async function failedCall(deps: ActivityDeps, turn: Turn, modelId: string
 
 async function fallbackOf(deps: ActivityDeps, turn: Turn, modelId: string): Promise<string | undefined> {
   const [message, tools] = await Promise.all([
-    Message.find(turn.threadId, turn.userMessageId),
+    chatModels(deps.database).Message.find(turn.threadId, turn.userMessageId),
     deps.tools.offered(turn),
   ]);
   // What the model itself could not do is not asked of the one that stands in for it.

@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
-import { ModelCall } from '../../models/chat/modelCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { approvalChunks } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
@@ -152,7 +152,7 @@ export class ModelStep {
       const segment = await turnLog.appendIn(tx, turn.id, [...shown, { type: 'finish-step' }], {
         epoch: writer.epoch,
       });
-      await ModelCall.end(tx, { turnId: turn.id, step, modelId: this.#modelId }, end);
+      await chatModels(tx).ModelCall.end(tx, { turnId: turn.id, step, modelId: this.#modelId }, end);
       await metering.settle(tx, { turn, step, modelId: this.#modelId }, end.usage);
       return { segment, calls };
     });
@@ -172,7 +172,7 @@ export class ModelStep {
     );
     // MySQL counts an insert as one row and an update in its place as two.
     if (inserted.affectedRows === 1) return { attempts: 1, firstSeq: nextSeq };
-    return ModelCall.findOne({ where: key, transaction: tx, rejectOnEmpty: true });
+    return chatModels(tx).ModelCall.findOne({ where: key, transaction: tx, rejectOnEmpty: true });
   }
 
   async #openingChunks(call: { attempts: number; firstSeq: number }): Promise<UiChunk[]> {

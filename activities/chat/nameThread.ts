@@ -1,10 +1,9 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { ApplicationFailure } from '@temporalio/activity';
 import { ProviderError } from '../../integrations/llm/errors.ts';
-import { Message } from '../../models/chat/message.ts';
+import type { Message } from '../../models/chat/message.ts';
 import { titleStep } from '../../models/chat/modelCall.ts';
-import { Thread } from '../../models/chat/thread.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import { transaction } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -25,6 +24,7 @@ const instruction =
  * above all, is never overwritten. The demo model, which would only talk of itself, is not asked: the first words make the title.
  */
 export function createNameThread(deps: ActivityDeps) {
+  const { Message, Thread, Turn } = chatModels(deps.database);
   return async function nameThread({ turnId }: { turnId: string }): Promise<void> {
     const turn = await Turn.findByPk(turnId);
     const thread = turn && (await Thread.open(turn.threadId));

@@ -1,7 +1,6 @@
+import { chatModels } from '../../models/chat/models.ts';
 import { type ParkedCalls, parkToolCalls } from '../../models/chat/parkToolCalls.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult } from '../../models/chat/toolResult.ts';
-import { Turn } from '../../models/chat/turn.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { type Audience, audienceOf } from './endTurn.ts';
@@ -11,6 +10,7 @@ const maxTurnsPerSweep = 500;
 
 /** What the workflow does with calls that do not simply run. */
 export function createParking(deps: ActivityDeps) {
+  const { ToolCall, Turn } = chatModels(deps.database);
   return {
     /** With whom to tell that the turn waits, when it begins to. */
     async parkToolCalls(input: { turnId: string; isIdle: boolean }): Promise<ParkedCalls & { audience?: Audience }> {

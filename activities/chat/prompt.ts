@@ -49,7 +49,7 @@ export async function buildPrompt(
 ): Promise<LanguageModelV4Prompt | undefined> {
   const { turn, step, settings, budget } = request;
   const [history, soFar] = await Promise.all([
-    readHistory(turn, budget),
+    readHistory(deps.database, turn, budget),
     step > 0 ? partsSoFar(deps.turnLog, turn.id) : [],
   ]);
   if (!history.isWhole) return undefined;
@@ -79,9 +79,9 @@ async function threadMessages(
       made.push(assistantMessages(message.parts));
       continue;
     }
-    const { attachments } = deps;
+    const { attachments, database } = deps;
     const content = await userContent(
-      { attachments, model, spaceId: turn.spaceId, allowance },
+      { attachments, database, model, spaceId: turn.spaceId, allowance },
       message,
       contexts.get(message.turnId),
     );

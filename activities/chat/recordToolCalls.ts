@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { ToolCall, type WaitsFor } from '../../models/chat/toolCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { ToolCall, WaitsFor } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
 import type { Tool } from '../tools/tool.ts';
@@ -39,7 +40,7 @@ export async function recordToolCalls(
       endedAt: call.inputError === undefined ? null : now,
     };
   });
-  return rows.length === 0 ? [] : ToolCall.bulkCreate(rows, { transaction: tx });
+  return rows.length === 0 ? [] : chatModels(tx).ToolCall.bulkCreate(rows, { transaction: tx });
 }
 
 /** What cannot be right is not put before the client: it fails when it is run. */

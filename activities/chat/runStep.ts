@@ -2,10 +2,11 @@ import { ApplicationFailure } from '@temporalio/activity';
 import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { ProviderError } from '../../integrations/llm/errors.ts';
 import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
-import { ModelCall } from '../../models/chat/modelCall.ts';
+import type { ModelCall } from '../../models/chat/modelCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import { readChatSettings } from '../../models/chat/settings.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import type { ToolCall } from '../../models/chat/toolCall.ts';
+import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -138,11 +139,14 @@ async function findStep(
   deps: ActivityDeps,
   { turnId, step }: CallModelInput,
 ): Promise<{ turn: Turn } | { result: CallModelResult }> {
-  const [turn, earlier] = await Promise.all([Turn.findByPk(turnId), ModelCall.findOne({ where: { turnId, step } })]);
+  const [turn, earlier] = await Promise.all([
+    chatModels(deps.database).Turn.findByPk(turnId),
+    chatModels(deps.database).ModelCall.findOne({ where: { turnId, step } }),
+  ]);
   if (turn === null || turn.isTerminal) return { result: { kind: 'alreadyEnded' } };
   if (earlier?.status === 'stopped' || turn.stopRequestedAt !== null) return { result: { kind: 'stopped' } };
   if (earlier?.status !== 'completed') return { turn };
-  return { result: await resultOf(deps, earlier, await ToolCall.ofStep(turnId, step)) };
+  return { result: await resultOf(deps, earlier, await chatModels(deps.database).ToolCall.ofStep(turnId, step)) };
 }
 
 /** What a step that has ended came to: the same however often it is asked. */

@@ -1,7 +1,8 @@
 import { shorten } from '../../models/chat/largeResults.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult, type ResultChunk, succeededResult } from '../../models/chat/toolResult.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import { resolveSecretReferences } from '../../models/secrets/references.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -30,9 +31,9 @@ const notAllowed = 'The user has to allow this first. Call the tool again.';
 export function createRunTool(deps: ActivityDeps) {
   const largeResults = new LargeResults();
   return async function runTool({ toolCallId }: RunToolInput): Promise<void> {
-    const call = await ToolCall.findByPk(toolCallId);
+    const call = await chatModels(deps.database).ToolCall.findByPk(toolCallId);
     if (call === null || call.status !== 'pending' || !call.mayRun) return;
-    const turn = await Turn.findByPk(call.turnId);
+    const turn = await chatModels(deps.database).Turn.findByPk(call.turnId);
     if (turn === null || turn.isTerminal || turn.stopRequestedAt !== null) return;
     const result = await resultOf(deps, largeResults, call, turn);
     if (result !== undefined) await settleToolCall(deps, call, result);
@@ -55,7 +56,7 @@ async function resultOf(
   }
   // Nobody was asked about a tool that was not offered, or not dangerous, when the model called it.
   if (tool.isDangerous && call.decision !== 'approved') return failedResult(call.id, notAllowed);
-  const isFirst = await ToolCall.begin(call.id);
+  const isFirst = await chatModels(deps.database).ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
   using large = largeResults.ticket(turn.spaceId);
   return await run(deps, large, call, turn, tool);
@@ -101,7 +102,7 @@ async function run(
 
   async function record(tx: Parameters<ToolContext['record']>[0], result: unknown): Promise<void> {
     const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
-    if (!(await ToolCall.recordEffect(call.id, redactor.json(result), tx)))
+    if (!(await chatModels(deps.database).ToolCall.recordEffect(call.id, redactor.json(result), tx)))
       throw new Error('The call is done, or has ended.');
   }
 }

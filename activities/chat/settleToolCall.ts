@@ -1,6 +1,6 @@
-import { ToolCall } from '../../models/chat/toolCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { type ResultChunk, statusOf, succeededResult } from '../../models/chat/toolResult.ts';
-import { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
 import { WriterFencedError } from '../../models/turnLog/entry.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -12,6 +12,7 @@ export async function settleToolCall(
   result: ResultChunk,
 ): Promise<void> {
   const { database, turnLog } = deps;
+  const { ToolCall, Turn } = chatModels(database);
   try {
     const segment = await transaction(database, async (tx) => {
       // The turn's row is locked first, as everywhere.

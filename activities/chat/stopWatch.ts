@@ -1,4 +1,5 @@
-import { Turn } from '../../models/chat/turn.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { Database } from '../../models/database.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 
 const intervalMs = 200;
@@ -8,12 +9,14 @@ const intervalMs = 200;
  * seconds later; one query for all running turns tells it in a fifth of a second, from whichever process it was set.
  */
 export class StopWatch {
+  readonly #database: Database;
   readonly #logger: Logger;
   readonly #watched = new Map<string, Set<AbortController>>();
   #timer: NodeJS.Timeout | undefined;
   #looking = false;
 
-  constructor(options: { logger: Logger }) {
+  constructor(options: { database: Database; logger: Logger }) {
+    this.#database = options.database;
     this.#logger = options.logger;
   }
 
@@ -33,7 +36,7 @@ export class StopWatch {
     if (this.#looking) return;
     this.#looking = true;
     try {
-      for (const turnId of await Turn.findStopping([...this.#watched.keys()])) {
+      for (const turnId of await chatModels(this.#database).Turn.findStopping([...this.#watched.keys()])) {
         for (const controller of this.#watched.get(turnId) ?? []) controller.abort();
       }
     } catch (error) {

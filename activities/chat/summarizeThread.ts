@@ -1,9 +1,10 @@
 import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
-import { assistantPosition, Message } from '../../models/chat/message.ts';
+import { assistantPosition } from '../../models/chat/message.ts';
 import { summaryStep } from '../../models/chat/modelCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import { readChatSettings } from '../../models/chat/settings.ts';
-import { ThreadSummary } from '../../models/chat/summary.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { insert } from '../../models/sql.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -42,7 +43,7 @@ const wordsPerToken = 0.6;
 export function createSummarizeThread(deps: ActivityDeps) {
   return async function summarizeThread(input: SummarizeThreadInput): Promise<SummarizeThreadResult> {
     const { turnId, modelId, squeeze } = input;
-    const turn = await Turn.findByPk(turnId);
+    const turn = await chatModels(deps.database).Turn.findByPk(turnId);
     if (turn === null || turn.isTerminal) return { kind: 'alreadyEnded' };
     if (turn.stopRequestedAt !== null) return { kind: 'stopped' };
     using heartbeat = keepAlive();
@@ -73,13 +74,20 @@ async function summarize(
   options: { turn: Turn; model: CatalogueModel; budget: number; abortSignal: AbortSignal },
 ): Promise<void> {
   const { turn, model, budget, abortSignal } = options;
+  const { ThreadSummary } = chatModels(deps.database);
   const step = summaryStep(await ThreadSummary.countOf(turn.id));
   const [earlier, keepFrom] = await Promise.all([
     ThreadSummary.before(turn.threadId, turn.ordinal),
-    firstKeptOrdinal(turn, budget),
+    firstKeptOrdinal(deps.database, turn, budget),
   ]);
   const room = budget * summarizedShare - tokensOfText(earlier?.summary ?? '');
-  const { lines, upToOrdinal } = await readLines(turn.threadId, earlier?.upToOrdinal ?? 0, keepFrom, room);
+  const { lines, upToOrdinal } = await readLines(
+    deps.database,
+    turn.threadId,
+    earlier?.upToOrdinal ?? 0,
+    keepFrom,
+    room,
+  );
   if (upToOrdinal === undefined) {
     throw new DomainError('unprocessable', 'CONTEXT_TOO_LONG', 'The message is too long for this model.');
   }
@@ -87,7 +95,7 @@ async function summarize(
   const prompt = summaryPrompt(earlier?.summary, lines, Math.floor(maxOutputTokens * wordsPerToken));
   await askAside(deps, { turn, step, model, prompt, maxOutputTokens, abortSignal }, async (tx, summary) => {
     // An edit of the thread stops its turns under this lock: what it has replaced must not come back as a summary.
-    const locked = await Turn.lock(turn.id, tx);
+    const locked = await chatModels(tx).Turn.lock(turn.id, tx);
     if (locked === null || locked.isTerminal || locked.stopRequestedAt !== null) throw new Stopped();
     await insert(tx, 'thread_summaries', {
       thread_id: turn.threadId,
@@ -101,8 +109,8 @@ async function summarize(
 }
 
 /** Where the part of the thread begins that stays as it is: whole turns from the end, but never all that there is before the turn. */
-async function firstKeptOrdinal(turn: Turn, budget: number): Promise<number> {
-  const { messages, isWhole } = await readHistory(turn, budget * keptShare);
+async function firstKeptOrdinal(database: Database, turn: Turn, budget: number): Promise<number> {
+  const { messages, isWhole } = await readHistory(database, turn, budget * keptShare);
   const turns = [...Map.groupBy(messages.toReversed(), ({ turnOrdinal }) => turnOrdinal)];
   let tokens = 0;
   let first = turn.ordinal;
@@ -117,13 +125,24 @@ async function firstKeptOrdinal(turn: Turn, budget: number): Promise<number> {
 }
 
 /** The oldest turns after a place and before another, as lines: as many as there is room for, and one at the least. */
-async function readLines(threadId: string, afterOrdinal: number, beforeOrdinal: number, roomTokens: number) {
+async function readLines(
+  database: Database,
+  threadId: string,
+  afterOrdinal: number,
+  beforeOrdinal: number,
+  roomTokens: number,
+) {
   const lines: string[] = [];
   let upToOrdinal: number | undefined;
   let tokens = 0;
   for (;;) {
     const after = { turnOrdinal: upToOrdinal ?? afterOrdinal, position: assistantPosition };
-    const page = await Message.page({ threadId, after, upToOrdinal: beforeOrdinal - 1, limit: messagesPerLook });
+    const page = await chatModels(database).Message.page({
+      threadId,
+      after,
+      upToOrdinal: beforeOrdinal - 1,
+      limit: messagesPerLook,
+    });
     const turns = [...Map.groupBy(page, ({ turnOrdinal }) => turnOrdinal)];
     const isLast = page.length < messagesPerLook;
     // The page may end within its last turn.

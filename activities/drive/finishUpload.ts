@@ -1,6 +1,7 @@
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { type Database, transaction } from '../../models/database.ts';
-import { DriveUpload } from '../../models/drive/driveUpload.ts';
+import type { DriveUpload } from '../../models/drive/driveUpload.ts';
+import { driveModels } from '../../models/drive/models.ts';
 import { type ArrivedFile, placeFile } from '../../models/drive/placeFile.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -17,7 +18,7 @@ export function createFinishUpload(deps: ActivityDeps) {
   return async function finishUpload({ uploadId }: { uploadId: string }): Promise<FinishedUpload> {
     using heartbeat = keepAlive();
     try {
-      const upload = await DriveUpload.findByPk(uploadId);
+      const upload = await driveModels(deps.database).DriveUpload.findByPk(uploadId);
       if (upload === null) return { kind: 'refused', code: 'UPLOAD_EXPIRED', detail: 'The upload was given up.' };
       if (upload.itemId !== null) return { kind: 'placed', itemId: upload.itemId };
       await assemble(deps.storage, upload);
@@ -70,7 +71,10 @@ async function place(
   keptVersions: number,
 ): Promise<string> {
   return transaction(database, async (tx) => {
-    const now = await DriveUpload.findByPk(upload.id, { transaction: tx, lock: tx.LOCK.UPDATE });
+    const now = await driveModels(tx).DriveUpload.findByPk(upload.id, {
+      transaction: tx,
+      lock: tx.LOCK.UPDATE,
+    });
     // Another worker, taken for dead, was faster.
     if (now !== null && now.itemId !== null) return now.itemId;
     const { item } = await placeFile(upload.target, file, { keptVersions, tx });

@@ -1,9 +1,9 @@
+import { chatModels } from '../../models/chat/models.ts';
 import type { PurgeScope } from '../../models/chat/purge.ts';
-import { Thread } from '../../models/chat/thread.ts';
 import { threadContainerId } from '../../models/drive/containers.ts';
 import { markTrash, purgeContainer, purgeDrive, purgeMarked } from '../../models/drive/purgeItems.ts';
 import { removeDoomed } from '../../models/drive/removeObjects.ts';
-import { Operation } from '../../models/operation.ts';
+import { operationModels } from '../../models/operation.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 
@@ -13,7 +13,9 @@ export function createDrivePurges({ database, storage: store }: ActivityDeps) {
     /** Takes out of sight what was in a trash when somebody asked to empty it; what came later stays. */
     async markTrash({ operationId }: { operationId: string }): Promise<void> {
       using _heartbeat = keepAlive();
-      const { spaceId, subjectId, createdAt } = await Operation.findByPk(operationId, { rejectOnEmpty: true });
+      const { spaceId, subjectId, createdAt } = await operationModels(database).Operation.findByPk(operationId, {
+        rejectOnEmpty: true,
+      });
       await markTrash(database, { spaceId: spaceId ?? '', containerId: subjectId }, createdAt);
     },
 
@@ -33,7 +35,8 @@ export function createDrivePurges({ database, storage: store }: ActivityDeps) {
     async purgeDriveOf(scope: PurgeScope): Promise<void> {
       using heartbeat = keepAlive();
       const onBatch = () => heartbeat.cancelled.throwIfAborted();
-      const spaceId = 'spaceId' in scope ? scope.spaceId : (await Thread.findByPk(scope.threadId))?.spaceId;
+      const spaceId =
+        'spaceId' in scope ? scope.spaceId : (await chatModels(database).Thread.findByPk(scope.threadId))?.spaceId;
       if (spaceId === undefined) return;
       if ('spaceId' in scope) await purgeDrive(database, spaceId, onBatch);
       else await purgeContainer(database, { spaceId, containerId: threadContainerId(scope.threadId) }, onBatch);

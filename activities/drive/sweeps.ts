@@ -1,5 +1,4 @@
-import { DriveObject } from '../../models/drive/driveObject.ts';
-import { DriveUpload } from '../../models/drive/driveUpload.ts';
+import { driveModels } from '../../models/drive/models.ts';
 import { markOldTrash, purgeMarked } from '../../models/drive/purgeItems.ts';
 import { removeDoomed } from '../../models/drive/removeObjects.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -18,8 +17,8 @@ export function createDriveSweeps({ database, config, storage: store }: Activity
       const now = new Date();
       await markOldTrash(database, new Date(now.getTime() - config.drive.trashRetentionDays * 86_400_000));
       await purgeMarked(database, {}, onBatch);
-      const abandoned = await DriveObject.doomExpired(now);
-      await DriveUpload.purgeExpired(now);
+      const abandoned = await driveModels(database).DriveObject.doomExpired(now);
+      await driveModels(database).DriveUpload.purgeExpired(now);
       return { abandoned, removed: await removeDoomed({ database, store }, { onBatch }) };
     },
   };

@@ -1,9 +1,9 @@
 import { requestStop } from '../../models/chat/endTurn.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import { type PurgeScope, purgeBatch } from '../../models/chat/purge.ts';
 import { purgeChatSettings } from '../../models/chat/settings.ts';
-import { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
-import { Operation, type OperationEnd } from '../../models/operation.ts';
+import { type OperationEnd, operationModels } from '../../models/operation.ts';
 import { purgeSpaceSecrets } from '../../models/secrets/purge.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
@@ -15,7 +15,7 @@ export function createPurges(deps: ActivityDeps) {
   return {
     /** Asks the scope's unended turns to stop, and says how many there were: 0 means that nothing writes there any more. */
     async stopTurns(scope: PurgeScope): Promise<number> {
-      const turns = await Turn.unendedOf(scope, maxStopsAtOnce);
+      const turns = await chatModels(deps.database).Turn.unendedOf(scope, maxStopsAtOnce);
       for (const { id } of turns) {
         if ((await requestStop(deps, id)) === 'stopping') await deps.workflows.stopTurn(id);
       }
@@ -31,7 +31,7 @@ export function createPurges(deps: ActivityDeps) {
     },
 
     async endOperation({ operationId, end }: { operationId: string; end: OperationEnd }): Promise<void> {
-      await transaction(deps.database, (tx) => Operation.end(operationId, end, tx));
+      await transaction(deps.database, (tx) => operationModels(deps.database).Operation.end(operationId, end, tx));
     },
   };
 }

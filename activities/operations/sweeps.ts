@@ -1,10 +1,11 @@
 import { endTurn } from '../../models/chat/endTurn.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import { purgeTurnLogs } from '../../models/chat/purge.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
-import { Idempotency } from '../../models/idempotency.ts';
+import { idempotencyModels } from '../../models/idempotency.ts';
 import { purgeIdentity } from '../../models/identity/purge.ts';
-import { Operation } from '../../models/operation.ts';
+import { operationModels } from '../../models/operation.ts';
 import { audienceOf } from '../chat/endTurn.ts';
 import { describeTurnError } from '../chat/turnErrors.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -40,7 +41,7 @@ export function createSweeps(deps: ActivityDeps) {
     /** Unended turns whose workflow is not running: one that never was is started, one that is gone is finalized. */
     async sweepTurns(): Promise<SweepReport> {
       using _heartbeat = keepAlive();
-      const turns = await Turn.unendedBefore(before(), maxRowsPerSweep);
+      const turns = await chatModels(deps.database).Turn.unendedBefore(before(), maxRowsPerSweep);
       return sweepEach(turns, async (turn) => {
         const state = await deps.workflows.describeTurn(turn.id);
         if (state === 'running') return 'left';
@@ -59,7 +60,7 @@ export function createSweeps(deps: ActivityDeps) {
     /** The same for operations. */
     async sweepOperations(): Promise<SweepReport> {
       using _heartbeat = keepAlive();
-      const operations = await Operation.unendedBefore(before(), maxRowsPerSweep);
+      const operations = await operationModels(deps.database).Operation.unendedBefore(before(), maxRowsPerSweep);
       return sweepEach(operations, async (operation) => {
         const { id, kind, cancelRequestedAt } = operation;
         const state = await deps.workflows.describeOperation(kind, id);
@@ -72,7 +73,7 @@ export function createSweeps(deps: ActivityDeps) {
           cancelRequestedAt === null
             ? ({ status: 'failed', code: 'WORKFLOW_LOST', detail: describeTurnError('WORKFLOW_LOST') } as const)
             : ({ status: 'cancelled' } as const);
-        await transaction(deps.database, (tx) => Operation.end(id, end, tx));
+        await transaction(deps.database, (tx) => operationModels(deps.database).Operation.end(id, end, tx));
         return 'ended';
       });
     },
@@ -106,7 +107,7 @@ export function createSweeps(deps: ActivityDeps) {
     /** Idempotency keys older than their 30 days. */
     async purgeIdempotencyKeys(): Promise<number> {
       using _heartbeat = keepAlive();
-      return Idempotency.purge();
+      return idempotencyModels(deps.database).Idempotency.purge();
     },
   };
 }

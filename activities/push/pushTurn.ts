@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/activity';
-import { assistantPosition, Message } from '../../models/chat/message.ts';
-import { Thread } from '../../models/chat/thread.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import { assistantPosition } from '../../models/chat/message.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import { DomainError } from '../../models/errors.ts';
 import { wasSeen } from '../../models/push/receipts.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -22,6 +21,7 @@ const ttlSeconds = 86_400;
  * and its end: both carry the turn's tag, so the device shows one.
  */
 export function createPushTurn(deps: ActivityDeps) {
+  const { Message, Thread, Turn } = chatModels(deps.database);
   return async function pushTurn({ turnId, seq, subscriptionId }: PushTurnInput): Promise<void> {
     const turn = await Turn.findByPk(turnId);
     if (turn === null || turn.nextSeq - 1 !== seq || (await wasSeen(deps.database, turnId, seq))) return;

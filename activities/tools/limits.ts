@@ -1,4 +1,5 @@
-import { ToolCall } from '../../models/chat/toolCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 /** So many steps with just the same calls, one after the other, are a loop. */
@@ -6,10 +7,11 @@ const repeatsOfLoop = 12;
 
 /** The code of the limit that a turn has reached with the calls of this step, for the turn to end with. */
 export async function limitReached(
-  deps: Pick<ActivityDeps, 'config'>,
+  deps: Pick<ActivityDeps, 'config' | 'database'>,
   turnId: string,
   step: number,
 ): Promise<'TOOL_CALL_LIMIT' | 'TOOL_LOOP' | undefined> {
+  const { ToolCall } = chatModels(deps.database);
   if ((await ToolCall.countOf(turnId)) > deps.config.chat.maxToolCallsPerTurn) return 'TOOL_CALL_LIMIT';
   if (step + 1 < repeatsOfLoop) return undefined;
   const steps = await ToolCall.since(turnId, step + 1 - repeatsOfLoop);

@@ -49,6 +49,7 @@ export function billingRoutes(deps: RouteDeps) {
     const { currency, microPerMinor, mode } = billing;
     if (mode === 'none') throw noPayments();
     await makeOnce(
+      deps,
       req,
       res,
       'checkout',

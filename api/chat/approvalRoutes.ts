@@ -1,6 +1,5 @@
 import { decideToolCall } from '../../models/chat/answerToolCalls.ts';
-import { ModelCall } from '../../models/chat/modelCall.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
@@ -21,7 +20,13 @@ export function approvalRoutes(deps: RouteDeps) {
       deps.logger.warn({ err: error, turnId }, 'The turn’s workflow could not be reached; the sweeper will.');
     });
     await turn.reload();
-    res.json(presentTurn(turn, await ModelCall.usageOf(turnId), await ToolCall.openOf([turnId])));
+    res.json(
+      presentTurn(
+        turn,
+        await chatModels(deps.database).ModelCall.usageOf(turnId),
+        await chatModels(deps.database).ToolCall.openOf([turnId]),
+      ),
+    );
   });
 
   return router;

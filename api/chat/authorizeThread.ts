@@ -1,15 +1,17 @@
-import { Thread } from '../../models/chat/thread.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { Thread } from '../../models/chat/thread.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import type { Database } from '../../models/database.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import type { Caller } from '../frame/auth/caller.ts';
 
-type Deps = { identity: Pick<Identity, 'members'> };
+type Deps = { database: Database; identity: Pick<Identity, 'members'> };
 
 /** A thread for its owner: 404 when its space is not the caller's, 403 when another member owns it. */
 export async function authorizeThread(deps: Deps, caller: Caller, threadId: string): Promise<Thread> {
-  const thread = await Thread.open(threadId);
+  const thread = await chatModels(deps.database).Thread.open(threadId);
   if (thread === null) throw notFound('thread');
   await authorizeSpace(deps, caller, thread.spaceId, 'viewer').catch((error: unknown) => {
     throw error instanceof DomainError && error.kind === 'notFound' ? notFound('thread') : error;
@@ -20,7 +22,7 @@ export async function authorizeThread(deps: Deps, caller: Caller, threadId: stri
 
 /** A turn, through its thread. */
 export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string): Promise<Turn> {
-  const turn = await Turn.findByPk(turnId);
+  const turn = await chatModels(deps.database).Turn.findByPk(turnId);
   if (turn === null) throw notFound('turn');
   await authorizeThread(deps, caller, turn.threadId).catch((error: unknown) => {
     throw error instanceof DomainError && error.kind === 'notFound' ? notFound('turn') : error;

@@ -4,7 +4,7 @@ import { estimateTokens } from '../../integrations/llm/tokens.ts';
 import { dropHold, holdForCall, moveHold } from '../../models/billing/gate.ts';
 import { isFree, pricesOf } from '../../models/billing/prices.ts';
 import type { AcceptedMessage, SendIntent } from '../../models/chat/acceptMessage.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import type { Database } from '../../models/database.ts';
 import { newId } from '../../models/ids.ts';
 
@@ -20,7 +20,7 @@ export async function acceptWithCredits(
   const { database, config, catalogue } = deps;
   const model = catalogue.find(intent.modelId);
   const prices = pricesOf(model?.pricingRates ?? []);
-  if (model === undefined || isFree(prices) || (await isRepeat(intent))) return accept();
+  if (model === undefined || isFree(prices) || (await isRepeat(database, intent))) return accept();
 
   const id = newId('hold');
   await holdForCall(database, {
@@ -47,6 +47,6 @@ export async function acceptWithCredits(
 }
 
 /** A message that was accepted before has its turn, and costs nothing more. */
-async function isRepeat({ userId, outboxItemId }: SendIntent): Promise<boolean> {
-  return outboxItemId !== undefined && (await Turn.byOutboxItem(userId, outboxItemId)) !== null;
+async function isRepeat(database: Database, { userId, outboxItemId }: SendIntent): Promise<boolean> {
+  return outboxItemId !== undefined && (await chatModels(database).Turn.byOutboxItem(userId, outboxItemId)) !== null;
 }

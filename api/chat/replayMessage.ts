@@ -1,13 +1,15 @@
 import type { Response } from 'express';
-import { Message, type StoredPart } from '../../models/chat/message.ts';
+import type { StoredPart } from '../../models/chat/message.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import type { Database } from '../../models/database.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { encodeChunks } from '../../models/turnLog/entry.ts';
 import { doneEvent, formatEvents, openEventStream } from '../frame/sse.ts';
 
 /** Streams an ended turn whose log has been purged: the same message, rebuilt from its stored parts. */
-export async function replayMessage(res: Response, turn: Turn): Promise<void> {
-  const message = await Message.find(turn.threadId, turn.assistantMessageId);
+export async function replayMessage(database: Database, res: Response, turn: Turn): Promise<void> {
+  const message = await chatModels(database).Message.find(turn.threadId, turn.assistantMessageId);
   const chunks: UiChunk[] = [
     { type: 'start', messageId: turn.assistantMessageId, messageMetadata: message?.metadata ?? {} },
     ...(message?.parts ?? []).flatMap(chunksOf),

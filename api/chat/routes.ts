@@ -4,11 +4,10 @@ import { acceptMessage, type SendIntent } from '../../models/chat/acceptMessage.
 import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { requestStop } from '../../models/chat/endTurn.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
-import { ModelCall } from '../../models/chat/modelCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import { readChatSettings } from '../../models/chat/settings.ts';
-import { Thread, ThreadAlias } from '../../models/chat/thread.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import type { Thread } from '../../models/chat/thread.ts';
+import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import { idPrefixes } from '../../models/ids.ts';
 import { noteSeen } from '../../models/push/receipts.ts';
@@ -31,6 +30,7 @@ import { isOnlyResults, takeToolResults } from './toolResults.ts';
 /** Models, sending, and the streams of turns. Threads themselves are in threads.ts. */
 export function chatRoutes(deps: RouteDeps) {
   const { catalogue, identity, launcher, logger } = deps;
+  const { ModelCall, Thread, ThreadAlias, ToolCall, Turn } = chatModels(deps.database);
   const router = createRouter();
 
   router.get(['/chat/models', '/api/chat/models'], (_req, res) => {
@@ -51,7 +51,7 @@ export function chatRoutes(deps: RouteDeps) {
     // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
     if (created && turn.status === 'running') launcher.startNewTurn(turn).catch(logLateStart(turn.id));
     if (interrupted !== undefined) launcher.stopTurn(interrupted).catch(logLateStart(interrupted));
-    if (!created && turn.logPurgedAt !== null) return replayMessage(res, turn);
+    if (!created && turn.logPurgedAt !== null) return replayMessage(deps.database, res, turn);
     stream(req, res, turn, 0, opening);
   });
 
@@ -84,7 +84,7 @@ export function chatRoutes(deps: RouteDeps) {
       const detail = 'This position of the turn’s log is not kept any more. Read the turn from its beginning.';
       throw new DomainError('gone', 'LOG_EXPIRED', detail);
     }
-    await replayMessage(res, turn);
+    await replayMessage(deps.database, res, turn);
   });
 
   router.post('/chat/turns/:turnId/stop', async (req, res) => {
@@ -121,7 +121,7 @@ export function chatRoutes(deps: RouteDeps) {
     await authorizeSpace(deps, caller, spaceId, mode === 'work' ? 'editor' : 'viewer');
     const { parts, files, userMessageId, replaces } = readMessage(body);
     const [attached, settings] = await Promise.all([
-      attachFiles({ spaceId, userId: caller.userId }, files),
+      attachFiles(deps.database, { spaceId, userId: caller.userId }, files),
       readChatSettings(deps.database, spaceId),
     ]);
     parts.push(...attached);

@@ -1,9 +1,6 @@
 import { deleteThread } from '../../models/chat/deleteThread.ts';
-import { Message } from '../../models/chat/message.ts';
-import { ModelCall } from '../../models/chat/modelCall.ts';
-import { Thread } from '../../models/chat/thread.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { Thread } from '../../models/chat/thread.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -20,6 +17,7 @@ const turnKey = /^\d{1,9}$/;
 
 /** Threads, for their owner only: its messages, its turns. */
 export function threadRoutes(deps: RouteDeps) {
+  const { Message, ModelCall, Thread, ToolCall, Turn } = chatModels(deps.database);
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/threads', async (req, res) => {
@@ -43,7 +41,7 @@ export function threadRoutes(deps: RouteDeps) {
     const { userId } = callerOf(req);
     const { spaceId } = pathOf<'createThread'>(req);
     const title = bodyOf<'createThread'>(req)?.title ?? null;
-    await makeOnce(req, res, 'thread', async (id) => {
+    await makeOnce(deps, req, res, 'thread', async (id) => {
       const made = (await Thread.open(id)) ?? (await Thread.prepare({ id, spaceId, userId, title }).save());
       return presentThread(made);
     });

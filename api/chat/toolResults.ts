@@ -1,8 +1,10 @@
 import { answerToolCalls } from '../../models/chat/answerToolCalls.ts';
 import { shorten } from '../../models/chat/largeResults.ts';
-import { ToolCall } from '../../models/chat/toolCall.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult, type ResultChunk, succeededResult } from '../../models/chat/toolResult.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import type { Caller } from '../frame/auth/caller.ts';
@@ -42,10 +44,10 @@ export async function takeToolResults(
   }));
   const results = named.length > 0 ? named : resultsOfMessages(body);
   if (results.length === 0) return undefined;
-  const calls = await ToolCall.findAll({
+  const calls = await chatModels(deps.database).ToolCall.findAll({
     where: { id: results.map(({ toolCallId }) => toolCallId), waitsFor: 'client' },
   });
-  const turn = await turnOf(calls, caller, threadId);
+  const turn = await turnOf(deps.database, calls, caller, threadId);
   const asked = new Set(calls.filter(({ turnId }) => turnId === turn?.id).map(({ id }) => id));
   const unknown = results.findIndex(({ toolCallId }) => !asked.has(toolCallId));
   if (named.length > 0 && (unknown >= 0 || turn === undefined)) throw unknownResult(unknown);
@@ -70,12 +72,13 @@ export function isOnlyResults(body: ChatStreamBody): boolean {
 }
 
 async function turnOf(
+  database: Database,
   calls: readonly ToolCall[],
   caller: Caller,
   threadId: string | undefined,
 ): Promise<Turn | undefined> {
   const [turnId] = new Set(calls.map((call) => call.turnId));
-  const turn = turnId === undefined ? null : await Turn.findByPk(turnId);
+  const turn = turnId === undefined ? null : await chatModels(database).Turn.findByPk(turnId);
   if (turn === null || turn.userId !== caller.userId) return undefined;
   return threadId === undefined || turn.threadId === threadId ? turn : undefined;
 }

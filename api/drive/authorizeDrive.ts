@@ -1,3 +1,4 @@
+import type { Database } from '../../models/database.ts';
 import { openAny, openLiving, type Placed } from '../../models/drive/changes.ts';
 import { parseContainerId } from '../../models/drive/containers.ts';
 import { notFound } from '../../models/errors.ts';
@@ -5,7 +6,7 @@ import type { Identity } from '../../models/identity/index.ts';
 import { authorizeThread } from '../chat/authorizeThread.ts';
 import type { Caller } from '../frame/auth/caller.ts';
 
-type Deps = { identity: Pick<Identity, 'members'> };
+type Deps = { database: Database; identity: Pick<Identity, 'members'> };
 type ItemRef = { spaceId: string; itemId: string };
 
 /**
@@ -23,7 +24,7 @@ export async function authorizeContainer(
     const thread = await authorizeThread(deps, caller, container.threadId);
     if (thread.spaceId !== spaceId) throw notFound('thread');
   } else if (container?.kind === 'app') {
-    const { item } = await openLiving(spaceId, container.itemId);
+    const { item } = await openLiving(deps.database, spaceId, container.itemId);
     if (item.kind !== 'app') throw notFound('container');
   } else {
     throw notFound('container');
@@ -44,9 +45,9 @@ async function authorizeFound(
   deps: Deps,
   caller: Caller,
   { spaceId, itemId }: ItemRef,
-  open: (spaceId: string, itemId: string) => Promise<Placed>,
+  open: typeof openLiving,
 ): Promise<Placed> {
-  const found = await open(spaceId, itemId);
+  const found = await open(deps.database, spaceId, itemId);
   await authorizeContainer(deps, caller, { spaceId, containerId: found.place.containerId });
   return found;
 }

@@ -4,7 +4,8 @@ import { isText } from '../../integrations/storage/contentType.ts';
 import { contentDisposition, servedContentType } from '../../integrations/storage/disposition.ts';
 import { maxIndexedTextBytes } from '../../integrations/storage/inspect.ts';
 import type { Content } from '../../models/drive/driveItem.ts';
-import { contentOf, DriveVersion, restoreVersion } from '../../models/drive/driveVersion.ts';
+import { driveModels } from '../../models/drive/models.ts';
+import { contentOf, restoreVersion } from '../../models/drive/versions.ts';
 import { DomainError } from '../../models/errors.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
 import { callerOf } from '../frame/auth/caller.ts';
@@ -24,14 +25,14 @@ export function driveContentRoutes(deps: RouteDeps) {
   router.get(`${base}/content`, async (req, res) => {
     const { version, download = false } = queryOf<'getDriveContent'>(req);
     const { item } = await authorizeItem(deps, callerOf(req), pathOf<'getDriveContent'>(req));
-    const content = await contentOf(item, version);
+    const content = await contentOf(deps.database, item, version);
     await sendContent(req, res, { name: item.name, content, download });
   });
 
   router.get(`${base}/url`, async (req, res) => {
     const { version, download = false, expiresIn = 900 } = queryOf<'getDriveUrl'>(req);
     const { item } = await authorizeItem(deps, callerOf(req), pathOf<'getDriveUrl'>(req));
-    const content = await contentOf(item, version);
+    const content = await contentOf(deps.database, item, version);
     res.json(await presignedUrl(deps, { name: item.name, ...content }, { expiresIn, download }));
   });
 
@@ -39,7 +40,11 @@ export function driveContentRoutes(deps: RouteDeps) {
     const { item } = await authorizeItem(deps, callerOf(req), pathOf<'listDriveVersions'>(req));
     const { limit, cursor } = pageOf(req);
     const below = decodeCursor(cursor, /^\d{1,10}$/);
-    const earlier = await DriveVersion.of(item.id, limit + 1, below === undefined ? undefined : Number(below));
+    const earlier = await driveModels(deps.database).DriveVersion.of(
+      item.id,
+      limit + 1,
+      below === undefined ? undefined : Number(below),
+    );
     const all = below === undefined && item.isFile ? [item, ...earlier] : earlier;
     const page = toPage(all, limit, ({ version }) => String(version));
     res.json({ data: page.data.map(presentVersion), nextCursor: page.nextCursor });
@@ -48,7 +53,7 @@ export function driveContentRoutes(deps: RouteDeps) {
   router.post(`${base}/versions/:version/restore`, async (req, res) => {
     const { version, ...where } = pathOf<'restoreDriveVersion'>(req);
     const { item, place } = await authorizeItem(deps, callerOf(req), where);
-    const text = await readText(await contentOf(item, version));
+    const text = await readText(await contentOf(deps.database, item, version));
     const change = { ...where, version, text, userId: callerOf(req).userId, ifMatch: req.get('if-match') };
     const restored = await restoreVersion(deps.database, change, deps.config.drive.keptVersions);
     res.json(presentItem({ item: restored, place }));

@@ -28,7 +28,7 @@ export function driveFindRoutes(deps: RouteDeps) {
       from === undefined
         ? await openPath(deps, { spaceId, containerId, userId: caller.userId }, query.path ?? '/')
         : await authorizeItem(deps, caller, { spaceId, itemId: from.folderId });
-    const root = await buildTree(item, { budget, depth, from: from?.cut });
+    const root = await buildTree(deps.database, item, { budget, depth, from: from?.cut });
     const tree = { containerId: place.containerId, path: place.path, budget, root };
     if (format === 'text') res.type('text/plain').send(treeText(tree));
     else res.json(presentTree(tree));
@@ -39,7 +39,7 @@ export function driveFindRoutes(deps: RouteDeps) {
     const { q, in: field, containerId = driveContainerId } = queryOf<'searchDrive'>(req);
     await authorizeContainer(deps, callerOf(req), { spaceId, containerId });
     const { limit, cursor } = pageOf(req);
-    const { found, next } = await searchDrive({
+    const { found, next } = await searchDrive(deps.database, {
       spaceId,
       containerId,
       query: q,

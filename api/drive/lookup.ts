@@ -16,7 +16,7 @@ export async function openPath(
     const root = await findRoot(database, where);
     return { item: root, place: new Place([linkOf(root)]) };
   }
-  const found = await findByPath({ ...where, names });
+  const found = await findByPath(database, { ...where, names });
   if (found === undefined) throw notFound('item');
   return found;
 }

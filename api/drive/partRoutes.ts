@@ -1,8 +1,10 @@
 import { openLiving } from '../../models/drive/changes.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
-import { DriveObject } from '../../models/drive/driveObject.ts';
-import { DriveUpload, uploadLifetimeMs } from '../../models/drive/driveUpload.ts';
+import { newObjectKey } from '../../models/drive/driveObject.ts';
+import { type DriveUpload, uploadLifetimeMs } from '../../models/drive/driveUpload.ts';
+import { driveModels } from '../../models/drive/models.ts';
 import { previewTarget } from '../../models/drive/placeFile.ts';
+import { abortUpload, beginCompletion, beginUpload } from '../../models/drive/uploads.ts';
 import { DomainError } from '../../models/errors.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -18,6 +20,7 @@ import { presentUpload } from './presentUpload.ts';
 /** Large files, whose parts their client sends straight to the object store by signed links, and can send again. */
 export function drivePartRoutes(deps: RouteDeps) {
   const { database, storage, config } = deps;
+  const { DriveObject, DriveUpload } = driveModels(database);
   const router = createRouter();
 
   router.post('/api/spaces/:spaceId/drive/uploads', async (req, res) => {
@@ -40,6 +43,7 @@ export function drivePartRoutes(deps: RouteDeps) {
     };
     if (size > config.drive.maxFileBytes) throw fileTooLarge(config.drive.maxFileBytes);
     await makeOnce(
+      deps,
       req,
       res,
       'driveUpload',
@@ -52,12 +56,12 @@ export function drivePartRoutes(deps: RouteDeps) {
 
     /** Killed in between, it leaves an object whose lease runs out. */
     async function begin(id: string): Promise<void> {
-      await previewTarget(target);
-      const objectKey = DriveObject.newKey();
+      await previewTarget(database, target);
+      const objectKey = newObjectKey();
       await DriveObject.begin(database, { objectKey, spaceId, bytes: size, quotaBytes: config.drive.quotaBytes });
       try {
         const storeUploadId = await storage.parts.begin(objectKey);
-        await DriveUpload.begin(database, { id, spaceId, userId, objectKey, storeUploadId, target, size });
+        await beginUpload(database, { id, spaceId, userId, objectKey, storeUploadId, target, size });
       } catch (error) {
         await DriveObject.giveUp([objectKey]);
         throw error;
@@ -71,18 +75,18 @@ export function drivePartRoutes(deps: RouteDeps) {
 
   router.delete('/api/spaces/:spaceId/drive/uploads/:uploadId', async (req, res) => {
     const upload = await open(callerOf(req), pathOf<'abortUpload'>(req));
-    await DriveUpload.abort(database, upload.id, upload);
+    await abortUpload(database, upload.id, upload);
     res.status(204).end();
   });
 
   router.post('/api/spaces/:spaceId/drive/uploads/:uploadId/complete', async (req, res) => {
     const upload = await open(callerOf(req), pathOf<'completeUpload'>(req));
     const { onConflict } = bodyOf<'completeUpload'>(req) ?? {};
-    const operation = await DriveUpload.beginCompletion(database, upload.id, upload, onConflict);
+    const operation = await beginCompletion(database, upload.id, upload, onConflict);
     const ended = await runOperation(deps, req, operation);
     if (ended === undefined) return answerLater(res, operation);
     if (ended.status !== 'succeeded') throw failureOf(ended);
-    res.json(presentItem(await openLiving(upload.spaceId, String(ended.result?.itemId))));
+    res.json(presentItem(await openLiving(database, upload.spaceId, String(ended.result?.itemId))));
   });
 
   /** Only who began an upload has it, for as long as they may write there. */

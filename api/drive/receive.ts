@@ -5,7 +5,13 @@ import { type ArrivedFile, type FileTarget, previewTarget } from '../../models/d
 import type { OnConflict } from '../../models/drive/tree.ts';
 import { UploadSession } from '../../models/drive/uploadSession.ts';
 import { DomainError } from '../../models/errors.ts';
-import { Idempotency, type IdempotencyKey, keyInFlight, type StoredAnswer } from '../../models/idempotency.ts';
+import {
+  type Idempotency,
+  type IdempotencyKey,
+  idempotencyModels,
+  keyInFlight,
+  type StoredAnswer,
+} from '../../models/idempotency.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { idempotencyKeyOf } from '../frame/idempotency.ts';
 import { type FilePart, readMultipart } from '../frame/multipart.ts';
@@ -32,13 +38,14 @@ export interface ReceiveOptions {
  */
 export async function receiveFiles(deps: RouteDeps, req: Request, options: ReceiveOptions): Promise<StoredAnswer> {
   const key = idempotencyKeyOf(req);
-  const first = key && (await Idempotency.answered(key));
+  const first = key && (await idempotencyModels(deps.database).Idempotency.answered(key));
   if (first) return repeat(req, options, first);
   try {
     return await receive(deps, req, options, key);
   } catch (error) {
     // The same request was under way already, and what is in this one's way may be its files.
-    if (key !== undefined && (await Idempotency.answered(key)) !== null) throw keyInFlight();
+    if (key !== undefined && (await idempotencyModels(deps.database).Idempotency.answered(key)) !== null)
+      throw keyInFlight();
     throw error;
   }
 }
@@ -56,7 +63,7 @@ async function receive(
   await readFiles(req, options, async (part, containerId) => {
     const place = targetOf(part.fields, part.fileName);
     const target = { ...place, spaceId, userId, containerId, ifMatch: req.get('if-match') };
-    const file = await session.receive(part.bytes, await previewTarget(target));
+    const file = await session.receive(part.bytes, await previewTarget(database, target));
     digest.add(part, file.content.sha256);
     files.push({ target, file });
   });
@@ -66,7 +73,13 @@ async function receive(
     const uploaded = placed.map(presentUploaded);
     body = { ...uploaded[0], files: uploaded };
     const requestHash = digest.value();
-    if (key !== undefined) await Idempotency.keep({ ...key, requestHash }, uploaded[0]?.id ?? '', { status, body }, tx);
+    if (key !== undefined)
+      await idempotencyModels(tx).Idempotency.keep(
+        { ...key, requestHash },
+        uploaded[0]?.id ?? '',
+        { status, body },
+        tx,
+      );
   });
   return { status, body };
 }

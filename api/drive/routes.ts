@@ -1,7 +1,6 @@
 import { type FolderRef, makeFolder } from '../../models/drive/changes.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
-import { Drive } from '../../models/drive/drive.ts';
-import { DriveItem } from '../../models/drive/driveItem.ts';
+import { driveModels } from '../../models/drive/models.ts';
 import { toPage } from '../../models/pages.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -21,7 +20,7 @@ export function driveRoutes(deps: RouteDeps) {
   router.get('/api/spaces/:spaceId/drive', async (req, res) => {
     const { spaceId } = pathOf<'getDrive'>(req);
     const { quotaBytes, maxFileBytes } = config.drive;
-    const usedBytes = await Drive.usedBytesOf(spaceId);
+    const usedBytes = await driveModels(database).Drive.usedBytesOf(spaceId);
     res.json({ spaceId, usedBytes, quotaBytes: quotaBytes === 0 ? null : quotaBytes, maxFileBytes });
   });
 
@@ -37,7 +36,11 @@ export function driveRoutes(deps: RouteDeps) {
         : await authorizeItem(deps, caller, { spaceId, itemId: parentId });
     if (item.kind !== 'folder') return void res.json({ data: [presentItem({ item, place })], nextCursor: null });
     const { limit, cursor } = pageOf(req);
-    const page = toPage(await DriveItem.children(item.id, limit + 1, decodeChild(cursor)), limit, encodeChild);
+    const page = toPage(
+      await driveModels(database).DriveItem.children(item.id, limit + 1, decodeChild(cursor)),
+      limit,
+      encodeChild,
+    );
     const data = page.data.map((child) => presentItem({ item: child, place: place.below(child) }));
     res.json({ data, nextCursor: page.nextCursor });
   });
@@ -51,7 +54,7 @@ export function driveRoutes(deps: RouteDeps) {
     const { parent, name } = targetOf(body);
     if ('folderId' in parent) await authorizeItem(deps, caller, { spaceId, itemId: parent.folderId });
     else await authorizeContainer(deps, caller, { spaceId, containerId });
-    await makeOnce(req, res, 'driveItem', async (id) =>
+    await makeOnce(deps, req, res, 'driveItem', async (id) =>
       presentItem(await makeFolder(database, { spaceId, containerId, userId, id, parent, name, onConflict })),
     );
   });

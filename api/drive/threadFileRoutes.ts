@@ -1,7 +1,7 @@
 import { threadContainerId } from '../../models/drive/containers.ts';
-import { contentOf } from '../../models/drive/driveVersion.ts';
 import { parsePath } from '../../models/drive/names.ts';
 import { findByPath } from '../../models/drive/place.ts';
+import { contentOf } from '../../models/drive/versions.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -42,9 +42,9 @@ export function threadFileRoutes(deps: RouteDeps) {
     const { threadId, path, download = false, expiresIn = 900 } = queryOf<'getThreadFileUrl'>(req);
     const containerId = threadContainerId(threadId);
     await authorizeContainer(deps, callerOf(req), { spaceId, containerId });
-    const found = await findByPath({ spaceId, containerId, names: parsePath(path) });
+    const found = await findByPath(deps.database, { spaceId, containerId, names: parsePath(path) });
     if (found === undefined) throw notFound('file');
-    const content = await contentOf(found.item);
+    const content = await contentOf(deps.database, found.item);
     res.json(await presignedUrl(deps, { name: found.item.name, ...content }, { expiresIn, download }));
   });
 

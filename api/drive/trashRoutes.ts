@@ -1,7 +1,7 @@
 import { driveContainerId } from '../../models/drive/containers.ts';
-import { DriveItem } from '../../models/drive/driveItem.ts';
+import { driveModels } from '../../models/drive/models.ts';
 import { findPlaces } from '../../models/drive/place.ts';
-import { Operation } from '../../models/operation.ts';
+import { operationModels } from '../../models/operation.ts';
 import { toPage } from '../../models/pages.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -21,9 +21,16 @@ export function driveTrashRoutes(deps: RouteDeps) {
     const { containerId = driveContainerId } = queryOf<'listTrash'>(req);
     await authorizeContainer(deps, callerOf(req), { spaceId, containerId });
     const { limit, cursor } = pageOf(req);
-    const trash = await DriveItem.trash({ spaceId, containerId }, limit + 1, decodeTrashed(cursor));
+    const trash = await driveModels(deps.database).DriveItem.trash(
+      { spaceId, containerId },
+      limit + 1,
+      decodeTrashed(cursor),
+    );
     const page = toPage(trash, limit, encodeTrashed);
-    const places = await findPlaces(page.data.map(({ id }) => id));
+    const places = await findPlaces(
+      deps.database,
+      page.data.map(({ id }) => id),
+    );
     const data = page.data.flatMap((item) => {
       const place = places.get(item.id);
       return place === undefined ? [] : [presentItem({ item, place })];
@@ -36,7 +43,12 @@ export function driveTrashRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'emptyTrash'>(req);
     const { containerId = driveContainerId } = queryOf<'emptyTrash'>(req);
     await authorizeContainer(deps, callerOf(req), { spaceId, containerId });
-    const operation = await Operation.begin({ kind: 'emptyTrash', spaceId, userId, subjectId: containerId });
+    const operation = await operationModels(deps.database).Operation.begin({
+      kind: 'emptyTrash',
+      spaceId,
+      userId,
+      subjectId: containerId,
+    });
     const ended = await runOperation(deps, req, operation);
     if (ended === undefined) return answerLater(res, operation);
     if (ended.status !== 'succeeded') throw failureOf(ended);

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { Idempotency, type IdempotencyKey, type StoredAnswer } from '../../models/idempotency.ts';
+import { type IdempotencyKey, idempotencyModels, type StoredAnswer } from '../../models/idempotency.ts';
 import { type IdKind, newId } from '../../models/ids.ts';
 import { callerOf } from './auth/caller.ts';
+import type { RouteDeps } from './deps.ts';
 import { GoesOn } from './operationAnswer.ts';
 
 export interface OnceOptions {
@@ -21,6 +22,7 @@ export interface OnceOptions {
  * operation that goes on.
  */
 export async function makeOnce(
+  { database }: Pick<RouteDeps, 'database'>,
   req: Request,
   res: Response,
   kind: IdKind,
@@ -32,7 +34,9 @@ export async function makeOnce(
   const requestHash = createHash('sha256')
     .update(JSON.stringify([req.path, req.body ?? null]))
     .digest();
-  const { row, answer } = await Idempotency.claim({ ...key, requestHash }, () => newId(kind));
+  const { row, answer } = await idempotencyModels(database).Idempotency.claim({ ...key, requestHash }, () =>
+    newId(kind),
+  );
   if (answer !== undefined) return send(res, answer, show);
   let made: StoredAnswer;
   try {

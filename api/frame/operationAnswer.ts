@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Request, Response } from 'express';
+import type { Database } from '../../models/database.ts';
 import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
-import { Operation } from '../../models/operation.ts';
+import { type Operation, operationModels } from '../../models/operation.ts';
 import { presentOperation } from '../chat/presentThread.ts';
 import type { RouteDeps } from './deps.ts';
 
@@ -23,7 +24,7 @@ export async function waitForRow<T>(req: Request, look: () => Promise<T | undefi
   }
 }
 
-type Deps = Pick<RouteDeps, 'launcher' | 'logger'>;
+type Deps = Pick<RouteDeps, 'database' | 'launcher' | 'logger'>;
 
 /** Starts the workflow of an operation whose intent is written. If that fails, the sweeper starts it. */
 export function startOperation({ launcher, logger }: Deps, operation: Operation): void {
@@ -35,12 +36,12 @@ export function startOperation({ launcher, logger }: Deps, operation: Operation)
 /** Starts an operation and waits for its end; undefined when that takes longer than a request may. */
 export function runOperation(deps: Deps, req: Request, operation: Operation): Promise<Operation | undefined> {
   if (operation.status === 'running') startOperation(deps, operation);
-  return waitForRow(req, () => endedOperation(operation.id));
+  return waitForRow(req, () => endedOperation(deps.database, operation.id));
 }
 
 /** The operation, once it has ended. */
-export async function endedOperation(id: string): Promise<Operation | undefined> {
-  const operation = await Operation.findByPk(id);
+export async function endedOperation(database: Database, id: string): Promise<Operation | undefined> {
+  const operation = await operationModels(database).Operation.findByPk(id);
   return operation === null || operation.status === 'running' ? undefined : operation;
 }
 

@@ -20,7 +20,7 @@ export function spaceRoutes(deps: RouteDeps) {
   router.post('/api/spaces', async (req, res) => {
     const { name } = bodyOf<'createSpace'>(req);
     const { userId } = callerOf(req);
-    await makeOnce(req, res, 'space', async (id) =>
+    await makeOnce(deps, req, res, 'space', async (id) =>
       presentSpace(await identity.spaces.create(userId, name, { id, actor: actorOf(req) })),
     );
   });

@@ -24,7 +24,7 @@ export function mcpServerRoutes(deps: RouteDeps) {
     const { name, url, headers = {}, approval = 'destructive' } = bodyOf<'addMcpServer'>(req);
     requireUrl(url);
     const { userId } = callerOf(req);
-    await makeOnce(req, res, 'mcpServer', async (id) => {
+    await makeOnce(deps, req, res, 'mcpServer', async (id) => {
       await mcpServers.add({ id, spaceId, name, url, headers, approval }, { ...actorOf(req), userId });
       // Who adds one hears at once whether it answers, and whether it takes the headers.
       await lookAtMcpServer(deps, await mcpServers.get(spaceId, id));

@@ -1,5 +1,5 @@
 import { DomainError, notFound } from '../../models/errors.ts';
-import { Operation } from '../../models/operation.ts';
+import { type Operation, operationModels } from '../../models/operation.ts';
 import { presentOperation } from '../chat/presentThread.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -31,7 +31,7 @@ export function operationRoutes(deps: RouteDeps) {
   });
 
   async function find(caller: Caller, operationId: string): Promise<Operation> {
-    const operation = await Operation.findByPk(operationId);
+    const operation = await operationModels(deps.database).Operation.findByPk(operationId);
     if (operation === null || operation.userId !== caller.userId) throw notFound('operation');
     return operation;
   }

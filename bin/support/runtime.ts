@@ -106,7 +106,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         modelRunner: createModelRunner({ config, catalogue }),
         metering: createMetering({ database, config, catalogue }),
         payments,
-        stopWatch: new StopWatch({ logger }),
+        stopWatch: new StopWatch({ database, logger }),
         headStarts,
         tools: createTools({
           config,

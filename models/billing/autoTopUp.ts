@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { newId } from '../ids.ts';
-import { Operation } from '../operation.ts';
+import { type Operation, operationModels } from '../operation.ts';
 import { execute, select } from '../sql.ts';
 import { type Checkout, insertCheckout, markCheckout } from './checkouts.ts';
 import { lockSettings } from './setup.ts';
@@ -55,7 +55,10 @@ export async function beginAutoTopUp(
     );
     if ((made?.running ?? 0) > 0 || (made?.minor ?? 0) + due.amountMinor > due.monthlyLimitMinor) return undefined;
     const id = newId('checkout');
-    const operation = await Operation.begin({ kind: 'autoTopUp', spaceId, userId: due.userId, subjectId: id }, tx);
+    const operation = await operationModels(tx).Operation.begin(
+      { kind: 'autoTopUp', spaceId, userId: due.userId, subjectId: id },
+      tx,
+    );
     await insertCheckout(tx, {
       id,
       kind: 'autoTopUp',

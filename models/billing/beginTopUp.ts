@@ -1,6 +1,6 @@
 import { type Database, transaction } from '../database.ts';
 import { newId } from '../ids.ts';
-import { Operation } from '../operation.ts';
+import { type Operation, operationModels } from '../operation.ts';
 import { type Checkout, findCheckout, insertCheckout } from './checkouts.ts';
 
 /** Stripe lets a session live for a day at most. */
@@ -14,11 +14,12 @@ export async function beginTopUp(
   },
 ): Promise<Operation> {
   const known = await findCheckout(database, 'id', intent.id);
-  if (known !== undefined) return Operation.findByPk(known.operationId, { rejectOnEmpty: true });
+  if (known !== undefined)
+    return operationModels(database).Operation.findByPk(known.operationId, { rejectOnEmpty: true });
   return transaction(database, async (tx) => {
     const now = new Date();
     const { spaceId, userId } = intent;
-    const operation = await Operation.begin(
+    const operation = await operationModels(tx).Operation.begin(
       { id: newId('operation'), kind: 'topUp', spaceId, userId, subjectId: intent.id },
       tx,
     );

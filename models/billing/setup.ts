@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
-import { Operation } from '../operation.ts';
+import { type Operation, operationModels } from '../operation.ts';
 import { execute, select } from '../sql.ts';
 import { grant } from './credits.ts';
 import { lockBalances } from './ledger.ts';
@@ -56,11 +56,14 @@ export async function beginSetup(
     const row = await lockSettings(tx, spaceId);
     if (row.status === 'ready') return 'ready';
     if (row.status === 'settingUp' && row.operationId !== null) {
-      const running = await Operation.findByPk(row.operationId, { transaction: tx });
+      const running = await operationModels(tx).Operation.findByPk(row.operationId, { transaction: tx });
       if (running?.status === 'running') return running;
     }
     if (micro > 0) await refuseBeyondLimits(tx, spaceId, userId, micro, limits);
-    const operation = await Operation.begin({ kind: 'setUpBilling', spaceId, userId, subjectId: spaceId }, tx);
+    const operation = await operationModels(tx).Operation.begin(
+      { kind: 'setUpBilling', spaceId, userId, subjectId: spaceId },
+      tx,
+    );
     await execute(
       tx,
       "UPDATE billing_settings SET status = 'settingUp', initial_credits = ?, set_up_by = ?, operation_id = ? WHERE space_id = ?",
@@ -115,6 +118,6 @@ export async function finishSetup(database: Database, spaceId: string, operation
     await lockBalances(tx, spaceId);
     await grant(tx, { spaceId, sourceId: `setup:${spaceId}`, micro: row.initialCredits, userId: row.setUpBy });
     await execute(tx, "UPDATE billing_settings SET status = 'ready' WHERE space_id = ?", [spaceId]);
-    await Operation.end(operationId, { status: 'succeeded', result: { ok: true } }, tx);
+    await operationModels(tx).Operation.end(operationId, { status: 'succeeded', result: { ok: true } }, tx);
   });
 }

@@ -5,10 +5,11 @@ import { newId } from '../ids.ts';
 import { insert, insertInstance } from '../sql.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import { encodeChunks } from '../turnLog/entry.ts';
-import { Message, type StoredPart, userPosition } from './message.ts';
+import { type StoredPart, userPosition } from './message.ts';
+import { chatModels } from './models.ts';
 import { findReplaced, replaceFrom } from './replaceMessages.ts';
-import { Thread, ThreadAlias } from './thread.ts';
-import { type NotificationPriority, Turn, type TurnMode } from './turn.ts';
+import type { Thread } from './thread.ts';
+import type { NotificationPriority, Turn, TurnMode } from './turn.ts';
 
 /** How many turns of one thread may wait behind the running one. */
 const maxQueuedTurns = 50;
@@ -57,6 +58,7 @@ export async function acceptMessage(database: Database, intent: SendIntent): Pro
 }
 
 async function acceptIn(tx: Transaction, intent: SendIntent): Promise<AcceptedMessage> {
+  const { Turn } = chatModels(tx);
   if (intent.outboxItemId !== undefined) {
     const known = await Turn.byOutboxItem(intent.userId, intent.outboxItemId, tx);
     if (known !== null) return { turn: known, created: false };
@@ -111,6 +113,7 @@ async function acceptIn(tx: Transaction, intent: SendIntent): Promise<AcceptedMe
 }
 
 async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Thread> {
+  const { Thread, ThreadAlias } = chatModels(tx);
   const { userId, spaceId, alias } = intent;
   if (intent.threadId !== undefined) return Thread.lock(intent.threadId, tx);
   if (alias === undefined) return Thread.prepare({ userId, spaceId });
@@ -123,6 +126,7 @@ async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Th
 
 async function findRepeated(tx: Transaction, thread: Thread, intent: SendIntent): Promise<Turn | undefined> {
   if (intent.userMessageId === undefined || intent.replaces !== undefined || thread.isNewRecord) return undefined;
+  const { Message, Turn } = chatModels(tx);
   const message = await Message.find(thread.id, intent.userMessageId, tx);
   if (message === null) return undefined;
   if (message.role !== 'user') {
@@ -136,7 +140,7 @@ async function refuseIfTooBusy(tx: Transaction, thread: Thread, intent: SendInte
     throw new DomainError('conflict', 'THREAD_BUSY', 'A turn of this thread is running; send again when it has ended.');
   }
   const { activeTurnId } = thread;
-  if (activeTurnId !== null && (await Turn.countQueued(thread.id, activeTurnId, tx)) >= maxQueuedTurns) {
+  if (activeTurnId !== null && (await chatModels(tx).Turn.countQueued(thread.id, activeTurnId, tx)) >= maxQueuedTurns) {
     throw new DomainError('conflict', 'QUEUE_FULL', `${maxQueuedTurns} messages of this thread are waiting already.`);
   }
 }
@@ -157,7 +161,7 @@ async function placeUserMessage(
     return { userMessageId: replaced.id, interrupted };
   }
   const id = intent.userMessageId ?? newId('message');
-  const message = Message.build({
+  const message = chatModels(tx).Message.build({
     threadId: thread.id,
     turnOrdinal: place.ordinal,
     position: userPosition,
@@ -190,7 +194,7 @@ async function insertOpening(
 
 async function interrupt(tx: Transaction, thread: Thread, intent: SendIntent, now: Date): Promise<string | undefined> {
   if (intent.onBusy !== 'interrupt' || thread.activeTurnId === null) return undefined;
-  await Turn.update(
+  await chatModels(tx).Turn.update(
     { stopRequestedAt: now },
     { where: { id: thread.activeTurnId, terminal: 0, stopRequestedAt: null }, transaction: tx },
   );

@@ -3,9 +3,8 @@ import { DomainError, notFound } from '../errors.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import type { CommittedSegment } from '../turnLog/entry.ts';
 import type { TurnLog } from '../turnLog/turnLog.ts';
-import { ToolCall } from './toolCall.ts';
+import { chatModels } from './models.ts';
 import { approvalChunks, failedResult, type ResultChunk, statusOf } from './toolResult.ts';
-import { Turn } from './turn.ts';
 import { nextState, openCalls, tell } from './turnWaiting.ts';
 
 interface Deps {
@@ -22,6 +21,7 @@ export async function answerToolCalls(
   turnId: string,
   results: readonly ResultChunk[],
 ): Promise<{ after: number; isNew: boolean }> {
+  const { ToolCall, Turn } = chatModels(database);
   const segments: CommittedSegment[] = [];
   const answered = await transaction(database, async (tx) => {
     segments.length = 0;
@@ -56,6 +56,7 @@ export async function decideToolCall(
   { turnId, toolCallId, approved }: { turnId: string; toolCallId: string; approved: boolean },
 ): Promise<void> {
   const decision = approved ? 'approved' : 'denied';
+  const { ToolCall, Turn } = chatModels(database);
   const segments: CommittedSegment[] = [];
   await transaction(database, async (tx) => {
     segments.length = 0;

@@ -1,11 +1,12 @@
+import type { On } from '../bound.ts';
 import { driveContainerId, parseContainerId } from '../drive/containers.ts';
-import { type Content, DriveItem } from '../drive/driveItem.ts';
-import { DriveVersion } from '../drive/driveVersion.ts';
+import type { Content } from '../drive/driveItem.ts';
+import { driveModels } from '../drive/models.ts';
 import { parsePath } from '../drive/names.ts';
 import { findByPath, placeOf } from '../drive/place.ts';
 import { DomainError } from '../errors.ts';
 import type { AttachedFile, FileReference, StoredPart } from './message.ts';
-import { Thread } from './thread.ts';
+import { chatModels } from './models.ts';
 
 /** The images that models take; others are files like any. */
 const imageTypes: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
@@ -24,26 +25,28 @@ export function isPdfType(contentType: string): boolean {
  * absent or somebody else's, 422 `NOT_A_FILE` for a folder.
  */
 export async function attachFiles(
+  on: On,
   where: { spaceId: string; userId: string },
   references: readonly FileReference[],
 ): Promise<StoredPart[]> {
   return Promise.all(
     references.map(async (reference, index) => ({
       type: 'data-file' as const,
-      data: await attach(where, reference, `/files/${index}/path`),
+      data: await attach(on, where, reference, `/files/${index}/path`),
     })),
   );
 }
 
 async function attach(
+  on: On,
   { spaceId, userId }: { spaceId: string; userId: string },
   reference: FileReference,
   pointer: string,
 ): Promise<AttachedFile> {
   const containerId = reference.containerId ?? driveContainerId;
   const missing = () => refused('notFound', 'FILE_NOT_FOUND', 'There is no such file.', pointer);
-  if (!(await mayRead(containerId, spaceId, userId))) throw missing();
-  const found = await findByPath({ spaceId, containerId, names: namesIn(reference.path, missing) });
+  if (!(await mayRead(on, containerId, spaceId, userId))) throw missing();
+  const found = await findByPath(on, { spaceId, containerId, names: namesIn(reference.path, missing) });
   if (found === undefined) throw missing();
   const { item, place } = found;
   const { content } = item;
@@ -64,10 +67,10 @@ async function attach(
 }
 
 /** A thread's files are its owner's, as the thread is. */
-async function mayRead(containerId: string, spaceId: string, userId: string): Promise<boolean> {
+async function mayRead(on: On, containerId: string, spaceId: string, userId: string): Promise<boolean> {
   const container = parseContainerId(containerId);
   if (container?.kind !== 'thread') return container !== undefined;
-  const thread = await Thread.open(container.threadId);
+  const thread = await chatModels(on).Thread.open(container.threadId);
   return thread !== null && thread.userId === userId && thread.spaceId === spaceId;
 }
 
@@ -85,9 +88,10 @@ function refused(kind: 'notFound' | 'unprocessable', code: string, detail: strin
 }
 
 /** What an attached file held when it was attached; undefined when that is not kept any more. */
-export async function contentOfAttached(file: AttachedFile, spaceId: string): Promise<Content | undefined> {
+export async function contentOfAttached(on: On, file: AttachedFile, spaceId: string): Promise<Content | undefined> {
+  const { DriveItem, DriveVersion } = driveModels(on);
   const item = await DriveItem.find(file.itemId);
-  if (item === null || item.spaceId !== spaceId || !(await placeOf(item)).isLive) return undefined;
+  if (item === null || item.spaceId !== spaceId || !(await placeOf(on, item)).isLive) return undefined;
   if (item.version === file.version) return item.content;
   const version = await DriveVersion.findOne({ where: { itemId: item.id, version: file.version } });
   return version?.content;

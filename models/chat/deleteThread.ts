@@ -1,15 +1,16 @@
 import { type Database, transaction } from '../database.ts';
-import { Operation } from '../operation.ts';
-import { Thread, ThreadAlias } from './thread.ts';
+import { type Operation, operationModels } from '../operation.ts';
+import { chatModels } from './models.ts';
 
 /** Takes a thread out of everybody's sight, and writes the intent to purge it, in one commit. */
 export async function deleteThread(database: Database, threadId: string): Promise<Operation> {
   return transaction(database, async (tx) => {
+    const { Thread, ThreadAlias } = chatModels(tx);
     const thread = await Thread.lock(threadId, tx);
     await thread.update({ deletedAt: new Date() }, { transaction: tx });
     // The client's own chat id may name a new thread from now on.
     await ThreadAlias.destroy({ where: { threadId }, transaction: tx });
     const { spaceId, userId } = thread;
-    return Operation.begin({ kind: 'deleteThread', spaceId, userId, subjectId: threadId }, tx);
+    return operationModels(tx).Operation.begin({ kind: 'deleteThread', spaceId, userId, subjectId: threadId }, tx);
   });
 }

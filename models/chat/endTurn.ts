@@ -5,11 +5,10 @@ import type { FinishReason, TurnLimit, UiChunk, Usage } from '../turnLog/chunks.
 import type { CommittedSegment } from '../turnLog/entry.ts';
 import { MessageFold } from '../turnLog/foldChunks.ts';
 import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
-import { assistantPosition, Message, userPosition } from './message.ts';
-import { ModelCall } from './modelCall.ts';
-import { Thread } from './thread.ts';
-import { ToolCall } from './toolCall.ts';
-import { Turn } from './turn.ts';
+import { assistantPosition, userPosition } from './message.ts';
+import { chatModels } from './models.ts';
+import type { Thread } from './thread.ts';
+import type { Turn } from './turn.ts';
 
 /** How a turn ended. A terminal state never changes: the first end wins. */
 export type TurnEnd =
@@ -37,6 +36,7 @@ export async function endTurn(
   end: TurnEnd,
 ): Promise<EndedTurn> {
   const { database, turnLog } = deps;
+  const { ModelCall, Thread, Turn } = chatModels(database);
   const segments: CommittedSegment[] = [];
   const result = await transaction(database, async (tx) => {
     segments.length = 0;
@@ -81,7 +81,7 @@ export async function requestStop(
   turnId: string,
 ): Promise<'ended' | 'stopping'> {
   const turn = await transaction(deps.database, async (tx) => {
-    const locked = await Turn.lock(turnId, tx);
+    const locked = await chatModels(tx).Turn.lock(turnId, tx);
     if (locked !== null && !locked.isTerminal && locked.stopRequestedAt === null) {
       await locked.update({ stopRequestedAt: new Date() }, { transaction: tx });
     }
@@ -98,7 +98,7 @@ export async function requestStop(
 async function successorOf(tx: Transaction, thread: Thread | null, turnId: string): Promise<Turn | undefined> {
   const active = thread?.activeTurnId ?? null;
   if (active === null || active === turnId) return undefined;
-  return (await Turn.findByPk(active, { transaction: tx })) ?? undefined;
+  return (await chatModels(tx).Turn.findByPk(active, { transaction: tx })) ?? undefined;
 }
 
 function closeTexts(fold: MessageFold): UiChunk[] {
@@ -110,6 +110,7 @@ async function closeTools(tx: Transaction, turnId: string, end: TurnEnd, fold: M
   const openIds = fold.openToolIds();
   // A call is in the log since it has a row, and has its result there since it is settled.
   if (openIds.length === 0) return [];
+  const { ToolCall } = chatModels(tx);
   const pending = await ToolCall.pendingOf(turnId, tx);
   await ToolCall.settleRest(turnId, tx);
   const effects = new Map(pending.map(({ id, effect }) => [id, effect]));
@@ -160,7 +161,7 @@ async function storeAnswer(tx: Transaction, turn: Turn, end: TurnEnd, fold: Mess
   const parts = fold.parts();
   if (parts.every((part) => part.type === 'step-start')) return;
   const now = new Date();
-  const message = Message.build({
+  const message = chatModels(tx).Message.build({
     threadId: turn.threadId,
     turnOrdinal: turn.ordinal,
     position: assistantPosition,
@@ -179,7 +180,7 @@ async function storeAnswer(tx: Transaction, turn: Turn, end: TurnEnd, fold: Mess
 async function isReplaced(tx: Transaction, turn: Turn): Promise<boolean> {
   if (turn.stopRequestedAt === null) return false;
   const asked = { threadId: turn.threadId, turnOrdinal: turn.ordinal, position: userPosition, replacedAt: null };
-  return (await Message.count({ where: asked, transaction: tx })) === 0;
+  return (await chatModels(tx).Message.count({ where: asked, transaction: tx })) === 0;
 }
 
 /** Gives the thread to its oldest queued turn, and says so in that turn's log. */
@@ -192,7 +193,7 @@ async function promoteNext(
 ): Promise<{ turn: Turn; segment: CommittedSegment } | undefined> {
   // Whoever queues a turn takes an ordinal, under the lock that we hold: where none was taken since, there is none to look for.
   const isLast = thread.nextTurnOrdinal === ended.ordinal + 1;
-  const next = isLast ? null : await Turn.nextQueued(thread.id, ended.ordinal, tx);
+  const next = isLast ? null : await chatModels(tx).Turn.nextQueued(thread.id, ended.ordinal, tx);
   thread.set({ activeTurnId: next?.id ?? null, updatedAt: now });
   await execute(tx, 'UPDATE threads SET active_turn_id = ?, updated_at = ? WHERE id = ?', [
     thread.activeTurnId,

@@ -32,78 +32,80 @@ export type StoredPart = MessagePart | { type: 'data-file'; data: AttachedFile }
 export const userPosition = 0;
 export const assistantPosition = 1;
 
-export class Message extends Model {
-  declare threadId: string;
-  declare turnOrdinal: number;
-  declare position: number;
-  declare id: string;
-  declare turnId: string;
-  declare role: 'user' | 'assistant';
-  declare parts: StoredPart[];
-  declare metadata: Record<string, unknown> | null;
-  declare createdAt: Date;
-  declare replacedAt: Date | null;
+export type Message = InstanceType<ReturnType<typeof defineMessage>>;
 
-  /** A thread's messages after a place, oldest first. Answers that were regenerated are left out. */
-  static async page(options: {
-    threadId: string;
-    after?: { turnOrdinal: number; position: number };
-    upToOrdinal?: number;
-    limit?: number;
-  }): Promise<Message[]> {
-    const { threadId, after, upToOrdinal, limit } = options;
-    return Message.findAll({
-      where: {
-        threadId,
-        replacedAt: null,
-        ...(after && {
-          [Op.or]: [
-            { turnOrdinal: { [Op.gt]: after.turnOrdinal } },
-            { turnOrdinal: after.turnOrdinal, position: { [Op.gt]: after.position } },
-          ],
-        }),
-        ...(upToOrdinal !== undefined && { turnOrdinal: { [Op.lte]: upToOrdinal } }),
-      },
-      order: [
-        ['turnOrdinal', 'ASC'],
-        ['position', 'ASC'],
-      ],
-      limit,
-    });
-  }
+export function defineMessage(sequelize: Sequelize) {
+  class Message extends Model {
+    declare threadId: string;
+    declare turnOrdinal: number;
+    declare position: number;
+    declare id: string;
+    declare turnId: string;
+    declare role: 'user' | 'assistant';
+    declare parts: StoredPart[];
+    declare metadata: Record<string, unknown> | null;
+    declare createdAt: Date;
+    declare replacedAt: Date | null;
 
-  /** A thread's messages before a place, newest first, and only those of turns after `afterOrdinal`. */
-  static async latest(options: {
-    threadId: string;
-    afterOrdinal: number;
-    before: { turnOrdinal: number; position: number };
-    limit: number;
-  }): Promise<Message[]> {
-    const { threadId, afterOrdinal, before, limit } = options;
-    return Message.findAll({
-      where: {
-        threadId,
-        replacedAt: null,
-        turnOrdinal: { [Op.gt]: afterOrdinal },
-        [Op.or]: [
-          { turnOrdinal: { [Op.lt]: before.turnOrdinal } },
-          { turnOrdinal: before.turnOrdinal, position: { [Op.lt]: before.position } },
+    /** A thread's messages after a place, oldest first. Answers that were regenerated are left out. */
+    static async page(options: {
+      threadId: string;
+      after?: { turnOrdinal: number; position: number };
+      upToOrdinal?: number;
+      limit?: number;
+    }): Promise<Message[]> {
+      const { threadId, after, upToOrdinal, limit } = options;
+      return Message.findAll({
+        where: {
+          threadId,
+          replacedAt: null,
+          ...(after && {
+            [Op.or]: [
+              { turnOrdinal: { [Op.gt]: after.turnOrdinal } },
+              { turnOrdinal: after.turnOrdinal, position: { [Op.gt]: after.position } },
+            ],
+          }),
+          ...(upToOrdinal !== undefined && { turnOrdinal: { [Op.lte]: upToOrdinal } }),
+        },
+        order: [
+          ['turnOrdinal', 'ASC'],
+          ['position', 'ASC'],
         ],
-      },
-      order: [
-        ['turnOrdinal', 'DESC'],
-        ['position', 'DESC'],
-      ],
-      limit,
-    });
+        limit,
+      });
+    }
+
+    /** A thread's messages before a place, newest first, and only those of turns after `afterOrdinal`. */
+    static async latest(options: {
+      threadId: string;
+      afterOrdinal: number;
+      before: { turnOrdinal: number; position: number };
+      limit: number;
+    }): Promise<Message[]> {
+      const { threadId, afterOrdinal, before, limit } = options;
+      return Message.findAll({
+        where: {
+          threadId,
+          replacedAt: null,
+          turnOrdinal: { [Op.gt]: afterOrdinal },
+          [Op.or]: [
+            { turnOrdinal: { [Op.lt]: before.turnOrdinal } },
+            { turnOrdinal: before.turnOrdinal, position: { [Op.lt]: before.position } },
+          ],
+        },
+        order: [
+          ['turnOrdinal', 'DESC'],
+          ['position', 'DESC'],
+        ],
+        limit,
+      });
+    }
+
+    static async find(threadId: string, id: string, tx?: Transaction): Promise<Message | null> {
+      return Message.findOne({ where: { threadId, id }, transaction: tx });
+    }
   }
 
-  static async find(threadId: string, id: string, tx?: Transaction): Promise<Message | null> {
-    return Message.findOne({ where: { threadId, id }, transaction: tx });
-  }
-}
-
-export function defineMessages(sequelize: Sequelize): void {
   Message.init(
     {
       threadId: { type: DataTypes.STRING(40), primaryKey: true },
@@ -119,4 +121,5 @@ export function defineMessages(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'messages', timestamps: false, underscored: true },
   );
+  return Message;
 }

@@ -15,68 +15,58 @@ export function summaryStep(index: number): number {
 }
 
 /** The model call of one step of a turn. One row however often it was tried, so its usage counts once. */
-export class ModelCall extends Model {
-  declare turnId: string;
-  declare step: number;
-  declare attempts: number;
-  /** Where in the log the step begins: what an earlier attempt said stands from here on. */
-  declare firstSeq: number;
-  declare modelId: string;
-  declare status: 'started' | 'completed' | 'stopped';
-  declare finishReason: FinishReason | null;
-  declare inputTokens: number;
-  declare cachedInputTokens: number;
-  declare outputTokens: number;
-  declare reasoningTokens: number;
-  declare startedAt: Date;
-  declare endedAt: Date | null;
+export type ModelCall = InstanceType<ReturnType<typeof defineModelCall>>;
 
-  /** Writes down how it ended, and by which model. */
-  static async end(
-    tx: Transaction,
-    { turnId, step, modelId }: Pick<ModelCall, 'turnId' | 'step' | 'modelId'>,
-    end: { status: 'completed' | 'stopped'; finishReason?: FinishReason; usage: Usage | undefined },
-  ): Promise<void> {
-    const { status, finishReason = null, usage } = end;
-    const tokens = usage && {
-      input_tokens: usage.inputTokens,
-      cached_input_tokens: usage.cachedInputTokens,
-      output_tokens: usage.outputTokens,
-      reasoning_tokens: usage.reasoningTokens,
-    };
-    await execute(tx, 'UPDATE model_calls SET ? WHERE turn_id = ? AND step = ?', [
-      { status, model_id: modelId, finish_reason: finishReason, ended_at: new Date(), ...tokens },
-      turnId,
-      step,
-    ]);
+export function defineModelCall(sequelize: Sequelize) {
+  class ModelCall extends Model {
+    declare turnId: string;
+    declare step: number;
+    declare attempts: number;
+    /** Where in the log the step begins: what an earlier attempt said stands from here on. */
+    declare firstSeq: number;
+    declare modelId: string;
+    declare status: 'started' | 'completed' | 'stopped';
+    declare finishReason: FinishReason | null;
+    declare inputTokens: number;
+    declare cachedInputTokens: number;
+    declare outputTokens: number;
+    declare reasoningTokens: number;
+    declare startedAt: Date;
+    declare endedAt: Date | null;
+
+    /** Writes down how it ended, and by which model. */
+    static async end(
+      tx: Transaction,
+      { turnId, step, modelId }: Pick<ModelCall, 'turnId' | 'step' | 'modelId'>,
+      end: { status: 'completed' | 'stopped'; finishReason?: FinishReason; usage: Usage | undefined },
+    ): Promise<void> {
+      const { status, finishReason = null, usage } = end;
+      const tokens = usage && {
+        input_tokens: usage.inputTokens,
+        cached_input_tokens: usage.cachedInputTokens,
+        output_tokens: usage.outputTokens,
+        reasoning_tokens: usage.reasoningTokens,
+      };
+      await execute(tx, 'UPDATE model_calls SET ? WHERE turn_id = ? AND step = ?', [
+        { status, model_id: modelId, finish_reason: finishReason, ended_at: new Date(), ...tokens },
+        turnId,
+        step,
+      ]);
+    }
+
+    /** What the turn has used, over the calls that ended. */
+    static async usageOf(turnId: string, tx?: Transaction): Promise<Usage> {
+      return sum(await ModelCall.findAll({ where: { turnId, ...ofTurns }, transaction: tx, raw: true }));
+    }
+
+    /** The same for many turns, by one query. */
+    static async usageOfMany(turnIds: string[]): Promise<(turnId: string) => Usage> {
+      const calls = await ModelCall.findAll({ where: { turnId: turnIds, ...ofTurns } });
+      const byTurn = Map.groupBy(calls, ({ turnId }) => turnId);
+      return (turnId) => sum(byTurn.get(turnId) ?? []);
+    }
   }
 
-  /** What the turn has used, over the calls that ended. */
-  static async usageOf(turnId: string, tx?: Transaction): Promise<Usage> {
-    return sum(await ModelCall.findAll({ where: { turnId, ...ofTurns }, transaction: tx, raw: true }));
-  }
-
-  /** The same for many turns, by one query. */
-  static async usageOfMany(turnIds: string[]): Promise<(turnId: string) => Usage> {
-    const calls = await ModelCall.findAll({ where: { turnId: turnIds, ...ofTurns } });
-    const byTurn = Map.groupBy(calls, ({ turnId }) => turnId);
-    return (turnId) => sum(byTurn.get(turnId) ?? []);
-  }
-}
-
-const ofTurns = { step: { [Op.lt]: titleStep } };
-
-function sum(calls: readonly Usage[]): Usage {
-  const total = (pick: (call: Usage) => number) => calls.reduce((sofar, call) => sofar + pick(call), 0);
-  return {
-    inputTokens: total((call) => call.inputTokens),
-    cachedInputTokens: total((call) => call.cachedInputTokens),
-    outputTokens: total((call) => call.outputTokens),
-    reasoningTokens: total((call) => call.reasoningTokens),
-  };
-}
-
-export function defineModelCalls(sequelize: Sequelize): void {
   ModelCall.init(
     {
       turnId: { type: DataTypes.STRING(40), primaryKey: true },
@@ -95,4 +85,17 @@ export function defineModelCalls(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'model_calls', timestamps: false, underscored: true },
   );
+  return ModelCall;
+}
+
+const ofTurns = { step: { [Op.lt]: titleStep } };
+
+function sum(calls: readonly Usage[]): Usage {
+  const total = (pick: (call: Usage) => number) => calls.reduce((sofar, call) => sofar + pick(call), 0);
+  return {
+    inputTokens: total((call) => call.inputTokens),
+    cachedInputTokens: total((call) => call.cachedInputTokens),
+    outputTokens: total((call) => call.outputTokens),
+    reasoningTokens: total((call) => call.reasoningTokens),
+  };
 }

@@ -2,9 +2,9 @@ import { type Database, transaction } from '../database.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import type { CommittedSegment } from '../turnLog/entry.ts';
 import type { TurnLog } from '../turnLog/turnLog.ts';
-import { ToolCall } from './toolCall.ts';
+import { chatModels } from './models.ts';
+import type { ToolCall } from './toolCall.ts';
 import { approvalChunks, failedResult } from './toolResult.ts';
-import { Turn } from './turn.ts';
 import { openCalls, tell } from './turnWaiting.ts';
 
 /** Where the calls of a step stand that were made to wait. */
@@ -28,6 +28,7 @@ export async function parkToolCalls(
   { turnId, isIdle }: { turnId: string; isIdle: boolean },
 ): Promise<ParkedCalls> {
   const { database, turnLog } = deps;
+  const { ToolCall, Turn } = chatModels(database);
   const segments: CommittedSegment[] = [];
   const parked = await transaction(database, async (tx) => {
     segments.length = 0;

@@ -1,15 +1,14 @@
 import { Op, type Transaction } from 'sequelize';
 import { notFound } from '../errors.ts';
 import type { SendIntent } from './acceptMessage.ts';
-import { Message, type StoredPart, userPosition } from './message.ts';
-import { ThreadSummary } from './summary.ts';
+import { type Message, type StoredPart, userPosition } from './message.ts';
+import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
-import { Turn } from './turn.ts';
 
 /** The message that is meant; undefined for an edit of one that the thread has never had, which is a message like any. */
 export async function findReplaced(tx: Transaction, thread: Thread, intent: SendIntent): Promise<Message | undefined> {
   const ofUser = { threadId: thread.id, role: 'user', replacedAt: null };
-  const message = await Message.findOne({
+  const message = await chatModels(tx).Message.findOne({
     where: intent.userMessageId === undefined ? ofUser : { ...ofUser, id: intent.userMessageId },
     order: [['turnOrdinal', 'DESC']],
     transaction: tx,
@@ -29,6 +28,7 @@ export async function replaceFrom(
   message: Message,
   change: { turnId: string; ordinal: number; now: Date; parts?: StoredPart[] },
 ): Promise<string | undefined> {
+  const { Message, ThreadSummary, Turn } = chatModels(tx);
   const { turnId, ordinal, now, parts } = change;
   const from = message.turnOrdinal;
   const place = { threadId: thread.id, turnOrdinal: from, position: userPosition };

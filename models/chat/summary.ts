@@ -4,35 +4,37 @@ import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequeliz
  * What stands in a prompt for all of a thread up to a turn. Each summary takes up the one before; the messages themselves stay, and
  * are read as ever.
  */
-export class ThreadSummary extends Model {
-  declare threadId: string;
-  /** The ordinal of the last turn that is in it. */
-  declare upToOrdinal: number;
-  /** The turn that it was made for. */
-  declare turnId: string;
-  declare modelId: string;
-  declare summary: string;
-  declare createdAt: Date;
+export type ThreadSummary = InstanceType<ReturnType<typeof defineThreadSummary>>;
 
-  /** The latest that says nothing of a turn or of what came after it. */
-  static async before(threadId: string, ordinal: number): Promise<ThreadSummary | null> {
-    return ThreadSummary.findOne({
-      where: { threadId, upToOrdinal: { [Op.lt]: ordinal } },
-      order: [['upToOrdinal', 'DESC']],
-    });
+export function defineThreadSummary(sequelize: Sequelize) {
+  class ThreadSummary extends Model {
+    declare threadId: string;
+    /** The ordinal of the last turn that is in it. */
+    declare upToOrdinal: number;
+    /** The turn that it was made for. */
+    declare turnId: string;
+    declare modelId: string;
+    declare summary: string;
+    declare createdAt: Date;
+
+    /** The latest that says nothing of a turn or of what came after it. */
+    static async before(threadId: string, ordinal: number): Promise<ThreadSummary | null> {
+      return ThreadSummary.findOne({
+        where: { threadId, upToOrdinal: { [Op.lt]: ordinal } },
+        order: [['upToOrdinal', 'DESC']],
+      });
+    }
+
+    static async countOf(turnId: string): Promise<number> {
+      return ThreadSummary.count({ where: { turnId } });
+    }
+
+    /** Drops those that tell of messages which are being replaced. */
+    static async dropFrom(threadId: string, ordinal: number, tx: Transaction): Promise<void> {
+      await ThreadSummary.destroy({ where: { threadId, upToOrdinal: { [Op.gte]: ordinal } }, transaction: tx });
+    }
   }
 
-  static async countOf(turnId: string): Promise<number> {
-    return ThreadSummary.count({ where: { turnId } });
-  }
-
-  /** Drops those that tell of messages which are being replaced. */
-  static async dropFrom(threadId: string, ordinal: number, tx: Transaction): Promise<void> {
-    await ThreadSummary.destroy({ where: { threadId, upToOrdinal: { [Op.gte]: ordinal } }, transaction: tx });
-  }
-}
-
-export function defineThreadSummaries(sequelize: Sequelize): void {
   ThreadSummary.init(
     {
       threadId: { type: DataTypes.STRING(40), primaryKey: true },
@@ -44,4 +46,5 @@ export function defineThreadSummaries(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'thread_summaries', timestamps: false, underscored: true },
   );
+  return ThreadSummary;
 }

@@ -4,110 +4,104 @@ import { newId } from '../ids.ts';
 import { instanceOf, select } from '../sql.ts';
 
 /** A conversation. It belongs to one person in one space, and has at most one turn under way. */
-export class Thread extends Model {
-  declare id: string;
-  declare spaceId: string;
-  declare userId: string;
-  declare title: string | null;
-  declare activeTurnId: string | null;
-  declare nextTurnOrdinal: number;
-  declare createdAt: Date;
-  declare updatedAt: Date;
-  declare deletedAt: Date | null;
+export type Thread = InstanceType<ReturnType<typeof defineThread>>;
 
-  static async open(id: string, tx?: Transaction): Promise<Thread | null> {
-    return Thread.findOne({ where: { id, deletedAt: null }, transaction: tx });
-  }
+export function defineThread(sequelize: Sequelize) {
+  class Thread extends Model {
+    declare id: string;
+    declare spaceId: string;
+    declare userId: string;
+    declare title: string | null;
+    declare activeTurnId: string | null;
+    declare nextTurnOrdinal: number;
+    declare createdAt: Date;
+    declare updatedAt: Date;
+    declare deletedAt: Date | null;
 
-  /** The thread's row, locked: whoever changes which turn is active holds it. */
-  static async lock(id: string, tx: Transaction): Promise<Thread> {
-    const thread = await Thread.findOne({ where: { id, deletedAt: null }, transaction: tx, lock: tx.LOCK.UPDATE });
-    if (thread === null) throw notFound('thread');
-    return thread;
-  }
+    static async open(id: string, tx?: Transaction): Promise<Thread | null> {
+      return Thread.findOne({ where: { id, deletedAt: null }, transaction: tx });
+    }
 
-  /** The thread of a turn, locked, deleted or not. */
-  static async lockOfTurn(turnId: string, tx: Transaction): Promise<Thread | null> {
-    const [row] = await select<Record<string, unknown>>(
-      tx,
-      'SELECT * FROM threads WHERE id = (SELECT thread_id FROM turns WHERE id = ?) FOR UPDATE',
-      [turnId],
-    );
-    return row === undefined ? null : instanceOf(Thread, row);
-  }
+    /** The thread's row, locked: whoever changes which turn is active holds it. */
+    static async lock(id: string, tx: Transaction): Promise<Thread> {
+      const thread = await Thread.findOne({ where: { id, deletedAt: null }, transaction: tx, lock: tx.LOCK.UPDATE });
+      if (thread === null) throw notFound('thread');
+      return thread;
+    }
 
-  /** A new thread, still to be stored. */
-  static prepare(fields: { spaceId: string; userId: string; title?: string | null; id?: string }): Thread {
-    const now = new Date();
-    return Thread.build({
-      id: fields.id ?? newId('thread'),
-      spaceId: fields.spaceId,
-      userId: fields.userId,
-      title: fields.title ?? null,
-      activeTurnId: null,
-      nextTurnOrdinal: 1,
-      createdAt: now,
-      updatedAt: now,
-      deletedAt: null,
-    });
-  }
+    /** The thread of a turn, locked, deleted or not. */
+    static async lockOfTurn(turnId: string, tx: Transaction): Promise<Thread | null> {
+      const [row] = await select<Record<string, unknown>>(
+        tx,
+        'SELECT * FROM threads WHERE id = (SELECT thread_id FROM turns WHERE id = ?) FOR UPDATE',
+        [turnId],
+      );
+      return row === undefined ? null : instanceOf(Thread, row);
+    }
 
-  /** The owner's threads of a space, the latest used first. `cursor` is the last row's `updatedAt,id`. */
-  static async page(options: {
-    spaceId: string;
-    userId: string;
-    limit: number;
-    cursor?: { updatedAt: Date; id: string };
-    /** Only those whose turn waits for its client, or only the others. */
-    needsInput?: boolean | undefined;
-  }): Promise<Thread[]> {
-    const { spaceId, userId, limit, cursor, needsInput } = options;
-    const waiting = literal("(SELECT id FROM turns WHERE turns.id = active_turn_id AND turns.status = 'waiting')");
-    const after = cursor && {
-      [Op.or]: [
-        { updatedAt: { [Op.lt]: cursor.updatedAt } },
-        { updatedAt: cursor.updatedAt, id: { [Op.lt]: cursor.id } },
-      ],
-    };
-    return Thread.findAll({
-      where: {
-        spaceId,
-        userId,
+    /** A new thread, still to be stored. */
+    static prepare(fields: { spaceId: string; userId: string; title?: string | null; id?: string }): Thread {
+      const now = new Date();
+      return Thread.build({
+        id: fields.id ?? newId('thread'),
+        spaceId: fields.spaceId,
+        userId: fields.userId,
+        title: fields.title ?? null,
+        activeTurnId: null,
+        nextTurnOrdinal: 1,
+        createdAt: now,
+        updatedAt: now,
         deletedAt: null,
-        ...after,
-        ...(needsInput === true && { activeTurnId: { [Op.in]: waiting } }),
-        ...(needsInput === false && { [Op.not]: { activeTurnId: { [Op.in]: waiting } } }),
-      },
-      order: [
-        ['updatedAt', 'DESC'],
-        ['id', 'DESC'],
-      ],
-      limit,
-    });
+      });
+    }
+
+    /** The owner's threads of a space, the latest used first. `cursor` is the last row's `updatedAt,id`. */
+    static async page(options: {
+      spaceId: string;
+      userId: string;
+      limit: number;
+      cursor?: { updatedAt: Date; id: string };
+      /** Only those whose turn waits for its client, or only the others. */
+      needsInput?: boolean | undefined;
+    }): Promise<Thread[]> {
+      const { spaceId, userId, limit, cursor, needsInput } = options;
+      const waiting = literal("(SELECT id FROM turns WHERE turns.id = active_turn_id AND turns.status = 'waiting')");
+      const after = cursor && {
+        [Op.or]: [
+          { updatedAt: { [Op.lt]: cursor.updatedAt } },
+          { updatedAt: cursor.updatedAt, id: { [Op.lt]: cursor.id } },
+        ],
+      };
+      return Thread.findAll({
+        where: {
+          spaceId,
+          userId,
+          deletedAt: null,
+          ...after,
+          ...(needsInput === true && { activeTurnId: { [Op.in]: waiting } }),
+          ...(needsInput === false && { [Op.not]: { activeTurnId: { [Op.in]: waiting } } }),
+        },
+        order: [
+          ['updatedAt', 'DESC'],
+          ['id', 'DESC'],
+        ],
+        limit,
+      });
+    }
+
+    /** Names a thread that has no name. */
+    static async nameOnce(id: string, title: string, tx: Transaction): Promise<void> {
+      await Thread.update({ title }, { where: { id, title: null, deletedAt: null }, transaction: tx });
+    }
+
+    /** Takes the thread's next place in order for a turn. The caller holds the row's lock and saves it. */
+    takeOrdinal(): number {
+      const ordinal = this.nextTurnOrdinal;
+      this.nextTurnOrdinal = ordinal + 1;
+      return ordinal;
+    }
   }
 
-  /** Names a thread that has no name. */
-  static async nameOnce(id: string, title: string, tx: Transaction): Promise<void> {
-    await Thread.update({ title }, { where: { id, title: null, deletedAt: null }, transaction: tx });
-  }
-
-  /** Takes the thread's next place in order for a turn. The caller holds the row's lock and saves it. */
-  takeOrdinal(): number {
-    const ordinal = this.nextTurnOrdinal;
-    this.nextTurnOrdinal = ordinal + 1;
-    return ordinal;
-  }
-}
-
-/** A chat id that a client made, by which the same caller finds the thread again. */
-export class ThreadAlias extends Model {
-  declare userId: string;
-  declare spaceId: string;
-  declare alias: string;
-  declare threadId: string;
-}
-
-export function defineThreads(sequelize: Sequelize): void {
   Thread.init(
     {
       id: { type: DataTypes.STRING(40), primaryKey: true },
@@ -122,6 +116,20 @@ export function defineThreads(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'threads', timestamps: false, underscored: true },
   );
+  return Thread;
+}
+
+/** A chat id that a client made, by which the same caller finds the thread again. */
+export type ThreadAlias = InstanceType<ReturnType<typeof defineThreadAlias>>;
+
+export function defineThreadAlias(sequelize: Sequelize) {
+  class ThreadAlias extends Model {
+    declare userId: string;
+    declare spaceId: string;
+    declare alias: string;
+    declare threadId: string;
+  }
+
   ThreadAlias.init(
     {
       userId: { type: DataTypes.STRING(40), primaryKey: true },
@@ -131,4 +139,5 @@ export function defineThreads(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'thread_aliases', timestamps: false, underscored: true },
   );
+  return ThreadAlias;
 }

@@ -8,138 +8,144 @@ export type ToolCallStatus = 'pending' | 'succeeded' | 'failed';
 export type WaitsFor = 'nothing' | 'client' | 'approval';
 
 /** A tool call that a model made. Its result is in the turn's log; this row says whether it is there yet. */
-export class ToolCall extends Model {
-  declare id: string;
-  declare turnId: string;
-  declare step: number;
-  declare toolName: string;
-  declare input: unknown;
-  declare status: ToolCallStatus;
-  declare waitsFor: WaitsFor;
-  /** Until when a client or a person may answer. */
-  declare deadlineAt: Date | null;
-  /** The last chunk of the response that asked for the answer; what follows is said to whoever answers. */
-  declare askedSeq: number | null;
-  declare decision: 'approved' | 'denied' | null;
-  declare answeredAt: Date | null;
-  /** When it was first run: whatever it does outside may have been done since. */
-  declare begunAt: Date | null;
-  /** What it has done, written in the transaction that did it; null until then. */
-  declare effect: { result: unknown } | null;
-  declare createdAt: Date;
-  declare endedAt: Date | null;
+export type ToolCall = InstanceType<ReturnType<typeof defineToolCall>>;
 
-  static async ofStep(turnId: string, step: number, tx?: Transaction): Promise<ToolCall[]> {
-    return ToolCall.findAll({ where: { turnId, step }, order: [['id', 'ASC']], transaction: tx });
-  }
+export function defineToolCall(sequelize: Sequelize) {
+  class ToolCall extends Model {
+    declare id: string;
+    declare turnId: string;
+    declare step: number;
+    declare toolName: string;
+    declare input: unknown;
+    declare status: ToolCallStatus;
+    declare waitsFor: WaitsFor;
+    /** Until when a client or a person may answer. */
+    declare deadlineAt: Date | null;
+    /** The last chunk of the response that asked for the answer; what follows is said to whoever answers. */
+    declare askedSeq: number | null;
+    declare decision: 'approved' | 'denied' | null;
+    declare answeredAt: Date | null;
+    /** When it was first run: whatever it does outside may have been done since. */
+    declare begunAt: Date | null;
+    /** What it has done, written in the transaction that did it; null until then. */
+    declare effect: { result: unknown } | null;
+    declare createdAt: Date;
+    declare endedAt: Date | null;
 
-  /** Those of a turn that have no result yet. */
-  static async pendingOf(turnId: string, tx?: Transaction): Promise<ToolCall[]> {
-    return ToolCall.findAll({ where: { turnId, status: 'pending' }, order: [['id', 'ASC']], transaction: tx });
-  }
+    static async ofStep(turnId: string, step: number, tx?: Transaction): Promise<ToolCall[]> {
+      return ToolCall.findAll({ where: { turnId, step }, order: [['id', 'ASC']], transaction: tx });
+    }
 
-  /** Turns that go on because of an answer given before `before`, and have not begun their next step since. */
-  static async turnsAnsweredUnheard(database: Pick<Database, 'pool'>, before: Date, limit: number): Promise<string[]> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT DISTINCT c.turn_id AS turnId FROM turns t JOIN tool_calls c ON c.turn_id = t.id
+    /** Those of a turn that have no result yet. */
+    static async pendingOf(turnId: string, tx?: Transaction): Promise<ToolCall[]> {
+      return ToolCall.findAll({ where: { turnId, status: 'pending' }, order: [['id', 'ASC']], transaction: tx });
+    }
+
+    /** Turns that go on because of an answer given before `before`, and have not begun their next step since. */
+    static async turnsAnsweredUnheard(
+      database: Pick<Database, 'pool'>,
+      before: Date,
+      limit: number,
+    ): Promise<string[]> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT DISTINCT c.turn_id AS turnId FROM turns t JOIN tool_calls c ON c.turn_id = t.id
         WHERE t.terminal = 0 AND t.status IN ('running', 'waiting') AND c.answered_at < ?
           AND NOT EXISTS (SELECT 1 FROM model_calls m WHERE m.turn_id = c.turn_id AND m.step > c.step)
           AND (t.status = 'running' OR c.status = 'pending')
         LIMIT ?`,
-      [before, limit],
-    );
-    return rows.map(({ turnId }) => String(turnId));
+        [before, limit],
+      );
+      return rows.map(({ turnId }) => String(turnId));
+    }
+
+    /** The calls of these turns that a client or a person has yet to answer. */
+    static async openOf(turnIds: readonly string[]): Promise<ToolCall[]> {
+      if (turnIds.length === 0) return [];
+      const calls = await ToolCall.findAll({
+        where: { turnId: [...turnIds], status: 'pending', waitsFor: ['client', 'approval'], decision: null },
+        order: [['id', 'ASC']],
+      });
+      return calls;
+    }
+
+    static async countOf(turnId: string): Promise<number> {
+      return ToolCall.count({ where: { turnId } });
+    }
+
+    /** The calls of a turn's steps from `fromStep` on, by step. */
+    static async since(turnId: string, fromStep: number): Promise<Map<number, ToolCall[]>> {
+      const calls = await ToolCall.findAll({
+        where: { turnId, step: { [Op.gte]: fromStep } },
+        order: [
+          ['step', 'ASC'],
+          ['id', 'ASC'],
+        ],
+      });
+      return Map.groupBy(calls, ({ step }) => step);
+    }
+
+    /** Notes that it is about to run; false when an earlier run was about to as well. */
+    static async begin(id: string): Promise<boolean> {
+      const [changed] = await ToolCall.update({ begunAt: new Date() }, { where: { id, begunAt: null } });
+      return changed === 1;
+    }
+
+    /**
+     * Writes what a call has done, in the transaction that does it: both are there, or neither. False when the call has ended, or has been done
+     * before: the transaction must then be rolled back.
+     */
+    static async recordEffect(id: string, result: unknown, tx: Transaction): Promise<boolean> {
+      const [changed] = await ToolCall.update(
+        { effect: { result } },
+        { where: { id, status: 'pending', effect: null }, transaction: tx },
+      );
+      return changed === 1;
+    }
+
+    /** Marks it done; false when another run of it was first. */
+    static async settle(id: string, status: 'succeeded' | 'failed', tx: Transaction): Promise<boolean> {
+      const [changed] = await ToolCall.update(
+        { status, endedAt: new Date() },
+        { where: { id, status: 'pending' }, transaction: tx },
+      );
+      return changed === 1;
+    }
+
+    /** The same for all that are left when a turn ends. From here on none of them can have an effect any more. */
+    static async settleRest(turnId: string, tx: Transaction): Promise<void> {
+      await ToolCall.update(
+        { status: 'failed', endedAt: new Date() },
+        { where: { turnId, status: 'pending' }, transaction: tx },
+      );
+    }
+
+    /** Writes an answer down. `seq` is the last chunk before it: whoever answers again hears what follows. */
+    async answer(
+      change: { status: ToolCallStatus; decision?: 'approved' | 'denied' },
+      seq: number,
+      tx: Transaction,
+    ): Promise<void> {
+      const now = new Date();
+      const ended = change.status === 'pending' ? {} : { endedAt: now };
+      await this.update({ ...change, ...ended, answeredAt: now, askedSeq: seq }, { transaction: tx });
+    }
+
+    /** Whether a client or a person has yet to answer it. */
+    get isOpen(): boolean {
+      return this.status === 'pending' && this.waitsFor !== 'nothing' && this.decision === null;
+    }
+
+    /** Whether its time to be answered was over before anything else ended it. */
+    get isExpired(): boolean {
+      return this.decision === null && this.deadlineAt !== null && this.deadlineAt <= (this.endedAt ?? new Date());
+    }
+
+    /** Whether it may run now: it waits for nobody, or has leave. */
+    get mayRun(): boolean {
+      return this.waitsFor === 'nothing' || (this.waitsFor === 'approval' && this.decision === 'approved');
+    }
   }
 
-  /** The calls of these turns that a client or a person has yet to answer. */
-  static async openOf(turnIds: readonly string[]): Promise<ToolCall[]> {
-    if (turnIds.length === 0) return [];
-    const calls = await ToolCall.findAll({
-      where: { turnId: [...turnIds], status: 'pending', waitsFor: ['client', 'approval'], decision: null },
-      order: [['id', 'ASC']],
-    });
-    return calls;
-  }
-
-  static async countOf(turnId: string): Promise<number> {
-    return ToolCall.count({ where: { turnId } });
-  }
-
-  /** The calls of a turn's steps from `fromStep` on, by step. */
-  static async since(turnId: string, fromStep: number): Promise<Map<number, ToolCall[]>> {
-    const calls = await ToolCall.findAll({
-      where: { turnId, step: { [Op.gte]: fromStep } },
-      order: [
-        ['step', 'ASC'],
-        ['id', 'ASC'],
-      ],
-    });
-    return Map.groupBy(calls, ({ step }) => step);
-  }
-
-  /** Notes that it is about to run; false when an earlier run was about to as well. */
-  static async begin(id: string): Promise<boolean> {
-    const [changed] = await ToolCall.update({ begunAt: new Date() }, { where: { id, begunAt: null } });
-    return changed === 1;
-  }
-
-  /**
-   * Writes what a call has done, in the transaction that does it: both are there, or neither. False when the call has ended, or has been done
-   * before: the transaction must then be rolled back.
-   */
-  static async recordEffect(id: string, result: unknown, tx: Transaction): Promise<boolean> {
-    const [changed] = await ToolCall.update(
-      { effect: { result } },
-      { where: { id, status: 'pending', effect: null }, transaction: tx },
-    );
-    return changed === 1;
-  }
-
-  /** Marks it done; false when another run of it was first. */
-  static async settle(id: string, status: 'succeeded' | 'failed', tx: Transaction): Promise<boolean> {
-    const [changed] = await ToolCall.update(
-      { status, endedAt: new Date() },
-      { where: { id, status: 'pending' }, transaction: tx },
-    );
-    return changed === 1;
-  }
-
-  /** The same for all that are left when a turn ends. From here on none of them can have an effect any more. */
-  static async settleRest(turnId: string, tx: Transaction): Promise<void> {
-    await ToolCall.update(
-      { status: 'failed', endedAt: new Date() },
-      { where: { turnId, status: 'pending' }, transaction: tx },
-    );
-  }
-
-  /** Writes an answer down. `seq` is the last chunk before it: whoever answers again hears what follows. */
-  async answer(
-    change: { status: ToolCallStatus; decision?: 'approved' | 'denied' },
-    seq: number,
-    tx: Transaction,
-  ): Promise<void> {
-    const now = new Date();
-    const ended = change.status === 'pending' ? {} : { endedAt: now };
-    await this.update({ ...change, ...ended, answeredAt: now, askedSeq: seq }, { transaction: tx });
-  }
-
-  /** Whether a client or a person has yet to answer it. */
-  get isOpen(): boolean {
-    return this.status === 'pending' && this.waitsFor !== 'nothing' && this.decision === null;
-  }
-
-  /** Whether its time to be answered was over before anything else ended it. */
-  get isExpired(): boolean {
-    return this.decision === null && this.deadlineAt !== null && this.deadlineAt <= (this.endedAt ?? new Date());
-  }
-
-  /** Whether it may run now: it waits for nobody, or has leave. */
-  get mayRun(): boolean {
-    return this.waitsFor === 'nothing' || (this.waitsFor === 'approval' && this.decision === 'approved');
-  }
-}
-
-export function defineToolCalls(sequelize: Sequelize): void {
   ToolCall.init(
     {
       id: { type: DataTypes.STRING(40), primaryKey: true },
@@ -160,4 +166,5 @@ export function defineToolCalls(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'tool_calls', timestamps: false, underscored: true },
   );
+  return ToolCall;
 }

@@ -8,122 +8,124 @@ export type TurnMode = 'ask' | 'work';
  * One answer of the assistant to one message of the user. Its row is also the fence of its log: `nextSeq`, `writerEpoch` and
  * `terminal` change in the same commit as the chunks that they count.
  */
-export class Turn extends Model {
-  declare id: string;
-  declare threadId: string;
-  declare spaceId: string;
-  declare userId: string;
-  declare ordinal: number;
-  declare status: TurnStatus;
-  declare terminal: number;
-  declare nextSeq: number;
-  declare writerEpoch: number;
-  declare outboxItemId: string | null;
-  declare userMessageId: string;
-  declare assistantMessageId: string;
-  declare mode: TurnMode;
-  declare modelId: string;
-  declare effort: string | null;
-  declare notificationPriority: NotificationPriority;
-  declare stopRequestedAt: Date | null;
-  declare finishReason: FinishReason | null;
-  declare errorCode: string | null;
-  declare errorDetail: string | null;
-  declare createdAt: Date;
-  declare startedAt: Date | null;
-  declare endedAt: Date | null;
-  declare logPurgedAt: Date | null;
+export type Turn = InstanceType<ReturnType<typeof defineTurn>>;
 
-  /** The turn's row, locked. Lock its thread first where both are needed, so that two callers cannot deadlock. */
-  static async lock(id: string, tx: Transaction): Promise<Turn | null> {
-    return Turn.findOne({ where: { id }, transaction: tx, lock: tx.LOCK.UPDATE });
+export function defineTurn(sequelize: Sequelize) {
+  class Turn extends Model {
+    declare id: string;
+    declare threadId: string;
+    declare spaceId: string;
+    declare userId: string;
+    declare ordinal: number;
+    declare status: TurnStatus;
+    declare terminal: number;
+    declare nextSeq: number;
+    declare writerEpoch: number;
+    declare outboxItemId: string | null;
+    declare userMessageId: string;
+    declare assistantMessageId: string;
+    declare mode: TurnMode;
+    declare modelId: string;
+    declare effort: string | null;
+    declare notificationPriority: NotificationPriority;
+    declare stopRequestedAt: Date | null;
+    declare finishReason: FinishReason | null;
+    declare errorCode: string | null;
+    declare errorDetail: string | null;
+    declare createdAt: Date;
+    declare startedAt: Date | null;
+    declare endedAt: Date | null;
+    declare logPurgedAt: Date | null;
+
+    /** The turn's row, locked. Lock its thread first where both are needed, so that two callers cannot deadlock. */
+    static async lock(id: string, tx: Transaction): Promise<Turn | null> {
+      return Turn.findOne({ where: { id }, transaction: tx, lock: tx.LOCK.UPDATE });
+    }
+
+    static async byOutboxItem(userId: string, outboxItemId: string, tx?: Transaction): Promise<Turn | null> {
+      return Turn.findOne({ where: { userId, outboxItemId }, transaction: tx });
+    }
+
+    /**
+     * The oldest turn of a thread that waits for its place. All of them are behind the one that had it, and only there is looked: a thread
+     * of thousands of turns costs what a new one does.
+     */
+    static async nextQueued(threadId: string, afterOrdinal: number, tx: Transaction): Promise<Turn | null> {
+      return Turn.findOne({
+        where: { threadId, status: 'queued', ordinal: { [Op.gt]: afterOrdinal } },
+        order: [['ordinal', 'ASC']],
+        transaction: tx,
+        lock: tx.LOCK.UPDATE,
+      });
+    }
+
+    /** How many wait behind the turn that has the thread's place. */
+    static async countQueued(threadId: string, activeTurnId: string, tx: Transaction): Promise<number> {
+      const active = await Turn.findByPk(activeTurnId, { attributes: ['ordinal'], transaction: tx });
+      const behind = { [Op.gt]: active?.ordinal ?? 0 };
+      return Turn.count({ where: { threadId, status: 'queued', ordinal: behind }, transaction: tx });
+    }
+
+    static async page(threadId: string, limit: number, afterOrdinal: number): Promise<Turn[]> {
+      return Turn.findAll({
+        where: { threadId, ordinal: { [Op.gt]: afterOrdinal } },
+        order: [['ordinal', 'ASC']],
+        limit,
+      });
+    }
+
+    /** Those of the given turns that somebody wants stopped. */
+    static async findStopping(turnIds: string[]): Promise<string[]> {
+      if (turnIds.length === 0) return [];
+      const turns = await Turn.findAll({
+        where: { id: turnIds, stopRequestedAt: { [Op.ne]: null } },
+        attributes: ['id'],
+        raw: true,
+      });
+      return turns.map(({ id }) => id);
+    }
+
+    /**
+     * Turns that have their thread's place and have not ended, begun before `before`: each should have a workflow. Those that wait for their
+     * client, for days perhaps, come last.
+     */
+    static async unendedBefore(before: Date, limit: number): Promise<Turn[]> {
+      return Turn.findAll({
+        where: { terminal: 0, status: ['running', 'waiting'], createdAt: { [Op.lt]: before } },
+        order: [
+          ['status', 'ASC'],
+          ['createdAt', 'ASC'],
+        ],
+        limit,
+      });
+    }
+
+    /** Those of the given turns that wait for their client; null is no turn. */
+    static async waitingOf(turnIds: readonly (string | null)[]): Promise<Set<string>> {
+      const ids = turnIds.filter((id) => id !== null);
+      if (ids.length === 0) return new Set();
+      const turns = await Turn.findAll({ where: { id: ids, status: 'waiting' }, attributes: ['id'], raw: true });
+      return new Set(turns.map(({ id }) => id));
+    }
+
+    static async unendedOf(scope: { threadId: string } | { spaceId: string }, limit: number): Promise<Turn[]> {
+      return Turn.findAll({ where: { ...scope, terminal: 0 }, limit });
+    }
+
+    get isTerminal(): boolean {
+      return this.terminal === 1;
+    }
+
+    /** What a client hears of where the turn stands. */
+    statusChunk(status: TurnStatus): UiChunk {
+      return {
+        type: 'data-turn',
+        transient: true,
+        data: { turnId: this.id, threadId: this.threadId, userMessageId: this.userMessageId, status },
+      };
+    }
   }
 
-  static async byOutboxItem(userId: string, outboxItemId: string, tx?: Transaction): Promise<Turn | null> {
-    return Turn.findOne({ where: { userId, outboxItemId }, transaction: tx });
-  }
-
-  /**
-   * The oldest turn of a thread that waits for its place. All of them are behind the one that had it, and only there is looked: a thread
-   * of thousands of turns costs what a new one does.
-   */
-  static async nextQueued(threadId: string, afterOrdinal: number, tx: Transaction): Promise<Turn | null> {
-    return Turn.findOne({
-      where: { threadId, status: 'queued', ordinal: { [Op.gt]: afterOrdinal } },
-      order: [['ordinal', 'ASC']],
-      transaction: tx,
-      lock: tx.LOCK.UPDATE,
-    });
-  }
-
-  /** How many wait behind the turn that has the thread's place. */
-  static async countQueued(threadId: string, activeTurnId: string, tx: Transaction): Promise<number> {
-    const active = await Turn.findByPk(activeTurnId, { attributes: ['ordinal'], transaction: tx });
-    const behind = { [Op.gt]: active?.ordinal ?? 0 };
-    return Turn.count({ where: { threadId, status: 'queued', ordinal: behind }, transaction: tx });
-  }
-
-  static async page(threadId: string, limit: number, afterOrdinal: number): Promise<Turn[]> {
-    return Turn.findAll({
-      where: { threadId, ordinal: { [Op.gt]: afterOrdinal } },
-      order: [['ordinal', 'ASC']],
-      limit,
-    });
-  }
-
-  /** Those of the given turns that somebody wants stopped. */
-  static async findStopping(turnIds: string[]): Promise<string[]> {
-    if (turnIds.length === 0) return [];
-    const turns = await Turn.findAll({
-      where: { id: turnIds, stopRequestedAt: { [Op.ne]: null } },
-      attributes: ['id'],
-      raw: true,
-    });
-    return turns.map(({ id }) => id);
-  }
-
-  /**
-   * Turns that have their thread's place and have not ended, begun before `before`: each should have a workflow. Those that wait for their
-   * client, for days perhaps, come last.
-   */
-  static async unendedBefore(before: Date, limit: number): Promise<Turn[]> {
-    return Turn.findAll({
-      where: { terminal: 0, status: ['running', 'waiting'], createdAt: { [Op.lt]: before } },
-      order: [
-        ['status', 'ASC'],
-        ['createdAt', 'ASC'],
-      ],
-      limit,
-    });
-  }
-
-  /** Those of the given turns that wait for their client; null is no turn. */
-  static async waitingOf(turnIds: readonly (string | null)[]): Promise<Set<string>> {
-    const ids = turnIds.filter((id) => id !== null);
-    if (ids.length === 0) return new Set();
-    const turns = await Turn.findAll({ where: { id: ids, status: 'waiting' }, attributes: ['id'], raw: true });
-    return new Set(turns.map(({ id }) => id));
-  }
-
-  static async unendedOf(scope: { threadId: string } | { spaceId: string }, limit: number): Promise<Turn[]> {
-    return Turn.findAll({ where: { ...scope, terminal: 0 }, limit });
-  }
-
-  get isTerminal(): boolean {
-    return this.terminal === 1;
-  }
-
-  /** What a client hears of where the turn stands. */
-  statusChunk(status: TurnStatus): UiChunk {
-    return {
-      type: 'data-turn',
-      transient: true,
-      data: { turnId: this.id, threadId: this.threadId, userMessageId: this.userMessageId, status },
-    };
-  }
-}
-
-export function defineTurns(sequelize: Sequelize): void {
   Turn.init(
     {
       id: { type: DataTypes.STRING(40), primaryKey: true },
@@ -153,4 +155,5 @@ export function defineTurns(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'turns', timestamps: false, underscored: true },
   );
+  return Turn;
 }

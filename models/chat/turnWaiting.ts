@@ -2,7 +2,8 @@ import type { Transaction } from 'sequelize';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import type { CommittedSegment } from '../turnLog/entry.ts';
 import type { TurnLog } from '../turnLog/turnLog.ts';
-import { ToolCall } from './toolCall.ts';
+import { chatModels } from './models.ts';
+import type { ToolCall } from './toolCall.ts';
 import type { Turn } from './turn.ts';
 
 /**
@@ -31,7 +32,7 @@ export async function tell(
 
 /** The calls of a turn that somebody has yet to answer. */
 export async function openCalls(turnId: string, tx: Transaction): Promise<ToolCall[]> {
-  return (await ToolCall.pendingOf(turnId, tx)).filter(({ isOpen }) => isOpen);
+  return (await chatModels(tx).ToolCall.pendingOf(turnId, tx)).filter(({ isOpen }) => isOpen);
 }
 
 /** What a turn does next once a call of it is answered: it waits on for others, unless there is something to run. */

@@ -1,9 +1,10 @@
 import type { Transaction } from 'sequelize';
+import { type On, transactionOf } from '../bound.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
-import { Drive } from './drive.ts';
-import { DriveItem } from './driveItem.ts';
+import type { DriveItem } from './driveItem.ts';
 import { requireMatch } from './match.ts';
+import { driveModels } from './models.ts';
 import { joinPath } from './names.ts';
 import { type Place, placeOf } from './place.ts';
 import {
@@ -33,6 +34,7 @@ export async function makeFolder(
   fields: Container & { id: string; parent: FolderRef; name: string; onConflict: 'error' | 'rename' },
 ): Promise<Placed> {
   return transaction(database, async (tx) => {
+    const { Drive, DriveItem } = driveModels(tx);
     const { spaceId, userId, id } = fields;
     const drive = await Drive.lock(spaceId, tx);
     const parent =
@@ -66,9 +68,10 @@ export async function moveItem(
   also?: AlsoIn,
 ): Promise<Placed> {
   return transaction(database, async (tx) => {
+    const { Drive, DriveItem } = driveModels(tx);
     const { spaceId, userId } = change;
     const drive = await Drive.lock(spaceId, tx);
-    const { item, place } = await openLiving(spaceId, change.itemId, tx);
+    const { item, place } = await openLiving(tx, spaceId, change.itemId);
     requireMatch(item, change.ifMatch);
     if (item.isRoot) throw isRoot();
     const target =
@@ -118,8 +121,8 @@ export async function trashItem(
   also?: AlsoIn,
 ): Promise<void> {
   await transaction(database, async (tx) => {
-    await Drive.lock(change.spaceId, tx);
-    const found = await openLiving(change.spaceId, change.itemId, tx);
+    await driveModels(tx).Drive.lock(change.spaceId, tx);
+    const found = await openLiving(tx, change.spaceId, change.itemId);
     requireMatch(found.item, change.ifMatch);
     await intoTrash(found, change.userId, tx);
     await also?.(tx, found);
@@ -146,9 +149,10 @@ export async function restoreItem(
   },
 ): Promise<Placed> {
   return transaction(database, async (tx) => {
+    const { Drive, DriveItem } = driveModels(tx);
     const { spaceId } = change;
     const drive = await Drive.lock(spaceId, tx);
-    const item = await openTrashed(spaceId, change.itemId, tx);
+    const item = await openTrashed(tx, spaceId, change.itemId);
     const folder = await openFolder(spaceId, change.folderId ?? item.parentId, tx).catch((error: unknown) => {
       if (change.folderId !== undefined) throw error;
       throw new DomainError('conflict', 'FOLDER_GONE', 'The folder that it was in is gone. Name another one.');
@@ -165,27 +169,27 @@ export async function restoreItem(
 }
 
 /** An item that is neither in the trash nor below something that is. */
-export async function openLiving(spaceId: string, itemId: string, tx?: Transaction): Promise<Placed> {
-  const item = await DriveItem.find(itemId, tx);
+export async function openLiving(on: On, spaceId: string, itemId: string): Promise<Placed> {
+  const item = await driveModels(on).DriveItem.find(itemId, transactionOf(on));
   if (item === null || item.spaceId !== spaceId) throw notFound('item');
-  const place = await placeOf(item, tx);
+  const place = await placeOf(on, item);
   if (!place.isLive) throw notFound('item');
   return { item, place };
 }
 
 /** An item that was itself put into the trash. */
-async function openTrashed(spaceId: string, itemId: string, tx?: Transaction): Promise<DriveItem> {
-  const item = await DriveItem.find(itemId, tx);
+async function openTrashed(on: On, spaceId: string, itemId: string): Promise<DriveItem> {
+  const item = await driveModels(on).DriveItem.find(itemId, transactionOf(on));
   if (item === null || item.spaceId !== spaceId) throw notFound('item');
   if (item.trashedAt === null) throw new DomainError('conflict', 'NOT_IN_TRASH', 'The item is not in the trash.');
   return item;
 }
 
 /** An item that is alive, or was itself put into the trash. */
-export async function openAny(spaceId: string, itemId: string, tx?: Transaction): Promise<Placed> {
-  const item = await DriveItem.find(itemId, tx);
+export async function openAny(on: On, spaceId: string, itemId: string): Promise<Placed> {
+  const item = await driveModels(on).DriveItem.find(itemId, transactionOf(on));
   if (item === null || item.spaceId !== spaceId) throw notFound('item');
-  const place = await placeOf(item, tx);
+  const place = await placeOf(on, item);
   if (item.trashedAt === null && !place.isLive) throw notFound('item');
   return { item, place };
 }

@@ -1,9 +1,9 @@
 import type { Transaction } from 'sequelize';
-import { Thread } from '../chat/thread.ts';
+import { chatModels } from '../chat/models.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
-import { Drive } from './drive.ts';
-import { DriveItem } from './driveItem.ts';
+import type { DriveItem } from './driveItem.ts';
+import { driveModels } from './models.ts';
 
 /** What a container's id says: the space's own drive, the files of a thread, or those of an app. */
 export type ContainerRef = { kind: 'drive' } | { kind: 'thread'; threadId: string } | { kind: 'app'; itemId: string };
@@ -38,6 +38,7 @@ export async function openRoot(
 ): Promise<DriveItem> {
   const { spaceId, containerId, userId } = where;
   await requireOwner(where, tx);
+  const { DriveItem } = driveModels(tx);
   const found = await DriveItem.rootOf(spaceId, containerId, tx);
   return found ?? DriveItem.make({ spaceId, parentId: spaceId, kind: 'folder', name: containerId, userId }, tx);
 }
@@ -47,6 +48,7 @@ export async function findRoot(
   database: Database,
   where: { spaceId: string; containerId: string; userId: string },
 ): Promise<DriveItem> {
+  const { Drive, DriveItem } = driveModels(database);
   const found = await DriveItem.rootOf(where.spaceId, where.containerId);
   return (
     found ??
@@ -66,9 +68,12 @@ export async function requireOwner(
   if (container?.kind === 'drive') return;
   const owner =
     container?.kind === 'thread'
-      ? await Thread.open(container.threadId, tx)
+      ? await chatModels(tx).Thread.open(container.threadId, tx)
       : container?.kind === 'app'
-        ? await DriveItem.findOne({ where: { id: container.itemId, kind: 'app', live: 1 }, transaction: tx })
+        ? await driveModels(tx).DriveItem.findOne({
+            where: { id: container.itemId, kind: 'app', live: 1 },
+            transaction: tx,
+          })
         : null;
   if (owner?.spaceId !== spaceId) throw notFound('container');
 }

@@ -2,74 +2,64 @@ import { DataTypes, Model, QueryTypes, type Sequelize, type Transaction } from '
 import { DomainError, notFound } from '../errors.ts';
 
 /** A space's drive as a whole: its lock and its account of bytes. */
-export class Drive extends Model {
-  declare spaceId: string;
-  /** Names the drive where a short name saves much: in the index of words. */
-  declare number: number;
-  /** The sum of the sizes of all its objects: kept, on their way, and not yet removed. */
-  declare usedBytes: number;
+export type Drive = InstanceType<DriveModel>;
+export type DriveModel = ReturnType<typeof defineDrive>;
 
-  /**
-   * The drive's row, locked. Every change to the space's tree holds it, so that changes come one after the other: no cycle, no name
-   * twice, no count that is off. A change is a few statements; bytes are never moved under the lock.
-   */
-  static async lock(spaceId: string, tx: Transaction): Promise<Drive> {
-    const found = await Drive.wait(spaceId, tx);
-    if (found !== null) return found;
-    await Drive.make(spaceId, tx);
-    const made = await Drive.wait(spaceId, tx);
-    if (made === null) throw notFound('space');
-    return made;
-  }
+export function defineDrive(sequelize: Sequelize) {
+  class Drive extends Model {
+    declare spaceId: string;
+    /** Names the drive where a short name saves much: in the index of words. */
+    declare number: number;
+    /** The sum of the sizes of all its objects: kept, on their way, and not yet removed. */
+    declare usedBytes: number;
 
-  /** The same where there may be no drive, of a space that is being purged. */
-  static async wait(spaceId: string, tx: Transaction): Promise<Drive | null> {
-    return Drive.findOne({ where: { spaceId }, transaction: tx, lock: tx.LOCK.UPDATE });
-  }
+    /**
+     * The drive's row, locked. Every change to the space's tree holds it, so that changes come one after the other: no cycle, no name
+     * twice, no count that is off. A change is a few statements; bytes are never moved under the lock.
+     */
+    static async lock(spaceId: string, tx: Transaction): Promise<Drive> {
+      const found = await Drive.wait(spaceId, tx);
+      if (found !== null) return found;
+      await Drive.make(spaceId, tx);
+      const made = await Drive.wait(spaceId, tx);
+      if (made === null) throw notFound('space');
+      return made;
+    }
 
-  /** A deleted space gets no new drive, however late an upload ends. */
-  private static async make(spaceId: string, tx: Transaction | null): Promise<void> {
-    await Drive.database.query(
-      `INSERT INTO drives (space_id) SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL
+    /** The same where there may be no drive, of a space that is being purged. */
+    static async wait(spaceId: string, tx: Transaction): Promise<Drive | null> {
+      return Drive.findOne({ where: { spaceId }, transaction: tx, lock: tx.LOCK.UPDATE });
+    }
+
+    /** A deleted space gets no new drive, however late an upload ends. */
+    private static async make(spaceId: string, tx: Transaction | null): Promise<void> {
+      await sequelize.query(
+        `INSERT INTO drives (space_id) SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL
          ON DUPLICATE KEY UPDATE space_id = drives.space_id`,
-      { replacements: [spaceId], transaction: tx },
-    );
+        { replacements: [spaceId], transaction: tx },
+      );
+    }
+
+    static async usedBytesOf(spaceId: string): Promise<number> {
+      return (await Drive.findOne({ where: { spaceId } }))?.usedBytes ?? 0;
+    }
+
+    /** Counts bytes before they are stored. Throws 413 `QUOTA_EXCEEDED`; `quotaBytes` 0 means no quota. */
+    static async reserve(spaceId: string, bytes: number, quotaBytes: number, tx: Transaction): Promise<void> {
+      const drive = await Drive.lock(spaceId, tx);
+      if (quotaBytes > 0 && drive.usedBytes + bytes > quotaBytes) throw quotaExceeded();
+      await drive.update({ usedBytes: drive.usedBytes + bytes }, { transaction: tx });
+    }
+
+    static async release(spaceId: string, bytes: number, tx: Transaction): Promise<void> {
+      await sequelize.query('UPDATE drives SET used_bytes = used_bytes - ? WHERE space_id = ?', {
+        replacements: [bytes, spaceId],
+        type: QueryTypes.UPDATE,
+        transaction: tx,
+      });
+    }
   }
 
-  static async usedBytesOf(spaceId: string): Promise<number> {
-    return (await Drive.findOne({ where: { spaceId } }))?.usedBytes ?? 0;
-  }
-
-  /** Counts bytes before they are stored. Throws 413 `QUOTA_EXCEEDED`; `quotaBytes` 0 means no quota. */
-  static async reserve(spaceId: string, bytes: number, quotaBytes: number, tx: Transaction): Promise<void> {
-    const drive = await Drive.lock(spaceId, tx);
-    if (quotaBytes > 0 && drive.usedBytes + bytes > quotaBytes) throw quotaExceeded();
-    await drive.update({ usedBytes: drive.usedBytes + bytes }, { transaction: tx });
-  }
-
-  static async release(spaceId: string, bytes: number, tx: Transaction): Promise<void> {
-    await Drive.database.query('UPDATE drives SET used_bytes = used_bytes - ? WHERE space_id = ?', {
-      replacements: [bytes, spaceId],
-      type: QueryTypes.UPDATE,
-      transaction: tx,
-    });
-  }
-
-  static get database(): Sequelize {
-    if (Drive.sequelize === undefined) throw new Error('The models are not bound to a database.');
-    return Drive.sequelize;
-  }
-}
-
-export function quotaExceeded(): DomainError {
-  return new DomainError(
-    'tooLarge',
-    'QUOTA_EXCEEDED',
-    'The space has no room left for this. Empty the trash, or ask for more.',
-  );
-}
-
-export function defineDrives(sequelize: Sequelize): void {
   Drive.init(
     {
       spaceId: { type: DataTypes.STRING(40), primaryKey: true },
@@ -77,5 +67,14 @@ export function defineDrives(sequelize: Sequelize): void {
       usedBytes: DataTypes.BIGINT.UNSIGNED,
     },
     { sequelize, tableName: 'drives', timestamps: false, underscored: true },
+  );
+  return Drive;
+}
+
+export function quotaExceeded(): DomainError {
+  return new DomainError(
+    'tooLarge',
+    'QUOTA_EXCEEDED',
+    'The space has no room left for this. Empty the trash, or ask for more.',
   );
 }

@@ -23,152 +23,155 @@ export interface ChildPosition {
 }
 
 /** One name in a space's tree. An item knows its parent and not its path, so that moving a folder changes one row. */
-export class DriveItem extends Model {
-  declare number: number;
-  declare id: string;
-  declare spaceId: string;
-  /** The space's own id for the root of a container. */
-  declare parentId: string;
-  declare kind: ItemKind;
-  declare isFile: boolean;
-  /** As it was given; for the root of a container, the container's id. */
-  declare name: string;
-  declare nameKey: Buffer;
-  /** 1, or null in the trash. What is below an item in the trash still has 1. */
-  declare live: 1 | null;
-  /** Its living children. */
-  declare childCount: number;
-  /** At least how many levels are below it; it never sinks. */
-  declare height: number;
-  declare objectKey: string | null;
-  declare size: number | null;
-  declare contentType: string | null;
-  declare sha256: Buffer | null;
-  /** 1 for a file's first content; 0 for what is no file. */
-  declare version: number;
-  declare createdBy: string;
-  declare createdAt: Date;
-  declare updatedBy: string;
-  declare updatedAt: Date;
-  declare trashedBy: string | null;
-  declare trashedAt: Date | null;
-  /** The container in whose trash it is. */
-  declare trashedFrom: string | null;
-  /** It is being removed for good: nobody sees it any more. */
-  declare purgingAt: Date | null;
+export type DriveItem = InstanceType<DriveItemModel>;
+export type DriveItemModel = ReturnType<typeof defineDriveItem>;
 
-  get isRoot(): boolean {
-    return this.parentId === this.spaceId;
-  }
+export function defineDriveItem(sequelize: Sequelize) {
+  class DriveItem extends Model {
+    declare number: number;
+    declare id: string;
+    declare spaceId: string;
+    /** The space's own id for the root of a container. */
+    declare parentId: string;
+    declare kind: ItemKind;
+    declare isFile: boolean;
+    /** As it was given; for the root of a container, the container's id. */
+    declare name: string;
+    declare nameKey: Buffer;
+    /** 1, or null in the trash. What is below an item in the trash still has 1. */
+    declare live: 1 | null;
+    /** Its living children. */
+    declare childCount: number;
+    /** At least how many levels are below it; it never sinks. */
+    declare height: number;
+    declare objectKey: string | null;
+    declare size: number | null;
+    declare contentType: string | null;
+    declare sha256: Buffer | null;
+    /** 1 for a file's first content; 0 for what is no file. */
+    declare version: number;
+    declare createdBy: string;
+    declare createdAt: Date;
+    declare updatedBy: string;
+    declare updatedAt: Date;
+    declare trashedBy: string | null;
+    declare trashedAt: Date | null;
+    /** The container in whose trash it is. */
+    declare trashedFrom: string | null;
+    /** It is being removed for good: nobody sees it any more. */
+    declare purgingAt: Date | null;
 
-  /** A strong validator: the same tag means the same bytes. Null for what is no file. */
-  get etag(): string | null {
-    return this.sha256 === null ? null : `"${this.sha256.toString('hex')}"`;
-  }
+    get isRoot(): boolean {
+      return this.parentId === this.spaceId;
+    }
 
-  get content(): Content | undefined {
-    const { objectKey, size, contentType, sha256 } = this;
-    if (objectKey === null || size === null || contentType === null || sha256 === null) return undefined;
-    return { objectKey, size, contentType, sha256 };
-  }
+    /** A strong validator: the same tag means the same bytes. Null for what is no file. */
+    get etag(): string | null {
+      return this.sha256 === null ? null : `"${this.sha256.toString('hex')}"`;
+    }
 
-  static async make(
-    fields: {
-      spaceId: string;
-      parentId: string;
-      kind: ItemKind;
-      name: string;
-      userId: string;
-      id?: string;
-      content?: Content;
-    },
-    tx: Transaction,
-  ): Promise<DriveItem> {
-    const now = new Date();
-    return DriveItem.create(
-      {
-        id: fields.id ?? newId('driveItem'),
-        spaceId: fields.spaceId,
-        parentId: fields.parentId,
-        kind: fields.kind,
-        isFile: fields.kind === 'file',
-        ...DriveItem.named(fields.name),
-        live: 1,
-        childCount: 0,
-        height: 0,
-        version: fields.content === undefined ? 0 : 1,
-        ...(fields.content ?? noContent),
-        createdBy: fields.userId,
-        createdAt: now,
-        updatedBy: fields.userId,
-        updatedAt: now,
-        ...notTrashed,
+    get content(): Content | undefined {
+      const { objectKey, size, contentType, sha256 } = this;
+      if (objectKey === null || size === null || contentType === null || sha256 === null) return undefined;
+      return { objectKey, size, contentType, sha256 };
+    }
+
+    static async make(
+      fields: {
+        spaceId: string;
+        parentId: string;
+        kind: ItemKind;
+        name: string;
+        userId: string;
+        id?: string;
+        content?: Content;
       },
-      { transaction: tx },
-    );
-  }
+      tx: Transaction,
+    ): Promise<DriveItem> {
+      const now = new Date();
+      return DriveItem.create(
+        {
+          id: fields.id ?? newId('driveItem'),
+          spaceId: fields.spaceId,
+          parentId: fields.parentId,
+          kind: fields.kind,
+          isFile: fields.kind === 'file',
+          ...DriveItem.named(fields.name),
+          live: 1,
+          childCount: 0,
+          height: 0,
+          version: fields.content === undefined ? 0 : 1,
+          ...(fields.content ?? noContent),
+          createdBy: fields.userId,
+          createdAt: now,
+          updatedBy: fields.userId,
+          updatedAt: now,
+          ...notTrashed,
+        },
+        { transaction: tx },
+      );
+    }
 
-  /** The columns of a name. */
-  static named(name: string): { name: string; nameKey: Buffer } {
-    return { name, nameKey: nameKey(name) };
-  }
+    /** The columns of a name. */
+    static named(name: string): { name: string; nameKey: Buffer } {
+      return { name, nameKey: nameKey(name) };
+    }
 
-  /** Whatever state it is in, unless it is being purged. */
-  static async find(id: string, tx?: Transaction): Promise<DriveItem | null> {
-    return DriveItem.findOne({ where: { id, purgingAt: null }, transaction: tx });
-  }
+    /** Whatever state it is in, unless it is being purged. */
+    static async find(id: string, tx?: Transaction): Promise<DriveItem | null> {
+      return DriveItem.findOne({ where: { id, purgingAt: null }, transaction: tx });
+    }
 
-  /** The living child of that name. */
-  static async childOf(parentId: string, name: string, tx?: Transaction): Promise<DriveItem | null> {
-    return DriveItem.findOne({ where: { parentId, nameKey: nameKey(name), live: 1 }, transaction: tx });
-  }
+    /** The living child of that name. */
+    static async childOf(parentId: string, name: string, tx?: Transaction): Promise<DriveItem | null> {
+      return DriveItem.findOne({ where: { parentId, nameKey: nameKey(name), live: 1 }, transaction: tx });
+    }
 
-  static async rootOf(spaceId: string, containerId: string, tx?: Transaction): Promise<DriveItem | null> {
-    return DriveItem.childOf(spaceId, containerId, tx);
-  }
+    static async rootOf(spaceId: string, containerId: string, tx?: Transaction): Promise<DriveItem | null> {
+      return DriveItem.childOf(spaceId, containerId, tx);
+    }
 
-  /** The living children in their order, after a position. Costs what it returns, however many there are. */
-  static async children(parentId: string, limit: number, after?: ChildPosition): Promise<DriveItem[]> {
-    const read = (where: object, count: number) =>
-      DriveItem.findAll({
-        where: { parentId, live: 1, ...where },
-        order: [
-          ['isFile', 'ASC'],
-          ['nameKey', 'ASC'],
+    /** The living children in their order, after a position. Costs what it returns, however many there are. */
+    static async children(parentId: string, limit: number, after?: ChildPosition): Promise<DriveItem[]> {
+      const read = (where: object, count: number) =>
+        DriveItem.findAll({
+          where: { parentId, live: 1, ...where },
+          order: [
+            ['isFile', 'ASC'],
+            ['nameKey', 'ASC'],
+          ],
+          limit: count,
+        });
+      if (after === undefined) return read({}, limit);
+      // Two ranges of the index: as one condition with OR it would be read from the folder's beginning.
+      const same = await read({ isFile: after.isFile, nameKey: { [Op.gt]: after.nameKey } }, limit);
+      if (after.isFile || same.length === limit) return same;
+      return [...same, ...(await read({ isFile: true }, limit - same.length))];
+    }
+
+    /** What was put into a container's trash, latest first. `after` is the last one's. */
+    static async trash(
+      where: { spaceId: string; containerId: string },
+      limit: number,
+      after?: { trashedAt: Date; number: number },
+    ): Promise<DriveItem[]> {
+      const before = after && {
+        [Op.or]: [
+          { trashedAt: { [Op.lt]: after.trashedAt } },
+          { trashedAt: after.trashedAt, number: { [Op.lt]: after.number } },
         ],
-        limit: count,
+      };
+      return DriveItem.findAll({
+        where: { spaceId: where.spaceId, trashedFrom: where.containerId, purgingAt: null, ...before },
+        order: [
+          ['trashedAt', 'DESC'],
+          ['number', 'DESC'],
+        ],
+        limit,
       });
-    if (after === undefined) return read({}, limit);
-    // Two ranges of the index: as one condition with OR it would be read from the folder's beginning.
-    const same = await read({ isFile: after.isFile, nameKey: { [Op.gt]: after.nameKey } }, limit);
-    if (after.isFile || same.length === limit) return same;
-    return [...same, ...(await read({ isFile: true }, limit - same.length))];
+    }
   }
 
-  /** What was put into a container's trash, latest first. `after` is the last one's. */
-  static async trash(
-    where: { spaceId: string; containerId: string },
-    limit: number,
-    after?: { trashedAt: Date; number: number },
-  ): Promise<DriveItem[]> {
-    const before = after && {
-      [Op.or]: [
-        { trashedAt: { [Op.lt]: after.trashedAt } },
-        { trashedAt: after.trashedAt, number: { [Op.lt]: after.number } },
-      ],
-    };
-    return DriveItem.findAll({
-      where: { spaceId: where.spaceId, trashedFrom: where.containerId, purgingAt: null, ...before },
-      order: [
-        ['trashedAt', 'DESC'],
-        ['number', 'DESC'],
-      ],
-      limit,
-    });
-  }
-}
-
-export function defineDriveItems(sequelize: Sequelize): void {
   DriveItem.init(
     {
       number: { type: DataTypes.BIGINT.UNSIGNED, primaryKey: true, autoIncrement: true },
@@ -198,4 +201,5 @@ export function defineDriveItems(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'drive_items', timestamps: false, underscored: true },
   );
+  return DriveItem;
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DataTypes, Model, Op, QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
-import { Drive } from './drive.ts';
+import type { DriveModel } from './drive.ts';
 
 /** `arriving` until what it belongs to is written, `kept` while it belongs to it, `doomed` until it has been removed. */
 export type ObjectState = 'arriving' | 'kept' | 'doomed';
@@ -10,156 +10,159 @@ export type ObjectState = 'arriving' | 'kept' | 'doomed';
 /** A writer that is silent for this long is taken for dead, and what it has sent is removed. */
 export const leaseMs = 5 * 60_000;
 
+/** A key that no object has. */
+export function newObjectKey(): string {
+  return randomBytes(20).toString('hex');
+}
+
 /**
  * One object in the object store. Its row is committed before the first byte is sent and deleted after the object is gone, so
  * whatever is killed in between, the store holds nothing that no row names.
  */
-export class DriveObject extends Model {
-  /** Flat and random: names live in the tree alone. */
-  declare objectKey: string;
-  declare spaceId: string;
-  declare state: ObjectState;
-  /** It has been kept, so the store has no loose parts of it. */
-  declare isComplete: boolean;
-  /** The bytes that the drive has counted for it so far. */
-  declare size: number;
-  declare leaseExpiresAt: Date | null;
-  declare createdAt: Date;
+export type DriveObject = InstanceType<DriveObjectModel>;
+export type DriveObjectModel = ReturnType<typeof defineDriveObject>;
 
-  /** A key that no object has. */
-  static newKey(): string {
-    return randomBytes(20).toString('hex');
-  }
+export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
+  class DriveObject extends Model {
+    /** Flat and random: names live in the tree alone. */
+    declare objectKey: string;
+    declare spaceId: string;
+    declare state: ObjectState;
+    /** It has been kept, so the store has no loose parts of it. */
+    declare isComplete: boolean;
+    /** The bytes that the drive has counted for it so far. */
+    declare size: number;
+    declare leaseExpiresAt: Date | null;
+    declare createdAt: Date;
 
-  /** Writes an arriving object down with its first bytes, or all of them, counted against the quota. */
-  static async begin(
-    database: Database,
-    fields: { objectKey: string; spaceId: string; bytes: number; quotaBytes: number },
-  ): Promise<DriveObject> {
-    const { objectKey, spaceId, bytes, quotaBytes } = fields;
-    const createdAt = new Date();
-    const leaseExpiresAt = new Date(createdAt.getTime() + leaseMs);
-    return transaction(database, async (tx) => {
-      await Drive.reserve(spaceId, bytes, quotaBytes, tx);
-      return DriveObject.create(
-        { objectKey, spaceId, state: 'arriving', isComplete: false, size: bytes, leaseExpiresAt, createdAt },
-        { transaction: tx },
-      );
-    });
-  }
-
-  /** Counts the next bytes of an arriving object against the quota, before they are stored. */
-  async reserve(database: Database, bytes: number, quotaBytes: number): Promise<void> {
-    await transaction(database, async (tx) => {
-      await Drive.reserve(this.spaceId, bytes, quotaBytes, tx);
-      await DriveObject.changeArriving(
-        this.objectKey,
-        { size: this.size + bytes, leaseExpiresAt: new Date(Date.now() + leaseMs) },
-        tx,
-      );
-    });
-    this.size += bytes;
-  }
-
-  /** Says that its writer lives. */
-  static async renewLeases(objectKeys: string[]): Promise<void> {
-    await DriveObject.update(
-      { leaseExpiresAt: new Date(Date.now() + leaseMs) },
-      { where: { objectKey: objectKeys, state: 'arriving' } },
-    );
-  }
-
-  static async extendLease(objectKey: string, until: Date, tx: Transaction): Promise<void> {
-    await DriveObject.changeArriving(objectKey, { leaseExpiresAt: until }, tx);
-  }
-
-  /** In the transaction that writes what the object belongs to. The object is complete in the store. */
-  static async keep(objectKey: string, tx: Transaction): Promise<void> {
-    await DriveObject.changeArriving(objectKey, { state: 'kept', isComplete: true, leaseExpiresAt: null }, tx);
-  }
-
-  private static async changeArriving(objectKey: string, change: object, tx: Transaction): Promise<void> {
-    const [changed] = await DriveObject.update(change, {
-      where: { objectKey, state: 'arriving' },
-      transaction: tx,
-    });
-    if (changed === 0) throw new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.');
-  }
-
-  /**
-   * Gives up arriving objects, and returns those that are given up. One that has been kept meanwhile stays, even where the answer to that
-   * commit was lost.
-   */
-  static async giveUp(objectKeys: string[]): Promise<DriveObject[]> {
-    if (objectKeys.length === 0) return [];
-    await DriveObject.update(
-      { state: 'doomed', leaseExpiresAt: null },
-      { where: { objectKey: objectKeys, state: 'arriving' } },
-    );
-    return DriveObject.findAll({ where: { objectKey: objectKeys, state: 'doomed' } });
-  }
-
-  /** Nothing names them any more: the sweeper removes them, and gives their bytes back. */
-  static async doom(objectKeys: string[], tx?: Transaction): Promise<void> {
-    if (objectKeys.length === 0) return;
-    await DriveObject.update(
-      { state: 'doomed', leaseExpiresAt: null },
-      { where: { objectKey: objectKeys }, transaction: tx },
-    );
-  }
-
-  /** Gives up the arriving objects whose writers are gone. From here on none of them can be kept. */
-  static async doomExpired(now: Date): Promise<number> {
-    const [count] = await DriveObject.update(
-      { state: 'doomed', leaseExpiresAt: null },
-      { where: { state: 'arriving', leaseExpiresAt: { [Op.lt]: now } } },
-    );
-    return count;
-  }
-
-  /** Everything of a deleted space. */
-  static async doomSpace(spaceId: string): Promise<void> {
-    await DriveObject.update({ state: 'doomed', leaseExpiresAt: null }, { where: { spaceId } });
-  }
-
-  static async doomed(limit: number, spaceId?: string): Promise<DriveObject[]> {
-    return DriveObject.findAll({
-      where: { state: 'doomed', ...(spaceId === undefined ? {} : { spaceId }) },
-      limit,
-    });
-  }
-
-  /** Forgets objects that the store does not have any more, and gives their bytes back. */
-  static async forget(database: Database, objects: DriveObject[]): Promise<void> {
-    const bySpace = Map.groupBy(objects, ({ spaceId }) => spaceId);
-    for (const [spaceId, ofSpace] of bySpace) {
-      await transaction(database, async (tx) => {
-        // Locked first, as everywhere; a purged space's drive is gone, and its bytes with it.
-        await Drive.wait(spaceId, tx);
-        const objectKeys = ofSpace.map(({ objectKey }) => objectKey);
-        const rows = await DriveObject.findAll({
-          where: { objectKey: objectKeys },
-          transaction: tx,
-          lock: tx.LOCK.UPDATE,
-        });
-        await DriveObject.destroy({ where: { objectKey: objectKeys }, transaction: tx });
-        const bytes = rows.reduce((sum, { size }) => sum + size, 0);
-        await Drive.release(spaceId, bytes, tx);
+    /** Writes an arriving object down with its first bytes, or all of them, counted against the quota. */
+    static async begin(
+      database: Database,
+      fields: { objectKey: string; spaceId: string; bytes: number; quotaBytes: number },
+    ): Promise<DriveObject> {
+      const { objectKey, spaceId, bytes, quotaBytes } = fields;
+      const createdAt = new Date();
+      const leaseExpiresAt = new Date(createdAt.getTime() + leaseMs);
+      return transaction(database, async (tx) => {
+        await Drive.reserve(spaceId, bytes, quotaBytes, tx);
+        return DriveObject.create(
+          { objectKey, spaceId, state: 'arriving', isComplete: false, size: bytes, leaseExpiresAt, createdAt },
+          { transaction: tx },
+        );
       });
+    }
+
+    /** Counts the next bytes of an arriving object against the quota, before they are stored. */
+    async reserve(database: Database, bytes: number, quotaBytes: number): Promise<void> {
+      await transaction(database, async (tx) => {
+        await Drive.reserve(this.spaceId, bytes, quotaBytes, tx);
+        await DriveObject.changeArriving(
+          this.objectKey,
+          { size: this.size + bytes, leaseExpiresAt: new Date(Date.now() + leaseMs) },
+          tx,
+        );
+      });
+      this.size += bytes;
+    }
+
+    /** Says that its writer lives. */
+    static async renewLeases(objectKeys: string[]): Promise<void> {
+      await DriveObject.update(
+        { leaseExpiresAt: new Date(Date.now() + leaseMs) },
+        { where: { objectKey: objectKeys, state: 'arriving' } },
+      );
+    }
+
+    static async extendLease(objectKey: string, until: Date, tx: Transaction): Promise<void> {
+      await DriveObject.changeArriving(objectKey, { leaseExpiresAt: until }, tx);
+    }
+
+    /** In the transaction that writes what the object belongs to. The object is complete in the store. */
+    static async keep(objectKey: string, tx: Transaction): Promise<void> {
+      await DriveObject.changeArriving(objectKey, { state: 'kept', isComplete: true, leaseExpiresAt: null }, tx);
+    }
+
+    private static async changeArriving(objectKey: string, change: object, tx: Transaction): Promise<void> {
+      const [changed] = await DriveObject.update(change, {
+        where: { objectKey, state: 'arriving' },
+        transaction: tx,
+      });
+      if (changed === 0) throw new DomainError('gone', 'UPLOAD_EXPIRED', 'The upload was given up. Begin it again.');
+    }
+
+    /**
+     * Gives up arriving objects, and returns those that are given up. One that has been kept meanwhile stays, even where the answer to that
+     * commit was lost.
+     */
+    static async giveUp(objectKeys: string[]): Promise<DriveObject[]> {
+      if (objectKeys.length === 0) return [];
+      await DriveObject.update(
+        { state: 'doomed', leaseExpiresAt: null },
+        { where: { objectKey: objectKeys, state: 'arriving' } },
+      );
+      return DriveObject.findAll({ where: { objectKey: objectKeys, state: 'doomed' } });
+    }
+
+    /** Nothing names them any more: the sweeper removes them, and gives their bytes back. */
+    static async doom(objectKeys: string[], tx?: Transaction): Promise<void> {
+      if (objectKeys.length === 0) return;
+      await DriveObject.update(
+        { state: 'doomed', leaseExpiresAt: null },
+        { where: { objectKey: objectKeys }, transaction: tx },
+      );
+    }
+
+    /** Gives up the arriving objects whose writers are gone. From here on none of them can be kept. */
+    static async doomExpired(now: Date): Promise<number> {
+      const [count] = await DriveObject.update(
+        { state: 'doomed', leaseExpiresAt: null },
+        { where: { state: 'arriving', leaseExpiresAt: { [Op.lt]: now } } },
+      );
+      return count;
+    }
+
+    /** Everything of a deleted space. */
+    static async doomSpace(spaceId: string): Promise<void> {
+      await DriveObject.update({ state: 'doomed', leaseExpiresAt: null }, { where: { spaceId } });
+    }
+
+    static async doomed(limit: number, spaceId?: string): Promise<DriveObject[]> {
+      return DriveObject.findAll({
+        where: { state: 'doomed', ...(spaceId === undefined ? {} : { spaceId }) },
+        limit,
+      });
+    }
+
+    /** Forgets objects that the store does not have any more, and gives their bytes back. */
+    static async forget(database: Database, objects: DriveObject[]): Promise<void> {
+      const bySpace = Map.groupBy(objects, ({ spaceId }) => spaceId);
+      for (const [spaceId, ofSpace] of bySpace) {
+        await transaction(database, async (tx) => {
+          // Locked first, as everywhere; a purged space's drive is gone, and its bytes with it.
+          await Drive.wait(spaceId, tx);
+          const objectKeys = ofSpace.map(({ objectKey }) => objectKey);
+          const rows = await DriveObject.findAll({
+            where: { objectKey: objectKeys },
+            transaction: tx,
+            lock: tx.LOCK.UPDATE,
+          });
+          await DriveObject.destroy({ where: { objectKey: objectKeys }, transaction: tx });
+          const bytes = rows.reduce((sum, { size }) => sum + size, 0);
+          await Drive.release(spaceId, bytes, tx);
+        });
+      }
+    }
+
+    /** What the drive's account must say. */
+    static async sumOfSizes(spaceId: string): Promise<number> {
+      const [row] = await sequelize.query<{ bytes: number | string }>(
+        'SELECT COALESCE(SUM(size), 0) AS bytes FROM drive_objects WHERE space_id = ?',
+        { replacements: [spaceId], type: QueryTypes.SELECT },
+      );
+      return Number(row?.bytes ?? 0);
     }
   }
 
-  /** What the drive's account must say. */
-  static async sumOfSizes(spaceId: string): Promise<number> {
-    const [row] = await Drive.database.query<{ bytes: number | string }>(
-      'SELECT COALESCE(SUM(size), 0) AS bytes FROM drive_objects WHERE space_id = ?',
-      { replacements: [spaceId], type: QueryTypes.SELECT },
-    );
-    return Number(row?.bytes ?? 0);
-  }
-}
-
-export function defineDriveObjects(sequelize: Sequelize): void {
   DriveObject.init(
     {
       objectKey: { type: DataTypes.STRING(64), primaryKey: true },
@@ -172,4 +175,5 @@ export function defineDriveObjects(sequelize: Sequelize): void {
     },
     { sequelize, tableName: 'drive_objects', timestamps: false, underscored: true },
   );
+  return DriveObject;
 }

@@ -1,6 +1,7 @@
 import { QueryTypes } from 'sequelize';
-import { Drive } from './drive.ts';
-import { type ChildPosition, DriveItem } from './driveItem.ts';
+import { type On, sequelizeOf, transactionOf } from '../bound.ts';
+import type { ChildPosition, DriveItem } from './driveItem.ts';
+import { driveModels } from './models.ts';
 import { shareBudget } from './shareBudget.ts';
 
 /** Where the list of a folder's children was cut. */
@@ -36,14 +37,14 @@ const foldersPerStatement = 100;
  * is not enough for a level, each of its folders gets a fair share. It reads what it shows, by the index that lists a folder, and how much
  * is missing from the folders' own counts: it costs the same in a drive of any size.
  */
-export async function buildTree(root: DriveItem, options: TreeOptions): Promise<TreeNode> {
+export async function buildTree(on: On, root: DriveItem, options: TreeOptions): Promise<TreeNode> {
   const top = nodeOf(root);
   let left = options.budget;
   let level = [top];
   let depth = 0;
   if (options.from !== undefined) {
     const { after, shown } = options.from;
-    show(top, await DriveItem.children(root.id, left, after), left, shown);
+    show(top, await driveModels(on).DriveItem.children(root.id, left, after), left, shown);
     left -= top.children.length;
     level = top.children;
     depth = 1;
@@ -52,7 +53,7 @@ export async function buildTree(root: DriveItem, options: TreeOptions): Promise<
     const folders = level.filter(({ item }) => item.childCount > 0);
     if (folders.length === 0) break;
     const sizes = folders.map(({ item }) => item.childCount);
-    await fill(folders, shareBudget(sizes, left));
+    await fill(on, folders, shareBudget(sizes, left));
     level = folders.flatMap(({ children }) => children);
     left -= level.length;
   }
@@ -77,14 +78,15 @@ function positionOf({ isFile, nameKey }: DriveItem): ChildPosition {
 }
 
 /** Shows the beginning of several folders, many of them by one statement. */
-async function fill(folders: TreeNode[], shares: readonly number[]): Promise<void> {
+async function fill(on: On, folders: TreeNode[], shares: readonly number[]): Promise<void> {
   const wanted = folders.flatMap((node, i) => ((shares[i] ?? 0) > 0 ? [{ node, share: shares[i] ?? 0 }] : []));
   for (let at = 0; at < wanted.length; at += foldersPerStatement) {
     const some = wanted.slice(at, at + foldersPerStatement);
-    const items = await Drive.database.query<DriveItem>(some.map(() => firstChildren).join(' UNION ALL '), {
+    const items = await sequelizeOf(on).query<DriveItem>(some.map(() => firstChildren).join(' UNION ALL '), {
       replacements: some.flatMap(({ node, share }) => [node.item.id, share]),
       type: QueryTypes.SELECT,
-      model: DriveItem,
+      transaction: transactionOf(on),
+      model: driveModels(on).DriveItem,
       mapToModel: true,
     });
     const byParent = Map.groupBy(items, ({ parentId }) => parentId);

@@ -1,7 +1,8 @@
-import { QueryTypes, type Transaction } from 'sequelize';
+import { QueryTypes } from 'sequelize';
+import { type On, sequelizeOf, transactionOf } from '../bound.ts';
 import { notFound } from '../errors.ts';
-import { Drive } from './drive.ts';
-import { DriveItem, type ItemKind } from './driveItem.ts';
+import type { DriveItem, ItemKind } from './driveItem.ts';
+import { driveModels } from './models.ts';
 import { joinPath } from './names.ts';
 
 /** One item on the way from a container's root down to a place. */
@@ -67,11 +68,11 @@ export function linkOf({ id, spaceId, parentId, kind, name, live, height }: Driv
 }
 
 /** The places of items, by id, in one query; a tree's depth is bounded, and so is its cost. */
-export async function findPlaces(itemIds: readonly string[], tx?: Transaction): Promise<Map<string, Place>> {
+export async function findPlaces(on: On, itemIds: readonly string[]): Promise<Map<string, Place>> {
   if (itemIds.length === 0) return new Map();
   const columns = ['id', 'space_id', 'parent_id', 'kind', 'name', 'live', 'height'];
   const of = (table: string) => columns.map((column) => `${table}.${column}`).join(', ');
-  const rows = await Drive.database.query<Link & { startId: string }>(
+  const rows = await sequelizeOf(on).query<Link & { startId: string }>(
     `WITH RECURSIVE up (start_id, distance, ${columns.join(', ')}) AS (
        SELECT i.id, 0, ${of('i')} FROM drive_items i WHERE i.id IN (?)
        UNION ALL
@@ -79,23 +80,25 @@ export async function findPlaces(itemIds: readonly string[], tx?: Transaction): 
      )
      SELECT start_id AS startId, id, space_id AS spaceId, parent_id AS parentId, kind, name, live, height
        FROM up ORDER BY start_id, distance DESC`,
-    { replacements: [[...itemIds]], type: QueryTypes.SELECT, transaction: tx },
+    { replacements: [[...itemIds]], type: QueryTypes.SELECT, transaction: transactionOf(on) },
   );
   const chains = Map.groupBy(rows, ({ startId }) => startId);
   return new Map([...chains].map(([id, chain]) => [id, new Place(chain)]));
 }
 
-export async function placeOf(item: DriveItem, tx?: Transaction): Promise<Place> {
-  const place = (await findPlaces([item.id], tx)).get(item.id);
+export async function placeOf(on: On, item: DriveItem): Promise<Place> {
+  const place = (await findPlaces(on, [item.id])).get(item.id);
   if (place === undefined) throw notFound('item');
   return place;
 }
 
 /** What is at a path of a container, with its place; undefined where nothing is. A path of no names is the root. */
 export async function findByPath(
+  on: On,
   where: { spaceId: string; containerId: string; names: readonly string[] },
-  tx?: Transaction,
 ): Promise<{ item: DriveItem; place: Place } | undefined> {
+  const { DriveItem } = driveModels(on);
+  const tx = transactionOf(on);
   let item = await DriveItem.rootOf(where.spaceId, where.containerId, tx);
   if (item === null) return undefined;
   let place = new Place([linkOf(item)]);

@@ -1,10 +1,9 @@
 import type { Transaction } from 'sequelize';
+import type { On } from '../bound.ts';
 import { DomainError } from '../errors.ts';
-import { Drive } from './drive.ts';
-import { type Content, DriveItem } from './driveItem.ts';
-import { DriveObject } from './driveObject.ts';
-import { DriveVersion } from './driveVersion.ts';
+import type { Content, DriveItem } from './driveItem.ts';
 import { requireMatch } from './match.ts';
+import { driveModels } from './models.ts';
 import { findByPath, type Place } from './place.ts';
 import { addItem, type Container, chooseName, makeFolders, type OnConflict } from './tree.ts';
 import { indexWords } from './wordIndex.ts';
@@ -31,9 +30,9 @@ export interface ArrivedFile {
  * Refuses what would be refused when the bytes have come, before they come. It promises nothing: the target is looked at again, under
  * the drive's lock, when the file is placed. Returns the name that the file is to have.
  */
-export async function previewTarget(target: FileTarget): Promise<string> {
-  const { folder, name } = await splitTarget(target);
-  const found = await findByPath({ ...target, names: [...folder, name] });
+export async function previewTarget(on: On, target: FileTarget): Promise<string> {
+  const { folder, name } = await splitTarget(on, target);
+  const found = await findByPath(on, { ...target, names: [...folder, name] });
   requireReplaceable(found?.item ?? null, target);
   return name;
 }
@@ -46,8 +45,9 @@ export async function placeFile(
 ): Promise<{ item: DriveItem; place: Place }> {
   const { spaceId, userId, onConflict } = target;
   const { keptVersions, tx } = options;
+  const { Drive, DriveItem, DriveObject, DriveVersion } = driveModels(tx);
   const drive = await Drive.lock(spaceId, tx);
-  const { folder, name } = await splitTarget(target, tx);
+  const { folder, name } = await splitTarget(tx, target);
   const parent = await makeFolders(drive, target, folder, tx);
   const found = await DriveItem.childOf(parent.itself.id, name, tx);
   requireReplaceable(found, target);
@@ -73,17 +73,17 @@ export async function placeFile(
   return { item, place: parent.below(item) };
 }
 
-async function splitTarget(target: FileTarget, tx?: Transaction): Promise<{ folder: string[]; name: string }> {
+async function splitTarget(on: On, target: FileTarget): Promise<{ folder: string[]; name: string }> {
   const { names, fileName, pathOf } = target;
   const isFolder =
-    pathOf === 'folder' || (pathOf === 'either' && (names.length === 0 || (await isExistingFolder(target, tx))));
+    pathOf === 'folder' || (pathOf === 'either' && (names.length === 0 || (await isExistingFolder(on, target))));
   return isFolder
     ? { folder: [...names], name: fileName }
     : { folder: names.slice(0, -1), name: names.at(-1) ?? fileName };
 }
 
-async function isExistingFolder(target: FileTarget, tx?: Transaction): Promise<boolean> {
-  const found = await findByPath(target, tx);
+async function isExistingFolder(on: On, target: FileTarget): Promise<boolean> {
+  const found = await findByPath(on, target);
   return found?.item.kind === 'folder';
 }
 

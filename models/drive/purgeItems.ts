@@ -1,14 +1,12 @@
 import { Op } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
-import { Operation } from '../operation.ts';
+import { type Operation, operationModels } from '../operation.ts';
 import { intoTrash, openAny } from './changes.ts';
 import { appContainerId } from './containers.ts';
-import { Drive } from './drive.ts';
-import { DriveItem } from './driveItem.ts';
-import { DriveObject } from './driveObject.ts';
-import { DriveUpload } from './driveUpload.ts';
-import { DriveVersion } from './driveVersion.ts';
+import type { DriveItem } from './driveItem.ts';
 import { requireMatch } from './match.ts';
+import { driveModels } from './models.ts';
+import { abortUploadsInto } from './uploads.ts';
 
 const itemsPerBatch = 500;
 /** Marked at once when a trash is emptied. */
@@ -24,12 +22,12 @@ export async function beginPurge(
 ): Promise<Operation> {
   const { itemId, spaceId, userId } = change;
   return transaction(database, async (tx) => {
-    await Drive.lock(spaceId, tx);
-    const found = await openAny(spaceId, itemId, tx);
+    await driveModels(tx).Drive.lock(spaceId, tx);
+    const found = await openAny(tx, spaceId, itemId);
     requireMatch(found.item, change.ifMatch);
     if (found.item.trashedAt === null) await intoTrash(found, userId, tx);
     await found.item.update({ purgingAt: new Date() }, { transaction: tx });
-    return Operation.begin({ kind: 'purgeItem', spaceId, userId, subjectId: itemId }, tx);
+    return operationModels(tx).Operation.begin({ kind: 'purgeItem', spaceId, userId, subjectId: itemId }, tx);
   });
 }
 
@@ -39,6 +37,7 @@ export async function markTrash(
   where: { spaceId: string; containerId: string },
   before: Date,
 ): Promise<void> {
+  const { Drive, DriveItem } = driveModels(database);
   const { spaceId, containerId } = where;
   for (let marked = marksPerBatch; marked === marksPerBatch; ) {
     marked = await transaction(database, async (tx) => {
@@ -58,6 +57,7 @@ export async function markTrash(
 
 /** Takes out of sight what has been in any trash since before `before`. */
 export async function markOldTrash(database: Database, before: Date): Promise<void> {
+  const { DriveItem } = driveModels(database);
   for (let isMore = true; isMore; ) {
     const old = await DriveItem.findAll({
       where: { trashedAt: { [Op.lt]: before }, purgingAt: null },
@@ -83,6 +83,7 @@ export async function purgeMarked(
     ...(itemId !== undefined && { id: itemId }),
     ...(spaceId !== undefined && { spaceId }),
   };
+  const { DriveItem } = driveModels(database);
   for (;;) {
     const marked = await DriveItem.findAll({ where, limit: itemsPerBatch });
     if (marked.length === 0) return;
@@ -95,6 +96,7 @@ export async function purgeMarked(
  * Objects are only doomed here; removing them from the store is the next step.
  */
 export async function purgeSubtree(database: Database, top: DriveItem, onBatch: () => void): Promise<void> {
+  const { DriveItem } = driveModels(database);
   const open = [top];
   for (let item = open.at(-1); item !== undefined; item = open.at(-1)) {
     // Also what was put into the trash by itself before: its parent goes now.
@@ -105,7 +107,7 @@ export async function purgeSubtree(database: Database, top: DriveItem, onBatch: 
     open.push(...others);
     // What is in an app is not below it in the tree, but in a container of its own.
     const app = item.kind === 'app' ? { spaceId: item.spaceId, containerId: appContainerId(item.id) } : undefined;
-    if (app !== undefined) await DriveUpload.abortInto(app);
+    if (app !== undefined) await abortUploadsInto(database, app);
     const root = app === undefined ? null : await DriveItem.rootOf(app.spaceId, app.containerId);
     if (root !== null) open.push(root);
     if (children.length === 0 && root === null) {
@@ -117,6 +119,7 @@ export async function purgeSubtree(database: Database, top: DriveItem, onBatch: 
 }
 
 async function removeItems(database: Database, items: DriveItem[]): Promise<void> {
+  const { DriveItem, DriveObject, DriveVersion } = driveModels(database);
   const ids = items.map(({ id }) => id);
   const numbers = items.map(({ number }) => number);
   await transaction(database, async (tx) => {
@@ -141,14 +144,16 @@ export async function purgeContainer(
   where: { spaceId: string; containerId: string },
   onBatch: () => void,
 ): Promise<void> {
+  const { Drive, DriveItem } = driveModels(database);
   await transaction(database, (tx) => Drive.wait(where.spaceId, tx));
-  await DriveUpload.abortInto(where);
+  await abortUploadsInto(database, where);
   const root = await DriveItem.rootOf(where.spaceId, where.containerId);
   if (root !== null) await purgeSubtree(database, root, onBatch);
 }
 
 /** Removes the whole drive of a deleted space. Without its row no late upload finds a place any more. */
 export async function purgeDrive(database: Database, spaceId: string, onBatch: () => void): Promise<void> {
+  const { Drive, DriveItem, DriveObject, DriveUpload } = driveModels(database);
   for (let isEmpty = false; !isEmpty; ) {
     for (const root of await DriveItem.findAll({ where: { parentId: spaceId }, limit: itemsPerBatch })) {
       await purgeSubtree(database, root, onBatch);

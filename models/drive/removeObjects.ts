@@ -1,5 +1,6 @@
 import type { Database } from '../database.ts';
-import { DriveObject } from './driveObject.ts';
+import type { DriveObject } from './driveObject.ts';
+import { driveModels } from './models.ts';
 import type { ByteStore } from './uploadSession.ts';
 
 const objectsAtOnce = 500;
@@ -17,7 +18,7 @@ export async function removeObjects(
   const keysOf = (some: readonly DriveObject[]) => some.map(({ objectKey }) => objectKey);
   await deps.store.remove(keysOf(complete), { alsoParts: false });
   await deps.store.remove(keysOf(arriving), { alsoParts: true });
-  await DriveObject.forget(deps.database, [...objects]);
+  await driveModels(deps.database).DriveObject.forget(deps.database, [...objects]);
 }
 
 /** Removes what is doomed, of one space or of all; returns how many objects that were. */
@@ -25,6 +26,7 @@ export async function removeDoomed(
   deps: { database: Database; store: Pick<ByteStore, 'remove'> },
   options: { spaceId?: string | undefined; onBatch?: () => void } = {},
 ): Promise<number> {
+  const { DriveObject } = driveModels(deps.database);
   let removed = 0;
   for (;;) {
     const objects = await DriveObject.doomed(objectsAtOnce, options.spaceId);

@@ -1,6 +1,7 @@
 import { QueryTypes } from 'sequelize';
-import { Drive } from './drive.ts';
-import { DriveItem } from './driveItem.ts';
+import { type On, sequelizeOf } from '../bound.ts';
+import type { DriveItem } from './driveItem.ts';
+import { driveModels } from './models.ts';
 import { findPlaces, type Place } from './place.ts';
 import { type Field, fieldBits } from './wordIndex.ts';
 import { wordsAskedFor } from './words.ts';
@@ -42,12 +43,12 @@ const countedUpTo = 1_000;
  * One search looks at a bounded part of the index, of the word that is rarest; where that was not all, `next` says where to go on, even
  * if nothing was found yet.
  */
-export async function searchDrive(request: SearchRequest): Promise<{ found: Found[]; next?: SearchPosition }> {
-  const drive = await Drive.findOne({ where: { spaceId: request.spaceId } });
+export async function searchDrive(on: On, request: SearchRequest): Promise<{ found: Found[]; next?: SearchPosition }> {
+  const drive = await driveModels(on).Drive.findOne({ where: { spaceId: request.spaceId } });
   const words = wordsAskedFor(request.query);
   if (drive === null || words.length === 0) return { found: [] };
   const bits = request.fields.reduce((sum, field) => sum | fieldBits[field], 0);
-  const index = new WordIndex(drive.number, bits);
+  const index = new WordIndex(on, drive.number, bits);
   const asked = request.after?.asked ?? (await index.rarest(words));
   const driver = words[asked];
   if (driver === undefined) return { found: [] };
@@ -57,7 +58,7 @@ export async function searchDrive(request: SearchRequest): Promise<{ found: Foun
   for (let looked = 0; looked < mostRowsPerSearch; looked += rowsPerLook) {
     const rows = await index.rows(driver, after);
     const matching = await index.narrow(rows, driver, words);
-    for (const row of await open(matching, request)) {
+    for (const row of await open(on, matching, request)) {
       if (found.length === request.limit) return { found, next: after as SearchPosition };
       found.push(row.found);
       after = positionOf(asked, row);
@@ -75,10 +76,12 @@ function positionOf(asked: number, { word, itemNumber }: WordRow): SearchPositio
 
 /** The index of words, as far as this search may see it. */
 class WordIndex {
+  private readonly on: On;
   private readonly driveNumber: number;
   private readonly bits: number;
 
-  constructor(driveNumber: number, bits: number) {
+  constructor(on: On, driveNumber: number, bits: number) {
+    this.on = on;
     this.driveNumber = driveNumber;
     this.bits = bits;
   }
@@ -135,7 +138,7 @@ class WordIndex {
   }
 
   private select<Row extends object>(sql: string, replacements: unknown[]): Promise<Row[]> {
-    return Drive.database.query<Row>(sql, { replacements, type: QueryTypes.SELECT });
+    return sequelizeOf(this.on).query<Row>(sql, { replacements, type: QueryTypes.SELECT });
   }
 }
 
@@ -146,10 +149,15 @@ function rangeOf(prefix: string): [Buffer, Buffer] {
 }
 
 /** The items of index rows that are alive and in the container, in the rows' order. */
-async function open(rows: WordRow[], { containerId }: SearchRequest): Promise<(WordRow & { found: Found })[]> {
-  const items = await DriveItem.findAll({ where: { number: rows.map(({ itemNumber }) => itemNumber) } });
+async function open(on: On, rows: WordRow[], { containerId }: SearchRequest): Promise<(WordRow & { found: Found })[]> {
+  const items = await driveModels(on).DriveItem.findAll({
+    where: { number: rows.map(({ itemNumber }) => itemNumber) },
+  });
   const byNumber = new Map(items.map((item) => [item.number, item]));
-  const places = await findPlaces(items.map(({ id }) => id));
+  const places = await findPlaces(
+    on,
+    items.map(({ id }) => id),
+  );
   return rows.flatMap((row) => {
     const item = byNumber.get(row.itemNumber);
     const place = item && places.get(item.id);

@@ -2,7 +2,8 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../errors.ts';
 import { openRoot } from './containers.ts';
 import type { Drive } from './drive.ts';
-import { DriveItem } from './driveItem.ts';
+import type { DriveItem, DriveItemModel } from './driveItem.ts';
+import { driveModels } from './models.ts';
 import { checkName, maxDepth, nameKey, numberedName, tooDeep } from './names.ts';
 import { linkOf, Place, placeOf } from './place.ts';
 import { indexWords } from './wordIndex.ts';
@@ -23,9 +24,9 @@ export interface Container {
 
 /** A living folder of the space by its id, with its place. */
 export async function openFolder(spaceId: string, folderId: string, tx: Transaction): Promise<Place> {
-  const folder = await DriveItem.find(folderId, tx);
+  const folder = await driveModels(tx).DriveItem.find(folderId, tx);
   if (folder === null || folder.spaceId !== spaceId) throw notFound('folder');
-  const place = await placeOf(folder, tx);
+  const place = await placeOf(tx, folder);
   if (!place.isLive) throw notFound('folder');
   return requireFolder(place);
 }
@@ -41,7 +42,7 @@ export async function makeFolders(
   let place = new Place([linkOf(root)]);
   for (const name of names) {
     const { spaceId, userId } = container;
-    const found = await DriveItem.childOf(place.itself.id, name, tx);
+    const found = await driveModels(tx).DriveItem.childOf(place.itself.id, name, tx);
     const folder = found ?? (await addItem(drive, place, { spaceId, kind: 'folder', name, userId }, tx));
     place = requireFolder(place.below(folder));
   }
@@ -52,11 +53,11 @@ export async function makeFolders(
 export async function addItem(
   drive: Drive,
   folder: Place,
-  fields: Omit<Parameters<typeof DriveItem.make>[0], 'parentId'>,
+  fields: Omit<Parameters<DriveItemModel['make']>[0], 'parentId'>,
   tx: Transaction,
 ): Promise<DriveItem> {
   checkName(fields.name);
-  const item = await DriveItem.make({ ...fields, parentId: folder.itself.id }, tx);
+  const item = await driveModels(tx).DriveItem.make({ ...fields, parentId: folder.itself.id }, tx);
   await attach(item, folder, tx);
   await indexWords({ driveNumber: drive.number, itemNumber: item.number, isNew: true }, 'name', item.name, tx);
   return item;
@@ -64,6 +65,7 @@ export async function addItem(
 
 /** Counts an item in at its new parent, and keeps the tree from growing too deep. */
 export async function attach(item: DriveItem, folder: Place, tx: Transaction): Promise<void> {
+  const { DriveItem } = driveModels(tx);
   if (folder.depth + 1 + item.height > maxDepth) throw tooDeep();
   await DriveItem.increment('childCount', { where: { id: folder.itself.id }, transaction: tx });
   // Upwards until a folder knows of that many levels below it already: mostly the first one does.
@@ -77,7 +79,7 @@ export async function attach(item: DriveItem, folder: Place, tx: Transaction): P
 }
 
 export async function detach(item: DriveItem, tx: Transaction): Promise<void> {
-  await DriveItem.decrement('childCount', { where: { id: item.parentId }, transaction: tx });
+  await driveModels(tx).DriveItem.decrement('childCount', { where: { id: item.parentId }, transaction: tx });
 }
 
 /** The name that an item gets in a folder where `taken` may have it already. */
@@ -100,6 +102,7 @@ const namesPerLook = 50;
 
 /** Leaps ahead where many are taken, so that the ten-thousandth copy costs little more than the first. */
 async function freeName(folderId: string, name: string, tx: Transaction): Promise<string> {
+  const { DriveItem } = driveModels(tx);
   for (let from = 2; ; from *= 4) {
     const candidates = Array.from({ length: namesPerLook }, (_, i) => numberedName(name, from + i));
     const taken = await DriveItem.findAll({

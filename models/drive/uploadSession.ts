@@ -1,7 +1,8 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import type { Placed } from './changes.ts';
-import { DriveObject, leaseMs } from './driveObject.ts';
+import { type DriveObject, leaseMs, newObjectKey } from './driveObject.ts';
+import { driveModels } from './models.ts';
 import { type ArrivedFile, type FileTarget, placeFile } from './placeFile.ts';
 import { removeObjects } from './removeObjects.ts';
 
@@ -49,7 +50,7 @@ export class UploadSession implements AsyncDisposable {
   async receive(bytes: AsyncIterable<Buffer>, fileName: string): Promise<ArrivedFile> {
     const { database, store, limits } = this.deps;
     const { spaceId, objectKeys } = this;
-    const objectKey = DriveObject.newKey();
+    const objectKey = newObjectKey();
     let object: DriveObject | undefined;
     const { text, ...stored } = await store.write(objectKey, bytes, {
       fileName,
@@ -57,7 +58,12 @@ export class UploadSession implements AsyncDisposable {
       async reserve(count) {
         if (object !== undefined) return object.reserve(database, count, limits.quotaBytes);
         objectKeys.add(objectKey);
-        object = await DriveObject.begin(database, { objectKey, spaceId, bytes: count, quotaBytes: limits.quotaBytes });
+        object = await driveModels(database).DriveObject.begin(database, {
+          objectKey,
+          spaceId,
+          bytes: count,
+          quotaBytes: limits.quotaBytes,
+        });
       },
     });
     return { content: { objectKey, ...stored }, text };
@@ -81,6 +87,7 @@ export class UploadSession implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.renewal);
     try {
+      const { DriveObject } = driveModels(this.deps.database);
       const left = await DriveObject.giveUp([...this.objectKeys]);
       await removeObjects(this.deps, left);
     } catch {
@@ -90,6 +97,8 @@ export class UploadSession implements AsyncDisposable {
 
   private renewLeases(): void {
     // A renewal that fails is made up for by the next one; a lease lasts for five.
-    DriveObject.renewLeases([...this.objectKeys]).catch(() => undefined);
+    driveModels(this.deps.database)
+      .DriveObject.renewLeases([...this.objectKeys])
+      .catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
 import { QueryTypes, type Transaction } from 'sequelize';
-import { Drive } from './drive.ts';
+import { sequelizeOf } from '../bound.ts';
 import { wordsOf } from './words.ts';
 
 /** Where a word stands; a row's `fields` is the sum of those that hold. */
@@ -22,7 +22,7 @@ export interface Indexed {
 export async function indexWords(item: Indexed, field: Field, text: string, tx: Transaction): Promise<void> {
   const bit = fieldBits[field];
   const run = (sql: string, replacements: unknown[]) =>
-    Drive.database.query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
+    sequelizeOf(tx).query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
   if (item.isNew !== true) {
     await run('DELETE FROM drive_words WHERE item_number = ? AND fields = ?', [item.itemNumber, bit]);
     await run('UPDATE drive_words SET fields = fields & (255 - ?) WHERE item_number = ?', [bit, item.itemNumber]);

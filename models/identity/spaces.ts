@@ -3,7 +3,7 @@ import { type Actor, appendAudit, operator } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
-import { Operation } from '../operation.ts';
+import { type Operation, operationModels } from '../operation.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import type { Members, SpaceAccess } from './members.ts';
 import { identityTables, type SpaceRow } from './tables.ts';
@@ -102,7 +102,10 @@ export function createSpaces(database: Database, members: Members) {
         await users.update({ defaultSpaceId: null }, { where: { defaultSpaceId: spaceId }, transaction: tx });
         return {
           people: await memberTable.findAll({ where: { spaceId }, attributes: ['userId'], transaction: tx }),
-          operation: await Operation.begin({ kind: 'deleteSpace', spaceId, userId, subjectId: spaceId }, tx),
+          operation: await operationModels(tx).Operation.begin(
+            { kind: 'deleteSpace', spaceId, userId, subjectId: spaceId },
+            tx,
+          ),
         };
       });
       for (const person of people) members.forget(spaceId, person.get().userId);

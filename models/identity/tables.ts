@@ -1,5 +1,12 @@
-import { type Attributes, DataTypes, type Model, type ModelAttributes, type ModelStatic } from 'sequelize';
-import type { Database } from '../database.ts';
+import {
+  type Attributes,
+  DataTypes,
+  type Model,
+  type ModelAttributes,
+  type ModelStatic,
+  type Sequelize,
+} from 'sequelize';
+import { modelsOf } from '../bound.ts';
 
 export type Role = 'owner' | 'editor' | 'viewer';
 
@@ -88,8 +95,7 @@ const bytes = { type: DataTypes.BLOB, allowNull: false } as const;
 const time = { type: DataTypes.DATE(3), allowNull: false } as const;
 const optionalTime = { type: DataTypes.DATE(3), allowNull: true } as const;
 
-function defineTables({ sequelize }: Database) {
-  // Bound to this connection and not to a class, so that several databases live in one process (tests do that).
+function defineTables(sequelize: Sequelize) {
   function table<Row extends object>(name: string, attributes: ModelAttributes<Model<Row, Row>, Row>): Table<Row> {
     // Sequelize writes each column's name into its definition, so columns that share one get a copy of their own.
     const own = Object.fromEntries(
@@ -168,13 +174,5 @@ function defineTables({ sequelize }: Database) {
 
 export type IdentityTables = ReturnType<typeof defineTables>;
 
-const defined = new WeakMap<Database, IdentityTables>();
-
-/** The tables of this area, bound to a database; defined once for each. */
-export function identityTables(database: Database): IdentityTables {
-  const known = defined.get(database);
-  if (known !== undefined) return known;
-  const tables = defineTables(database);
-  defined.set(database, tables);
-  return tables;
-}
+/** The tables of this area, bound to a database. */
+export const identityTables = modelsOf(defineTables);

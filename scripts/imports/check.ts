@@ -1,31 +1,43 @@
 import { globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
+import { cyclesOf } from './cycles.ts';
+import { importsOf, lineAt, withoutComments } from './parse.ts';
 import { confined, type Rule, rules } from './rules.ts';
 
 /** Source text by path from the project's root, such as `api/frame/app.ts`. */
 export type Sources = Map<string, string>;
 
-interface Import {
-  from: string;
-  typeOnly: boolean;
-  line: number;
-}
+const withoutRules = ['bench', 'scripts', 'test'];
 
-/** The project's own TypeScript that the rules speak of. */
+/** The project's own TypeScript: what the rules speak of, and what tries and measures it. */
 export function readSources(root: string): Sources {
-  const patterns = Object.keys(rules).map((folder) => `${folder}/**/*.ts`);
+  const patterns = [...Object.keys(rules), ...withoutRules].map((folder) => `${folder}/**/*.ts`);
   const paths = globSync(patterns, { cwd: root }).map((path) => path.replaceAll('\\', '/'));
   return new Map(paths.sort().map((path) => [path, readFileSync(posix.join(root, path), 'utf8')]));
 }
 
-/** One line for each import and statement that breaks a rule. */
+/** One line for each import and statement that breaks a rule, and for each circle of files. */
 export function checkImports(sources: Sources): string[] {
-  return [...sources].flatMap(([path, source]) => {
+  const broken = [...sources].flatMap(([path, source]) => {
     const code = withoutComments(source);
     const rule = rules[folderOf(path)];
     if (rule === undefined) return [];
     return [...checkArrows(path, code, rule), ...checkConfined(path, code)];
   });
+  return [...broken, ...checkCycles(sources)];
+}
+
+/** Files that load each other cannot be understood, or started, one after the other. Types may refer to each other. */
+function checkCycles(sources: Sources): string[] {
+  const graph = new Map(
+    [...sources].map(([path, source]) => {
+      const loaded = importsOf(withoutComments(source)).filter(
+        ({ from, typeOnly }) => from.startsWith('.') && !typeOnly,
+      );
+      return [path, loaded.map(({ from }) => posix.join(posix.dirname(path), from))];
+    }),
+  );
+  return cyclesOf(graph).map((cycle) => `${cycle.join(' → ')} → ${cycle[0]} import each other in a circle`);
 }
 
 function checkArrows(path: string, code: string, rule: Rule): string[] {
@@ -57,34 +69,6 @@ function checkConfined(path: string, code: string): string[] {
     const match = only(path) ? null : pattern.exec(code);
     return match === null ? [] : [`${path}:${lineAt(code, match.index)} ${message}`];
   });
-}
-
-const importPatterns = [
-  // import … from '…' and export … from '…', over several lines too
-  /^[ \t]*(?:import|export)\s+(?<type>type\s+(?!from\b))?[\w\s{},*$]*?\bfrom\s*['"](?<from>[^'"]+)['"]/gm,
-  // import '…'
-  /^[ \t]*import\s*['"](?<from>[^'"]+)['"]/gm,
-  // import('…'); in a type, TypeScript takes it away, but then it can be an import type as well
-  /\bimport\(\s*['"](?<from>[^'"]+)['"]\s*\)/gm,
-];
-
-function importsOf(code: string): Import[] {
-  return importPatterns.flatMap((pattern) =>
-    [...code.matchAll(pattern)].map((match) => ({
-      from: match.groups?.from ?? '',
-      typeOnly: match.groups?.type !== undefined,
-      line: lineAt(code, match.index),
-    })),
-  );
-}
-
-/** Blanks comments out and keeps the lines, so that prose about an import is not taken for one. */
-function withoutComments(source: string): string {
-  return source.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, (comment) => comment.replace(/[^\n]/g, ' '));
-}
-
-function lineAt(code: string, index: number): number {
-  return code.slice(0, index).split('\n').length + (/^\s*\n/.test(code.slice(index)) ? 1 : 0);
 }
 
 function folderOf(path: string): string {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { CreateBucketCommand, ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import type { operations } from '../../api/types.gen.ts';
 import type { Environment } from '../../config/index.ts';
-import { Drive } from '../../models/drive/drive.ts';
-import { DriveObject, type ObjectState } from '../../models/drive/driveObject.ts';
+import type { ObjectState } from '../../models/drive/driveObject.ts';
+import { driveModels } from '../../models/drive/models.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import type { ChatUser } from './chat.ts';
 import { buildProduct, type TestProduct } from './product.ts';
@@ -157,6 +157,7 @@ export async function problemOf(response: Response): Promise<ProblemBody> {
  * way to some space, and nothing else.
  */
 export async function expectNoOrphans(drive: TestDrive, spaceId: string): Promise<void> {
+  const { Drive, DriveObject } = driveModels(drive.environment.database);
   const objects = await DriveObject.findAll();
   const keysOf = (state: ObjectState) => objects.filter((row) => row.state === state).map(({ objectKey }) => objectKey);
   expect((await drive.bucket.keys()).sort()).toEqual(keysOf('kept').sort());

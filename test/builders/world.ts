@@ -1,11 +1,10 @@
 import { createECDH, randomUUID } from 'node:crypto';
-import { ToolCall } from '../../models/chat/toolCall.ts';
-import { Turn } from '../../models/chat/turn.ts';
+import { chatModels } from '../../models/chat/models.ts';
 import type { Database } from '../../models/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { newId } from '../../models/ids.ts';
-import { Operation } from '../../models/operation.ts';
+import { operationModels } from '../../models/operation.ts';
 import { buildSpace, buildUser } from './identity.ts';
 
 /** The kinds of signed-in callers: three roles in a space, and somebody of another one. */
@@ -104,7 +103,8 @@ export const objects: Record<string, Builder> = {
     return response.headers.get('x-turn-id') ?? '';
   },
   // Of the turn that was made last: the one in the same path.
-  toolCallId: async ({ spaceId }) => {
+  toolCallId: async ({ database, spaceId }) => {
+    const { ToolCall, Turn } = chatModels(database);
     const turn = await Turn.findOne({ where: { spaceId }, order: [['id', 'DESC']], rejectOnEmpty: true });
     const call = { turnId: turn.id, step: 0, toolName: 'drive_delete', input: {}, status: 'pending' };
     const row = { ...call, id: newId('toolCall'), waitsFor: 'approval', deadlineAt: new Date(), createdAt: new Date() };
@@ -129,9 +129,9 @@ export const objects: Record<string, Builder> = {
     const body = { endpoint: `https://push.example.com/${randomUUID()}`, keys };
     return (await world.send<{ id: string }>('viewer', 'POST', '/api/push/subscriptions', body)).id;
   },
-  operationId: async ({ people, spaceId }) => {
+  operationId: async ({ database, people, spaceId }) => {
     const operation = { kind: 'deleteThread', spaceId, userId: people.viewer.id, subjectId: newId('thread') };
-    return (await Operation.begin(operation)).id;
+    return (await operationModels(database).Operation.begin(operation)).id;
   },
 };
 

@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
-import { DriveObject } from '../../models/drive/driveObject.ts';
-import { DriveUpload } from '../../models/drive/driveUpload.ts';
-import { Operation } from '../../models/operation.ts';
+import { driveModels } from '../../models/drive/models.ts';
+import { operationModels } from '../../models/operation.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import {
   buildDrive,
@@ -61,8 +60,11 @@ async function sendParts(): Promise<Upload> {
 async function sweptClean(): Promise<void> {
   await waitFor('the sweeper', async () => {
     const left = { spaceId: user.spaceId, state: ['arriving', 'doomed'] };
-    await DriveObject.update({ leaseExpiresAt: new Date(0) }, { where: { ...left, state: 'arriving' } });
-    return (await DriveObject.count({ where: left })) === 0;
+    await driveModels(product.environment.database).DriveObject.update(
+      { leaseExpiresAt: new Date(0) },
+      { where: { ...left, state: 'arriving' } },
+    );
+    return (await driveModels(product.environment.database).DriveObject.count({ where: left })) === 0;
   });
   await expectNoOrphans(product, user.spaceId);
 }
@@ -157,8 +159,10 @@ describe('the process is killed', () => {
       drive.send('DELETE', `/items/${folder?.id}?permanent=true`).catch(() => undefined),
     ];
     await waitFor('the intents', async () => {
-      const purge = await Operation.findOne({ where: { kind: 'purgeItem', subjectId: folder?.id ?? '' } });
-      return purge !== null && (await DriveUpload.findByPk(id))?.operationId;
+      const purge = await operationModels(product.environment.database).Operation.findOne({
+        where: { kind: 'purgeItem', subjectId: folder?.id ?? '' },
+      });
+      return purge !== null && (await driveModels(product.environment.database).DriveUpload.findByPk(id))?.operationId;
     });
     await product.process.kill('SIGKILL');
     await Promise.all(under);
@@ -168,7 +172,9 @@ describe('the process is killed', () => {
     const again = await sendOnce();
     expect([again.status, await again.json()]).toEqual([200, answer]);
     const operation = await waitFor('the end of the operation', async () => {
-      const found = await Operation.findOne({ where: { kind: 'completeUpload', subjectId: id } });
+      const found = await operationModels(product.environment.database).Operation.findOne({
+        where: { kind: 'completeUpload', subjectId: id },
+      });
       return found?.status !== 'running' && found;
     });
     expect(operation.status).toBe('succeeded');
@@ -177,7 +183,11 @@ describe('the process is killed', () => {
     const completed = await drive.send('POST', `/uploads/${id}/complete`);
     expect([completed.status, await completed.json()]).toEqual([200, item]);
     // What is left are these two, and nothing of the folder.
-    await waitFor('the purge', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 2);
+    await waitFor(
+      'the purge',
+      async () =>
+        (await driveModels(product.environment.database).DriveObject.count({ where: { spaceId: user.spaceId } })) === 2,
+    );
     expect(await drive.names()).toEqual(['large.bin', 'once.txt']);
     await expectNoOrphans(product, user.spaceId);
   });

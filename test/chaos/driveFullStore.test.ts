@@ -1,7 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { Drive } from '../../models/drive/drive.ts';
-import { DriveObject } from '../../models/drive/driveObject.ts';
-import { DriveUpload } from '../../models/drive/driveUpload.ts';
+import { driveModels } from '../../models/drive/models.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildDrive, driveOf, expectNoOrphans, type ItemBody, problemOf, type TestDrive } from '../builders/drive.ts';
 import { type Room, type SmallStore, shortageHere, startSmallStore } from '../support/smallStore.ts';
@@ -44,9 +42,13 @@ describe(shortage, () => {
     expect([refused.status, (await problemOf(refused)).code]).toEqual([503, code]);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     // At once, and not only when the sweeper comes: the parts take the room that is missing.
-    expect(await DriveObject.count({ where: { spaceId: user.spaceId, state: ['arriving', 'doomed'] } })).toBe(0);
+    expect(
+      await driveModels(product.environment.database).DriveObject.count({
+        where: { spaceId: user.spaceId, state: ['arriving', 'doomed'] },
+      }),
+    ).toBe(0);
     await expectNoOrphans(product, user.spaceId);
-    expect(await Drive.usedBytesOf(user.spaceId)).toBe(4);
+    expect(await driveModels(product.environment.database).Drive.usedBytesOf(user.spaceId)).toBe(4);
     expect(await drive.names()).toEqual(['kept.txt']);
     // What is there can be read, changed and removed all the same.
     expect(await drive.content(kept.id)).toBe('kept');
@@ -77,7 +79,10 @@ describe(shortage, () => {
     // Now the whole has no room beside its parts: completing waits for it.
     store.fill('none');
     const completing = drive.send('POST', `/uploads/${upload.id}/complete`);
-    await waitFor('a try', async () => (await DriveUpload.findByPk(upload.id))?.operationId);
+    await waitFor(
+      'a try',
+      async () => (await driveModels(product.environment.database).DriveUpload.findByPk(upload.id))?.operationId,
+    );
     store.makeRoom();
     const completed = await completing;
     expect([completed.status, await completed.json()]).toMatchObject([200, { sha256 } satisfies Partial<ItemBody>]);

@@ -46,3 +46,17 @@ test('workflows are started in temporal/client.ts only', () => {
   ]);
   expect(check('temporal/client.ts', start)).toEqual([]);
 });
+
+test('a circle of files is found, once, by whichever way it goes', () => {
+  const sources = new Map([
+    ['models/a.ts', `import { b } from './b.ts';`],
+    ['models/b.ts', `export * from './drive/c.ts';`],
+    ['models/drive/c.ts', `import '../a.ts';\nimport { d } from '../d.ts';`],
+    ['models/d.ts', `import type { A } from './a.ts';`],
+    ['test/own.ts', `import { own } from './own.ts';`],
+  ]);
+  expect(checkImports(sources)).toEqual([
+    'models/a.ts → models/b.ts → models/drive/c.ts → models/a.ts import each other in a circle',
+    'test/own.ts → test/own.ts import each other in a circle',
+  ]);
+});

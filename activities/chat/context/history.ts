@@ -1,6 +1,8 @@
-import { Message, type StoredPart, userPosition } from '../../../models/chat/message.ts';
-import { ThreadSummary } from '../../../models/chat/summary.ts';
+import { type Message, type StoredPart, userPosition } from '../../../models/chat/message.ts';
+import { chatModels } from '../../../models/chat/models.ts';
+import type { ThreadSummary } from '../../../models/chat/summary.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
+import type { Database } from '../../../models/database.ts';
 import { tokensOfText } from './budget.ts';
 
 const messagesPerLook = 200;
@@ -20,7 +22,8 @@ export interface History {
  * The thread as a turn sees it: the summary, and every message since, up to the turn's own; later ones are queued turns'. Reads from
  * the end, and no more than could be used, so that a thread of any length costs what its prompt does.
  */
-export async function readHistory(turn: Turn, budgetTokens: number): Promise<History> {
+export async function readHistory(database: Database, turn: Turn, budgetTokens: number): Promise<History> {
+  const { Message, ThreadSummary } = chatModels(database);
   const { threadId, ordinal } = turn;
   const summary = ordinal === firstOrdinal ? null : await ThreadSummary.before(threadId, ordinal);
   const messages: Message[] = [];

@@ -5,6 +5,7 @@ import { detectContentType } from '../../../integrations/storage/contentType.ts'
 import { contentOfAttached } from '../../../models/chat/attachments.ts';
 import { readDataUrl } from '../../../models/chat/dataUrl.ts';
 import type { AttachedFile, Message, StoredPart } from '../../../models/chat/message.ts';
+import type { Database } from '../../../models/database.ts';
 import { aside } from './aside.ts';
 import type { AttachmentReader, FileSource, FileView } from './attachmentReader.ts';
 import { charactersFor, tokensOfText } from './budget.ts';
@@ -29,6 +30,7 @@ export function fileAllowance(promptTokens: number): FileAllowance {
 }
 
 export interface ContentDeps {
+  database: Database;
   attachments: AttachmentReader;
   model: Pick<CatalogueModel, 'capabilities'>;
   spaceId: string;
@@ -53,7 +55,7 @@ export async function userContent(
 }
 
 async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserContent> {
-  const found = await contentOfAttached(file, deps.spaceId);
+  const found = await contentOfAttached(deps.database, file, deps.spaceId);
   const view: FileView =
     found === undefined
       ? { kind: 'absent', why: 'it has been deleted since' }

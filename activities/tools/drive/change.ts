@@ -25,7 +25,7 @@ export function driveChangeTools({ database }: Pick<ActivityDeps, 'database'>): 
       ),
       async run(input, { turn, record }) {
         const { spaceId, userId } = turn;
-        const { item, place } = await openPath(turn, input);
+        const { item, place } = await openPath(database, turn, input);
         const names = parsePath(input.to);
         const name = names.at(-1);
         if (name === undefined) throw new DomainError('invalid', 'INVALID_PATH', 'The new path names nothing.');
@@ -54,7 +54,7 @@ export function driveChangeTools({ database }: Pick<ActivityDeps, 'database'>): 
       inputSchema: objectSchema({ path: pathProperty, container: containerProperty }, ['path']),
       async run(input, { turn, record }) {
         const { spaceId, userId } = turn;
-        const { item, place } = await openPath(turn, input);
+        const { item, place } = await openPath(database, turn, input);
         const result = { path: place.path, kind: item.kind, inTrash: true };
         await trashItem(database, { itemId: item.id, spaceId, userId }, (tx) => record(tx, result));
         return result;

@@ -8,5 +8,5 @@ import { driveWriteTools } from './write.ts';
 
 /** Tools over the space's drive and the files of a turn's own thread. */
 export function driveTools(deps: Pick<ActivityDeps, 'config' | 'database'> & { storage: ObjectStore }): Tool[] {
-  return [...driveReadTools(deps), driveSearchTool(), ...driveWriteTools(deps), ...driveChangeTools(deps)];
+  return [...driveReadTools(deps), driveSearchTool(deps), ...driveWriteTools(deps), ...driveChangeTools(deps)];
 }

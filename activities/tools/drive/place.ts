@@ -1,4 +1,5 @@
 import type { Turn } from '../../../models/chat/turn.ts';
+import type { Database } from '../../../models/database.ts';
 import type { Placed } from '../../../models/drive/changes.ts';
 import { driveContainerId, threadContainerId } from '../../../models/drive/containers.ts';
 import type { DriveItem } from '../../../models/drive/driveItem.ts';
@@ -23,20 +24,24 @@ export function containerOf(turn: Turn, container: PathInput['container']): stri
   return container === 'thread' ? threadContainerId(turn.threadId) : driveContainerId;
 }
 
-export async function findPath(turn: Turn, { path, container }: PathInput): Promise<Placed | undefined> {
+export async function findPath(
+  database: Database,
+  turn: Turn,
+  { path, container }: PathInput,
+): Promise<Placed | undefined> {
   const containerId = containerOf(turn, container);
-  return findByPath({ spaceId: turn.spaceId, containerId, names: parsePath(path) });
+  return findByPath(database, { spaceId: turn.spaceId, containerId, names: parsePath(path) });
 }
 
 /** What is at a path. Throws a DomainError that the model understands when nothing is. */
-export async function openPath(turn: Turn, input: PathInput): Promise<Placed> {
-  const found = await findPath(turn, input);
+export async function openPath(database: Database, turn: Turn, input: PathInput): Promise<Placed> {
+  const found = await findPath(database, turn, input);
   if (found === undefined) throw new DomainError('notFound', 'NOT_FOUND', `There is nothing at ${input.path}.`);
   return found;
 }
 
-export async function openFile(turn: Turn, input: PathInput): Promise<Placed> {
-  const found = await openPath(turn, input);
+export async function openFile(database: Database, turn: Turn, input: PathInput): Promise<Placed> {
+  const found = await openPath(database, turn, input);
   if (!found.item.isFile) {
     throw new DomainError('conflict', 'NOT_A_FILE', `${input.path} is a ${found.item.kind}, not a file.`);
   }

@@ -1,5 +1,6 @@
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
-import { DriveItem } from '../../../models/drive/driveItem.ts';
+import type { Database } from '../../../models/database.ts';
+import { driveModels } from '../../../models/drive/models.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
@@ -19,7 +20,13 @@ const common = { access: 'read', role: 'viewer', timeoutMs, afterCrash: 'again' 
 const maxEntries = 500;
 
 /** What looks at the drive. */
-export function driveReadTools({ storage }: { storage: Pick<ObjectStore, 'read'> }): ServerTool[] {
+export function driveReadTools({
+  database,
+  storage,
+}: {
+  database: Database;
+  storage: Pick<ObjectStore, 'read'>;
+}): ServerTool[] {
   return [
     serverTool<PathInput & { after?: string; limit: number }>({
       ...common,
@@ -34,12 +41,12 @@ export function driveReadTools({ storage }: { storage: Pick<ObjectStore, 'read'>
       }),
       async run(input, { turn }) {
         const isRoot = parsePath(input.path).length === 0;
-        const found = isRoot ? await findPath(turn, input) : await openPath(turn, input);
+        const found = isRoot ? await findPath(database, turn, input) : await openPath(database, turn, input);
         // A container that nothing was put into yet has no root.
         if (found === undefined) return { path: '/', entries: [], nextAfter: null };
         const { item, place } = found;
-        const after = input.after === undefined ? undefined : await positionOf(item.id, input.after);
-        const children = await DriveItem.children(item.id, input.limit + 1, after);
+        const after = input.after === undefined ? undefined : await positionOf(database, item.id, input.after);
+        const children = await driveModels(database).DriveItem.children(item.id, input.limit + 1, after);
         const shown = children.slice(0, input.limit);
         return {
           path: place.path,
@@ -64,7 +71,7 @@ export function driveReadTools({ storage }: { storage: Pick<ObjectStore, 'read'>
         ['path'],
       ),
       async run(input, { turn, signal }) {
-        const { item, place } = await openFile(turn, input);
+        const { item, place } = await openFile(database, turn, input);
         const range = { firstLine: input.firstLine, count: input.lines };
         const { lines, hasMore } = await readLines(storage, item, range, signal);
         const nextLine = input.firstLine + lines.length;
@@ -79,8 +86,8 @@ export function driveReadTools({ storage }: { storage: Pick<ObjectStore, 'read'>
   ];
 }
 
-async function positionOf(folderId: string, name: string) {
-  const item = await DriveItem.childOf(folderId, name);
+async function positionOf(database: Database, folderId: string, name: string) {
+  const item = await driveModels(database).DriveItem.childOf(folderId, name);
   if (item === null) throw new DomainError('notFound', 'NOT_FOUND', `There is no entry named ${name} to go on after.`);
   return { isFile: item.isFile, nameKey: item.nameKey };
 }

@@ -1,3 +1,4 @@
+import type { Database } from '../../../models/database.ts';
 import { searchDrive } from '../../../models/drive/search.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { containerOf, containerProperty, describeItem, type PathInput } from './place.ts';
@@ -6,7 +7,7 @@ import { containerOf, containerProperty, describeItem, type PathInput } from './
 const maxLooks = 8;
 
 /** What finds files in the drive. */
-export function driveSearchTool(): ServerTool {
+export function driveSearchTool({ database }: { database: Database }): ServerTool {
   return serverTool<{
     query: string;
     container: PathInput['container'];
@@ -41,7 +42,7 @@ export function driveSearchTool(): ServerTool {
       let after: Awaited<ReturnType<typeof searchDrive>>['next'];
       for (let look = 0; look < maxLooks && found.length < input.limit; look++) {
         signal.throwIfAborted();
-        const part = await searchDrive({ ...request, limit: input.limit - found.length, after });
+        const part = await searchDrive(database, { ...request, limit: input.limit - found.length, after });
         found.push(...part.found);
         after = part.next;
         if (after === undefined) break;

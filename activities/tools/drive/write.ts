@@ -35,7 +35,7 @@ export function driveWriteTools(deps: Deps): ServerTool[] {
         ['path', 'content'],
       ),
       async run(input, context) {
-        const found = await findByPath(whereOf(context.turn, input));
+        const found = await findByPath(deps.database, whereOf(context.turn, input));
         if (found !== undefined && !found.item.isFile) {
           throw new DomainError('conflict', 'NAME_TAKEN', `${input.path} is a ${found.item.kind}.`);
         }
@@ -60,7 +60,7 @@ export function driveWriteTools(deps: Deps): ServerTool[] {
       ),
       async run(input, context) {
         for (let attempt = 1; ; attempt++) {
-          const { item } = await openFile(context.turn, input);
+          const { item } = await openFile(deps.database, context.turn, input);
           const before = await readWhole(deps.storage, item, maxEditedBytes, context.signal);
           const { text, replaced } = replaceText(before, input);
           try {

@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { maxInlineBytes, maxResultBytes, shorten } from '../../../models/chat/largeResults.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
-import { Drive } from '../../../models/drive/drive.ts';
+import { driveModels } from '../../../models/drive/models.ts';
 import { findByPath } from '../../../models/drive/place.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { buildTurn } from '../../builders/turnLog.ts';
@@ -34,7 +34,7 @@ const deps = () => ({
 
 async function contentOf(names: string[]): Promise<string> {
   const where = { spaceId: turn.spaceId, containerId: `thread:${turn.threadId}`, names };
-  const found = await findByPath(where);
+  const found = await findByPath(environment.database, where);
   return (await buffer(await storage.read(found?.item.objectKey ?? ''))).toString();
 }
 
@@ -66,7 +66,10 @@ test('100 MB is the end; a full drive keeps the beginning only', async () => {
     code: 'TOOL_RESULT_TOO_LARGE',
   });
   expect(await shorten(deps(), turn, 'tcl_5', 'x'.repeat(maxResultBytes))).toMatchObject({ bytes: maxResultBytes });
-  await Drive.update({ usedBytes: 300 * 1_048_576 }, { where: { spaceId: turn.spaceId } });
+  await driveModels(environment.database).Drive.update(
+    { usedBytes: 300 * 1_048_576 },
+    { where: { spaceId: turn.spaceId } },
+  );
   expect(await shorten(deps(), turn, 'tcl_6', 'x'.repeat(maxInlineBytes + 1))).toMatchObject({
     isLarge: true,
     file: null,

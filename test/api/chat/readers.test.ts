@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { Turn } from '../../../models/chat/turn.ts';
+import { chatModels } from '../../../models/chat/models.ts';
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 import { collect, type EventStream, openStream } from '../../support/sseClient.ts';
@@ -66,7 +66,7 @@ test('whoever may not read any more loses the open stream within about 5 s; the 
     expect(performance.now() - begin).toBeLessThan(5_000);
     const again = await openStream(`${product.url}/chat/turns/${turnId}/stream`, { token });
     expect([401, 404]).toContain(again.response.status);
-    expect((await Turn.findByPk(turnId))?.status).toBe('running');
+    expect((await chatModels(product.environment.database).Turn.findByPk(turnId))?.status).toBe('running');
   });
   await Promise.all(cases);
 });

@@ -1,5 +1,5 @@
 import { QueryTypes } from 'sequelize';
-import { Idempotency } from '../../../models/idempotency.ts';
+import { idempotencyModels } from '../../../models/idempotency.ts';
 import { type ChatUser, idsOf, type ThreadBody } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 import { collect } from '../../support/sseClient.ts';
@@ -177,7 +177,10 @@ describe('Idempotency-Key', () => {
     expect((await create(colleague, { title: 'B' }, key('k2'))).status).toBe(201);
 
     await create(user, { title: 'C' }, key('k3'));
-    await Idempotency.update({ responseStatus: null, responseBody: null }, { where: { idempotencyKey: 'k3' } });
+    await idempotencyModels(product.environment.database).Idempotency.update(
+      { responseStatus: null, responseBody: null },
+      { where: { idempotencyKey: 'k3' } },
+    );
     const inFlight = await create(user, { title: 'C' }, key('k3'));
     expect([inFlight.status, inFlight.headers.get('retry-after')]).toEqual([409, '1']);
     expect(await inFlight.json()).toMatchObject({ code: 'IDEMPOTENCY_KEY_IN_FLIGHT' });
@@ -185,7 +188,10 @@ describe('Idempotency-Key', () => {
 
   test('a request whose process died is taken over, and makes the same thread', async () => {
     const first = (await (await create(user, { title: 'D' }, key('k4'))).json()) as ThreadBody;
-    const row = await Idempotency.findOne({ where: { idempotencyKey: 'k4' }, rejectOnEmpty: true });
+    const row = await idempotencyModels(product.environment.database).Idempotency.findOne({
+      where: { idempotencyKey: 'k4' },
+      rejectOnEmpty: true,
+    });
     await row.update({ responseStatus: null, responseBody: null, claimedAt: new Date(Date.now() - 61_000) });
     const again = await create(user, { title: 'D' }, key('k4'));
     expect([again.status, await again.json()]).toEqual([201, first]);

@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { DriveItem } from '../../../models/drive/driveItem.ts';
-import { DriveObject } from '../../../models/drive/driveObject.ts';
+import { driveModels } from '../../../models/drive/models.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,
@@ -43,7 +42,8 @@ const raw = (body: readonly Buffer[], options: Partial<RawUpload> = {}) =>
 /** What was sent is gone, from the tree, from the account and from the store; at once, or when the server has seen that its sender is. */
 async function expectNothing(): Promise<void> {
   await waitFor('nothing to be left of the upload', async () => {
-    if ((await DriveObject.count({ where: { spaceId: user.spaceId } })) > 0) return false;
+    if ((await driveModels(product.environment.database).DriveObject.count({ where: { spaceId: user.spaceId } })) > 0)
+      return false;
     return expectNoOrphans(product, user.spaceId).then(
       () => true,
       () => false,
@@ -197,5 +197,7 @@ test(`${abortedUploads} uploads given up half-way: no descriptor, no memory, no 
   expect(await product.bucket.unfinished()).toEqual([]);
   await waitFor('the descriptors', () => descriptors() <= before.descriptors + 5);
   expect(residentMiB(product.process.pid)).toBeLessThan(before.residentMiB + 150);
-  expect(await DriveItem.count({ where: { spaceId: user.spaceId, kind: 'file' } })).toBe(0);
+  expect(
+    await driveModels(product.environment.database).DriveItem.count({ where: { spaceId: user.spaceId, kind: 'file' } }),
+  ).toBe(0);
 }, 600_000);

@@ -1,4 +1,4 @@
-import { DriveItem } from '../../../models/drive/driveItem.ts';
+import { driveModels } from '../../../models/drive/models.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,
@@ -100,7 +100,8 @@ describe('moves', () => {
     const { database } = product.environment;
     const [many, none] = [await drive.folder('/many'), await drive.folder('/none')];
     await fillFolder(database, many, 100_000, { kind: 'file', idPrefix: `${many.id}_` });
-    const below = () => DriveItem.findOne({ where: { id: `${many.id}_99999` }, raw: true });
+    const below = () =>
+      driveModels(product.environment.database).DriveItem.findOne({ where: { id: `${many.id}_99999` }, raw: true });
     const before = await below();
     const fastest = async (folder: ItemBody) => {
       const times: number[] = [];

@@ -1,9 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { operations } from '../../../api/types.gen.ts';
-import { Drive } from '../../../models/drive/drive.ts';
-import { DriveObject } from '../../../models/drive/driveObject.ts';
-import { DriveUpload } from '../../../models/drive/driveUpload.ts';
-import { Idempotency } from '../../../models/idempotency.ts';
+import { driveModels } from '../../../models/drive/models.ts';
+import { idempotencyModels } from '../../../models/idempotency.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,
@@ -108,13 +106,16 @@ test('a link takes a part of its size and no other', async () => {
 test('given up: its parts and its bytes are gone', async () => {
   const upload = await begin();
   await sendPart(upload, upload.parts[0] as Part);
-  expect(await Drive.usedBytesOf(user.spaceId)).toBe(bytes.length);
+  expect(await driveModels(product.environment.database).Drive.usedBytesOf(user.spaceId)).toBe(bytes.length);
   expect((await drive.send('DELETE', `/uploads/${upload.id}`)).status).toBe(204);
   for (const method of ['GET', 'DELETE']) {
     expect((await drive.send(method, `/uploads/${upload.id}`)).status).toBe(404);
   }
   expect((await complete(upload)).status).toBe(404);
-  await waitFor('the sweeper', async () => (await Drive.usedBytesOf(user.spaceId)) === 0);
+  await waitFor(
+    'the sweeper',
+    async () => (await driveModels(product.environment.database).Drive.usedBytesOf(user.spaceId)) === 0,
+  );
   await expectNoOrphans(product, user.spaceId);
 });
 
@@ -122,13 +123,21 @@ test('abandoned: the sweeper takes it away when its time is over', async () => {
   const upload = await begin();
   await sendPart(upload, upload.parts[0] as Part);
   const past = new Date(Date.now() - 1_000);
-  const { objectKey } = await DriveUpload.findByPk(upload.id, { rejectOnEmpty: true });
-  await DriveUpload.update({ expiresAt: past }, { where: { id: upload.id } });
-  await DriveObject.update({ leaseExpiresAt: past }, { where: { objectKey } });
+  const { objectKey } = await driveModels(product.environment.database).DriveUpload.findByPk(upload.id, {
+    rejectOnEmpty: true,
+  });
+  await driveModels(product.environment.database).DriveUpload.update({ expiresAt: past }, { where: { id: upload.id } });
+  await driveModels(product.environment.database).DriveObject.update(
+    { leaseExpiresAt: past },
+    { where: { objectKey } },
+  );
   const late = await complete(upload);
   expect([404, 410]).toContain(late.status);
-  await waitFor('the sweeper', async () => (await DriveObject.findByPk(objectKey)) === null);
-  expect(await DriveUpload.findByPk(upload.id)).toBeNull();
+  await waitFor(
+    'the sweeper',
+    async () => (await driveModels(product.environment.database).DriveObject.findByPk(objectKey)) === null,
+  );
+  expect(await driveModels(product.environment.database).DriveUpload.findByPk(upload.id)).toBeNull();
   await expectNoOrphans(product, user.spaceId);
 });
 
@@ -185,8 +194,12 @@ test('once per Idempotency-Key, and no link is kept anywhere', async () => {
   const second = (await (await send()).json()) as Upload;
   expect(second.id).toBe(first.id);
   expect(second.parts.map(({ partNumber }) => partNumber)).toEqual([2]);
-  expect(await DriveUpload.count({ where: { spaceId: user.spaceId } })).toBe(1);
-  expect(JSON.stringify(await Idempotency.findAll())).not.toMatch(/X-Amz/);
+  expect(await driveModels(product.environment.database).DriveUpload.count({ where: { spaceId: user.spaceId } })).toBe(
+    1,
+  );
+  expect(JSON.stringify(await idempotencyModels(product.environment.database).Idempotency.findAll())).not.toMatch(
+    /X-Amz/,
+  );
 });
 
 test('nobody hears of another person’s upload', async () => {

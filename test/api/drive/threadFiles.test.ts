@@ -1,5 +1,4 @@
-import { DriveObject } from '../../../models/drive/driveObject.ts';
-import { DriveUpload } from '../../../models/drive/driveUpload.ts';
+import { driveModels } from '../../../models/drive/models.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,
@@ -138,7 +137,11 @@ test('a deleted thread takes its files along, and an upload that ends after it f
   await user.fetch(`/api/threads/${threadId}`, { method: 'DELETE' });
   expect((await link(`threadId=${threadId}&path=/a.txt`)).status).toBe(404);
   expect((await drive.send('POST', `/uploads/${id}/complete`)).status).toBe(404);
-  await waitFor('the purge', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 0);
-  expect(await DriveUpload.count({ where: { id } })).toBe(0);
+  await waitFor(
+    'the purge',
+    async () =>
+      (await driveModels(product.environment.database).DriveObject.count({ where: { spaceId: user.spaceId } })) === 0,
+  );
+  expect(await driveModels(product.environment.database).DriveUpload.count({ where: { id } })).toBe(0);
   await expectNoOrphans(product, user.spaceId);
 });

@@ -1,7 +1,4 @@
-import { Drive } from '../../../models/drive/drive.ts';
-import { DriveItem } from '../../../models/drive/driveItem.ts';
-import { DriveObject } from '../../../models/drive/driveObject.ts';
-import { DriveUpload } from '../../../models/drive/driveUpload.ts';
+import { driveModels } from '../../../models/drive/models.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,
@@ -77,7 +74,7 @@ test('removed for good: the item, its versions, all below it, and their bytes', 
   expect((await remove({ id: folder }, '?permanent=true')).status).toBe(204);
   expect(await drive.names()).toEqual(['kept.txt']);
   expect(await trash()).toEqual([]);
-  expect(await Drive.usedBytesOf(user.spaceId)).toBe(4);
+  expect(await driveModels(product.environment.database).Drive.usedBytesOf(user.spaceId)).toBe(4);
   expect(await drive.content(kept.id)).toBe('kept');
   await expectNoOrphans(product, user.spaceId);
 });
@@ -99,8 +96,15 @@ test('emptied: what was in it then', async () => {
 test('purged by the sweeper when its time is over', async () => {
   const file = await drive.put('/old.txt', 'old');
   await remove(file);
-  await DriveItem.update({ trashedAt: new Date(Date.now() - 31 * 86_400_000) }, { where: { id: file.id } });
-  await waitFor('the sweeper', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 0);
+  await driveModels(product.environment.database).DriveItem.update(
+    { trashedAt: new Date(Date.now() - 31 * 86_400_000) },
+    { where: { id: file.id } },
+  );
+  await waitFor(
+    'the sweeper',
+    async () =>
+      (await driveModels(product.environment.database).DriveObject.count({ where: { spaceId: user.spaceId } })) === 0,
+  );
   expect(await trash()).toEqual([]);
   await expectNoOrphans(product, user.spaceId);
 });
@@ -114,8 +118,14 @@ test('a deleted space takes its drive with it, objects and all', async () => {
   expect(upload.status).toBe(201);
   const response = await user.fetch(`/api/spaces/${user.spaceId}`, { method: 'DELETE' });
   expect(response.status).toBeLessThan(300);
-  await waitFor('the purge', async () => (await DriveObject.count({ where: { spaceId: user.spaceId } })) === 0);
-  expect(await DriveItem.count({ where: { spaceId: user.spaceId } })).toBe(0);
-  expect(await DriveUpload.count({ where: { spaceId: user.spaceId } })).toBe(0);
+  await waitFor(
+    'the purge',
+    async () =>
+      (await driveModels(product.environment.database).DriveObject.count({ where: { spaceId: user.spaceId } })) === 0,
+  );
+  expect(await driveModels(product.environment.database).DriveItem.count({ where: { spaceId: user.spaceId } })).toBe(0);
+  expect(await driveModels(product.environment.database).DriveUpload.count({ where: { spaceId: user.spaceId } })).toBe(
+    0,
+  );
   await expectNoOrphans(product, user.spaceId);
 });

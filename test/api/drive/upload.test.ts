@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { Drive } from '../../../models/drive/drive.ts';
+import { driveModels } from '../../../models/drive/models.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,
@@ -171,7 +171,7 @@ test('413 for a file that is too large, and for a space that has no room; both l
   // Another space is not touched by it; and what is removed for good makes room.
   await driveOf(product, await product.user()).put('/c.bin', new Uint8Array(9 * mebibyte));
   expect(await drive.names()).toEqual(['a.bin', 'b.bin']);
-  expect(await Drive.usedBytesOf(user.spaceId)).toBe(40 * mebibyte);
+  expect(await driveModels(product.environment.database).Drive.usedBytesOf(user.spaceId)).toBe(40 * mebibyte);
   await expectNoOrphans(product, user.spaceId);
 });
 

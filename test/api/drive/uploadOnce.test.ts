@@ -1,5 +1,5 @@
-import { DriveObject } from '../../../models/drive/driveObject.ts';
-import { Idempotency } from '../../../models/idempotency.ts';
+import { driveModels } from '../../../models/drive/models.ts';
+import { idempotencyModels } from '../../../models/idempotency.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
   buildDrive,
@@ -43,7 +43,9 @@ test.each(['error', 'rename', 'replace'])(
     expect([first.status, again.status, await again.json()]).toEqual([200, 200, answer]);
     expect(await drive.names('/new')).toEqual(['a.txt', 'b.txt']);
     expect(await drive.item(answer.id)).toMatchObject({ version: 1 });
-    expect(await DriveObject.count({ where: { spaceId: user.spaceId } })).toBe(2);
+    expect(
+      await driveModels(product.environment.database).DriveObject.count({ where: { spaceId: user.spaceId } }),
+    ).toBe(2);
     await expectNoOrphans(product, user.spaceId);
   },
 );
@@ -66,7 +68,9 @@ test('refused, it has done nothing: the key is free for the next try', async () 
   const { id } = await drive.put('/new/b.txt');
   const refused = await send({ path: '/new/' }, files);
   expect([refused.status, (await problemOf(refused)).code]).toEqual([409, 'NAME_TAKEN']);
-  expect(await Idempotency.count({ where: { caller: user.id } })).toBe(0);
+  expect(await idempotencyModels(product.environment.database).Idempotency.count({ where: { caller: user.id } })).toBe(
+    0,
+  );
   await drive.send('DELETE', `/items/${id}?permanent=true`);
   expect((await send({ path: '/new/' }, files)).status).toBe(200);
 });

@@ -1,4 +1,4 @@
-import { Operation } from '../../../models/operation.ts';
+import { operationModels } from '../../../models/operation.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -23,7 +23,12 @@ const cancel = (id: string) => user.fetch(`/api/operations/${id}/cancel`, { meth
 
 /** An operation whose workflow has not begun. */
 const begin = (kind = 'deleteThread', userId = user.id) =>
-  Operation.begin({ kind, spaceId: user.spaceId, userId, subjectId: 'thr_none' });
+  operationModels(product.environment.database).Operation.begin({
+    kind,
+    spaceId: user.spaceId,
+    userId,
+    subjectId: 'thr_none',
+  });
 
 test('is there for whoever began it, and for nobody else', async () => {
   const operation = await begin();
@@ -73,7 +78,9 @@ test('a deleted space is purged with all its threads', async () => {
   for (const content of ['One', 'Two']) answers.push(await owner.ask({ content }));
   const deleted = await owner.fetch(`/api/spaces/${owner.spaceId}`, { method: 'DELETE' });
   expect(deleted.status).toBe(204);
-  const [operation] = await Operation.findAll({ where: { subjectId: owner.spaceId } });
+  const [operation] = await operationModels(product.environment.database).Operation.findAll({
+    where: { subjectId: owner.spaceId },
+  });
   await waitFor('the purge', async () => {
     const found = await owner.get<OperationBody>(`/api/operations/${operation?.id}`);
     return found.status === 'succeeded';

@@ -1,4 +1,4 @@
-import { Operation } from '../../../models/operation.ts';
+import { operationModels } from '../../../models/operation.ts';
 import { operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { driveOf } from '../../builders/drive.ts';
@@ -12,7 +12,7 @@ export const driveScenarios: Scenario[] = [
       const { drive, upload } = await beginUpload(product, user);
       for (const { url } of upload.parts) await fetch(url, { method: 'PUT', body: 'content' });
       await drive.send('POST', `/uploads/${upload.id}/complete`);
-      return operationOf(user, 'completeUpload');
+      return operationOf(product, user, 'completeUpload');
     },
   },
   {
@@ -20,7 +20,7 @@ export const driveScenarios: Scenario[] = [
     async run(product, user) {
       const { drive, upload } = await beginUpload(product, user);
       await drive.send('POST', `/uploads/${upload.id}/complete`);
-      return operationOf(user, 'completeUpload');
+      return operationOf(product, user, 'completeUpload');
     },
   },
   {
@@ -29,7 +29,7 @@ export const driveScenarios: Scenario[] = [
       const drive = driveOf(product, user);
       const { id } = await drive.put('/a/b.txt');
       await drive.send('DELETE', `/items/${id}?permanent=true`);
-      return operationOf(user, 'purgeItem');
+      return operationOf(product, user, 'purgeItem');
     },
   },
   {
@@ -39,7 +39,7 @@ export const driveScenarios: Scenario[] = [
       const { id } = await drive.put('/a/b.txt');
       await drive.send('DELETE', `/items/${id}`);
       await drive.send('DELETE', '/trash');
-      return operationOf(user, 'emptyTrash');
+      return operationOf(product, user, 'emptyTrash');
     },
   },
   {
@@ -47,7 +47,7 @@ export const driveScenarios: Scenario[] = [
     async run(product, user) {
       await driveOf(product, user).put('/a/b.txt');
       await user.fetch(`/api/spaces/${user.spaceId}`, { method: 'DELETE' });
-      return operationOf(user, 'deleteSpace');
+      return operationOf(product, user, 'deleteSpace');
     },
   },
 ];
@@ -58,7 +58,10 @@ async function beginUpload(product: TestProduct, user: ChatUser) {
   return { drive, upload: (await response.json()) as { id: string; parts: { url: string }[] } };
 }
 
-async function operationOf({ spaceId }: ChatUser, kind: string): Promise<string> {
-  const { id } = await Operation.findOne({ where: { kind, spaceId }, rejectOnEmpty: true });
+async function operationOf(product: TestProduct, { spaceId }: ChatUser, kind: string): Promise<string> {
+  const { id } = await operationModels(product.environment.database).Operation.findOne({
+    where: { kind, spaceId },
+    rejectOnEmpty: true,
+  });
   return operationWorkflowId(kind, id);
 }

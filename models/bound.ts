@@ -1,0 +1,30 @@
+import { type Sequelize, Transaction } from 'sequelize';
+import type { Database } from './database.ts';
+
+/** Where a statement runs: in a transaction, or on a database by itself. Either leads to the models of its database. */
+export type On = Pick<Database, 'sequelize'> | Transaction;
+
+/**
+ * An area's models, defined once for each database. They are classes of that database and not of the program, so that several databases
+ * live in one process; a caller takes them from what it has at hand: `const { Turn } = chatModels(tx)`.
+ */
+export function modelsOf<Models>(define: (sequelize: Sequelize) => Models): (on: On) => Models {
+  const defined = new WeakMap<Sequelize, Models>();
+  return (on) => {
+    const sequelize = sequelizeOf(on);
+    const known = defined.get(sequelize);
+    if (known !== undefined) return known;
+    const models = define(sequelize);
+    defined.set(sequelize, models);
+    return models;
+  };
+}
+
+export function sequelizeOf(on: On): Sequelize {
+  // A transaction has it too; Sequelize's types do not say so.
+  return (on as { sequelize: Sequelize }).sequelize;
+}
+
+export function transactionOf(on: On): Transaction | undefined {
+  return on instanceof Transaction ? on : undefined;
+}

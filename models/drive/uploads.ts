@@ -1,0 +1,83 @@
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { type Operation, operationModels } from '../operation.ts';
+import { requireOwner } from './containers.ts';
+import { type DriveUpload, uploadLifetimeMs } from './driveUpload.ts';
+import { driveModels } from './models.ts';
+import type { FileTarget } from './placeFile.ts';
+
+/** Writes an upload down, and keeps its object for as long as the upload lives. */
+export async function beginUpload(
+  database: Database,
+  fields: Pick<DriveUpload, 'id' | 'objectKey' | 'storeUploadId' | 'target' | 'size' | 'userId' | 'spaceId'>,
+): Promise<DriveUpload> {
+  const createdAt = new Date();
+  const expiresAt = new Date(createdAt.getTime() + uploadLifetimeMs);
+  return transaction(database, async (tx) => {
+    const { Drive, DriveObject, DriveUpload } = driveModels(tx);
+    // Under the drive's lock, so that a container's purge finds this upload, or this upload finds its container gone.
+    await Drive.lock(fields.spaceId, tx);
+    await requireOwner(fields.target, tx);
+    await DriveObject.extendLease(fields.objectKey, expiresAt, tx);
+    const partSize = DriveUpload.partSizeFor(fields.size);
+    return DriveUpload.create({ ...fields, partSize, createdAt, expiresAt }, { transaction: tx });
+  });
+}
+
+/** Writes the intent to complete it. While one is under way, and once one has succeeded, that one is the answer. */
+export async function beginCompletion(
+  database: Database,
+  id: string,
+  owner: { spaceId: string; userId: string },
+  onConflict: FileTarget['onConflict'] | undefined,
+): Promise<Operation> {
+  return transaction(database, async (tx) => {
+    const { DriveObject, DriveUpload } = driveModels(tx);
+    const upload = await DriveUpload.open(id, owner, tx);
+    const { spaceId, userId } = upload;
+    const last = await lastOperation(upload, tx);
+    if (last?.status === 'running' || last?.status === 'succeeded') return last;
+    const { Operation } = operationModels(tx);
+    const operation = await Operation.begin({ kind: 'completeUpload', spaceId, userId, subjectId: id }, tx);
+    const target = { ...upload.target, onConflict: onConflict ?? upload.target.onConflict };
+    // It must not expire while it is being completed.
+    const expiresAt = new Date(Date.now() + uploadLifetimeMs);
+    await upload.update({ operationId: operation.id, target, expiresAt }, { transaction: tx });
+    await DriveObject.extendLease(upload.objectKey, expiresAt, tx);
+    return operation;
+  });
+}
+
+/** Gives it up, with what has arrived. 409 when it is being completed, or is completed. */
+export async function abortUpload(
+  database: Database,
+  id: string,
+  owner: { spaceId: string; userId: string },
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const { DriveObject, DriveUpload } = driveModels(tx);
+    const upload = await DriveUpload.open(id, owner, tx);
+    if (upload.itemId !== null || (await lastOperation(upload, tx))?.status === 'running') {
+      throw new DomainError('conflict', 'UPLOAD_COMPLETED', 'The upload is completed, or about to be.');
+    }
+    await DriveObject.doom([upload.objectKey], tx);
+    await upload.destroy({ transaction: tx });
+  });
+}
+
+/** Gives up all that are on their way into a container that is gone. One that is being completed finds nothing to complete. */
+export async function abortUploadsInto(
+  database: Database,
+  { spaceId, containerId }: Pick<FileTarget, 'spaceId' | 'containerId'>,
+): Promise<void> {
+  const { DriveObject, DriveUpload } = driveModels(database);
+  const uploads = await DriveUpload.findAll({ where: { spaceId, itemId: null } });
+  const into = uploads.filter(({ target }) => target.containerId === containerId);
+  await DriveObject.giveUp(into.map(({ objectKey }) => objectKey));
+  await DriveUpload.destroy({ where: { id: into.map(({ id }) => id), itemId: null } });
+}
+
+async function lastOperation({ operationId }: DriveUpload, tx: Transaction): Promise<Operation | null> {
+  return operationId === null ? null : operationModels(tx).Operation.findByPk(operationId, { transaction: tx });
+}

@@ -1,0 +1,38 @@
+/** The shortest circle through each group of nodes that reach each other, as a walk from its first node by name. */
+export function cyclesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const cycles: string[][] = [];
+  const done = new Set<string>();
+  for (const start of [...graph.keys()].sort()) {
+    if (done.has(start)) continue;
+    const cycle = circleThrough(graph, start);
+    if (cycle === undefined) continue;
+    cycles.push(cycle);
+    // One line names the circle; what is left of the group shows when this one is mended.
+    for (const node of cycle) done.add(node);
+  }
+  return cycles;
+}
+
+/** Breadth first, so that the way back to the start is the shortest one. */
+function circleThrough(graph: ReadonlyMap<string, readonly string[]>, start: string): string[] | undefined {
+  const from = new Map<string, string>();
+  const open = [start];
+  for (const node of open) {
+    for (const next of graph.get(node) ?? []) {
+      if (next === start) return wayTo(from, start, node);
+      if (from.has(next)) continue;
+      from.set(next, node);
+      open.push(next);
+    }
+  }
+  return undefined;
+}
+
+function wayTo(from: ReadonlyMap<string, string>, start: string, end: string): string[] {
+  const way = [end];
+  for (let node = end; node !== start; ) {
+    node = from.get(node) ?? start;
+    way.unshift(node);
+  }
+  return way;
+}
