@@ -43,6 +43,7 @@ const environmentSchema = z.object({
 
   ATRIUM_DATABASE_URL: z.url({ protocol: /^mysql$/ }).optional(),
   ATRIUM_DATABASE_POOL_SIZE: integer(2, 500).default(20),
+  ATRIUM_DATABASE_TIMEOUT_SECONDS: integer(5, 600).default(15),
 
   ATRIUM_TEMPORAL_ADDRESS: z.string().min(1).optional(),
   ATRIUM_TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
@@ -238,6 +239,8 @@ export function loadConfig(environment: Environment = process.env) {
     database: Object.freeze({
       url: requireSetting('ATRIUM_DATABASE_URL', env.ATRIUM_DATABASE_URL),
       poolSize: env.ATRIUM_DATABASE_POOL_SIZE,
+      /** How long the server may say nothing to a statement before its connection is given up. */
+      silenceMs: env.ATRIUM_DATABASE_TIMEOUT_SECONDS * 1_000,
     }),
     temporal: Object.freeze({
       address: requireSetting('ATRIUM_TEMPORAL_ADDRESS', env.ATRIUM_TEMPORAL_ADDRESS),

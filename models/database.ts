@@ -1,12 +1,27 @@
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Connection as CallbackConnection } from 'mysql2';
-import mysql, { type Pool } from 'mysql2/promise';
+import mysql, { type Pool, type PoolConnection } from 'mysql2/promise';
 import { Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
 import type { Config } from '../config/index.ts';
+import { Connections } from './connections.ts';
+import { checkModels, checkPool, limitAcquisition, managerOf } from './poolChecks.ts';
 
 /** The two ways to MySQL: Sequelize for models, and a plain pool for the few hot statements (the turn log). */
 export interface Database {
   sequelize: Sequelize;
   pool: Pool;
+  /** How long the server may say nothing to a statement before its connection is given up. */
+  silenceMs: number;
+  /** How long an unused connection is kept. */
+  idleMs: number;
+  /** Rejects unless both pools answer within `timeoutMs`. What does not answer is replaced. */
+  check(timeoutMs: number): Promise<void>;
+  /** Runs statements on a connection over which the server may be silent for other than `silenceMs`. */
+  within<T>(connection: PoolConnection, silenceMs: number, work: () => Promise<T>): Promise<T>;
+  /** The same database through pools of their own, whose statements may take hours: for migrations. */
+  patient(): Database;
+  /** Closes the pools, and cuts what does not end by itself in a few seconds. */
   close(): Promise<void>;
 }
 
@@ -15,52 +30,120 @@ const utc = '+00:00';
 
 /**
  * A process that freezes inside a transaction keeps its row locks for as long as the server keeps the connection: by default
- * 8 hours, and whoever takes its work over waits. So the server drops a connection that says nothing for this long,
- * well before a lock's waiters give up (50 s), and the pools give theirs up sooner.
+ * 8 hours, and whoever takes its work over waits. So the server drops a connection that says nothing for this long, and the pools give
+ * theirs up sooner. Who waits for such a lock tries again until then: `transaction` and the turn log's writers do.
  */
 const connectionTimeoutSeconds = 30;
-export const idleConnectionMs = 10_000;
+const longestIdleMs = 10_000;
+const connectTimeoutMs = 5_000;
+/** How long a statement waits for a connection of its pool to come free. */
+const acquireTimeoutMs = 10_000;
+/** Of the time in which a statement must be answered: a wait for a lock ends first, and is told as what it is. */
+const lockShare = 2 / 3;
+/** Of the same: what rests must not look frozen. */
+const idleShare = 1 / 2;
+const patientSilenceMs = 6 * 3_600_000;
+const patientLockWaitSeconds = 120;
+const closeGraceMs = 2_000;
 
-/** What each connection is told first. Row locks without gap locks: naming it per transaction costs a round trip each time. */
-const sessionSettings = [
-  'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-  `SET SESSION wait_timeout = ${connectionTimeoutSeconds}`,
-];
+/** A connection of the plain pool. */
+type PlainConnection = CallbackConnection & { stream: Socket };
+
+interface Patience {
+  silenceMs: number;
+  lockWaitSeconds: number;
+}
 
 /** Opens the pools. Nothing connects until the first query. */
 export function openDatabase(config: Pick<Config, 'database'>): Database {
-  const sequelize = new Sequelize(config.database.url, {
+  const { silenceMs } = config.database;
+  const lockWaitSeconds = Math.max(1, Math.floor((silenceMs * lockShare) / 1_000));
+  return openPools(config, { silenceMs, lockWaitSeconds });
+}
+
+/** What each connection is told first. Row locks without gap locks: naming it per transaction costs a round trip each time. */
+function sessionSettings({ lockWaitSeconds }: Patience): string[] {
+  return [
+    'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+    `SET SESSION wait_timeout = ${connectionTimeoutSeconds}, innodb_lock_wait_timeout = ${lockWaitSeconds}, lock_wait_timeout = ${lockWaitSeconds}`,
+  ];
+}
+
+function openPools(config: Pick<Config, 'database'>, patience: Patience): Database {
+  const { url, poolSize } = config.database;
+  const idleMs = Math.min(longestIdleMs, patience.silenceMs * idleShare);
+  const free = new Set<PlainConnection>();
+  const connections = new Connections({
+    silenceMs: patience.silenceMs,
+    onSilent() {
+      for (const connection of free) connections.drop(connection);
+    },
+  });
+  const settings = sessionSettings(patience);
+
+  const sequelize: Sequelize = new Sequelize(url, {
     dialect: 'mysql',
     logging: false,
     timezone: utc,
     define: { underscored: true, timestamps: false, charset: 'utf8mb4' },
-    pool: { max: config.database.poolSize, min: 0, idle: idleConnectionMs, acquire: 10_000 },
-    dialectOptions: { charset: 'utf8mb4', connectTimeout: 5_000, supportBigNumbers: true },
-  });
-  const pool = mysql.createPool({
-    uri: config.database.url,
-    charset: 'utf8mb4_bin',
-    timezone: 'Z',
-    connectionLimit: config.database.poolSize,
-    // Below the limit: at it, the pool would never look for idle ones.
-    maxIdle: config.database.poolSize - 1,
-    idleTimeout: idleConnectionMs,
-    connectTimeout: 5_000,
-    enableKeepAlive: true,
-    supportBigNumbers: true,
+    pool: {
+      max: poolSize,
+      min: 0,
+      idle: idleMs,
+      acquire: acquireTimeoutMs,
+      validate: (connection) => managerOf(sequelize).validate(connection) && connections.isTrusted(connection as never),
+    },
+    dialectOptions: {
+      charset: 'utf8mb4',
+      connectTimeout: connectTimeoutMs,
+      supportBigNumbers: true,
+      stream: connections.dial,
+    },
   });
   sequelize.addHook('afterConnect', async (connection: unknown) => {
-    for (const setting of sessionSettings) await (connection as CallbackConnection).promise().query(setting);
+    for (const setting of settings) await (connection as CallbackConnection).promise().query(setting);
   });
+
+  const pool = mysql.createPool({
+    uri: url,
+    charset: 'utf8mb4_bin',
+    timezone: 'Z',
+    connectionLimit: poolSize,
+    // Below the limit: at it, the pool would never look for idle ones.
+    maxIdle: poolSize - 1,
+    idleTimeout: idleMs,
+    connectTimeout: connectTimeoutMs,
+    supportBigNumbers: true,
+    stream: connections.dial,
+  });
+  limitAcquisition(pool.pool, acquireTimeoutMs);
   pool.pool.on('connection', (connection) => {
     // Statements of one connection run in order, so these are done before its first borrower's.
-    for (const setting of sessionSettings) (connection as unknown as CallbackConnection).query(setting);
+    for (const setting of settings) (connection as unknown as CallbackConnection).query(setting);
+    (connection as unknown as PlainConnection).stream.once('close', () => free.delete(connection as never));
   });
+  pool.pool.on('release', (connection) => free.add(connection as unknown as PlainConnection));
+  pool.pool.on('acquire', (connection) => free.delete(connection as never));
+
   return {
     sequelize,
     pool,
+    silenceMs: patience.silenceMs,
+    idleMs,
+    within: (connection, silenceMs, work) => connections.within(connection, silenceMs, work),
+    patient: () => openPools(config, { silenceMs: patientSilenceMs, lockWaitSeconds: patientLockWaitSeconds }),
+    async check(timeoutMs) {
+      await Promise.all([checkPool(pool, connections, timeoutMs), checkModels(sequelize, connections, timeoutMs)]);
+    },
     async close() {
-      await Promise.all([sequelize.close(), pool.end()]);
+      const closing = Promise.allSettled([sequelize.close(), pool.end()]);
+      const unended = new AbortController();
+      const cut = async () => {
+        await delay(closeGraceMs, undefined, { signal: unended.signal });
+        connections.destroy();
+        await delay(closeGraceMs, undefined, { signal: unended.signal });
+      };
+      await Promise.race([closing, cut().catch(() => closing)]).finally(() => unended.abort());
     },
   };
 }

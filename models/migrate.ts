@@ -26,11 +26,20 @@ export class MigrationLockError extends Error {
  * the work and the others find it done. Nothing is touched without the lock.
  */
 export async function migrate(database: Database, options: { lockTimeoutSeconds?: number } = {}): Promise<string[]> {
+  const patient = database.patient();
+  try {
+    return await migrateLocked(patient, options.lockTimeoutSeconds ?? lockTimeoutSeconds);
+  } finally {
+    await patient.close();
+  }
+}
+
+async function migrateLocked(database: Database, timeoutSeconds: number): Promise<string[]> {
   const connection = await database.pool.getConnection();
   try {
     // It says nothing while the steps run, and must not lose the lock for that.
     await connection.query('SET SESSION wait_timeout = DEFAULT');
-    await takeLock(connection, options.lockTimeoutSeconds ?? lockTimeoutSeconds);
+    await takeLock(connection, timeoutSeconds);
     const umzug = createUmzug(database);
     umzug.on('migrating', () => assertLocked(connection));
     return (await umzug.up()).map((step) => step.name);

@@ -16,13 +16,17 @@ const unavailableCodes = new Set([
   'ER_TOO_MANY_USER_CONNECTIONS',
 ]);
 
-/** Whether a query failed because MySQL is down, restarting or full: the same request may succeed a little later. */
+/** The statement has waited too long for another transaction, or was ended for it. */
+const busyCodes = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
+
+/** Whether a query failed because MySQL is down, frozen, restarting, full or busy: the same request may succeed a little later. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name.startsWith('SequelizeConnection') || error.name === 'SequelizeHostNotFoundError') return true;
   const { code, fatal, parent } = error as { code?: string; fatal?: boolean; parent?: unknown };
   // `fatal` is mysql2's: a file or another service may fail with the same codes.
   if (fatal === true && code !== undefined && unavailableCodes.has(code)) return true;
+  if (code !== undefined && busyCodes.has(code)) return true;
   if (/closed state|Pool is closed|No connections available/.test(error.message)) return true;
   return parent !== undefined && isDatabaseUnavailable(parent);
 }

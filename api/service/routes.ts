@@ -11,7 +11,7 @@ const retryAfterSeconds = 2;
 export function serviceRoutes({ config, database, checks, closing, logger, metrics }: RouteDeps) {
   const router = createRouter();
   const parts: readonly ReadinessCheck[] = [
-    { name: 'database', check: async () => void (await database.pool.query('SELECT 1')) },
+    { name: 'database', check: () => database.check(checkTimeoutMs) },
     ...checks,
   ];
 

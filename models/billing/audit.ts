@@ -1,3 +1,4 @@
+import type { PoolConnection } from 'mysql2/promise';
 import type { Database } from '../database.ts';
 import { accounts, sources, uses } from './ledger.ts';
 
@@ -67,9 +68,20 @@ const checks: Record<string, string> = {
      WHERE (c.status = 'paid') <> (t.id IS NOT NULL)`,
 };
 
+/** A check reads the whole ledger before it answers. */
+const silenceMs = 30 * 60_000;
+
 /** Audits the whole ledger, as it is at one moment, while it is in use. */
 export async function audit(database: Database): Promise<Audit> {
   const connection = await database.pool.getConnection();
+  try {
+    return await database.within(connection, silenceMs, () => auditOver(connection));
+  } finally {
+    connection.release();
+  }
+}
+
+async function auditOver(connection: PoolConnection): Promise<Audit> {
   const query = async <Row>(sql: string) => (await connection.query(sql))[0] as Row[];
   const count = async (table: string) => (await query<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`))[0]?.n ?? 0;
   try {
@@ -90,6 +102,5 @@ export async function audit(database: Database): Promise<Audit> {
     };
   } finally {
     await connection.query('ROLLBACK').catch(() => undefined);
-    connection.release();
   }
 }

@@ -3,8 +3,11 @@ import type { Pool, PoolConnection, ResultSetHeader, RowDataPacket } from 'mysql
 import { SegmentTooLargeError, WriterFencedError } from './entry.ts';
 import type { PendingSegment } from './turnWriter.ts';
 
-/** How long a writer outlives a database that restarts, before its activity fails and Temporal tries elsewhere. */
-const giveUpAfterMs = 15_000;
+/**
+ * How long a writer outlives a database that restarts or freezes, before its activity fails and Temporal tries elsewhere, which costs a model call
+ * again. Longer than the server keeps the locks of a connection that has frozen (30 s).
+ */
+const giveUpAfterMs = 45_000;
 const firstRetryMs = 5;
 const longestRetryMs = 500;
 

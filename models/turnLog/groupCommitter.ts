@@ -1,5 +1,5 @@
-import type { Pool, PoolConnection, RowDataPacket } from 'mysql2/promise';
-import { idleConnectionMs } from '../database.ts';
+import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
+import type { Database } from '../database.ts';
 import { commitAlone } from './commitAlone.ts';
 import type { CommitListener } from './entry.ts';
 import type { PendingSegment, TurnWriter } from './turnWriter.ts';
@@ -11,6 +11,12 @@ interface Fence extends RowDataPacket {
 }
 
 /**
+ * How long the server may say nothing to a statement of a batch, none of which waits for a lock. All turns of the process wait for a connection that has
+ * frozen; after this it is replaced, and the fences say what had arrived.
+ */
+const commitSilenceMs = 5_000;
+
+/**
  * Adaptive group commit: one loop per process writes what all its turns have gathered, and begins again as soon as
  * the last commit is done, with no timer. So a lone stream waits for nobody, and a hundred share each commit's fsync.
  *
@@ -19,7 +25,7 @@ interface Fence extends RowDataPacket {
  * committed alone, beside the loop: no turn waits for another's lock, or shares its failure.
  */
 export class GroupCommitter {
-  readonly #pool: Pool;
+  readonly #database: Database;
   readonly #onCommit: CommitListener;
   readonly #maxBatchBytes: number;
   #waiting = new Set<TurnWriter>();
@@ -27,8 +33,8 @@ export class GroupCommitter {
   #connection: PoolConnection | undefined;
   #usedAtMs = 0;
 
-  constructor(options: { pool: Pool; onCommit: CommitListener; maxBatchBytes: number }) {
-    this.#pool = options.pool;
+  constructor(options: { database: Database; onCommit: CommitListener; maxBatchBytes: number }) {
+    this.#database = options.database;
     this.#onCommit = options.onCommit;
     this.#maxBatchBytes = options.maxBatchBytes;
   }
@@ -78,7 +84,8 @@ export class GroupCommitter {
   async #commit(batch: PendingSegment[]): Promise<void> {
     let matched: Set<PendingSegment> | undefined;
     try {
-      matched = await this.#commitTogether(batch);
+      const connection = await this.#connect();
+      matched = await this.#soon(connection, () => commitTogether(connection, batch));
     } catch {
       // Unknown state: the connection goes, and with it whatever it had open.
       this.#connection?.destroy();
@@ -90,52 +97,15 @@ export class GroupCommitter {
     }
   }
 
-  /** Commits those segments whose fences match and can be locked at once, and returns them. */
-  async #commitTogether(batch: PendingSegment[]): Promise<Set<PendingSegment>> {
-    const connection = await this.#connect();
-    const [fences] = await connection.query<Fence[]>(
-      'SELECT id, writer_epoch, next_seq FROM turns WHERE id IN (?) AND terminal = 0 FOR UPDATE SKIP LOCKED',
-      [batch.map(({ writer }) => writer.turnId)],
-    );
-    const fenceOf = new Map(fences.map((fence) => [fence.id, fence]));
-    const matched = batch.filter(({ writer, firstSeq }) => {
-      const fence = fenceOf.get(writer.turnId);
-      return fence?.writer_epoch === writer.epoch && fence.next_seq === firstSeq;
-    });
-    if (matched.length > 0) {
-      await connection.query(
-        `UPDATE turns SET next_seq = CASE id ${'WHEN ? THEN ? '.repeat(matched.length)} END WHERE id IN (?)`,
-        [
-          ...matched.flatMap(({ writer, lastSeq }) => [writer.turnId, lastSeq + 1]),
-          matched.map(({ writer }) => writer.turnId),
-        ],
-      );
-      await connection.query(
-        'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES ?',
-        [
-          matched.map(({ writer, firstSeq, lastSeq, lines }) => [
-            writer.turnId,
-            firstSeq,
-            lastSeq,
-            writer.epoch,
-            lines,
-          ]),
-        ],
-      );
-    }
-    await connection.query('COMMIT');
-    return new Set(matched);
-  }
-
   /** One connection for all batches, without autocommit: each begins its transaction with its first statement. */
   async #connect(): Promise<PoolConnection> {
     const idleMs = performance.now() - this.#usedAtMs;
     this.#usedAtMs += idleMs;
-    if (this.#connection !== undefined && idleMs < idleConnectionMs) return this.#connection;
+    if (this.#connection !== undefined && idleMs < this.#database.idleMs) return this.#connection;
     this.#connection?.destroy();
-    const connection = await this.#pool.getConnection();
+    const connection = await this.#database.pool.getConnection();
     try {
-      await connection.query('SET autocommit = 0');
+      await this.#soon(connection, () => connection.query('SET autocommit = 0'));
     } catch (error) {
       connection.destroy();
       throw error;
@@ -144,9 +114,16 @@ export class GroupCommitter {
     return connection;
   }
 
+  #soon<T>(connection: PoolConnection, work: () => Promise<T>): Promise<T> {
+    return this.#database.within(connection, Math.min(commitSilenceMs, this.#database.silenceMs), work);
+  }
+
   async #commitAlone(segment: PendingSegment, tried: boolean): Promise<void> {
     try {
-      this.#succeeded(segment, await commitAlone(this.#pool, segment, { tried, maxBytes: this.#maxBatchBytes }));
+      this.#succeeded(
+        segment,
+        await commitAlone(this.#database.pool, segment, { tried, maxBytes: this.#maxBatchBytes }),
+      );
     } catch (error) {
       segment.writer.fail(error as Error);
     }
@@ -157,4 +134,31 @@ export class GroupCommitter {
     this.#onCommit({ turnId: segment.writer.turnId, firstSeq, lastSeq, lines: segment.lines, rests: false });
     segment.writer.committed(lastSeq);
   }
+}
+
+/** Commits those segments whose fences match and can be locked at once, and returns them. */
+async function commitTogether(connection: PoolConnection, batch: PendingSegment[]): Promise<Set<PendingSegment>> {
+  const [fences] = await connection.query<Fence[]>(
+    'SELECT id, writer_epoch, next_seq FROM turns WHERE id IN (?) AND terminal = 0 FOR UPDATE SKIP LOCKED',
+    [batch.map(({ writer }) => writer.turnId)],
+  );
+  const fenceOf = new Map(fences.map((fence) => [fence.id, fence]));
+  const matched = batch.filter(({ writer, firstSeq }) => {
+    const fence = fenceOf.get(writer.turnId);
+    return fence?.writer_epoch === writer.epoch && fence.next_seq === firstSeq;
+  });
+  if (matched.length > 0) {
+    await connection.query(
+      `UPDATE turns SET next_seq = CASE id ${'WHEN ? THEN ? '.repeat(matched.length)} END WHERE id IN (?)`,
+      [
+        ...matched.flatMap(({ writer, lastSeq }) => [writer.turnId, lastSeq + 1]),
+        matched.map(({ writer }) => writer.turnId),
+      ],
+    );
+    await connection.query('INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES ?', [
+      matched.map(({ writer, firstSeq, lastSeq, lines }) => [writer.turnId, firstSeq, lastSeq, writer.epoch, lines]),
+    ]);
+  }
+  await connection.query('COMMIT');
+  return new Set(matched);
 }

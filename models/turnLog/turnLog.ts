@@ -54,7 +54,7 @@ export class TurnLog {
   constructor(options: { database: Database; onCommit: CommitListener }) {
     this.#database = options.database;
     this.#onCommit = options.onCommit;
-    this.#committer = new GroupCommitter({ pool: options.database.pool, onCommit: options.onCommit, maxBatchBytes });
+    this.#committer = new GroupCommitter({ ...options, maxBatchBytes });
   }
 
   /** A writer for the epoch that {@link takeEpoch} took, once that transaction is committed. */

@@ -9,6 +9,10 @@ export interface TcpProxy {
   /** Breaks every connection off, and each new one at once, until `open`. */
   shut(): void;
   open(): void;
+  /** Passes nothing on any more, and breaks nothing off, as a network that loses every packet: on the connections of now, and on new ones until `thaw`. */
+  freeze(options?: { newOnes?: boolean }): void;
+  /** Passes everything on again, also what has come meanwhile. */
+  thaw(): void;
   /** Breaks the next connection off as soon as the other side has answered so many bytes. */
   cutAfter(bytes: number): void;
   connections(): number;
@@ -23,6 +27,16 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
   let cutAfter: number | undefined;
   let bytesIn = 0;
   let isOpen = true;
+  let isFrozen = false;
+  const pairs = new Set<[Socket, Socket]>();
+  const join = ([incoming, outgoing]: [Socket, Socket]) => {
+    incoming.pipe(outgoing);
+    outgoing.pipe(incoming);
+  };
+  const part = ([incoming, outgoing]: [Socket, Socket]) => {
+    incoming.unpipe(outgoing).pause();
+    outgoing.unpipe(incoming).pause();
+  };
   const server = createServer((incoming) => {
     connections++;
     if (!isOpen) return incoming.destroy();
@@ -30,7 +44,8 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
     cutAfter = undefined;
     const { hostname, port } = new URL(target());
     const outgoing = connect(Number(port), hostname);
-    const ends = [incoming, outgoing];
+    const ends: [Socket, Socket] = [incoming, outgoing];
+    pairs.add(ends);
     const destroy = () => {
       for (const end of ends) end.destroy();
     };
@@ -38,20 +53,21 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
       sockets.add(end);
       end.on('error', destroy).on('close', () => {
         sockets.delete(end);
+        pairs.delete(ends);
         destroy();
       });
     }
     incoming.on('data', (bytes: Buffer) => {
       bytesIn += bytes.length;
     });
-    incoming.pipe(outgoing);
     let answered = 0;
     // Before the pipe, which would pass on what is over the limit.
     outgoing.on('data', (bytes: Buffer) => {
       answered += bytes.length;
       if (limit !== undefined && answered > limit) destroy();
     });
-    outgoing.pipe(incoming);
+    join(ends);
+    if (isFrozen) part(ends);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -67,6 +83,14 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
     },
     open() {
       isOpen = true;
+    },
+    freeze({ newOnes = true } = {}) {
+      isFrozen = newOnes;
+      for (const ends of pairs) part(ends);
+    },
+    thaw() {
+      isFrozen = false;
+      for (const ends of pairs) join(ends);
     },
     cutAfter(bytes) {
       cutAfter = bytes;

@@ -212,7 +212,7 @@ describe('our own faults', () => {
 
   test('without its database the API says 503, and when to come again', async () => {
     const { environment } = api;
-    const dead = openDatabase({ database: { url: 'mysql://root@127.0.0.1:1/gone', poolSize: 2 } } as never);
+    const dead = openDatabase({ database: { url: 'mysql://root@127.0.0.1:1/gone', poolSize: 2, silenceMs: 5_000 } });
     const identity = createIdentity(dead, await openEnvelope(dead, environment.config), environment.config);
     const down = await buildApi({}, { database: dead, identity });
     const signedIn = await down.as(token).get('/api/me');

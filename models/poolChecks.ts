@@ -1,0 +1,55 @@
+import type { Connection as CallbackConnection, Pool as CallbackPool, PoolConnection } from 'mysql2';
+import type { Pool } from 'mysql2/promise';
+import type { Sequelize } from 'sequelize';
+import { type Connections, silent } from './connections.ts';
+
+/** What of Sequelize's connection manager its types do not tell. */
+interface ConnectionManager {
+  validate(connection: unknown): boolean;
+  getConnection(options: object): Promise<CallbackConnection>;
+  releaseConnection(connection: CallbackConnection): void;
+}
+
+export function managerOf(sequelize: Sequelize): ConnectionManager {
+  return (sequelize as unknown as { connectionManager: ConnectionManager }).connectionManager;
+}
+
+/** mysql2's pool lets its callers wait for a connection without end. */
+export function limitAcquisition(pool: CallbackPool, timeoutMs: number): void {
+  type Callback = Parameters<CallbackPool['getConnection']>[0];
+  const acquire = pool.getConnection.bind(pool) as (callback: Callback) => void;
+  pool.getConnection = (callback: Callback) => {
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      callback(silent('No connection to the database came free in time.') as never, undefined as never);
+    }, timeoutMs);
+    acquire((error, connection: PoolConnection | undefined) => {
+      clearTimeout(timer);
+      if (!isLate) callback(error, connection as PoolConnection);
+      else connection?.release();
+    });
+  };
+}
+
+/** Asks the server through the plain pool. */
+export async function checkPool(pool: Pool, connections: Connections, timeoutMs: number): Promise<void> {
+  const connection = await pool.getConnection();
+  try {
+    await connections.within(connection, timeoutMs, () => connection.query('SELECT 1'));
+  } finally {
+    connection.release();
+  }
+}
+
+/** Asks the server through Sequelize's pool. */
+export async function checkModels(sequelize: Sequelize, connections: Connections, timeoutMs: number): Promise<void> {
+  const manager = managerOf(sequelize);
+  const connection = await manager.getConnection({});
+  try {
+    await connections.within(connection, timeoutMs, () => connection.promise().query('SELECT 1'));
+  } finally {
+    // One that has failed is found out before it is used again.
+    manager.releaseConnection(connection);
+  }
+}
