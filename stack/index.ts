@@ -25,6 +25,8 @@ export interface Part {
   name: string;
   address: string;
   pid: number;
+  /** Why other users of this machine can use it, where they can. */
+  openBecause?: string | undefined;
 }
 
 export interface Stack {
@@ -40,6 +42,7 @@ export interface Stack {
 interface Started {
   service: Service;
   address: string;
+  openBecause?: string | undefined;
   environment: Record<string, string>;
 }
 
@@ -73,8 +76,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   if (options.need.temporal) {
     const program = await getTemporal(context);
     starts.push(async () => {
-      const { service, address, uiUrl } = await startTemporalServer(context, program);
-      return { service, address, environment: { ATRIUM_TEMPORAL_ADDRESS: address, ATRIUM_TEMPORAL_UI_URL: uiUrl } };
+      const { service, address, uiUrl, openBecause } = await startTemporalServer(context, program);
+      const ui = uiUrl !== undefined && { ATRIUM_TEMPORAL_UI_URL: uiUrl };
+      return { service, address, openBecause, environment: { ATRIUM_TEMPORAL_ADDRESS: address, ...ui } };
     });
   }
   if (options.need.storage) {
@@ -120,7 +124,12 @@ function running(started: Started[]): Stack {
   });
   return {
     environment: Object.assign({}, ...started.map((part) => part.environment)) as Record<string, string>,
-    parts: started.map(({ service, address }) => ({ name: service.name, address, pid: service.pid })),
+    parts: started.map(({ service, address, openBecause }) => ({
+      name: service.name,
+      address,
+      pid: service.pid,
+      openBecause,
+    })),
     failed,
     stop() {
       stopping ??= stopAll(started);

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
 
 /** Whether something can listen on this address now. */
 export async function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
@@ -22,4 +23,12 @@ export async function choosePort(usual?: number): Promise<number> {
     if (await isPortFree(port)) return port;
   }
   throw new Error('No free port was found on 127.0.0.1.');
+}
+
+/** Listens on a port of loopback, to hand the socket to another process. */
+export async function listenOn(port: number): Promise<Server> {
+  const server = createServer((socket) => socket.destroy()); // somebody who comes before it is handed over
+  server.listen({ port, host: '127.0.0.1', exclusive: true });
+  await once(server, 'listening');
+  return server;
 }

@@ -1,5 +1,7 @@
-import { spawn } from 'node:child_process';
+import { type Serializable, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import type { Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openLog, reasonIn } from './commands.ts';
@@ -19,6 +21,8 @@ export interface ServiceOptions {
   cwd: string;
   environment: Record<string, string>;
   user: ServiceUser | undefined;
+  /** Opens a channel for `send`, and hands these descriptors over as 4, 5, … */
+  channel?: { descriptors: number[] };
 }
 
 /** A program of the stack that runs. */
@@ -33,6 +37,8 @@ export interface Service {
   describeEnd(): string;
   /** Asks it to end, and after a grace ends it. */
   stop(): Promise<void>;
+  /** Hands a socket over its channel, and waits until the service has answered. It is no longer ours then. */
+  send(message: object, socket: Server): Promise<void>;
 }
 
 const stopTimeoutMs = 20_000;
@@ -55,7 +61,10 @@ export async function startService(context: StackContext, options: ServiceOption
   const child = spawn(command, args, {
     detached: true,
     cwd: options.cwd,
-    stdio: ['ignore', log.descriptor, log.descriptor],
+    stdio: [
+      ...(['ignore', log.descriptor, log.descriptor] as const),
+      ...(options.channel === undefined ? [] : (['ipc', ...options.channel.descriptors] as const)),
+    ],
     env: {
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
       LANG: 'C.UTF-8',
@@ -93,6 +102,17 @@ export async function startService(context: StackContext, options: ServiceOption
       await exited;
       clearTimeout(timer);
       rmSync(pidFile, { force: true });
+    },
+    async send(message, socket) {
+      try {
+        const answered = once(child, 'message');
+        answered.catch(() => undefined); // when the service ends first, `exited` wins
+        child.send(message as Serializable, socket);
+        await Promise.race([answered, exited]);
+      } finally {
+        socket.close();
+      }
+      if (outcome !== undefined) throw new StackError(describeEnd());
     },
   };
 }

@@ -1,16 +1,23 @@
-import { existsSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { searchAttributes } from '../temporal/searchAttributes.ts';
 import type { StackContext } from './context.ts';
-import { choosePort } from './ports.ts';
+import type { GateOrder } from './gate/messages.ts';
+import { findPrivateNetwork } from './gate/privateNetwork.ts';
+import { uiLink } from './gate/uiFront.ts';
+import { choosePort, listenOn } from './ports.ts';
 import { timed } from './report.ts';
 import { type Service, startService } from './services.ts';
-import { serviceFolder, serviceUser } from './users.ts';
+import { tied } from './tied.ts';
+import { type ServiceUser, serviceFolder, serviceUser } from './users.ts';
 import { waitUntil } from './waiting.ts';
 
 const usualPort = 7233;
 const usualUiPort = 8233;
+/** In the private network, where nobody else has any. */
+const innerPorts = { server: usualPort, ui: usualUiPort };
 const startTimeoutMs = 60_000;
 
 /**
@@ -21,6 +28,8 @@ const dynamicConfig = [
   'system.enableActivityEagerExecution=true',
   'history.transferProcessorMaxPollRPS=5000',
   'history.timerProcessorMaxPollRPS=5000',
+  // The HTTP API cannot be turned off. This is a name that no page can have (RFC 6761).
+  'frontend.httpAllowedHosts=["none.invalid"]',
 ];
 
 /** WAL without a sync at each commit: a power cut may lose the last second, which the sweeper makes good from MySQL. */
@@ -29,48 +38,104 @@ const sqlitePragmas = ['journal_mode=WAL', 'synchronous=NORMAL'];
 export interface TemporalServer {
   service: Service;
   address: string;
-  uiUrl: string;
+  /** With the key in it. Absent where the server cannot be shut off from others: then there is no UI. */
+  uiUrl: string | undefined;
+  /** Why other users of this machine can reach the server, where they can. */
+  openBecause: string | undefined;
 }
 
-/** The Temporal development server, with its database in a file. */
+interface StartOptions {
+  context: StackContext;
+  program: string;
+  folder: string;
+  user: ServiceUser | undefined;
+  port: number;
+}
+
+/**
+ * The Temporal development server, with its database in a file. It asks nobody who they are, so where the system can do it, it runs in a network
+ * of its own behind a gate that lets only us in. Elsewhere it has neither UI nor HTTP API, which a web page could be made to use.
+ */
 export async function startTemporalServer(context: StackContext, program: string): Promise<TemporalServer> {
   const user = serviceUser(context, 'temporal');
   const folder = serviceFolder(context, 'temporal', user);
   return timed(context.report, { done: 'Temporal started' }, async () => {
-    const usual = context.ports === 'usual';
-    const port = await choosePort(usual ? usualPort : undefined);
-    const uiPort = await choosePort(usual ? usualUiPort : undefined);
-    const service = await startService(context, {
-      name: 'temporal',
-      title: 'The Temporal server',
-      command: program,
-      args: serverArguments(join(folder, 'temporal.db'), port, uiPort),
-      cwd: folder,
-      environment: { HOME: folder, TEMPORAL_CONFIG_FILE: join(folder, 'none.toml') },
-      user,
-    });
+    const port = await choosePort(context.ports === 'usual' ? usualPort : undefined);
+    const options = { context, program, folder, user, port };
+    const network = findPrivateNetwork(context.environment);
+    const started =
+      'missing' in network
+        ? { service: await startOpen(options), uiUrl: undefined, openBecause: network.missing }
+        : { ...(await startGated(options, network.wrap)), openBecause: undefined };
     const address = `127.0.0.1:${port}`;
     try {
       await waitUntil(() => assertAnswers(address), {
         ...context,
         timeoutMs: startTimeoutMs,
-        assertAlive: service.assertAlive,
+        assertAlive: started.service.assertAlive,
       });
     } catch (error) {
-      await service.stop();
+      await started.service.stop();
       throw error;
     }
-    return { service, address, uiUrl: `http://127.0.0.1:${uiPort}` };
+    return { ...started, address };
   });
 }
 
-function serverArguments(databaseFile: string, port: number, uiPort: number): string[] {
+const serviceOptions = (folder: string) => ({
+  name: 'temporal',
+  title: 'The Temporal server',
+  cwd: folder,
+  environment: { HOME: folder, TEMPORAL_CONFIG_FILE: join(folder, 'none.toml') },
+});
+
+function startOpen({ context, program, folder, user, port }: StartOptions): Promise<Service> {
+  const args = serverArguments(folder, port, ['--headless']);
+  return startService(context, { ...serviceOptions(folder), command: program, args, user });
+}
+
+async function startGated(
+  { context, program, folder, user, port }: StartOptions,
+  wrap: (command: string[]) => string[],
+): Promise<{ service: Service; uiUrl: string }> {
+  const uiPort = await choosePort(context.ports === 'usual' ? usualUiPort : undefined);
+  const key = randomBytes(24).toString('base64url');
+  const ui = ['--ui-port', String(innerPorts.ui)];
+  const server = tied(context.environment, [program, ...serverArguments(folder, innerPorts.server, ui)], user);
+  const gate = [process.execPath, join(import.meta.dirname, 'gate', 'program.ts'), ...server];
+  const [command = '', ...args] = wrap(tied(context.environment, gate));
+  const connections = openSync('/proc/self/net/tcp', 'r');
+  let service: Service;
+  try {
+    service = await startService(context, {
+      ...serviceOptions(folder),
+      command,
+      args,
+      user: undefined, // the gate is ours; the server is its user's
+      channel: { descriptors: [connections] },
+    });
+  } finally {
+    closeSync(connections);
+  }
+  const send = async (order: GateOrder, at: number) => service.send(order, await listenOn(at));
+  try {
+    await send({ open: 'server', user: process.getuid?.() ?? 0, upstreamPort: innerPorts.server }, port);
+    await send({ open: 'ui', key, port: uiPort, upstreamPort: innerPorts.ui }, uiPort);
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
+  return { service, uiUrl: uiLink(uiPort, key) };
+}
+
+function serverArguments(folder: string, port: number, ui: string[]): string[] {
+  const databaseFile = join(folder, 'temporal.db');
   // A server that finds its file ignores these; in a new one they stand from the first moment, without the wait for a cache.
   const attributes = existsSync(databaseFile)
     ? []
     : searchAttributes.flatMap((name) => ['--search-attribute', `${name}=Keyword`]);
   return [
-    ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
+    ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), ...ui],
     ...['--db-filename', databaseFile, '--log-format', 'json', '--log-level', 'warn'],
     ...sqlitePragmas.flatMap((pragma) => ['--sqlite-pragma', pragma]),
     ...dynamicConfig.flatMap((value) => ['--dynamic-config-value', value]),

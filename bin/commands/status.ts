@@ -36,10 +36,12 @@ function toJson(running: RunningAtrium | undefined, ready: boolean) {
 
 function toText(running: RunningAtrium | undefined, ready: boolean): string {
   if (running === undefined) return 'Atrium does not run here. Start it with "npm start".';
+  const { ATRIUM_TEMPORAL_UI_URL: uiUrl } = running.environment;
   const state = running.state === 'running' && !ready ? 'running, but not ready' : running.state;
   return columns([
     ['Atrium', `${state} (process ${running.process.pid}, since ${running.startedAt})`],
     ...(running.apiUrl === undefined ? [] : [['api', running.apiUrl] as const]),
     ...running.parts.map((part) => [part.name, `${part.address} (process ${part.pid})`] as const),
+    ...(uiUrl === undefined ? [] : [['temporal ui', uiUrl] as const]),
   ]);
 }

@@ -3,6 +3,7 @@ import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
 import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
+import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
 import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
@@ -30,6 +31,8 @@ export async function runChecks(): Promise<Check[]> {
   await checkPrograms(launch, check);
   await check('port', () => checkPort(launch, running));
 
+  if (launch.need.temporal) await check('temporal access', () => checkTemporalAccess(launch, running));
+
   const environment = { ...running?.environment, ...launch.environment };
   const configured = running !== undefined || Object.values(launch.need).every((needed) => !needed);
   if (!configured) {
@@ -40,6 +43,8 @@ export async function runChecks(): Promise<Check[]> {
   await check('database', () => checkDatabase(config));
   await check('temporal', () => checkTemporal(config));
   await check('storage', () => checkStorage(config));
+  if (launch.need.database) await check('database access', () => checkDatabaseAccess(config));
+  if (launch.need.storage) await check('storage access', () => checkStorageAccess(config));
   await check('models', () => checkModels(config));
   await check('push', () => checkPush(config));
   await check('egress', () => checkEgress(config));

@@ -1,0 +1,49 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from '../../bin/support/checkAccess.ts';
+import type { RunningAtrium } from '../../bin/support/running.ts';
+import { loadConfig } from '../../config/index.ts';
+import { loadLaunchConfig } from '../../config/launch.ts';
+import { stackEnvironment } from '../support/environment.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+// What `atrium doctor` says of who may use the embedded parts: here the parts of this run.
+
+const config = loadConfig({ ...stackEnvironment(), ATRIUM_DATA_DIR: temporaryFolder() });
+
+test('the database lets nobody in without a password', async () => {
+  expect(await checkDatabaseAccess(config)).toEqual({ state: 'ok', detail: 'by password only, from this machine' });
+});
+
+test('the store answers no request without a key, and no page of elsewhere', async () => {
+  expect(await checkStorageAccess(config)).toEqual({ state: 'ok', detail: 'by signed requests only' });
+});
+
+test('a store that is open is told', async () => {
+  const check = async (listener: RequestListener) => {
+    const store = createServer(listener).listen(0, '127.0.0.1');
+    await once(store, 'listening');
+    const endpoint = `http://127.0.0.1:${(store.address() as AddressInfo).port}`;
+    const answer = await checkStorageAccess({ storage: { ...config.storage, endpoint } });
+    store.close();
+    return answer;
+  };
+  const open: RequestListener = (_req, res) => res.end('<ListBucketResult/>');
+  const lax: RequestListener = (_req, res) => res.writeHead(403, { 'access-control-allow-origin': '*' }).end();
+  expect(await check(open)).toMatchObject({ state: 'wrong', detail: expect.stringContaining('200') });
+  expect(await check(lax)).toMatchObject({ state: 'wrong', detail: 'pages of * may read its answers' });
+});
+
+test('a Temporal server that others can reach is told, with the reason', () => {
+  const launch = loadLaunchConfig({ ...process.env, ATRIUM_DATA_DIR: temporaryFolder() });
+  const running = (openBecause?: string) => {
+    const parts = [{ name: 'temporal', address: '127.0.0.1:7233', pid: 1, openBecause }];
+    return { parts, environment: {} } as unknown as RunningAtrium;
+  };
+  expect(checkTemporalAccess(launch, running()).state).toBe('ok');
+  expect(checkTemporalAccess(launch, running('only Linux has network namespaces'))).toEqual({
+    state: 'off',
+    detail: expect.stringMatching(/every user of this machine .* only Linux has network namespaces$/),
+  });
+});

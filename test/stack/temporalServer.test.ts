@@ -1,0 +1,136 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { request } from 'node:http';
+import { Connection } from '@temporalio/client';
+import { processStamp } from '../../stack/fileLock.mjs';
+import { findPrivateNetwork } from '../../stack/gate/privateNetwork.ts';
+import { getTemporal } from '../../stack/programs.ts';
+import { startTemporalServer, type TemporalServer } from '../../stack/temporalServer.ts';
+import { bytesOfServer, canBeOtherUser } from '../support/otherUser.ts';
+import { until } from '../support/processes.ts';
+import { createStackContext } from '../support/stackContext.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+// Who may give the embedded Temporal server orders. Where the system lets us make no network for it, it has no UI and no HTTP API.
+
+const context = createStackContext();
+const network = findPrivateNetwork(context.environment);
+const isPrivate = !('missing' in network);
+const workflows = '/api/v1/namespaces/default/workflows';
+let server: TemporalServer;
+
+beforeAll(async () => {
+  server = await startTemporalServer(context, await getTemporal(context));
+  // The UI may have asked the server before it listened, and asks again after a while.
+  const uiAnswers = async () => (await ask(workflows, { cookie: await signIn() })).status === 200;
+  if (isPrivate) await waitFor('the UI to reach its server', uiAnswers);
+});
+afterAll(async () => {
+  await server.service.stop();
+});
+
+/** One request to the UI's front, as any program or page could send it. */
+function ask(path: string, headers: Record<string, string> = {}, method = 'GET') {
+  const url = new URL(path, server.uiUrl);
+  return new Promise<{ status: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
+    const call = request(url, { method, headers }, (res) => {
+      let text = '';
+      res.on('data', (chunk: Buffer) => {
+        text += chunk;
+      });
+      res.once('end', () => resolve({ status: res.statusCode ?? 0, headers: res.headers, text }));
+    });
+    call.once('error', reject);
+    call.end(method === 'POST' ? '{}' : undefined);
+  });
+}
+
+const ownHost = () => new URL(server.uiUrl ?? '').host;
+
+/** What a browser has after the printed link. */
+async function signIn(): Promise<string> {
+  const { status, headers } = await ask(server.uiUrl ?? '');
+  expect([status, headers.refresh]).toEqual([200, '0; url=/']);
+  const [cookie = ''] = headers['set-cookie'] as string[];
+  expect(cookie).toMatch(/^[^;]+; HttpOnly; SameSite=Strict; Path=\/$/);
+  return cookie.split(';')[0] ?? '';
+}
+
+/** The processes of the server, and of the gate before it. */
+function processesOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+  return [pid, ...children.flatMap(processesOf)];
+}
+
+/** The ports on which these processes listen where we are. */
+function listeningPorts(pids: number[]): number[] {
+  const sockets = new Set(
+    pids.flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))),
+  );
+  const rows = ['tcp', 'tcp6'].flatMap((name) => readFileSync(`/proc/self/net/${name}`, 'utf8').split('\n').slice(1));
+  return rows
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , , state, , , , , , inode]) => state === '0A' && sockets.has(`socket:[${inode}]`))
+    .map(([, local = '']) => Number.parseInt(local.split(':')[1] ?? '', 16));
+}
+
+test('we reach it, another user of the machine does not', async () => {
+  const connection = await Connection.connect({ address: server.address });
+  const { executions } = await connection.workflowService.listWorkflowExecutions({ namespace: 'default' });
+  await connection.close();
+  expect(executions).toBeInstanceOf(Array);
+  expect(await bytesOfServer(server.address, { asOther: false })).toBe(9);
+  if (canBeOtherUser) expect(await bytesOfServer(server.address, { asOther: true })).toBe(isPrivate ? 0 : 9);
+  expect(server.openBecause === undefined).toBe(isPrivate);
+});
+
+test('nothing of it listens but its door, and that of the UI', () => {
+  if (!isPrivate) return expect(server.uiUrl).toBeUndefined();
+  const doors = [server.address, ownHost()].map((address) => Number(address.split(':')[1]));
+  expect(listeningPorts(processesOf(server.service.pid)).toSorted()).toEqual(doors.toSorted());
+});
+
+test('the printed link opens the UI, and nothing else does', async () => {
+  if (!isPrivate) return expect(server.uiUrl).toBeUndefined();
+  const cookie = await signIn();
+  const page = await ask('/', { cookie });
+  expect([page.status, page.text]).toEqual([200, expect.stringContaining('<html')]);
+  expect(JSON.parse((await ask(workflows, { cookie })).text)).toEqual(expect.any(Object));
+  expect((await ask(workflows, { cookie, 'sec-fetch-site': 'same-origin' })).status).toBe(200);
+
+  expect((await ask(workflows)).status).toBe(401);
+  expect((await ask(workflows, { cookie: `${cookie}x` })).status).toBe(401);
+  expect((await ask('/?key=guess')).status).toBe(401);
+  // A name of somebody else's that was made to lead here, and pages of other origins, also of another port of this machine.
+  for (const host of ['rebound.example', `rebound.example:${ownHost().split(':')[1]}`, '127.0.0.1']) {
+    expect((await ask(workflows, { cookie, host })).status).toBe(421);
+  }
+  for (const site of ['cross-site', 'same-site']) {
+    expect((await ask(workflows, { cookie, 'sec-fetch-site': site })).status).toBe(403);
+  }
+  expect((await ask(workflows, { cookie, origin: 'http://127.0.0.1:9999' })).status).toBe(403);
+});
+
+test('a page of another origin starts no workflow, the UI’s own may', async () => {
+  if (!isPrivate) return expect(server.uiUrl).toBeUndefined();
+  const cookie = await signIn();
+  const { headers } = await ask('/api/v1/settings', { cookie });
+  const csrf = (headers['set-cookie'] as string[]).map((line) => line.split(';')[0] ?? '').join('; ');
+  const own = {
+    cookie: `${cookie}; ${csrf}`,
+    'x-csrf-token': csrf.replace(/^_csrf=/, ''),
+    'content-type': 'application/json',
+  };
+  const start = '/api/v1/namespaces/default/workflows/purge';
+  const origin = `http://${ownHost()}`;
+  expect((await ask(start, { ...own, origin: 'http://evil.example' }, 'POST')).status).toBe(403);
+  expect((await ask(start, { ...own, origin: 'null' }, 'POST')).status).toBe(403);
+  const answered = await ask(start, { ...own, origin }, 'POST');
+  expect([answered.status, answered.text]).toEqual([400, expect.stringContaining('WorkflowType')]);
+});
+
+test('kill -9 of the gate ends the server', async () => {
+  const pids = processesOf(server.service.pid);
+  process.kill(server.service.pid, 'SIGKILL');
+  await server.service.exited;
+  await until(() => pids.every((pid) => processStamp(pid) === undefined));
+});

@@ -1,0 +1,30 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+/** nobody, on every Linux. */
+const otherUser = 65_534;
+
+/** Whether this run may become somebody else: only then can a test be another user of the machine. */
+export const canBeOtherUser = process.platform === 'linux' && process.getuid?.() === 0;
+
+/** Runs a shell script, as another user where that is asked for, and answers with what it printed. */
+export async function runScript(script: string, { asOther }: { asOther: boolean }): Promise<string> {
+  const identity = [`--reuid=${otherUser}`, `--regid=${otherUser}`, '--clear-groups'];
+  const shell = ['bash', '-c', script];
+  const [command = '', ...args] = asOther ? ['setpriv', ...identity, '--', ...shell] : shell;
+  const child = spawn(command, args, { cwd: '/', stdio: ['ignore', 'pipe', 'ignore'] });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  await once(child, 'close');
+  return output.trim();
+}
+
+/** How many bytes a gRPC server answers to an HTTP/2 client's first ones: none when it does not take the connection. */
+export async function bytesOfServer(address: string, who: { asOther: boolean }): Promise<number> {
+  const [host, port] = address.split(':');
+  const preface = String.raw`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00`;
+  const script = `exec 3<>/dev/tcp/${host}/${port} && printf '${preface}' >&3 && head -c 9 <&3 | wc -c`;
+  return Number(await runScript(script, who));
+}
