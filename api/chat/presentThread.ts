@@ -2,7 +2,6 @@ import type { Message } from '../../models/chat/message.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import type { Operation } from '../../models/operation.ts';
 import type { Usage } from '../../models/turnLog/chunks.ts';
 
 /** `waiting` are the ids of turns that wait for their client. */
@@ -53,19 +52,5 @@ export function presentMessage(message: Message) {
     metadata: message.metadata,
     turnId: message.turnId,
     createdAt: message.createdAt.toISOString(),
-  };
-}
-
-export function presentOperation(operation: Operation) {
-  return {
-    id: operation.id,
-    kind: operation.kind,
-    status: operation.status,
-    ...(operation.status === 'succeeded' && { result: operation.result ?? {} }),
-    ...(operation.status === 'failed' && {
-      error: { code: operation.errorCode ?? 'INTERNAL', detail: operation.errorDetail ?? '' },
-    }),
-    createdAt: operation.createdAt.toISOString(),
-    endedAt: operation.endedAt?.toISOString() ?? null,
   };
 }

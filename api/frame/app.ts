@@ -2,11 +2,11 @@ import cors from 'cors';
 import express from 'express';
 import helmet from 'helmet';
 import { DomainError } from '../../models/errors.ts';
-import { routes } from '../areas.ts';
-import { referencePageFiles } from '../service/referenceRoutes.ts';
+import { areas as allAreas } from '../areas.ts';
+import { type Area, mergeAccess } from './area.ts';
 import { createAuthenticate } from './auth/passport.ts';
 import { createSecurityHandlers } from './auth/securityHandlers.ts';
-import { loadContract } from './contract.ts';
+import { type Contract, loadContract } from './contract.ts';
 import type { ApiDeps, RouteDeps } from './deps.ts';
 import { errorHandler } from './errors.ts';
 import { createMetrics, measureRequests } from './metrics.ts';
@@ -34,12 +34,18 @@ const exposedHeaders = [
   'x-vercel-ai-ui-message-stream',
 ];
 
+/** What an API serves. */
+export interface Surface {
+  contract: Contract;
+  areas: readonly Area[];
+}
+
 /**
  * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its caller's role, its
  * body, the contract's schema, and the route. `app.locals.warmUp` compiles what the first requests of each kind would wait for.
  */
-export function createApp(deps: ApiDeps): express.Express {
-  const contract = loadContract();
+export function createApp(deps: ApiDeps, surface: Surface = everything()): express.Express {
+  const { contract, areas } = surface;
   const limits = createRateLimits(deps.config);
   const metrics = createMetrics();
   const routeDeps: RouteDeps = { ...deps, contract, limits, metrics };
@@ -60,17 +66,21 @@ export function createApp(deps: ApiDeps): express.Express {
   app.use(requestId(), accessLog(deps.logger), measureRequests(metrics));
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { 'default-src': ["'none'"] } } }));
   app.use(cors(corsOptions(deps.config.http.corsOrigins)));
-  app.use('/docs/assets', referencePageFiles());
   app.use('/auth/assets', pageFiles());
+  for (const { files = {} } of areas) for (const [path, serve] of Object.entries(files)) app.use(path, serve());
 
   app.use(findOperation(contract, validator), limits.anonymous, authentication(validator, limits));
-  app.use(authorization(contract, deps), readBody(), validator.request, validator.response);
-  for (const route of routes) app.use(route(routeDeps));
+  app.use(authorization(contract, mergeAccess(areas), deps), readBody(), validator.request, validator.response);
+  for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
   app.use(() => {
     throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
   });
   app.use(pageErrors(), errorHandler());
   return app;
+}
+
+function everything(): Surface {
+  return { contract: loadContract(), areas: allAreas };
 }
 
 function corsOptions(origins: readonly string[]): cors.CorsOptions {

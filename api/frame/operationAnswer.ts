@@ -3,8 +3,8 @@ import type { Request, Response } from 'express';
 import type { Database } from '../../models/database.ts';
 import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
 import { type Operation, operationModels } from '../../models/operation.ts';
-import { presentOperation } from '../chat/presentThread.ts';
 import type { RouteDeps } from './deps.ts';
+import { presentOperation } from './presentOperation.ts';
 
 /** Design §5: an answer that is there within this time is the request's own; after it, the operation is. */
 const longestWaitMs = 20_000;

@@ -1,4 +1,5 @@
 import type { SpaceAccess } from '../../models/identity/members.ts';
+import type { Access } from './auth/access.ts';
 import type { Caller } from './auth/caller.ts';
 import type { Operation } from './contract.ts';
 
@@ -15,6 +16,8 @@ declare global {
       hasEmptyBody?: boolean;
       /** Set once the credential has been checked; read it with `callerOf`. */
       caller?: Caller;
+      /** Who may call the operation. */
+      access?: Access;
       /** The space of the path, where the table names a role for it; read it with `spaceOf`. */
       spaceAccess?: SpaceAccess;
       /** Why the credential was refused: the validator would flatten it to a status. */

@@ -1,8 +1,8 @@
 import { DomainError, notFound } from '../../models/errors.ts';
 import { type Operation, operationModels } from '../../models/operation.ts';
-import { presentOperation } from '../chat/presentThread.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
+import { presentOperation } from '../frame/presentOperation.ts';
 import { pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 

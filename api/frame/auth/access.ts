@@ -17,153 +17,20 @@ export type OperationId = keyof operations;
  */
 export type Access = 'anyone' | 'operator' | 'signed' | 'signedIn' | 'self' | 'threadOwner' | Role | 'ownerOrSelf';
 
+/** The rows of one area. */
+export type AccessRows = Readonly<Partial<Record<OperationId, Access>>>;
+
+/** The areas' rows together. By any name, for an area that a test adds has operations of its own. */
+export type AccessTable = Readonly<Record<string, Access>>;
+
 /**
- * Who may do what: the one table. Each operation of the contract has a row, or nothing compiles and the API does not start. Where `{spaceId}` is in
- * the path, the role is asked for before the route runs (middleware/authorization.ts); elsewhere the route asks, by
- * `authorizeOperation` or `authorizeThread`. test/api/frame/roles.test.ts calls every operation as every kind of caller and compares.
+ * The row of an operation. Where `{spaceId}` is in the path, its role is asked for before the route runs (middleware/authorization.ts);
+ * elsewhere the route asks, by `authorizeOperation` or `authorizeThread`. Throws when there is no row: an operation that nobody thought
+ * about is open to nobody.
  */
-export const accessTable = {
-  // Authentication
-  exchangeCode: 'anyone',
-  createCode: 'signedIn',
-  logout: 'signedIn',
-
-  // Sign-in
-  showSignIn: 'anyone',
-  forwardCode: 'anyone',
-  beginOidc: 'anyone',
-  finishOidc: 'anyone',
-  mailSignInLink: 'anyone',
-  showSignInLink: 'anyone',
-  followSignInLink: 'anyone',
-  showInvitation: 'anyone',
-  acceptInvitation: 'anyone',
-
-  // Account and API keys
-  getMe: 'signedIn',
-  listSessions: 'signedIn',
-  revokeSession: 'self',
-  listApiKeys: 'signedIn',
-  createApiKey: 'signedIn',
-  revokeApiKey: 'self',
-
-  // Spaces and members
-  listSpaces: 'signedIn',
-  createSpace: 'signedIn',
-  getSpace: 'viewer',
-  updateSpace: 'owner',
-  deleteSpace: 'owner',
-  listMembers: 'viewer',
-  addMember: 'owner',
-  changeMember: 'owner',
-  removeMember: 'ownerOrSelf',
-  listInvitations: 'owner',
-  createInvitation: 'owner',
-  revokeInvitation: 'owner',
-
-  // Secrets and audit
-  listSecrets: 'viewer',
-  getSecretsEnv: 'editor',
-  setSecret: 'editor',
-  deleteSecret: 'editor',
-  storeDynamicSecret: 'viewer',
-  listAudit: 'owner',
-
-  // Chat: a viewer may ask; mode `work` changes things, and takes an editor
-  listChatModels: 'signedIn',
-  listModels: 'signedIn',
-  streamChat: 'viewer',
-  resumeThreadStream: 'threadOwner',
-  getTurn: 'threadOwner',
-  streamTurn: 'threadOwner',
-  stopTurn: 'threadOwner',
-  getChatSettings: 'viewer',
-  putChatSettings: 'editor',
-
-  // Notifications: to the caller's own devices
-  getPushKey: 'signedIn',
-  listPushSubscriptions: 'signedIn',
-  addPushSubscription: 'signedIn',
-  removePushSubscription: 'self',
-  decideToolCall: 'threadOwner',
-
-  // Tools: what agents reach is the owner's to say
-  getEgress: 'viewer',
-  putEgress: 'owner',
-  listEgressLog: 'editor',
-  listMcpServers: 'viewer',
-  addMcpServer: 'owner',
-  checkMcpServer: 'owner',
-  removeMcpServer: 'owner',
-
-  // Threads
-  listThreads: 'viewer',
-  createThread: 'viewer',
-  getThread: 'threadOwner',
-  updateThread: 'threadOwner',
-  deleteThread: 'threadOwner',
-  listMessages: 'threadOwner',
-  listTurns: 'threadOwner',
-
-  // Credits: the way back from a payment page has no credential
-  checkoutSuccess: 'anyone',
-  checkoutCancel: 'anyone',
-  developmentPayment: 'anyone',
-  chooseDevelopmentPayment: 'anyone',
-  receivePaymentEvent: 'signed',
-  receiveStripeEvent: 'signed',
-  getBilling: 'viewer',
-  listBillingEntries: 'viewer',
-  exportBillingEntries: 'viewer',
-  listCheckouts: 'viewer',
-  topUpBilling: 'editor',
-  setUpBilling: 'owner',
-  setAutoTopUp: 'owner',
-  setSpendingCaps: 'owner',
-
-  // Drive: what is in a thread's container is its owner's alone, whatever the role; the routes ask, by auth/authorizeDrive.ts
-  getDrive: 'viewer',
-  uploadFiles: 'editor',
-  listDriveItems: 'viewer',
-  createDriveFolder: 'editor',
-  getDriveItem: 'viewer',
-  updateDriveItem: 'editor',
-  deleteDriveItem: 'editor',
-  restoreDriveItem: 'editor',
-  getDriveContent: 'viewer',
-  getDriveUrl: 'viewer',
-  listDriveVersions: 'viewer',
-  restoreDriveVersion: 'editor',
-  listTrash: 'viewer',
-  emptyTrash: 'editor',
-  searchDrive: 'viewer',
-  getDriveTree: 'viewer',
-  createUpload: 'editor',
-  getUpload: 'editor',
-  completeUpload: 'editor',
-  abortUpload: 'editor',
-  uploadThreadFiles: 'viewer',
-  getThreadFileUrl: 'viewer',
-
-  // Operations
-  getOperation: 'self',
-  cancelOperation: 'self',
-
-  // Service
-  getHealth: 'anyone',
-  getReadiness: 'anyone',
-  getMetrics: 'operator',
-  getContractYaml: 'anyone',
-  getContractJson: 'anyone',
-  getReferencePage: 'anyone',
-} as const satisfies Record<OperationId, Access>;
-
-/** The row of an operation. Throws when it has none: an operation that nobody thought about is open to nobody. */
-export function accessOf(operationId: string): Access {
-  const table: Readonly<Record<string, Access>> = accessTable;
+export function accessOf(table: AccessTable, operationId: string): Access {
   const access = Object.hasOwn(table, operationId) ? table[operationId] : undefined;
-  if (access === undefined)
-    throw new Error(`api/frame/auth/access.ts has no row for ${operationId}: add who may call it.`);
+  if (access === undefined) throw new Error(`No area's access.ts has a row for ${operationId}: add who may call it.`);
   return access;
 }
 

@@ -4,7 +4,7 @@ import type { Identity } from '../../../models/identity/index.ts';
 import type { SpaceAccess } from '../../../models/identity/members.ts';
 import { isAtLeast } from '../../../models/identity/roles.ts';
 import type { Role } from '../../../models/identity/tables.ts';
-import { accessOf, roleOf } from './access.ts';
+import { roleOf } from './access.ts';
 import { type Caller, callerOf } from './caller.ts';
 
 /**
@@ -32,9 +32,8 @@ export async function authorizeOperation(
   spaceId: string,
 ): Promise<SpaceAccess> {
   const caller = callerOf(req);
-  const operationId = req.operation?.id ?? '';
-  const role = roleOf(accessOf(operationId), req.pathParams?.userId === caller.userId);
-  if (role === undefined) throw new Error(`api/frame/auth/access.ts names no role for ${operationId}.`);
+  const role = req.access === undefined ? undefined : roleOf(req.access, req.pathParams?.userId === caller.userId);
+  if (role === undefined) throw new Error(`The table of access names no role for ${req.operation?.id}.`);
   return authorizeSpace(deps, caller, spaceId, role);
 }
 

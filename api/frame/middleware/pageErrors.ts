@@ -1,8 +1,8 @@
 import type { ErrorRequestHandler, Request } from 'express';
 import { loggable } from '../../../telemetry/loggable.ts';
-import { problemPage } from '../../identity/signInPages.ts';
 import { describeFailure } from '../failures.ts';
 import { sendPage } from '../pages/page.ts';
+import { problemPage } from '../pages/problemPage.ts';
 
 const billingPages = new Set(['checkoutSuccess', 'checkoutCancel', 'developmentPayment', 'chooseDevelopmentPayment']);
 

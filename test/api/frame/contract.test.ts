@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { middleware } from 'express-openapi-validator';
+import { accessTable } from '../../../api/areas.ts';
 import { accessOf } from '../../../api/frame/auth/access.ts';
 import { loadContract } from '../../../api/frame/contract.ts';
 import { mergeParts, readDocument } from '../../../api/frame/contractDocument.ts';
@@ -122,7 +123,7 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
     });
 
     test('is in the table of roles, and what its path names can be made for the table’s test', () => {
-      expect(() => accessOf(operation.id)).not.toThrow();
+      expect(() => accessOf(accessTable, operation.id)).not.toThrow();
       for (const name of parametersOf(operation)) expect(() => builderOf(name, operation.area)).not.toThrow();
     });
 

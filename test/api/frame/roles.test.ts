@@ -1,10 +1,14 @@
-import { type Access, accessOf, accessTable } from '../../../api/frame/auth/access.ts';
+import { accessTable, areas } from '../../../api/areas.ts';
+import { createApp } from '../../../api/frame/app.ts';
+import { type Access, accessOf } from '../../../api/frame/auth/access.ts';
 import { loadContract, type Operation } from '../../../api/frame/contract.ts';
+import type { ApiDeps } from '../../../api/frame/deps.ts';
+import { identity } from '../../../api/identity/index.ts';
 import { bodyFor, objectFieldsOf, objectsFor, parametersOf, pathWith } from '../../builders/operationCall.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { buildPeople, buildWorld, type Kind, kinds, type People } from '../../builders/world.ts';
 
-// The table of api/frame/auth/access.ts against the running API: every operation, called as every kind of caller.
+// The table of who may do what (api/<area>/access.ts) against the running API: every operation, called as every kind of caller.
 
 type Caller = Kind | 'nobody';
 type Outcome = 'yes' | '401' | '403' | '404' | 'refused';
@@ -30,24 +34,28 @@ test('each operation has a row, and each row an operation', () => {
   const rows = Object.keys(accessTable);
   const ids = operations.map(({ id }) => id);
   expect({
-    'add to api/frame/auth/access.ts': ids.filter((id) => !rows.includes(id)),
-    'remove from api/frame/auth/access.ts': rows.filter((id) => !ids.includes(id)),
-  }).toEqual({ 'add to api/frame/auth/access.ts': [], 'remove from api/frame/auth/access.ts': [] });
+    'without a row': ids.filter((id) => !rows.includes(id)),
+    'without an operation': rows.filter((id) => !ids.includes(id)),
+  }).toEqual({ 'without a row': [], 'without an operation': [] });
 });
 
 test('an operation without a row is open to nobody: the API does not even start', () => {
-  expect(() => accessOf('forgotten')).toThrow('api/frame/auth/access.ts has no row for forgotten');
-  expect(() => accessOf('toString')).toThrow('has no row');
+  expect(() => accessOf(accessTable, 'forgotten')).toThrow('has a row for forgotten');
+  expect(() => accessOf(accessTable, 'toString')).toThrow('has a row for toString');
+  const { getMe: _forgotten, ...identityRows } = identity.access;
+  const withoutIt = areas.map((area) => (area === identity ? { ...area, access: identityRows } : area));
+  const forgetful = { contract: loadContract(), areas: withoutIt };
+  expect(() => createApp({ config: product.environment.config } as ApiDeps, forgetful)).toThrow('has a row for getMe');
 });
 
 test('what the table opens to anyone is what the contract opens, and nothing else', () => {
   const open: readonly Access[] = ['anyone', 'operator', 'signed'];
-  const differing = operations.filter(({ id, isPublic }) => isPublic !== open.includes(accessOf(id)));
+  const differing = operations.filter(({ id, isPublic }) => isPublic !== open.includes(accessOf(accessTable, id)));
   expect(differing.map(({ id }) => id)).toEqual([]);
 });
 
 test.each(operations.map((operation) => [operation.id, operation] as const))('%s', async (id, operation) => {
-  const access = accessOf(id);
+  const access = accessOf(accessTable, id);
   // Whoever is refused changes nothing, so these share what they ask for; one who is allowed may well delete it.
   const forRefused = await prepare(operation);
   const answers = await Promise.all(
@@ -161,6 +169,6 @@ function print(): void {
   const width = Math.max(...operations.map(({ id }) => id.length));
   const line = (cells: readonly string[]) =>
     `${cells.map((cell, index) => cell.padEnd(index === 0 ? width : 11)).join(' ')}\n`;
-  const rows = [...measured].map(([id, outcomes]) => line([id, accessOf(id), ...outcomes]));
+  const rows = [...measured].map(([id, outcomes]) => line([id, accessOf(accessTable, id), ...outcomes]));
   process.stdout.write(line(['operation', 'access', ...callers]) + rows.join(''));
 }

@@ -1,0 +1,22 @@
+import type { AccessRows } from '../frame/auth/access.ts';
+
+/** Who may do what in chat. A viewer may ask; mode `work` changes things, and takes an editor. */
+export const access = {
+  listChatModels: 'signedIn',
+  listModels: 'signedIn',
+  streamChat: 'viewer',
+  resumeThreadStream: 'threadOwner',
+  getTurn: 'threadOwner',
+  streamTurn: 'threadOwner',
+  stopTurn: 'threadOwner',
+  getChatSettings: 'viewer',
+  putChatSettings: 'editor',
+  decideToolCall: 'threadOwner',
+  listThreads: 'viewer',
+  createThread: 'viewer',
+  getThread: 'threadOwner',
+  updateThread: 'threadOwner',
+  deleteThread: 'threadOwner',
+  listMessages: 'threadOwner',
+  listTurns: 'threadOwner',
+} as const satisfies AccessRows;

@@ -1,0 +1,11 @@
+import type { Area } from '../frame/area.ts';
+import { access } from './access.ts';
+import { approvalRoutes } from './approvalRoutes.ts';
+import { chatRoutes } from './routes.ts';
+import { chatSettingsRoutes } from './settingsRoutes.ts';
+import { threadRoutes } from './threadRoutes.ts';
+
+export const chat = {
+  access,
+  routes: [chatRoutes, chatSettingsRoutes, approvalRoutes, threadRoutes],
+} as const satisfies Area;

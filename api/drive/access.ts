@@ -1,0 +1,27 @@
+import type { AccessRows } from '../frame/auth/access.ts';
+
+/** Who may do what in the drive. What is in a thread's container is its owner's alone, whatever the role: the routes ask, by authorizeDrive.ts. */
+export const access = {
+  getDrive: 'viewer',
+  uploadFiles: 'editor',
+  listDriveItems: 'viewer',
+  createDriveFolder: 'editor',
+  getDriveItem: 'viewer',
+  updateDriveItem: 'editor',
+  deleteDriveItem: 'editor',
+  restoreDriveItem: 'editor',
+  getDriveContent: 'viewer',
+  getDriveUrl: 'viewer',
+  listDriveVersions: 'viewer',
+  restoreDriveVersion: 'editor',
+  listTrash: 'viewer',
+  emptyTrash: 'editor',
+  searchDrive: 'viewer',
+  getDriveTree: 'viewer',
+  createUpload: 'editor',
+  getUpload: 'editor',
+  completeUpload: 'editor',
+  abortUpload: 'editor',
+  uploadThreadFiles: 'viewer',
+  getThreadFileUrl: 'viewer',
+} as const satisfies AccessRows;

@@ -1,0 +1,32 @@
+import { type Area, mergeAccess, tableOf } from '../../../api/frame/area.ts';
+import type { Access, AccessRows, OperationId } from '../../../api/frame/auth/access.ts';
+
+// Most of this is asked of the compiler: an error that it no longer finds makes `npm run typecheck` fail on the line.
+
+const areaOf = <const Rows extends Area['access']>(access: Rows) => ({ access, routes: [] });
+const users = areaOf({ getMe: 'signedIn' });
+const spaces = areaOf({ getSpace: 'viewer', listSpaces: 'signedIn' });
+
+test('the rows of areas become one table', () => {
+  const table = tableOf([users, spaces]);
+  table satisfies Pick<Record<OperationId, Access>, 'getMe' | 'getSpace' | 'listSpaces'>;
+  // @ts-expect-error no area has a row for most operations
+  table satisfies Record<OperationId, Access>;
+  expect(table).toEqual({ getMe: 'signedIn', getSpace: 'viewer', listSpaces: 'signedIn' });
+});
+
+test('an operation has one row', () => {
+  // @ts-expect-error getMe has two
+  expect(() => tableOf([users, spaces, areaOf({ getMe: 'anyone' })])).toThrow('has a row for getMe');
+  expect(() => mergeAccess([users, users])).toThrow('has a row for getMe');
+});
+
+test('a row is of an operation', () => {
+  // @ts-expect-error there is no such operation
+  const unknown = { getMee: 'signedIn' } as const satisfies AccessRows;
+  // @ts-expect-error nor is it let in where the rows are merged
+  expect(tableOf([users, areaOf(unknown)])).toEqual({ getMe: 'signedIn', getMee: 'signedIn' });
+  // @ts-expect-error nor is there such an access
+  const misspelt = { getMe: 'signedin' } as const satisfies AccessRows;
+  expect(misspelt).toBeDefined();
+});
