@@ -4,13 +4,12 @@ import type { ActivityDeps } from '../deps.ts';
 import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
 import { driveTools } from './drive/index.ts';
-import type { EgressDeps } from './egressDeps.ts';
 import { mcpToolSource } from './mcp/mcp.ts';
 import { ToolRegistry } from './registry.ts';
-import { webFetchTool } from './web/webFetch.ts';
+import { type WebFetchDeps, webFetchTool } from './web/webFetch.ts';
 
 /** What tools are made from. An area whose tools need more adds a field here. */
-export interface ToolDeps extends EgressDeps, Pick<ActivityDeps, 'config' | 'database' | 'storage' | 'logger'> {
+export interface ToolDeps extends WebFetchDeps, Pick<ActivityDeps, 'config' | 'database' | 'storage' | 'logger'> {
   mcpServers: McpServers;
   identity: Pick<Identity, 'members'>;
 }

@@ -15,6 +15,7 @@ import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
 import { createPushFetch } from '../../integrations/push/pushFetch.ts';
 import { createPushSender } from '../../integrations/push/pushSender.ts';
+import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { openDatabase } from '../../models/database.ts';
@@ -59,6 +60,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const mcpServers = createMcpServers(database, envelope);
   const egressGuard = new EgressGuard({ allowInternal: config.egress.allowInternal });
   const push = createPushStore(database, envelope);
+  const documents = new DocumentReaders();
   const checks: ReadinessCheck[] = [
     {
       name: 'temporal',
@@ -117,8 +119,9 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
           mcpServers,
           egressRules,
           egressGuard,
+          documents,
         }),
-        attachments: new AttachmentReader(storage),
+        attachments: new AttachmentReader(storage, documents),
         secrets,
         egressRules,
         mails: identity.mails,
@@ -150,6 +153,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     },
 
     async close(): Promise<void> {
+      documents.close();
       feed.close();
       await turnLog.close();
       storage.close();

@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers';
-import { readPdfText } from '../../../integrations/documents/pdfText.ts';
 import type { ModelCapabilities } from '../../../integrations/llm/catalogue.ts';
+import type { DocumentReaders, Reading } from '../../../integrations/readers/documentReaders.ts';
 import { isText } from '../../../integrations/storage/contentType.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { isImageType, isPdfType } from '../../../models/chat/attachments.ts';
@@ -33,10 +33,12 @@ const cacheBytes = 64 * 1_048_576;
 /** Reads attached files for prompts. A turn of many steps asks for the same ones each time, so what was read is kept a while. */
 export class AttachmentReader {
   readonly #storage: Pick<ObjectStore, 'read'>;
+  readonly #documents: Pick<DocumentReaders, 'pdf'>;
   readonly #cache = new ByteCache<FileView>(cacheBytes);
 
-  constructor(storage: Pick<ObjectStore, 'read'>) {
+  constructor(storage: Pick<ObjectStore, 'read'>, documents: Pick<DocumentReaders, 'pdf'>) {
     this.#storage = storage;
+    this.#documents = documents;
   }
 
   /** A file of the object store. */
@@ -46,25 +48,37 @@ export class AttachmentReader {
   }
 
   /** Images and PDFs for a model that sees them; the text of whatever else has one. */
-  async view(source: FileSource, model: Pick<ModelCapabilities, 'images' | 'pdf'>): Promise<FileView> {
+  async view(
+    source: FileSource,
+    { spaceId, model }: { spaceId: string; model: Pick<ModelCapabilities, 'images' | 'pdf'> },
+  ): Promise<FileView> {
     const asSeen = canSee(source, model);
     const key = `${asSeen ? 'seen' : 'text'} ${source.key}`;
     const known = this.#cache.get(key);
     if (known !== undefined) return known;
     try {
-      const view = await (asSeen ? see(source) : readAsText(source));
-      this.#cache.set(
-        key,
-        view,
-        view.kind === 'seen' ? view.base64.length : view.kind === 'text' ? view.text.length : 0,
-      );
+      const view = await (asSeen ? see(source) : this.#readAsText(source, spaceId));
+      this.#cache.set(key, view, bytesOf(key, view));
       return view;
     } catch (error) {
-      if (error instanceof DomainError && error.code === 'CONTENT_MISSING')
-        return { kind: 'absent', why: 'it is gone' };
-      // The store is away for a moment: the activity is tried again, instead of answering as if there were no file.
+      if (error instanceof DomainError && error.code === 'CONTENT_MISSING') return absent('it is gone');
+      // The store is away for a moment, or too many documents are being read: the activity is tried again, instead of answering as if there were no file.
       throw error instanceof DomainError ? new Error('An attached file could not be read.', { cause: error }) : error;
     }
+  }
+
+  async #readAsText({ contentType, size, read }: FileSource, spaceId: string): Promise<FileView> {
+    if (size === 0) return { kind: 'text', text: '', hasMore: false };
+    if (isImageType(contentType)) {
+      return absent(size > maxImageBytes ? 'the image is too large' : 'this model sees no images');
+    }
+    if (isPdfType(contentType)) {
+      if (size > maxReadPdfBytes) return absent('the PDF is too large');
+      return viewOfPdf(await this.#documents.pdf(await read(), { spaceId }));
+    }
+    const bytes = await read({ start: 0, end: Math.min(size, maxTextBytes) - 1 });
+    if (!isText(bytes)) return absent('it is no text');
+    return { kind: 'text', text: new TextDecoder().decode(bytes, { stream: true }), hasMore: size > bytes.length };
   }
 }
 
@@ -77,23 +91,20 @@ async function see({ contentType, read }: FileSource): Promise<FileView> {
   return { kind: 'seen', mediaType: contentType, base64: (await read()).toString('base64') };
 }
 
-async function readAsText({ contentType, size, read }: FileSource): Promise<FileView> {
-  if (size === 0) return { kind: 'text', text: '', hasMore: false };
-  if (isImageType(contentType)) {
-    return { kind: 'absent', why: size > maxImageBytes ? 'the image is too large' : 'this model sees no images' };
-  }
-  if (isPdfType(contentType)) return readPdf(size, read);
-  const bytes = await read({ start: 0, end: Math.min(size, maxTextBytes) - 1 });
-  if (!isText(bytes)) return { kind: 'absent', why: 'it is no text' };
-  return { kind: 'text', text: new TextDecoder().decode(bytes, { stream: true }), hasMore: size > bytes.length };
+function viewOfPdf(reading: Reading<'pdf'>): FileView {
+  if (reading.kind === 'broken') return absent('the PDF cannot be read');
+  if (reading.kind === 'costly') return absent('reading the PDF takes more time or memory than a document is given');
+  const { pages, pageCount, isCut } = reading.value;
+  if (pages.every((page) => page === '')) return absent('the PDF has no text in it, only pictures');
+  const text = pages.map((page, index) => `[page ${index + 1}]\n${page}`).join('\n\n');
+  return { kind: 'text', text, pageCount, hasMore: isCut };
 }
 
-async function readPdf(size: number, read: FileSource['read']): Promise<FileView> {
-  if (size > maxReadPdfBytes) return { kind: 'absent', why: 'the PDF is too large' };
-  const pdf = await readPdfText({ bytes: await read(), maxCharacters: maxTextBytes });
-  if (pdf === undefined) return { kind: 'absent', why: 'the PDF cannot be read' };
-  const text = pdf.pages.map((page, index) => `[page ${index + 1}]\n${page}`).join('\n\n');
-  if (pdf.pages.every((page) => page === ''))
-    return { kind: 'absent', why: 'the PDF has no text in it, only pictures' };
-  return { kind: 'text', text, pageCount: pdf.pageCount, hasMore: pdf.pages.length < pdf.pageCount };
+function absent(why: string): FileView {
+  return { kind: 'absent', why };
+}
+
+/** About what it takes to keep: what is absent takes something too. */
+function bytesOf(key: string, view: FileView): number {
+  return key.length + (view.kind === 'seen' ? view.base64 : view.kind === 'text' ? view.text : view.why).length;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
-import { detectContentType } from '../../../integrations/storage/contentType.ts';
+import { detectContentType, sampleBytes } from '../../../integrations/storage/contentType.ts';
 import { contentOfAttached } from '../../../models/chat/attachments.ts';
 import { readDataUrl } from '../../../models/chat/dataUrl.ts';
 import type { AttachedFile, Message, StoredPart } from '../../../models/chat/message.ts';
@@ -59,7 +59,7 @@ async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserCont
   const view: FileView =
     found === undefined
       ? { kind: 'absent', why: 'it has been deleted since' }
-      : await deps.attachments.view(deps.attachments.stored(found), deps.model.capabilities);
+      : await deps.attachments.view(deps.attachments.stored(found), readerOf(deps));
   return show(file.path, file.mimeType, view, deps.allowance);
 }
 
@@ -73,12 +73,16 @@ async function inline(deps: ContentDeps, part: InlineFile): Promise<UserContent>
   const source: FileSource = {
     key: createHash('sha256').update(part.url).digest('hex'),
     // By its bytes: a provider refuses a whole request over one picture that is none.
-    contentType: await detectContentType(bytes, part.filename ?? ''),
+    contentType: await detectContentType(bytes.subarray(0, sampleBytes), part.filename ?? ''),
     size: bytes.length,
     read: async (range) => (range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)),
   };
-  const view = await deps.attachments.view(source, deps.model.capabilities);
+  const view = await deps.attachments.view(source, readerOf(deps));
   return show(name, part.mediaType, view, deps.allowance);
+}
+
+function readerOf({ spaceId, model }: ContentDeps) {
+  return { spaceId, model: model.capabilities };
 }
 
 function show(name: string, contentType: string, view: FileView, allowance: FileAllowance): UserContent {

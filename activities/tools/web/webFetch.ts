@@ -1,11 +1,11 @@
 import { guardedFetch } from '../../../integrations/egress/fetch.ts';
-import { readableText } from '../../../integrations/web/readable.ts';
+import type { DocumentReaders, ReadRequest } from '../../../integrations/readers/documentReaders.ts';
+import type { PageText } from '../../../integrations/readers/kinds/page.ts';
 import { DomainError } from '../../../models/errors.ts';
 import type { EgressDeps } from '../egressDeps.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 
 const maxBodyBytes = 5 * 1_048_576;
-const maxHtmlBytes = 2 * 1_048_576;
 const maxCharacters = 40_000;
 const textTypes = /^(text\/|application\/(json|xml|xhtml\+xml|javascript|yaml|x-ndjson|[\w.-]+\+(json|xml)))/;
 
@@ -15,8 +15,12 @@ interface Input {
   raw: boolean;
 }
 
+export interface WebFetchDeps extends EgressDeps {
+  documents: Pick<DocumentReaders, 'page'>;
+}
+
 /** Reads a page of the public web, through the egress guard. */
-export function webFetchTool(deps: EgressDeps): ServerTool {
+export function webFetchTool(deps: WebFetchDeps): ServerTool {
   return serverTool<Input>({
     name: 'web_fetch',
     description:
@@ -37,7 +41,7 @@ export function webFetchTool(deps: EgressDeps): ServerTool {
       const target = parseUrl(url);
       const owner = await deps.egressRules.owner(turn.spaceId, 'web_fetch');
       await using guarded = guardedFetch(deps.egressGuard, owner, { idleTimeoutMs: 30_000 });
-      const response = await request(guarded.fetch, target, signal);
+      const response = await ask(guarded.fetch, target, signal);
       const type = (response.headers.get('content-type') ?? 'text/plain').toLowerCase();
       const about = { url: response.url || target.href, status: response.status, contentType: type };
       if (!textTypes.test(type)) {
@@ -47,10 +51,11 @@ export function webFetchTool(deps: EgressDeps): ServerTool {
       const { bytes, isCut } = await readUpTo(response, maxBodyBytes);
       const whole = decode(bytes, type);
       const isPage = /html/.test(type) && !raw;
-      const page = isPage ? readableText(whole.slice(0, maxHtmlBytes)) : { title: null, text: whole };
+      const request = { spaceId: turn.spaceId, signal };
+      const page = isPage ? await readPage(deps.documents, whole, request) : { title: null, text: whole, isCut: false };
       const text = page.text.slice(offset, offset + maxCharacters);
       const nextOffset = page.text.length > offset + text.length ? offset + text.length : null;
-      return { ...about, title: page.title, text, nextOffset, isCut };
+      return { ...about, title: page.title, text, nextOffset, isCut: isCut || page.isCut };
     },
   });
 }
@@ -67,7 +72,7 @@ function parseUrl(text: string): URL {
 }
 
 /** What goes wrong on the way is told in our words: the network's own may name what is behind it. */
-async function request(fetch: typeof globalThis.fetch, url: URL, signal: AbortSignal): Promise<Response> {
+async function ask(fetch: typeof globalThis.fetch, url: URL, signal: AbortSignal): Promise<Response> {
   const headers = {
     accept: 'text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.5',
     'user-agent': 'Atrium (web_fetch)',
@@ -79,6 +84,13 @@ async function request(fetch: typeof globalThis.fetch, url: URL, signal: AbortSi
     if (error instanceof DomainError) throw error;
     throw new DomainError('upstream', 'FETCH_FAILED', `${url.host} did not answer as a web server does.`);
   }
+}
+
+async function readPage(documents: WebFetchDeps['documents'], html: string, request: ReadRequest): Promise<PageText> {
+  const reading = await documents.page(Buffer.from(html), request);
+  if (reading.kind === 'read') return reading.value;
+  const detail = 'Reading this page takes more time or memory than a page is given. With raw its own HTML is there.';
+  throw new DomainError('unprocessable', 'PAGE_TOO_COSTLY', detail);
 }
 
 async function readUpTo(response: Response, maxBytes: number): Promise<{ bytes: Buffer; isCut: boolean }> {

@@ -1,10 +1,14 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import type { ChatUser } from '../../builders/chat.ts';
 import { idsOf } from '../../builders/chat.ts';
+import { deepPage, slowPage } from '../../builders/hostilePages.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';
+import { residentMiB } from '../../support/processes.ts';
+import { processorMs, readerProcesses } from '../../support/readerProcesses.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
@@ -15,6 +19,8 @@ const article = Array.from(
 const page = `<!doctype html><html><head><title>A story</title><script>alert(1)</script></head><body>
   <nav><a href="/">Home</a><a href="/about">About us</a></nav><main><article><h1>The story</h1>${article}
   <p>See <a href="https://example.com/more">more</a>.</p></article></main><footer>Imprint</footer></body></html>`;
+
+const gzipBomb = gzipSync(Buffer.alloc(500_000_000, 'x'));
 
 let web: Server;
 let product: TestProduct;
@@ -41,6 +47,13 @@ beforeAll(async () => {
         return res.writeHead(302, { location: '/page' }).end();
       case '/inside':
         return res.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data/' }).end();
+      case '/deep':
+        return send('text/html', deepPage(2_000));
+      case '/slow':
+        return send('text/html', slowPage);
+      case '/bomb':
+        res.writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' });
+        return res.end(gzipBomb);
       case '/stall':
         stalled++;
         req.socket.once('close', () => stalled--);
@@ -125,6 +138,32 @@ test('what is no text, no server, or not allowed, is told', async () => {
     'error: The URL must begin with http:// or https://.',
     'error: The URL must not have a user name or a password in it.',
   ]);
+});
+
+test('a page that is nested deep is read; one that takes for ever is ended, and meanwhile everybody else is served', async () => {
+  expect(await fetched({ url: at('/deep') })).toMatchObject([{ title: 'Deep', text: 'at the bottom', isCut: false }]);
+  const [reader] = readerProcesses(product.process.pid);
+  const before = processorMs(reader as number);
+  let hasEnded = false;
+  const turn = fetched({ url: at('/slow') }).finally(() => {
+    hasEnded = true;
+  });
+  await waitFor('the reading of the page', () => processorMs(reader as number) > before + 1_000);
+  for (let times = 0; times < 10; times++) expect((await fetch(`${product.url}/healthz`)).status).toBe(200);
+  expect(hasEnded).toBe(false);
+  expect(await turn).toEqual([expect.stringMatching(/^error: Reading this page takes more time or memory/)]);
+  // Asked for again, it is not tried again.
+  expect(await fetched({ url: at('/slow') })).toEqual([expect.stringMatching(/^error: Reading this page takes more/)]);
+  expect(readerProcesses(product.process.pid)).toEqual([]);
+  expect(await fetched({ url: at('/slow'), raw: true })).toMatchObject([
+    { text: expect.stringMatching(/^<div a0 a1 /) },
+  ]);
+});
+
+test('of half a gigabyte in 500 KB as much is unpacked as is read', async () => {
+  const before = residentMiB(product.process.pid);
+  expect(await fetched({ url: at('/bomb') })).toMatchObject([{ nextOffset: 40_000, isCut: true }]);
+  expect(residentMiB(product.process.pid) - before).toBeLessThan(200);
 });
 
 test('stopping the turn ends the request', async () => {

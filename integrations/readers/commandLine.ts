@@ -1,0 +1,39 @@
+import { realpathSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const program = fileURLToPath(new URL('./program.ts', import.meta.url));
+
+/**
+ * Hard limits that the kernel holds. Memory is what a Node process sets aside when it starts (550 MiB, nearly all of it never touched) and
+ * what a document may take; the address space is for kernels that count only the heap as data. The time is that of the processor, in
+ * seconds: it ends a process whose parent has been killed. Where a system knows one of them not, the others hold.
+ */
+const limits = [
+  ['-c', '0'],
+  ['-d', String(1_280 * 1_024)],
+  ['-v', String(4_096 * 1_024)],
+  ['-t', '240'],
+];
+
+const v8Options = [
+  '--max-old-space-size=256',
+  '--max-semi-space-size=16',
+  '--disallow-code-generation-from-strings',
+  '--no-warnings',
+];
+
+/** How a reading process is started: with its limits, and without a way to write files, to start programs, or to read more than its own code. */
+export function readerCommand(): [string, ...string[]] {
+  const script = `${limits.map(([name, value]) => `ulimit ${name} ${value} 2>/dev/null`).join('; ')}; exec "$0" "$@"`;
+  const code = [...new Set(['integrations/readers/', 'node_modules/', 'package.json'].flatMap(pathsOf))];
+  const permissions = ['--permission', ...code.map((path) => `--allow-fs-read=${path}`)];
+  return ['/bin/sh', '-c', script, process.execPath, ...v8Options, ...permissions, program];
+}
+
+/** A path as it is written and as it is: a folder of modules may be a link. */
+function pathsOf(name: string): string[] {
+  const path = `${root}${name}`;
+  const real = realpathSync(path);
+  return [path, name.endsWith('/') ? `${real}/` : real];
+}

@@ -1,0 +1,44 @@
+import { Readability } from '@mozilla/readability';
+import { parseHTML } from 'linkedom';
+import TurndownService from 'turndown';
+import { boundedHtml } from './boundedHtml.ts';
+import { maxTextCharacters } from './limits.ts';
+
+/** A page as a person reads it. */
+export interface PageText {
+  title: string | null;
+  /** Markdown. */
+  text: string;
+  /** The page has more elements, or more text, than were read. */
+  isCut: boolean;
+}
+
+const turndown = new TurndownService({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' });
+turndown.remove(['title', 'script', 'style', 'noscript', 'template', 'iframe', 'svg' as never]);
+
+/** The text of a page, without what is around it on every page; the whole body where there is no article in it. */
+export async function readPage(bytes: Uint8Array): Promise<PageText> {
+  const { html, isCut } = boundedHtml(new TextDecoder().decode(bytes));
+  const { document } = parseHTML(wholePage(html));
+  const title = (document.title || document.querySelector('body > title')?.textContent || '').trim() || null;
+  const article = new Readability(document.cloneNode(true) as never, { charThreshold: 200 }).parse();
+  const body = article?.content ?? document.body?.innerHTML ?? html;
+  // Given as a node: turndown's own parser would read the text a second time.
+  const content = parseHTML(inPage(body)).document.body;
+  const text = turndown.turndown(content as never).trim();
+  return {
+    title: (article?.title || title)?.slice(0, 1_000) ?? null,
+    text: text.slice(0, maxTextCharacters),
+    isCut: isCut || text.length > maxTextCharacters,
+  };
+}
+
+/** The parser makes up no tags that were left out, as people may leave out these: such a page, or a part of one, is wrapped into a whole. */
+function wholePage(html: string): string {
+  if (/<head[\s>]/i.test(html) && /<body[\s>]/i.test(html)) return html;
+  return inPage(html.replace(/<\/?(?:html|head|body)(?:\s[^>]{0,2000})?>|<!doctype[^>]{0,2000}>/gi, ''));
+}
+
+function inPage(body: string): string {
+  return `<!doctype html><html><head></head><body>${body}</body></html>`;
+}
