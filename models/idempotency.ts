@@ -44,28 +44,37 @@ export function defineIdempotency(sequelize: Sequelize) {
     declare claimedAt: Date;
     declare createdAt: Date;
 
-    /** Claims the key, or gives the answer that it has already. 422 for another body, 409 while the first one runs. */
+    /**
+     * Claims the key, or gives the answer that it has already. 422 for another body, 409 while the first one runs. Unless the claim is the
+     * first, the object may be there.
+     */
     static async claim(
       claim: IdempotencyClaim,
       makeObjectId: () => string,
-    ): Promise<{ row: Idempotency; answer: StoredAnswer | undefined }> {
+    ): Promise<{ row: Idempotency; isFirst: boolean; answer: StoredAnswer | undefined }> {
       const now = new Date();
       const key = columnsOf(claim);
+      const made = Idempotency.build({
+        ...key,
+        requestHash: claim.requestHash,
+        objectId: makeObjectId(),
+        claimedAt: now,
+        createdAt: now,
+      });
       try {
-        const row = await Idempotency.create({
-          ...key,
-          requestHash: claim.requestHash,
-          objectId: makeObjectId(),
-          claimedAt: now,
-          createdAt: now,
-        });
-        return { row, answer: undefined };
+        return { row: await made.save(), isFirst: true, answer: undefined };
       } catch (error) {
-        if (!(error instanceof UniqueConstraintError)) throw error;
+        if (!(error instanceof UniqueConstraintError)) {
+          // It may have been written all the same: the next try shall not wait until it is old.
+          await made.reopen().catch(() => undefined);
+          throw error;
+        }
       }
       const row = await Idempotency.findOne({ where: key, rejectOnEmpty: true });
       row.requireSame(claim.requestHash);
-      if (row.responseStatus !== null) return { row, answer: { status: row.responseStatus, body: row.responseBody } };
+      if (row.responseStatus !== null) {
+        return { row, isFirst: false, answer: { status: row.responseStatus, body: row.responseBody } };
+      }
       const [taken] = await Idempotency.update(
         { claimedAt: now },
         {
@@ -76,8 +85,9 @@ export function defineIdempotency(sequelize: Sequelize) {
           },
         },
       );
-      if (taken === 1) return { row, answer: undefined };
-      throw keyInFlight();
+      if (taken !== 1) throw keyInFlight();
+      row.claimedAt = now;
+      return { row, isFirst: false, answer: undefined };
     }
 
     /**
@@ -113,9 +123,20 @@ export function defineIdempotency(sequelize: Sequelize) {
       await this.update({ responseStatus: status, responseBody: body });
     }
 
-    /** Gives the key up, since the request failed and did nothing. */
+    /** Gives the key up, since the request was refused and has made nothing. */
     async release(): Promise<void> {
-      await this.destroy();
+      await Idempotency.destroy({ where: this.unanswered() });
+    }
+
+    /** Lets the next try begin at once, for the same object. */
+    async reopen(): Promise<void> {
+      await Idempotency.update({ claimedAt: new Date(0) }, { where: this.unanswered() });
+    }
+
+    /** The row, as long as this claim holds it: somebody else may have taken it over, or answered. */
+    private unanswered() {
+      const { caller, operation, idempotencyKey, objectId, claimedAt } = this;
+      return { caller, operation, idempotencyKey, objectId, claimedAt, responseStatus: null };
     }
 
     static async purge(): Promise<number> {

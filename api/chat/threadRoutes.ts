@@ -42,8 +42,7 @@ export function threadRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'createThread'>(req);
     const title = bodyOf<'createThread'>(req)?.title ?? null;
     await makeOnce(deps, req, res, 'thread', async (id) => {
-      const made = (await Thread.open(id)) ?? (await Thread.prepare({ id, spaceId, userId, title }).save());
-      return presentThread(made);
+      return presentThread(await Thread.make({ id, spaceId, userId, title }));
     });
   });
 

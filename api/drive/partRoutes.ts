@@ -4,7 +4,7 @@ import { newObjectKey } from '../../models/drive/driveObject.ts';
 import { type DriveUpload, uploadLifetimeMs } from '../../models/drive/driveUpload.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { previewTarget } from '../../models/drive/placeFile.ts';
-import { abortUpload, beginCompletion, beginUpload } from '../../models/drive/uploads.ts';
+import { abortUpload, beginCompletion, beginUpload, giveUpUnlessBegun } from '../../models/drive/uploads.ts';
 import { DomainError } from '../../models/errors.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -63,7 +63,7 @@ export function drivePartRoutes(deps: RouteDeps) {
         const storeUploadId = await storage.parts.begin(objectKey);
         await beginUpload(database, { id, spaceId, userId, objectKey, storeUploadId, target, size });
       } catch (error) {
-        await DriveObject.giveUp([objectKey]);
+        await giveUpUnlessBegun(database, { id, spaceId, objectKey });
         throw error;
       }
     }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
+import { DomainError } from '../../models/errors.ts';
 import { type IdempotencyKey, idempotencyModels, type StoredAnswer } from '../../models/idempotency.ts';
 import { type IdKind, newId } from '../../models/ids.ts';
 import { callerOf } from './auth/caller.ts';
@@ -17,9 +18,9 @@ export interface OnceOptions {
 }
 
 /**
- * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes, the
- * same one when a crash makes another process do it again, and gives the body of a 201 (or of `status`), or the
- * operation that goes on.
+ * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes, and gives the body of
+ * a 201 (or of `status`), or the operation that goes on. It may be called again with the same id, after a crash or a failure of which nobody
+ * knows how far it came: then it takes what it finds under that id.
  */
 export async function makeOnce(
   { database }: Pick<RouteDeps, 'database'>,
@@ -34,7 +35,7 @@ export async function makeOnce(
   const requestHash = createHash('sha256')
     .update(JSON.stringify([req.path, req.body ?? null]))
     .digest();
-  const { row, answer } = await idempotencyModels(database).Idempotency.claim({ ...key, requestHash }, () =>
+  const { row, isFirst, answer } = await idempotencyModels(database).Idempotency.claim({ ...key, requestHash }, () =>
     newId(kind),
   );
   if (answer !== undefined) return send(res, answer, show);
@@ -43,8 +44,12 @@ export async function makeOnce(
     made = answerOf(await work(row.objectId), status);
     await row.answer(made.status, made.body);
   } catch (error) {
-    // Refused or failed, it has done nothing: the key is free for another try.
-    await row.release();
+    // Only a refusal of a first try has surely made nothing. Of everything else the truth is not known (a COMMIT whose answer was lost may
+    // have happened), so the key keeps the object's id: the same request again finds what there is, or makes it under that id.
+    const isRefused = isFirst && error instanceof DomainError;
+    await (isRefused ? row.release() : row.reopen()).catch((failure: unknown) => {
+      req.log.warn({ err: failure }, 'An Idempotency-Key stays claimed for a minute.');
+    });
     throw error;
   }
   await send(res, made, show);

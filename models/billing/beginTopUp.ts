@@ -1,3 +1,4 @@
+import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { newId } from '../ids.ts';
 import { type Operation, operationModels } from '../operation.ts';
@@ -13,10 +14,11 @@ export async function beginTopUp(
     id: string;
   },
 ): Promise<Operation> {
-  const known = await findCheckout(database, 'id', intent.id);
-  if (known !== undefined)
-    return operationModels(database).Operation.findByPk(known.operationId, { rejectOnEmpty: true });
-  return transaction(database, async (tx) => {
+  const make = async (tx: Transaction): Promise<Operation> => {
+    const known = await findCheckout(database, 'id', intent.id);
+    if (known !== undefined) {
+      return operationModels(tx).Operation.findByPk(known.operationId, { rejectOnEmpty: true, transaction: tx });
+    }
     const now = new Date();
     const { spaceId, userId } = intent;
     const operation = await operationModels(tx).Operation.begin(
@@ -31,5 +33,7 @@ export async function beginTopUp(
       expiresAt: new Date(now.getTime() + checkoutHours * 3_600_000),
     });
     return operation;
-  });
+  };
+  // An earlier try may be about to be committed: the next look finds it.
+  return transaction(database, make, { retryDuplicates: true });
 }

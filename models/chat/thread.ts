@@ -1,4 +1,4 @@
-import { DataTypes, literal, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { DataTypes, literal, Model, Op, type Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { instanceOf, select } from '../sql.ts';
@@ -20,6 +20,18 @@ export function defineThread(sequelize: Sequelize) {
 
     static async open(id: string, tx?: Transaction): Promise<Thread | null> {
       return Thread.findOne({ where: { id, deletedAt: null }, transaction: tx });
+    }
+
+    /** Makes a thread. The same id again is the same thread, also while the first try is still being committed. */
+    static async make(fields: { id: string; spaceId: string; userId: string; title: string | null }): Promise<Thread> {
+      const known = await Thread.findByPk(fields.id);
+      if (known !== null) return known;
+      try {
+        return await Thread.prepare(fields).save();
+      } catch (error) {
+        if (!(error instanceof UniqueConstraintError)) throw error;
+        return Thread.findByPk(fields.id, { rejectOnEmpty: true });
+      }
     }
 
     /** The thread's row, locked: whoever changes which turn is active holds it. */

@@ -28,7 +28,7 @@ export interface Placed {
 /** A folder by its id, or by its path, which is made where it is missing. */
 export type FolderRef = { folderId: string } | { names: readonly string[] };
 
-/** Makes a folder. The ones above it are made too where a path names them. */
+/** Makes a folder. The ones above it are made too where a path names them. The same id again is the same folder. */
 export async function makeFolder(
   database: Database,
   fields: Container & { id: string; parent: FolderRef; name: string; onConflict: 'error' | 'rename' },
@@ -37,13 +37,13 @@ export async function makeFolder(
     const { Drive, DriveItem } = driveModels(tx);
     const { spaceId, userId, id } = fields;
     const drive = await Drive.lock(spaceId, tx);
+    // An earlier try made it, and could not say so.
+    if ((await DriveItem.count({ where: { id }, transaction: tx })) > 0) return openLiving(tx, spaceId, id);
     const parent =
       'folderId' in fields.parent
         ? await openFolder(spaceId, fields.parent.folderId, tx)
         : await makeFolders(drive, fields, fields.parent.names, tx);
     const taken = await DriveItem.childOf(parent.itself.id, fields.name, tx);
-    // The first try made it, and was killed before it could say so.
-    if (taken?.id === id) return { item: taken, place: parent.below(taken) };
     const name = await chooseName(parent, fields.name, taken, fields.onConflict, tx);
     const item = await addItem(drive, parent, { spaceId, id, kind: 'folder', name, userId }, tx);
     return { item, place: parent.below(item) };

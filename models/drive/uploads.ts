@@ -25,6 +25,22 @@ export async function beginUpload(
   });
 }
 
+/**
+ * Gives the object up of an upload that could not be begun. One that has been begun keeps it, even where the answer to that commit was
+ * lost.
+ */
+export async function giveUpUnlessBegun(
+  database: Database,
+  { id, spaceId, objectKey }: Pick<DriveUpload, 'id' | 'spaceId' | 'objectKey'>,
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const { Drive, DriveObject, DriveUpload } = driveModels(tx);
+    // A commit that is still under way holds it.
+    await Drive.wait(spaceId, tx);
+    if ((await DriveUpload.findByPk(id, { transaction: tx })) === null) await DriveObject.doom([objectKey], tx);
+  });
+}
+
 /** Writes the intent to complete it. While one is under way, and once one has succeeded, that one is the answer. */
 export async function beginCompletion(
   database: Database,

@@ -15,6 +15,11 @@ export interface TcpProxy {
   thaw(): void;
   /** Breaks the next connection off as soon as the other side has answered so many bytes. */
   cutAfter(bytes: number): void;
+  /**
+   * Waits for a connection over which these texts are sent, one after the other, and breaks it off when the last one is answered: it has
+   * arrived and been done, and nobody hears of it. Says whether that has happened.
+   */
+  loseAnswerTo(...texts: string[]): () => boolean;
   connections(): number;
   /** The bytes that have passed towards what is behind it. */
   bytesIn(): number;
@@ -27,6 +32,7 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
   let cutAfter: number | undefined;
   let bytesIn = 0;
   let isOpen = true;
+  let losing: { texts: string[]; lost: boolean } | undefined;
   let isFrozen = false;
   const pairs = new Set<[Socket, Socket]>();
   const join = ([incoming, outgoing]: [Socket, Socket]) => {
@@ -57,12 +63,19 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
         destroy();
       });
     }
+    const seen = { of: losing, texts: 0 };
+    let isLost = false;
     incoming.on('data', (bytes: Buffer) => {
       bytesIn += bytes.length;
+      if (losing === undefined || losing.lost) return;
+      if (seen.of !== losing) Object.assign(seen, { of: losing, texts: 0 });
+      while (seen.texts < losing.texts.length && bytes.includes(losing.texts[seen.texts] ?? '')) seen.texts++;
+      if (seen.texts === losing.texts.length) isLost = losing.lost = true;
     });
     let answered = 0;
     // Before the pipe, which would pass on what is over the limit.
     outgoing.on('data', (bytes: Buffer) => {
+      if (isLost) return destroy();
       answered += bytes.length;
       if (limit !== undefined && answered > limit) destroy();
     });
@@ -94,6 +107,11 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
     },
     cutAfter(bytes) {
       cutAfter = bytes;
+    },
+    loseAnswerTo(...texts) {
+      const wanted = { texts, lost: false };
+      losing = wanted;
+      return () => wanted.lost;
     },
     connections: () => connections,
     bytesIn: () => bytesIn,
