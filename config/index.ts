@@ -59,6 +59,7 @@ const environmentSchema = z.object({
   ATRIUM_S3_ACCESS_KEY_ID: z.string().min(1).optional(),
   ATRIUM_S3_SECRET_ACCESS_KEY: z.string().min(1).optional(),
   ATRIUM_S3_PUBLIC_ENDPOINT: z.url().optional(),
+  ATRIUM_S3_TIMEOUT_SECONDS: integer(1, 600).default(10),
 
   ATRIUM_DRIVE_QUOTA_MIB: integer(0, 1_000_000_000).default(51_200),
   ATRIUM_DRIVE_MAX_FILE_MIB: integer(1, 5_120).default(5_120),
@@ -262,6 +263,8 @@ export function loadConfig(environment: Environment = process.env) {
       secretAccessKey: env.ATRIUM_S3_SECRET_ACCESS_KEY,
       /** Where clients reach the store, for the links that they are given; absent means `endpoint`. */
       publicEndpoint: env.ATRIUM_S3_PUBLIC_ENDPOINT,
+      /** How long the store may say nothing, or take nothing, before a request is given up. */
+      silenceMs: env.ATRIUM_S3_TIMEOUT_SECONDS * 1_000,
     }),
     drive: Object.freeze({
       /** Of one space; 0 means no quota. */

@@ -21,6 +21,8 @@ import type { RateLimits } from './middleware/rateLimits.ts';
 export interface ReadinessCheck {
   /** Shown by /readyz and in its problem: `temporal`, `storage`. */
   name: string;
+  /** Without an optional part the process is of use all the same: it is ready, and says that it is degraded. */
+  optional?: boolean;
   /** Rejects when the part does not answer. */
   check(): Promise<void>;
 }
@@ -44,6 +46,8 @@ export interface ApiDeps {
   feed: TurnFeed;
   /** Besides MySQL. */
   checks: readonly ReadinessCheck[];
+  /** Aborted when a stop was asked for: the server is not ready any more, and still answers whoever comes. */
+  draining: AbortSignal;
   /** Aborted when the server begins to close: streams then end at their next event, and their clients resume elsewhere. */
   closing: AbortSignal;
 }

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigError } from '../../config/index.ts';
 import { createApp } from './app.ts';
 import type { ApiDeps } from './deps.ts';
@@ -14,14 +15,18 @@ const keepAliveTimeoutMs = 65_000;
 export interface RunningApi {
   /** With the real port, also where it was chosen free. */
   url: string;
-  /** Takes no new connections, tells streams to end, waits for open requests, and then cuts what is left. */
-  close(options?: { graceMs?: number }): Promise<void>;
+  /**
+   * Says that it is not ready, and answers as before for `drainMs`, in which load balancers turn to others. Then it takes no new connections,
+   * tells streams to end, waits for open requests, and cuts what is left after `graceMs`.
+   */
+  close(options?: { drainMs?: number; graceMs?: number }): Promise<void>;
 }
 
 /** Starts the API. Resolves when it answers; throws a ConfigError when its port is taken. */
-export async function startApi(runtime: Omit<ApiDeps, 'closing'>): Promise<RunningApi> {
+export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>): Promise<RunningApi> {
+  const draining = new AbortController();
   const closing = new AbortController();
-  const app = createApp({ ...runtime, closing: closing.signal });
+  const app = createApp({ ...runtime, draining: draining.signal, closing: closing.signal });
   const server = createServer((req, res) => {
     // A kept-alive connection would keep the server open.
     if (closing.signal.aborted) res.setHeader('connection', 'close');
@@ -38,9 +43,13 @@ export async function startApi(runtime: Omit<ApiDeps, 'closing'>): Promise<Runni
   let closed: Promise<void> | undefined;
   return {
     url: urlOf(server, runtime.config.http.host),
-    close({ graceMs = defaultGraceMs } = {}) {
-      closing.abort();
-      closed ??= drain(server, graceMs);
+    close({ drainMs = 0, graceMs = defaultGraceMs } = {}) {
+      draining.abort();
+      closed ??= (async () => {
+        if (drainMs > 0) await delay(drainMs);
+        closing.abort();
+        await drain(server, graceMs);
+      })();
       return closed;
     },
   };

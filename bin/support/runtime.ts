@@ -68,7 +68,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         await temporal.client.workflowService.describeNamespace({ namespace: config.temporal.namespace });
       },
     },
-    { name: 'storage', check: () => storage.check() },
+    { name: 'storage', optional: true, check: () => storage.check() },
   ];
 
   return {

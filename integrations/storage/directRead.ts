@@ -1,7 +1,7 @@
 import { connect, type OnReadOpts, type Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import type { ByteRange } from './objectStore.ts';
-import { connectTimeoutMs, requestTimeoutMs, stalledTimeoutMs } from './s3.ts';
+import { connectTimeoutMs, stalledReaderMs } from './s3.ts';
 
 const windowBytes = 512 * 1024;
 const maxHeadBytes = 32 * 1024;
@@ -13,6 +13,7 @@ const maxHeadBytes = 32 * 1024;
  */
 export class DirectRead {
   private readonly socket: Socket;
+  private readonly silenceMs: number;
   private readonly window = Buffer.allocUnsafeSlow(windowBytes);
   /** Of the body, still to be taken. */
   private left: number;
@@ -21,29 +22,35 @@ export class DirectRead {
   /** Gets what is in the window, and says whether it may be filled again at once. */
   private take: (bytes: Buffer) => boolean = () => false;
 
-  private constructor(url: URL, length: number) {
+  private constructor(url: URL, length: number, silenceMs: number) {
     this.left = length;
+    this.silenceMs = silenceMs;
     const onread: OnReadOpts = { buffer: this.window, callback: (count) => this.take(this.window.subarray(0, count)) };
     this.socket = connect({ host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port) || 80, onread });
   }
 
   /**
    * Asks for exactly `length` bytes by a signed link, and resolves when they are about to come. Undefined where the store answers
-   * anything else, or nothing: to be asked in the usual way, which knows why.
+   * anything else, or ends: to be asked in the usual way, which knows why. Rejects when it says nothing.
    */
-  static async open(link: string, length: number, range?: ByteRange): Promise<DirectRead | undefined> {
+  static async open(
+    link: string,
+    { length, silenceMs }: { length: number; silenceMs: number },
+    range?: ByteRange,
+  ): Promise<DirectRead | undefined> {
     const url = new URL(link);
     if (url.protocol !== 'http:') return undefined;
-    const read = new DirectRead(url, length);
+    const read = new DirectRead(url, length, silenceMs);
     return (await read.begin(url, range)) ? read : undefined;
   }
 
   private async begin(url: URL, range?: ByteRange): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     const { socket, left } = this;
     const giveUp = () => resolve(false);
-    socket.on('error', giveUp).on('close', giveUp).on('timeout', giveUp);
-    socket.setTimeout(connectTimeoutMs).on('connect', () => socket.setTimeout(requestTimeoutMs));
+    socket.on('error', giveUp).on('close', giveUp);
+    socket.once('timeout', () => reject(new Error('The object store does not answer.')));
+    socket.setTimeout(connectTimeoutMs).on('connect', () => socket.setTimeout(this.silenceMs));
     this.take = (bytes) => {
       this.rest = Buffer.concat([this.rest, bytes]);
       const end = this.rest.indexOf('\r\n\r\n');
@@ -56,9 +63,14 @@ export class DirectRead {
     const lines = [`GET ${url.pathname}${url.search} HTTP/1.1`, `Host: ${url.host}`, 'Connection: close'];
     if (range !== undefined) lines.push(`Range: bytes=${range.start}-${range.end}`);
     socket.write(`${lines.join('\r\n')}\r\n\r\n`);
-    const isBegun = await promise;
-    if (!isBegun) socket.destroy();
-    return isBegun;
+    try {
+      const isBegun = await promise;
+      if (!isBegun) socket.destroy();
+      return isBegun;
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
   }
 
   /** Sends the bytes on, and ends `reader` after the last. Resolves too when the reader leaves; rejects when the store does. */
@@ -73,13 +85,16 @@ export class DirectRead {
       reject(error ?? new Error('The object store ended in the middle of an object.'));
     };
     socket.on('error', breakOff).on('close', () => breakOff());
-    socket.setTimeout(stalledTimeoutMs, () => socket.destroy(new Error('The object store, or a reader, has stalled.')));
+    socket.once('timeout', () => socket.destroy(new Error('The object store, or a reader, has stalled.')));
+    socket.setTimeout(this.silenceMs);
     reader.on('error', () => undefined).on('close', resolve);
     this.take = (bytes) => {
       this.left -= bytes.length;
+      socket.setTimeout(stalledReaderMs);
       // The window is free for the next bytes when these have left it.
       reader.write(bytes, (error) => {
         if (error) return;
+        socket.setTimeout(this.silenceMs);
         if (this.left > 0) socket.resume();
         else if (this.left === 0) reader.end(resolve);
         else breakOff(new Error('The object store sent more than it said.'));

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
@@ -15,8 +16,9 @@ import { contentDisposition, servedContentType } from './disposition.ts';
 import { storageCall } from './errors.ts';
 import { type Inspected, Inspection, type InspectOptions } from './inspect.ts';
 import { PartUploads } from './partUploads.ts';
-import { createS3Client } from './s3.ts';
+import { createS3Clients, createSigner, soon, toBegin } from './s3.ts';
 import { sendObject } from './sendObject.ts';
+import { watchSilence } from './silence.ts';
 
 /** The first and the last byte wanted. */
 export interface ByteRange {
@@ -37,15 +39,26 @@ const directFromBytes = 1024 * 1024;
 export class ObjectStore {
   readonly parts: PartUploads;
   readonly client: S3Client;
+  private readonly patient: S3Client;
+  private readonly silenceMs: number;
   /** Signs for the address at which clients reach the store. */
   private readonly signer: S3Client;
   readonly bucket: string;
 
   constructor(storage: Config['storage']) {
-    this.client = createS3Client(storage);
-    this.signer = storage.publicEndpoint === undefined ? this.client : createS3Client(storage, storage.publicEndpoint);
+    const { client, patient } = createS3Clients(storage);
+    this.client = client;
+    this.patient = patient;
+    this.silenceMs = storage.silenceMs;
+    this.signer = storage.publicEndpoint === undefined ? client : createSigner(storage, storage.publicEndpoint);
     this.bucket = storage.bucket;
-    this.parts = new PartUploads(this.client, this.signer, this.bucket);
+    this.parts = new PartUploads({
+      client,
+      patient,
+      signer: this.signer,
+      bucket: this.bucket,
+      silenceMs: this.silenceMs,
+    });
   }
 
   /**
@@ -60,10 +73,9 @@ export class ObjectStore {
 
   async read(key: string, range?: ByteRange): Promise<Readable> {
     const Range = range && `bytes=${range.start}-${range.end}`;
-    const { Body } = await storageCall(
-      this.client.send(new GetObjectCommand({ Bucket: this.bucket, Key: key, Range })),
-    );
-    return Body as Readable;
+    const command = new GetObjectCommand({ Bucket: this.bucket, Key: key, Range });
+    const { Body } = await storageCall(this.patient.send(command, toBegin(this.silenceMs)));
+    return watchSilence(Body as IncomingMessage, this.silenceMs);
   }
 
   /** All `length` bytes of an object, or a range of so many, about to be sent to a reader. */
@@ -71,7 +83,7 @@ export class ObjectStore {
     if (length >= directFromBytes) {
       const command = new GetObjectCommand({ Bucket: this.bucket, Key: key });
       const link = await storageCall(getSignedUrl(this.client, command, { expiresIn: 60 }));
-      const direct = await DirectRead.open(link, length, range);
+      const direct = await storageCall(DirectRead.open(link, { length, silenceMs: this.silenceMs }, range));
       if (direct !== undefined) return { sendTo: (reader) => storageCall(direct.sendTo(reader)) };
     }
     const bytes = await this.read(key, range);
@@ -128,7 +140,7 @@ export class ObjectStore {
       Bucket: this.bucket,
       Delete: { Objects: keys.map((Key) => ({ Key })), Quiet: true },
     });
-    const { Errors = [] } = await storageCall(this.client.send(command));
+    const { Errors = [] } = await storageCall(this.client.send(command, soon(this.silenceMs)));
     if (Errors.length > 0) {
       throw new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not remove objects.');
     }
@@ -137,7 +149,7 @@ export class ObjectStore {
   /** Found by their key, since a process may have been killed before it knew their id. */
   private async removeParts(key: string): Promise<void> {
     const list = new ListMultipartUploadsCommand({ Bucket: this.bucket, Prefix: key });
-    const { Uploads = [] } = await storageCall(this.client.send(list));
+    const { Uploads = [] } = await storageCall(this.client.send(list, soon(this.silenceMs)));
     for (const { Key, UploadId } of Uploads) {
       if (Key === key && UploadId !== undefined) await this.parts.abort(key, UploadId);
     }
@@ -145,11 +157,12 @@ export class ObjectStore {
 
   /** Rejects unless the bucket answers. */
   async check(): Promise<void> {
-    await storageCall(this.client.send(new HeadBucketCommand({ Bucket: this.bucket })));
+    await storageCall(this.client.send(new HeadBucketCommand({ Bucket: this.bucket }), soon(this.silenceMs)));
   }
 
   close(): void {
     this.client.destroy();
+    this.patient.destroy();
     if (this.signer !== this.client) this.signer.destroy();
   }
 }

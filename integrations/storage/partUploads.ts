@@ -9,7 +9,7 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { DomainError } from '../../models/errors.ts';
 import { storageCall } from './errors.ts';
-import { completeTimeoutMs } from './s3.ts';
+import { type S3Clients, soon, toComplete } from './s3.ts';
 
 /** A part that has arrived. */
 export interface StoredPart {
@@ -21,19 +21,23 @@ export interface StoredPart {
 /** Objects that are sent in parts: by us, or by a client straight to the store, by signed links. */
 export class PartUploads {
   private readonly client: S3Client;
+  private readonly patient: S3Client;
   private readonly signer: S3Client;
   private readonly bucket: string;
+  private readonly silenceMs: number;
 
-  constructor(client: S3Client, signer: S3Client, bucket: string) {
-    this.client = client;
-    this.signer = signer;
-    this.bucket = bucket;
+  constructor(store: S3Clients & { signer: S3Client; bucket: string; silenceMs: number }) {
+    this.client = store.client;
+    this.patient = store.patient;
+    this.signer = store.signer;
+    this.bucket = store.bucket;
+    this.silenceMs = store.silenceMs;
   }
 
   /** Returns the store's id of the upload. */
   async begin(key: string): Promise<string> {
     const command = new CreateMultipartUploadCommand({ Bucket: this.bucket, Key: key });
-    const { UploadId } = await storageCall(this.client.send(command));
+    const { UploadId } = await storageCall(this.client.send(command, soon(this.silenceMs)));
     if (UploadId === undefined) throw storeRefused('no upload');
     return UploadId;
   }
@@ -79,6 +83,7 @@ export class PartUploads {
       const page = await storageCall(
         this.client.send(
           new ListPartsCommand({ Bucket: this.bucket, Key: key, UploadId: uploadId, PartNumberMarker: marker }),
+          soon(this.silenceMs),
         ),
       );
       for (const { PartNumber, Size, ETag } of page.Parts ?? []) {
@@ -99,13 +104,14 @@ export class PartUploads {
       UploadId: uploadId,
       MultipartUpload: { Parts: parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: etag })) },
     });
-    await storageCall(this.client.send(command, { requestTimeout: completeTimeoutMs }));
+    const bytes = parts.reduce((sum, { size }) => sum + size, 0);
+    await storageCall(this.patient.send(command, toComplete(bytes)));
   }
 
   /** Gives the parts up. An upload that is gone already is fine. */
   async abort(key: string, uploadId: string): Promise<void> {
     const command = new AbortMultipartUploadCommand({ Bucket: this.bucket, Key: key, UploadId: uploadId });
-    await storageCall(this.client.send(command)).catch((error: unknown) => {
+    await storageCall(this.client.send(command, soon(this.silenceMs))).catch((error: unknown) => {
       if (!(error instanceof DomainError && error.code === 'UPLOAD_EXPIRED')) throw error;
     });
   }

@@ -4,20 +4,52 @@ import { S3Client } from '@aws-sdk/client-s3';
 import type { Config } from '../../config/index.ts';
 
 export const connectTimeoutMs = 3_000;
-/** Of one request, a part's bytes included. */
-export const requestTimeoutMs = 60_000;
-/** Putting the parts of a large object together takes some stores minutes. */
-export const completeTimeoutMs = 10 * 60_000;
-/** A download whose reader or whose store has stalled; its reader goes on with a range. */
-export const stalledTimeoutMs = 5 * 60_000;
+/** Of one request, a part's bytes included, however slowly they pass. */
+const requestTimeoutMs = 10 * 60_000;
+/** A reader that takes nothing; it goes on with a range. */
+export const stalledReaderMs = 5 * 60_000;
+/** Putting the parts of a large object together takes some stores long, and they say nothing meanwhile. */
+const completeMs = 30_000;
+const completeBytesPerMs = 16 * 1_024;
 /** Each upload and download under way holds one, slow ones for long. */
 const maxSockets = 1_000;
+/** A connection that rests may have frozen unseen. */
+const idleSocketMs = 10_000;
 
-/** The client that everything in this process shares. `endpoint` is where clients reach the store, for links that they follow. */
-export function createS3Client(storage: Config['storage'], endpoint = storage.endpoint): S3Client {
-  const { region, accessKeyId, secretAccessKey } = storage;
-  const agent = { keepAlive: true, maxSockets };
-  return new S3Client({
+type Storage = Config['storage'];
+
+/** The two clients that everything in this process shares, over the same connections. */
+export interface S3Clients {
+  /** Gives a request up when nothing passes for `silenceMs`: for all that sends bytes, or neither sends nor takes many. */
+  client: S3Client;
+  /** For what may be silent and well: a download whose reader is slow, a store that is at work. */
+  patient: S3Client;
+}
+
+export function createS3Clients(storage: Storage): S3Clients {
+  const agent = { keepAlive: true, maxSockets, timeout: idleSocketMs };
+  const agents = { httpAgent: new HttpAgent(agent), httpsAgent: new HttpsAgent(agent) };
+  const clientWith = (socketTimeout: number) =>
+    new S3Client({
+      ...addressOf(storage, storage.endpoint),
+      requestHandler: {
+        ...agents,
+        connectionTimeout: connectTimeoutMs,
+        requestTimeout: requestTimeoutMs,
+        throwOnRequestTimeout: true,
+        socketTimeout,
+      },
+    });
+  return { client: clientWith(storage.silenceMs), patient: clientWith(stalledReaderMs) };
+}
+
+/** Signs links; it connects to nothing. `endpoint` is where clients reach the store. */
+export function createSigner(storage: Storage, endpoint: string): S3Client {
+  return new S3Client(addressOf(storage, endpoint));
+}
+
+function addressOf({ region, accessKeyId, secretAccessKey }: Storage, endpoint: string | undefined) {
+  return {
     region,
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
     // Absent keys: the SDK looks for the machine's own role.
@@ -25,17 +57,24 @@ export function createS3Client(storage: Config['storage'], endpoint = storage.en
       secretAccessKey !== undefined && { credentials: { accessKeyId, secretAccessKey } }),
     maxAttempts: 3,
     // The signature covers a hash of each part already.
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestChecksumCalculation: 'WHEN_REQUIRED' as const,
+    responseChecksumValidation: 'WHEN_REQUIRED' as const,
     // Waiting for leave to send a part costs a round trip and, in the SDK, a new connection for each part.
     expectContinueHeader: false,
-    requestHandler: {
-      httpAgent: new HttpAgent(agent),
-      httpsAgent: new HttpsAgent(agent),
-      connectionTimeout: connectTimeoutMs,
-      requestTimeout: requestTimeoutMs,
-      throwOnRequestTimeout: true,
-      socketTimeout: stalledTimeoutMs,
-    },
-  });
+  };
+}
+
+/** A request with little to send and little to answer: all its attempts together take no longer than `silenceMs`. */
+export function soon(silenceMs: number) {
+  return { requestTimeout: silenceMs / 2, abortSignal: AbortSignal.timeout(silenceMs) };
+}
+
+/** A download: how long the store may take to begin its answer. */
+export function toBegin(silenceMs: number) {
+  return { requestTimeout: silenceMs / 2 };
+}
+
+/** How long a store may take to put together so many bytes. */
+export function toComplete(bytes: number) {
+  return { requestTimeout: completeMs + bytes / completeBytesPerMs };
 }

@@ -62,6 +62,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     turnLog,
     feed,
     checks: [],
+    draining: new AbortController().signal,
     closing: new AbortController().signal,
     ...deps,
   };

@@ -23,7 +23,11 @@ let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
   gate = await startTcpProxy(() => stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
-  product = await buildDrive({ ATRIUM_S3_ENDPOINT: gate.url, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  product = await buildDrive({
+    ATRIUM_S3_ENDPOINT: gate.url,
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+    ATRIUM_S3_TIMEOUT_SECONDS: '1',
+  });
 });
 afterAll(async () => {
   gate.open();
@@ -86,10 +90,33 @@ describe('the object store is down', () => {
     // What needs no bytes goes on.
     expect(await drive.names()).toEqual(['a.txt']);
     expect((await drive.send('PATCH', `/items/${file.id}`, { name: 'renamed.txt' })).status).toBe(200);
-    expect((await fetch(`${product.url}/readyz`)).status).toBe(503);
+    // And so does the rest of the product: a chat needs no object store.
+    const ready = await fetch(`${product.url}/readyz`);
+    expect([ready.status, ((await ready.json()) as { status: string }).status]).toEqual([200, 'degraded']);
     gate.open();
     expect(await drive.content(file.id)).toBe('content');
     await drive.put('/b.txt', 'x');
+    await sweptClean();
+  });
+
+  test('frozen, it is 503 all the same, and no upload or download waits for it for long', async () => {
+    const small = await drive.put('/small.txt', 'content');
+    const large = await drive.upload({ path: '/large.bin' }, { bytes: new Uint8Array(2 * mebibyte) });
+    const { id: largeId } = (await large.json()) as ItemBody;
+    gate.freeze();
+    const refused = await Promise.all([
+      drive.upload({ path: '/b.txt' }, { bytes: 'x' }),
+      drive.upload({ path: '/c.bin' }, { bytes: new Uint8Array(20 * mebibyte) }),
+      drive.send('GET', `/items/${small.id}/content`),
+      drive.send('GET', `/items/${largeId}/content`),
+      drive.send('POST', '/uploads', { path: '/d.bin', size: 10 }),
+    ]);
+    for (const response of refused) {
+      expect([response.status, (await problemOf(response)).code]).toEqual([503, 'STORAGE_UNAVAILABLE']);
+    }
+    expect((await fetch(`${product.url}/readyz`)).status).toBe(200);
+    gate.thaw();
+    expect(await drive.content(small.id)).toBe('content');
     await sweptClean();
   });
 

@@ -32,7 +32,10 @@ function start(port = '0'): Promise<RunningApi> {
     asked();
     return held;
   };
-  return startApi({ ...deps, config, checks: [{ name: 'slow', check }] } satisfies Omit<ApiDeps, 'closing'>);
+  return startApi({ ...deps, config, checks: [{ name: 'slow', check }] } satisfies Omit<
+    ApiDeps,
+    'draining' | 'closing'
+  >);
 }
 
 const agent = new http.Agent({ keepAlive: true });
@@ -82,6 +85,18 @@ test('what is still open after the grace is cut', async () => {
   await server.close({ graceMs: 50 });
   await open;
   release();
+});
+
+test('while it drains it is not ready, and answers whoever comes; then it closes', async () => {
+  const server = await start();
+  release();
+  expect((await get(`${server.url}/readyz`)).statusCode).toBe(200);
+  const closing = server.close({ drainMs: 500, graceMs: 50 });
+  expect((await get(`${server.url}/readyz`)).statusCode).toBe(503);
+  const other = await fetch(`${server.url}/healthz`, { headers: { connection: 'close' } });
+  expect(other.status).toBe(200);
+  await closing;
+  await expect(connect(server.url)).rejects.toThrow(/ECONNREFUSED/);
 });
 
 test('closing twice is closing once', async () => {

@@ -5,12 +5,24 @@ import { buildApi, type TestApi } from '../../builders/api.ts';
 const metricsKey = 'an-operators-own-key';
 let api: TestApi;
 let isUp = true;
+let isStorageUp = true;
 
 beforeAll(async () => {
   const check = async () => {
     if (!isUp) throw new Error('connect ECONNREFUSED 10.0.0.7:7233');
   };
-  api = await buildApi({ ATRIUM_METRICS_KEY: metricsKey }, { checks: [{ name: 'temporal', check }] });
+  const checkStorage = async () => {
+    if (!isStorageUp) throw new Error('connect ECONNREFUSED 10.0.0.7:7070');
+  };
+  api = await buildApi(
+    { ATRIUM_METRICS_KEY: metricsKey },
+    {
+      checks: [
+        { name: 'temporal', check },
+        { name: 'storage', optional: true, check: checkStorage },
+      ],
+    },
+  );
 });
 afterAll(() => api.close());
 
@@ -24,8 +36,9 @@ test('/readyz asks each part, and names the one that does not answer, without it
   expect(ready.body).toEqual({
     status: 'ready',
     parts: [
-      { name: 'database', durationMs: expect.any(Number) },
-      { name: 'temporal', durationMs: expect.any(Number) },
+      { name: 'database', status: 'ok', durationMs: expect.any(Number) },
+      { name: 'temporal', status: 'ok', durationMs: expect.any(Number) },
+      { name: 'storage', status: 'ok', durationMs: expect.any(Number) },
     ],
   });
   isUp = false;
@@ -34,6 +47,17 @@ test('/readyz asks each part, and names the one that does not answer, without it
   expect(not.headers['retry-after']).toBe('2');
   expect(JSON.stringify(not.body)).not.toContain('10.0.0.7');
   isUp = true;
+});
+
+test('/readyz is ready, and says that it is degraded, without its object store', async () => {
+  isStorageUp = false;
+  const { status, body } = await api.as().get('/readyz');
+  expect([status, body.status, body.parts.at(-1)]).toEqual([
+    200,
+    'degraded',
+    { name: 'storage', status: 'unavailable', durationMs: expect.any(Number) },
+  ]);
+  isStorageUp = true;
 });
 
 test('/metrics is for loopback, or for the operator’s key', async () => {

@@ -19,10 +19,10 @@ const server = createServer((socket) => {
 });
 beforeAll(() => once(server.listen(0, '127.0.0.1'), 'listening'));
 afterAll(() => server.close());
-const open = (...[range]: Parameters<typeof DirectRead.open> extends [string, number, ...infer Rest] ? Rest : never) =>
+const open = (...[range]: Parameters<typeof DirectRead.open> extends [string, unknown, ...infer Rest] ? Rest : never) =>
   DirectRead.open(
     `http://127.0.0.1:${(server.address() as AddressInfo).port}/bucket/key?signed=1`,
-    range === undefined ? bytes.length : range.end - range.start + 1,
+    { length: range === undefined ? bytes.length : range.end - range.start + 1, silenceMs: 1_000 },
     range,
   );
 
@@ -92,8 +92,17 @@ test.each([
 });
 
 test('a store that is not there, or behind TLS, is left to the usual way', async () => {
-  expect(await DirectRead.open('https://127.0.0.1:1/bucket/key', 10)).toBeUndefined();
-  expect(await DirectRead.open('http://127.0.0.1:1/bucket/key', 10)).toBeUndefined();
+  expect(await DirectRead.open('https://127.0.0.1:1/bucket/key', { length: 10, silenceMs: 1_000 })).toBeUndefined();
+  expect(await DirectRead.open('http://127.0.0.1:1/bucket/key', { length: 10, silenceMs: 1_000 })).toBeUndefined();
+});
+
+test('a store that says nothing is an error, and so is one that stops in the middle', async () => {
+  answer = () => undefined;
+  await expect(open()).rejects.toThrow(/does not answer/);
+  answer = (socket) => socket.write(Buffer.concat([Buffer.from(headOf()), bytes.subarray(0, 1_000_000)]));
+  const { reader } = slowReader();
+  await expect((await open())?.sendTo(reader)).rejects.toThrow(/stalled/);
+  expect(reader.destroyed).toBe(true);
 });
 
 test('a store that breaks off breaks the reader off: it never looks whole', async () => {

@@ -1,0 +1,53 @@
+import { DomainError } from '../../models/errors.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { ReadinessCheck } from '../frame/deps.ts';
+
+export interface Readiness {
+  status: 'ready' | 'degraded';
+  parts: { name: string; status: 'ok' | 'unavailable'; durationMs: number }[];
+}
+
+/** How long a part may take to answer. */
+export const checkTimeoutMs = 2_000;
+const retryAfterSeconds = 2;
+
+/** Asks all parts at once. Throws what /readyz answers when one of them that is not optional does not answer. */
+export async function askParts(parts: readonly ReadinessCheck[], logger: Logger): Promise<Readiness> {
+  const results = await Promise.all(parts.map(measure));
+  const failed = results.filter((result) => result.error !== undefined);
+  for (const { name, error } of failed) logger.warn({ part: name, reason: String(error) }, 'not ready');
+  const missing = failed.filter(({ optional }) => optional !== true);
+  if (missing.length > 0) throw notReady(missing.map(({ name }) => name));
+  return {
+    status: failed.length > 0 ? 'degraded' : 'ready',
+    parts: results.map(({ name, durationMs, error }) => ({
+      name,
+      status: error === undefined ? 'ok' : 'unavailable',
+      durationMs,
+    })),
+  };
+}
+
+export function notReady(names: readonly string[], detail = 'does not answer'): DomainError {
+  return new DomainError('unavailable', 'NOT_READY', `Not ready: ${names.join(', ')}.`, {
+    errors: names.map((name) => ({ pointer: name, detail })),
+    retryAfterSeconds,
+  });
+}
+
+async function measure({ name, optional, check }: ReadinessCheck) {
+  const startedAt = performance.now();
+  const duration = () => Math.round((performance.now() - startedAt) * 10) / 10;
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer in ${checkTimeoutMs} ms`)), checkTimeoutMs);
+  });
+  try {
+    await Promise.race([check(), timeout]);
+    return { name, optional, durationMs: duration() };
+  } catch (error) {
+    return { name, optional, durationMs: duration(), error };
+  } finally {
+    clearTimeout(timer);
+  }
+}
