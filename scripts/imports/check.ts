@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
+import { faultWithinLayer, namedPermissions, permissionUsed } from './areas.ts';
 import { cyclesOf } from './cycles.ts';
 import { importsOf, lineAt, withoutComments } from './parse.ts';
 import { confined, type Rule, rules } from './rules.ts';
@@ -45,23 +46,24 @@ function checkArrows(path: string, code: string, rule: Rule): string[] {
     const fault = from.startsWith('.')
       ? faultOfFile(path, posix.join(posix.dirname(path), from), typeOnly, rule)
       : faultOfPackage(from, typeOnly, rule);
-    return fault === undefined ? [] : [`${path}:${line} ${fault} (${rule.why})`];
+    return fault === undefined ? [] : [`${path}:${line} ${fault}`];
   });
 }
 
 function faultOfFile(path: string, target: string, typeOnly: boolean, rule: Rule): string | undefined {
   const own = folderOf(path);
   const covers = (names: string[] = []) => names.includes(target) || names.includes(folderOf(target));
-  if (folderOf(target) === own || covers(rule.may)) return undefined;
-  if (!covers(rule.typesOf)) return `imports ${target}: ${own}/ may not`;
+  if (folderOf(target) === own) return faultWithinLayer(path, target);
+  if (covers(rule.may)) return undefined;
+  if (!covers(rule.typesOf)) return `imports ${target}: ${own}/ may not (${rule.why})`;
   // `import { type A }` still loads the module at run time: only `import type` does not.
-  return typeOnly ? undefined : `imports ${target}: ${own}/ may use its types only ("import type")`;
+  return typeOnly ? undefined : `imports ${target}: ${own}/ may use its types only, by "import type" (${rule.why})`;
 }
 
 function faultOfPackage(name: string, typeOnly: boolean, rule: Rule): string | undefined {
   if (rule.packages === undefined || typeOnly) return undefined;
-  if (rule.packages.some((allowed) => name === allowed || name.startsWith(`${allowed}/`))) return undefined;
-  return `imports the package ${name}`;
+  if (rule.packages.some((allowed) => isOf(allowed, name))) return undefined;
+  return `imports the package ${name} (${rule.why})`;
 }
 
 function checkConfined(path: string, code: string): string[] {
@@ -69,6 +71,36 @@ function checkConfined(path: string, code: string): string[] {
     const match = only(path) ? null : pattern.exec(code);
     return match === null ? [] : [`${path}:${lineAt(code, match.index)} ${message}`];
   });
+}
+
+/** The permissions that no import makes use of, so that the rules say no more than what is. */
+export function unusedPermissions(sources: Sources): string[] {
+  const used = new Set([...sources].flatMap(([path, source]) => permissionsUsed(path, withoutComments(source))));
+  const granted = Object.entries(rules).flatMap(([folder, { may, typesOf = [], packages = [] }]) => [
+    ...may.map((name) => `${folder} may use ${name}`),
+    ...typesOf.map((name) => `${folder} may use types of ${name}`),
+    ...packages.map((name) => `${folder} may use the package ${name}`),
+  ]);
+  return [...granted, ...namedPermissions()].filter((permission) => !used.has(permission));
+}
+
+function permissionsUsed(path: string, code: string): string[] {
+  const folder = folderOf(path);
+  const packages = rules[folder]?.packages ?? [];
+  return importsOf(code).flatMap(({ from, typeOnly }) => {
+    if (!from.startsWith('.')) {
+      return packages
+        .filter((name) => !typeOnly && isOf(name, from))
+        .map((name) => `${folder} may use the package ${name}`);
+    }
+    const target = posix.join(posix.dirname(path), from);
+    const use = `${folder} ${typeOnly ? 'may use types of' : 'may use'}`;
+    return [`${use} ${target}`, `${use} ${folderOf(target)}`, permissionUsed(path, target) ?? ''];
+  });
+}
+
+function isOf(allowed: string, name: string): boolean {
+  return name === allowed || name.startsWith(`${allowed}/`);
 }
 
 function folderOf(path: string): string {

@@ -1,0 +1,82 @@
+/**
+ * Who may import whom within a layer that is in folders of areas. An area may use itself, the layer's `common` folders and its loose
+ * files, and the areas that are named here with the reason. What is common may use no area, and only `joins` may use every one.
+ */
+export interface Layer {
+  /** Folders that every area may use. */
+  common?: string[];
+  /** The loose files that join the areas to a whole; no area may use them. */
+  joins: string[];
+  /** Further permissions: for each folder or loose file, what it may use as well, and why. */
+  named?: Record<string, Record<string, string>>;
+}
+
+export const layers: Record<string, Layer> = {
+  api: {
+    common: ['frame'],
+    joins: ['areas.ts'],
+    named: {
+      frame: { 'areas.ts': 'the app serves what is listed there' },
+      drive: { chat: 'the files of a thread are for whoever may read the thread' },
+    },
+  },
+  workflows: { joins: ['index.ts'] },
+  activities: {
+    joins: ['index.ts'],
+    named: {
+      'deps.ts': {
+        chat: 'its activities take parts that the program makes',
+        tools: 'so does the registry of tools',
+      },
+      billing: { chat: 'it meters the model calls of a turn' },
+      chat: { tools: 'a turn runs tools' },
+      operations: {
+        chat: 'the sweeper ends turns that have lost their workflow',
+        push: 'the sweeper tells people of such an end',
+      },
+    },
+  },
+  models: {
+    joins: [],
+    named: {
+      'migrate.ts': { migrations: 'it runs them' },
+      chat: {
+        drive: 'attachments and large results are files',
+        turnLog: 'a turn ends with its log',
+      },
+      drive: { chat: 'the container of a thread is its owner’s' },
+      identity: { mail: 'links to sign in go by mail' },
+    },
+  },
+};
+
+/** What of `target` a file of the same layer may not use; undefined when it may. */
+export function faultWithinLayer(path: string, target: string): string | undefined {
+  const { layer, from, to, rule } = partsOf(path, target);
+  if (rule === undefined || from === to || rule.joins.includes(from)) return undefined;
+  const isCommon = rule.common?.includes(to) || (isFile(to) && !rule.joins.includes(to));
+  if (isCommon || rule.named?.[from]?.[to] !== undefined) return undefined;
+  return `imports ${target}: ${layer}/${from} may not use ${to} (scripts/imports/areas.ts says who may)`;
+}
+
+/** A named permission that this import makes use of, as `api: drive → chat`. */
+export function permissionUsed(path: string, target: string): string | undefined {
+  const { layer, from, to, rule } = partsOf(path, target);
+  return rule?.named?.[from]?.[to] === undefined ? undefined : `${layer}: ${from} → ${to}`;
+}
+
+export function namedPermissions(): string[] {
+  return Object.entries(layers).flatMap(([layer, { named = {} }]) =>
+    Object.entries(named).flatMap(([from, tos]) => Object.keys(tos).map((to) => `${layer}: ${from} → ${to}`)),
+  );
+}
+
+function partsOf(path: string, target: string) {
+  const [layer = '', from = ''] = path.split('/');
+  const [otherLayer, to = ''] = target.split('/');
+  return { layer, from, to, rule: layer === otherLayer ? layers[layer] : undefined };
+}
+
+function isFile(part: string): boolean {
+  return part.endsWith('.ts');
+}
