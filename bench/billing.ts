@@ -8,6 +8,7 @@ import { keepEvent } from '../models/billing/paymentEvents.ts';
 import { type Database, openDatabase, transaction } from '../models/database.ts';
 import { newId } from '../models/ids.ts';
 import { type Fields, startFakeStripe } from '../test/fakes/stripeServer.ts';
+import { runStatement } from '../test/support/environment.ts';
 import { startAtrium } from './support/atrium.ts';
 import { quantile } from './support/quantile.ts';
 
@@ -90,7 +91,8 @@ try {
     type: 'checkout.session.completed',
     data: { object: await makeSession(database, 0) },
   });
-  await database.pool.query(
+  await runStatement(
+    atrium.environment.ATRIUM_DATABASE_MIGRATION_URL,
     'CREATE TABLE bench_rows (id VARCHAR(190) NOT NULL PRIMARY KEY, payload MEDIUMTEXT NOT NULL, at DATETIME(3) NOT NULL)',
   );
   const insert = () => database.pool.query('INSERT INTO bench_rows VALUES (?)', [[newId('hold'), payload, new Date()]]);

@@ -42,6 +42,7 @@ const environmentSchema = z.object({
   ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: integer(0, 1_000_000).default(60),
 
   ATRIUM_DATABASE_URL: z.url({ protocol: /^mysql$/ }).optional(),
+  ATRIUM_DATABASE_MIGRATION_URL: z.url({ protocol: /^mysql$/ }).optional(),
   ATRIUM_DATABASE_POOL_SIZE: integer(2, 500).default(20),
   ATRIUM_DATABASE_TIMEOUT_SECONDS: integer(5, 600).default(15),
 
@@ -242,6 +243,10 @@ export function loadConfig(environment: Environment = process.env) {
       poolSize: env.ATRIUM_DATABASE_POOL_SIZE,
       /** How long the server may say nothing to a statement before its connection is given up. */
       silenceMs: env.ATRIUM_DATABASE_TIMEOUT_SECONDS * 1_000,
+    }),
+    migration: Object.freeze({
+      /** The same database as an account that may change tables, where the running product's may not. */
+      databaseUrl: env.ATRIUM_DATABASE_MIGRATION_URL ?? env.ATRIUM_DATABASE_URL,
     }),
     temporal: Object.freeze({
       address: requireSetting('ATRIUM_TEMPORAL_ADDRESS', env.ATRIUM_TEMPORAL_ADDRESS),

@@ -1,7 +1,8 @@
 import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
 import type { QueryInterface } from 'sequelize';
 import { Umzug } from 'umzug';
-import type { Database } from './database.ts';
+import type { Config } from '../config/index.ts';
+import { type Database, openDatabase } from './database.ts';
 import { migrations } from './migrations/index.ts';
 
 /** One step of the schema. MySQL commits each DDL statement by itself, so a step must be safe to run again. */
@@ -31,6 +32,16 @@ export async function migrate(database: Database, options: { lockTimeoutSeconds?
     return await migrateLocked(patient, options.lockTimeoutSeconds ?? lockTimeoutSeconds);
   } finally {
     await patient.close();
+  }
+}
+
+/** As {@link migrate}, over pools of its own and as the account that may change tables. */
+export async function migrateInstallation({ database, migration }: Pick<Config, 'database' | 'migration'>) {
+  const pools = openDatabase({ database: { ...database, url: migration.databaseUrl ?? database.url } });
+  try {
+    return await migrate(pools);
+  } finally {
+    await pools.close();
   }
 }
 
@@ -70,9 +81,16 @@ async function assertLocked(connection: PoolConnection): Promise<void> {
   throw new MigrationLockError(`The lock on the schema of ${rows[0]?.name} was lost. Start again.`);
 }
 
-/** The names of the steps that have not run yet. */
-export async function pendingMigrations(database: Database): Promise<string[]> {
-  return (await createUmzug(database).pending()).map((step) => step.name);
+/** The names of the steps that have not run yet. It only reads. */
+export async function pendingMigrations({ pool }: Database): Promise<string[]> {
+  const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'schema\\_migrations'");
+  const executed = tables.length === 0 ? [] : await executedMigrations(pool);
+  return migrations.map(({ name }) => name).filter((name) => !executed.includes(name));
+}
+
+async function executedMigrations(pool: Database['pool']): Promise<string[]> {
+  const [rows] = await pool.query<RowDataPacket[]>('SELECT name FROM schema_migrations ORDER BY name');
+  return rows.map(({ name }) => name as string);
 }
 
 function createUmzug(database: Database): Umzug<QueryInterface> {
@@ -88,8 +106,7 @@ function createUmzug(database: Database): Umzug<QueryInterface> {
         await pool.query(
           'CREATE TABLE IF NOT EXISTS schema_migrations (name VARCHAR(190) NOT NULL PRIMARY KEY, applied_at DATETIME(3) NOT NULL)',
         );
-        const [rows] = await pool.query('SELECT name FROM schema_migrations ORDER BY name');
-        return (rows as { name: string }[]).map((row) => row.name);
+        return executedMigrations(pool);
       },
       async logMigration({ name }) {
         await pool.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, UTC_TIMESTAMP(3))', [name]);

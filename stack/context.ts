@@ -16,6 +16,8 @@ export interface StackContext {
   /** `usual` takes each part's well-known port when it is free, `free` never does, so that tests stay out of the way. */
   ports: 'usual' | 'free';
   bucket: string;
+  /** Databases beside the product's own that its accounts may make and use, as GRANT names them, with wildcards. For tests. */
+  furtherDatabases?: string[] | undefined;
   report: Report;
   /** Aborted when the start is given up. */
   signal: AbortSignal;

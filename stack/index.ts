@@ -17,6 +17,7 @@ export interface StackOptions {
   environment: Environment;
   ports?: 'usual' | 'free';
   bucket?: string;
+  furtherDatabases?: string[];
   report?: Report;
   signal?: AbortSignal;
 }
@@ -60,6 +61,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     environment: options.environment,
     ports: options.ports ?? 'usual',
     bucket: options.bucket ?? 'atrium',
+    furtherDatabases: options.furtherDatabases,
     report: options.report ?? (() => undefined),
     signal: options.signal ?? new AbortController().signal,
   };
@@ -69,8 +71,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   if (options.need.database) {
     const programs = await getMariaDb(context);
     starts.push(async () => {
-      const { service, address, url } = await startMariaDb(context, programs);
-      return { service, address, environment: { ATRIUM_DATABASE_URL: url } };
+      const { service, address, url, ownerUrl } = await startMariaDb(context, programs);
+      const environment = { ATRIUM_DATABASE_URL: url, ATRIUM_DATABASE_MIGRATION_URL: ownerUrl };
+      return { service, address, environment };
     });
   }
   if (options.need.temporal) {

@@ -1,26 +1,27 @@
-import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { CommandError, runCommand } from './commands.ts';
 import { findProgram, type StackContext } from './context.ts';
 import { StackError } from './errors.ts';
 import { canInstall, installPackages } from './install.ts';
+import { type Accounts, databaseName, readOrMakeAccounts, setupStatements } from './mariadbAccounts.ts';
 import { choosePort } from './ports.ts';
 import { timed } from './report.ts';
 import { type Service, serviceLog, startService } from './services.ts';
 import { giveTo, type ServiceUser, serviceFolder, serviceUser } from './users.ts';
 import { waitUntil } from './waiting.ts';
 
-const databaseName = 'atrium';
-const userName = 'atrium';
 const usualPort = 3306;
 const startTimeoutMs = 120_000; // a recovery after a power cut replays the redo log first
 
 export interface MariaDb {
   service: Service;
   address: string;
+  /** As the running product. */
   url: string;
+  /** As whoever makes and changes the tables. */
+  ownerUrl: string;
 }
 
 /** What is needed of the packages: the server, the script that fills a data directory, and a tool that the script calls. */
@@ -56,9 +57,11 @@ export async function startMariaDb(context: StackContext, programs: MariaDbProgr
   const dataFolder = join(folder, 'data');
   if (!existsSync(dataFolder)) await initialise(context, programs.installer, folder, user);
 
-  const password = readOrMakePassword(context);
+  const accounts = readOrMakeAccounts(context);
   const setupFile = join(folder, 'setup.sql');
-  writeFileSync(setupFile, setupStatements(password), { mode: 0o600 });
+  writeFileSync(setupFile, setupStatements(accounts, [databaseName, ...(context.furtherDatabases ?? [])]), {
+    mode: 0o600,
+  });
   giveTo(setupFile, user);
 
   return timed(context.report, { done: 'MariaDB started' }, async () => {
@@ -72,7 +75,9 @@ export async function startMariaDb(context: StackContext, programs: MariaDbProgr
       environment: {},
       user,
     });
-    const url = `mysql://${userName}:${password}@127.0.0.1:${port}/${databaseName}`;
+    const urlOf = ({ user, password }: Accounts['app']) =>
+      `mysql://${user}:${password}@127.0.0.1:${port}/${databaseName}`;
+    const url = urlOf(accounts.app);
     try {
       await waitUntil(() => assertAnswers(url), {
         ...context,
@@ -83,7 +88,7 @@ export async function startMariaDb(context: StackContext, programs: MariaDbProgr
       await service.stop();
       throw error;
     }
-    return { service, address: `127.0.0.1:${port}`, url };
+    return { service, address: `127.0.0.1:${port}`, url, ownerUrl: urlOf(accounts.owner) };
   });
 }
 
@@ -141,29 +146,6 @@ function serverArguments(dataFolder: string, port: number, setupFile: string): s
     '--innodb-log-file-size=256M',
     '--performance-schema=OFF',
   ];
-}
-
-/**
- * Runs at each start before the first connection is let in. The account may do everything, since databases of spaces are made and dropped
- * with users of their own; root is left with the same password, and only through the socket.
- */
-function setupStatements(password: string): string {
-  return [
-    `CREATE DATABASE IF NOT EXISTS ${databaseName} CHARACTER SET utf8mb4;`,
-    `CREATE USER IF NOT EXISTS '${userName}'@'127.0.0.1' IDENTIFIED BY '${password}';`,
-    `ALTER USER '${userName}'@'127.0.0.1' IDENTIFIED BY '${password}';`,
-    `GRANT ALL PRIVILEGES ON *.* TO '${userName}'@'127.0.0.1' WITH GRANT OPTION;`,
-    `ALTER USER 'root'@'localhost' IDENTIFIED BY '${password}';`,
-    `DROP USER IF EXISTS 'root'@'127.0.0.1', 'root'@'::1', ''@'localhost';`,
-    '',
-  ].join('\n');
-}
-
-function readOrMakePassword(context: StackContext): string {
-  const file = join(context.dataDir, 'database-password');
-  if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });
-  chmodSync(file, 0o600);
-  return readFileSync(file, 'utf8').trim();
 }
 
 async function assertAnswers(url: string): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { migrate } from '../../models/migrate.ts';
+import { migrateInstallation } from '../../models/migrate.ts';
 import { print } from '../support/answer.ts';
-import { withDatabase } from '../support/installation.ts';
+import { loadCommandConfig } from '../support/installation.ts';
 
 /** `atrium migrate`: brings the database up to date, and the search attributes of the Temporal namespace. For production: `up` does both itself. */
 export function addMigrate(program: Command): void {
@@ -11,10 +11,11 @@ export function addMigrate(program: Command): void {
     .option('--json', 'answer in JSON')
     .action(async (_options: unknown, command: Command) => {
       const { registerWhereAllowed } = await import('../support/temporal.ts');
-      const done = await withDatabase(async (database, config) => ({
-        migrations: await migrate(database),
+      const config = loadCommandConfig();
+      const done = {
+        migrations: await migrateInstallation(config),
         searchAttributes: await registerWhereAllowed(config),
-      }));
+      };
       const lines = [
         ...done.migrations.map((name) => `Ran ${name}`),
         ...done.searchAttributes.map((name) => `Registered ${name}`),

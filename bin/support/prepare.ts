@@ -1,7 +1,7 @@
 import type { Config } from '../../config/index.ts';
 import { openDatabase } from '../../models/database.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
-import { migrate } from '../../models/migrate.ts';
+import { migrateInstallation } from '../../models/migrate.ts';
 import { registerWhereAllowed } from './temporal.ts';
 
 /** Nobody's address elsewhere: this user signs in with `atrium token` or `atrium code`. */
@@ -10,9 +10,9 @@ const firstSpaceName = 'Home';
 
 /** Brings the database and the Temporal namespace to this version, and makes the first user. Safe to run again at each start. */
 export async function prepareInstallation(config: Config): Promise<{ user: { email: string } }> {
+  await Promise.all([migrateInstallation(config), registerWhereAllowed(config)]);
   const database = openDatabase(config);
   try {
-    await Promise.all([migrate(database), registerWhereAllowed(config)]);
     const identity = createIdentity(database, await openEnvelope(database, config), config);
     return { user: await seedFirstUser(identity) };
   } finally {

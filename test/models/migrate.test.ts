@@ -7,7 +7,7 @@ import { createEmptyDatabase } from '../support/environment.ts';
 
 /** An empty database, and a connection beside ours that stands for another process. */
 async function setUp() {
-  const { url, drop } = await createEmptyDatabase();
+  const { ownerUrl: url, drop } = await createEmptyDatabase();
   const database = openDatabase({ database: { url, poolSize: 4, silenceMs: 15_000 } });
   const other = await mysql.createConnection(url);
   const close = async () => {

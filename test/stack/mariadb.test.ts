@@ -1,11 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import mysql, { type RowDataPacket } from 'mysql2/promise';
 import { getMariaDb, type MariaDb, startMariaDb } from '../../stack/mariadb.ts';
+import { bytesOfFile, canBeOtherUser } from '../support/otherUser.ts';
 import { createStackContext } from '../support/stackContext.ts';
 
 const context = createStackContext();
 
-async function query(database: MariaDb, statement: string): Promise<RowDataPacket[]> {
-  const connection = await mysql.createConnection(database.url);
+async function query({ ownerUrl }: MariaDb, statement: string): Promise<RowDataPacket[]> {
+  const connection = await mysql.createConnection(ownerUrl);
   try {
     return (await connection.query<RowDataPacket[]>(statement))[0];
   } finally {
@@ -27,5 +30,72 @@ test('a database whose server was killed has what was committed', async () => {
     expect(await query(second, 'SELECT @@innodb_flush_log_at_trx_commit AS durable')).toEqual([{ durable: 1 }]);
   } finally {
     await second.service.stop();
+  }
+});
+
+test('the server knows three accounts, and each may do what it must and no more', async () => {
+  const database = await startMariaDb(context, await getMariaDb(context));
+  const socketPath = join(context.servicesDir, 'database', 'data', 'mariadb.sock');
+  const password = readFileSync(join(context.dataDir, 'database-root-password'), 'utf8');
+  const root = await mysql.createConnection({ socketPath, user: 'root', password });
+  try {
+    // As an earlier version left it.
+    await root.query("GRANT ALL PRIVILEGES ON *.* TO 'atrium'@'127.0.0.1' WITH GRANT OPTION");
+    await database.service.stop();
+  } finally {
+    root.destroy();
+  }
+
+  const again = await startMariaDb(context, await getMariaDb(context));
+  const inside = await mysql.createConnection({ socketPath, user: 'root', password });
+  const running = await mysql.createConnection(again.url);
+  try {
+    const [users] = await inside.query<RowDataPacket[]>('SELECT User AS user, Host AS host FROM mysql.user');
+    expect(users.map(({ user, host }) => `${user}@${host}`).toSorted()).toEqual([
+      'atrium@127.0.0.1',
+      'atrium_app@127.0.0.1',
+      'mariadb.sys@localhost',
+      'root@localhost',
+    ]);
+    await query(again, 'CREATE TABLE IF NOT EXISTS ledger (amount INT) ENGINE=InnoDB');
+    await running.query('INSERT INTO ledger VALUES (1)');
+    expect((await running.query<RowDataPacket[]>('SELECT amount FROM ledger'))[0]).toEqual([{ amount: 1 }]);
+    for (const statement of [
+      'DROP TABLE ledger',
+      'ALTER TABLE ledger ADD COLUMN note TEXT',
+      'CREATE TABLE other (a INT)',
+      'CREATE DATABASE other',
+      "CREATE USER 'more'@'127.0.0.1'",
+      'SELECT * FROM mysql.global_priv',
+      "SELECT LOAD_FILE('/etc/passwd') INTO OUTFILE '/tmp/never-written'",
+      'SET GLOBAL general_log = 1',
+    ]) {
+      await expect(running.query(statement)).rejects.toThrow(/denied/);
+    }
+    for (const statement of [
+      'CREATE DATABASE other',
+      'SELECT * FROM mysql.global_priv',
+      'SET GLOBAL general_log = 1',
+    ]) {
+      await expect(query(again, statement)).rejects.toThrow(/denied/);
+    }
+  } finally {
+    running.destroy();
+    inside.destroy();
+    await again.service.stop();
+  }
+});
+
+test('another user of the machine reads neither a password nor a data file, and reaches no socket', async () => {
+  const files = [
+    join(context.dataDir, 'database-password'),
+    join(context.dataDir, 'database-app-password'),
+    join(context.dataDir, 'database-root-password'),
+    join(context.servicesDir, 'database', 'data', 'ibdata1'),
+    join(context.servicesDir, 'database', 'setup.sql'),
+  ];
+  for (const file of files) {
+    expect(await bytesOfFile(file, { asOther: false })).toBe(1);
+    if (canBeOtherUser) expect(await bytesOfFile(file, { asOther: true })).toBe(0);
   }
 });

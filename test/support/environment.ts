@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { type Config, type Environment, loadConfig } from '../../config/index.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
-import { migrate } from '../../models/migrate.ts';
+import { migrateInstallation } from '../../models/migrate.ts';
 import { testVariablePrefix } from './testStack.ts';
 
 /** An Atrium of a test's own: nothing that it writes or starts is seen by another test. */
@@ -37,13 +37,14 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
     ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
     ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: '0',
     ATRIUM_DATABASE_URL: empty.url,
+    ATRIUM_DATABASE_MIGRATION_URL: empty.ownerUrl,
     ATRIUM_DATABASE_POOL_SIZE: '10',
     ATRIUM_MASTER_KEY: randomBytes(32).toString('base64'),
     ...overrides,
   };
   const config = loadConfig(environment);
+  await migrateInstallation(config);
   const database = openDatabase(config);
-  await migrate(database);
 
   return {
     config,
@@ -57,14 +58,15 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
   };
 }
 
-/** A database without any table, on this run's server. */
-export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+/** A database without any table, on this run's server: as the product uses it, and as who may change its tables. */
+export async function createEmptyDatabase(): Promise<{ url: string; ownerUrl: string; drop(): Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`;
   const stack = stackEnvironment();
-  await administer(stack, `CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
-  const url = new URL(stack.ATRIUM_DATABASE_URL ?? '');
-  url.pathname = `/${name}`;
-  return { url: url.href, drop: () => administer(stack, `DROP DATABASE ${name}`) };
+  const { ATRIUM_DATABASE_URL: appUrl = '', ATRIUM_DATABASE_MIGRATION_URL: ownerUrl = appUrl } = stack;
+  const administer = (statement: string) => runStatement(ownerUrl, statement);
+  await administer(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
+  const inside = (url: string) => Object.assign(new URL(url), { pathname: `/${name}` }).href;
+  return { url: inside(appUrl), ownerUrl: inside(ownerUrl), drop: () => administer(`DROP DATABASE ${name}`) };
 }
 
 /** The addresses of this run's stack, as variables of config/. */
@@ -74,8 +76,9 @@ export function stackEnvironment(): Environment {
   return Object.fromEntries(entries.map(([name, value]) => [name.replace(testVariablePrefix, 'ATRIUM_'), value]));
 }
 
-async function administer(stack: Environment, statement: string): Promise<void> {
-  const connection = await mysql.createConnection({ uri: stack.ATRIUM_DATABASE_URL });
+/** Runs one statement over a connection of its own: with `ATRIUM_DATABASE_MIGRATION_URL` what the product's account may not. */
+export async function runStatement(url: string | undefined, statement: string): Promise<void> {
+  const connection = await mysql.createConnection({ uri: url });
   try {
     await connection.query(statement);
   } finally {

@@ -28,3 +28,8 @@ export async function bytesOfServer(address: string, who: { asOther: boolean }):
   const script = `exec 3<>/dev/tcp/${host}/${port} && printf '${preface}' >&3 && head -c 9 <&3 | wc -c`;
   return Number(await runScript(script, who));
 }
+
+/** 1 when a file can be read, else 0. */
+export async function bytesOfFile(file: string, who: { asOther: boolean }): Promise<number> {
+  return Number(await runScript(`head -c 1 '${file}' | wc -c`, who));
+}

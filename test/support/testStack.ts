@@ -31,6 +31,7 @@ export async function startTestStack(): Promise<void> {
     ...launch,
     need: { database: true, temporal: true, storage: true },
     bucket: 'atrium-test',
+    furtherDatabases: ['test\\_%'],
     ports: 'free',
     report: (line) => process.stderr.write(`${line}\n`),
     signal: abort.signal,

@@ -6,6 +6,7 @@ import { newId } from '../../../models/ids.ts';
 import { balancesOf, expectBooksInOrder } from '../../builders/billing.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { type FakeStripe, startFakeStripe } from '../../fakes/stripeServer.ts';
+import { runStatement } from '../../support/environment.ts';
 import { sizeOf } from '../../support/size.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { type PaymentStory, tellStory } from './paymentStory.ts';
@@ -43,14 +44,16 @@ test(
       await transaction(database, (tx) => settle(tx, { ...call, cost: at % 2 === 0 ? spentMicro : 0, enforced: true }));
     }
     stripe.failureShare = 0.1;
-    await database.pool.query(
+    const { ATRIUM_DATABASE_MIGRATION_URL: ownerUrl } = product.environment.environment;
+    await runStatement(
+      ownerUrl,
       `CREATE TRIGGER a_tenth_fails BEFORE UPDATE ON payment_events FOR EACH ROW
        IF RAND() < 0.1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'asked for'; END IF`,
     );
     const deliveries = shuffled(events.flatMap((event) => Array.from({ length: randomInt(1, 6) }, () => event)));
     await whileKilling(deliver(deliveries));
     await waitFor('all to be settled', async () => (await unsettled()) === 0, { timeoutMs: longestMs });
-    await database.pool.query('DROP TRIGGER a_tenth_fails');
+    await runStatement(ownerUrl, 'DROP TRIGGER a_tenth_fails');
 
     for (const [at, spaceId] of spaces.entries()) {
       const paid = stories
