@@ -1,6 +1,6 @@
-import { Agent, buildConnector, fetch as undiciFetch } from 'undici';
+import { Agent, buildConnector, type Dispatcher, fetch as undiciFetch } from 'undici';
 import type { EgressGuard, EgressOwner } from './guard.ts';
-import { bareHost } from './hostPattern.ts';
+import { authorityOf, normaliseHost } from './hostName.ts';
 
 /** A fetch whose every connection, of each redirect too, goes through the guard. Dispose of it when the work is done. */
 export interface GuardedFetch extends AsyncDisposable {
@@ -24,18 +24,17 @@ export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: Gu
     headersTimeout: idleTimeoutMs,
     bodyTimeout: idleTimeoutMs,
     connect(to, callback) {
-      const host = bareHost(to.hostname);
-      const port = Number(to.port) || (to.protocol === 'https:' ? 443 : 80);
-      guard.admit({ host, port }, owner).then(
+      guard.admit({ host: to.hostname, port: Number(to.port || defaultPort(to.protocol)) }, owner).then(
         // TLS still speaks to the name, and checks the certificate against it; an address has none.
-        (address) => connect({ ...to, hostname: address, servername: to.servername ?? host }, callback),
+        ({ host, address }) => connect({ ...to, hostname: address, servername: to.servername ?? host }, callback),
         (error: Error) => callback(error, null),
       );
     },
   });
+  const dispatcher = agent.compose(asChecked);
   const fetch = async (input: unknown, init: unknown) => {
     try {
-      return await undiciFetch(input as never, { ...(init as object), dispatcher: agent });
+      return await undiciFetch(input as never, { ...(init as object), dispatcher });
     } catch (error) {
       // The refusal itself, and not "fetch failed".
       throw error instanceof TypeError && error.cause instanceof Error ? error.cause : error;
@@ -45,4 +44,23 @@ export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: Gu
     fetch: fetch as unknown as typeof globalThis.fetch,
     [Symbol.asyncDispose]: () => agent.destroy(),
   };
+}
+
+/**
+ * Lets each request, of a redirect too, name the very host that the guard is asked about: in TLS, and in the Host header, which is nobody's to set.
+ * A host that cannot be normalised stays, for the guard to refuse.
+ */
+const asChecked: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+  const url = new URL(String(options.origin));
+  const host = normaliseHost(url.hostname);
+  const port = defaultPort(url.protocol);
+  const origin =
+    host === undefined ? url.origin : `${url.protocol}//${authorityOf(host, Number(url.port || port), port)}`;
+  const given = (options.headers ?? {}) as Record<string, string>;
+  const headers = Object.fromEntries(Object.entries(given).filter(([name]) => name.toLowerCase() !== 'host'));
+  return dispatch({ ...options, origin, headers }, handler);
+};
+
+function defaultPort(protocol: string): number {
+  return protocol === 'https:' ? 443 : 80;
 }

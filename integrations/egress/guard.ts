@@ -1,7 +1,8 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { DomainError } from '../../models/errors.ts';
-import { refusalOf } from './addresses.ts';
+import { normaliseAddress, refusalOf } from './addresses.ts';
+import { normaliseHost } from './hostName.ts';
 import { type Destination, type HostPattern, parseHostPattern } from './hostPattern.ts';
 
 /** What a space lets its requests reach: with an allow list, only those; the deny list beats it. */
@@ -30,6 +31,11 @@ export interface EgressOwner {
   ended?: AbortSignal;
 }
 
+/** What may be dialled, and the host and port that were checked: what is sent names these and no other spelling. */
+export interface Admitted extends Destination {
+  address: string;
+}
+
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
 /** Mail that a stranger's program would send in our name. */
@@ -49,19 +55,25 @@ export class EgressGuard {
     this.#resolve = options.resolve ?? resolveAll;
   }
 
-  /** An address to dial for the host. Throws 422 `EGRESS_REFUSED` or 502 `EGRESS_UNRESOLVED`; either way it is in the log. */
-  async admit(to: Destination, owner: EgressOwner): Promise<string> {
-    const { address, refusal, code } = await this.#decide(to, owner.policy);
+  /**
+   * An address to dial for the host, whichever way that is spelled. Throws 422 `EGRESS_REFUSED` or 502 `EGRESS_UNRESOLVED`; either way it is in
+   * the log.
+   */
+  async admit(asked: Destination, owner: EgressOwner): Promise<Admitted> {
+    const host = normaliseHost(asked.host);
+    const to = { host: host ?? asked.host, port: asked.port };
+    const { address, refusal, code } =
+      host === undefined ? refuse('this is not a host name') : await this.#decide(to, owner.policy);
     await owner.record({ ...to, purpose: owner.purpose, address, refusal });
-    if (address !== null) return address;
+    if (address !== null) return { ...to, address };
     const text = `${to.host}:${to.port} cannot be reached from here: ${refusal}.`;
     throw new DomainError(code === 'EGRESS_REFUSED' ? 'unprocessable' : 'upstream', code, text);
   }
 
   async #decide(to: Destination, policy: EgressPolicy) {
-    const refuse = (refusal: string) => ({ address: null, refusal, code: 'EGRESS_REFUSED' as const });
     if (refusedPorts.has(to.port)) return refuse('this port is not allowed');
-    const addresses = isIP(to.host) === 0 ? await this.#resolve(to.host).catch(() => []) : [to.host];
+    const found = isIP(to.host) === 0 ? await this.#resolve(to.host).catch(() => []) : [to.host];
+    const addresses = found.map((address) => normaliseAddress(address) ?? address);
     const [first] = addresses;
     if (first === undefined) {
       return { address: null, refusal: 'the name is not known', code: 'EGRESS_UNRESOLVED' as const };
@@ -77,6 +89,10 @@ export class EgressGuard {
     }
     return { address: first, refusal: null, code: 'EGRESS_REFUSED' as const };
   }
+}
+
+function refuse(refusal: string) {
+  return { address: null, refusal, code: 'EGRESS_REFUSED' as const };
 }
 
 const parsed = new Map<string, HostPattern>();

@@ -4,7 +4,8 @@ import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DomainError } from '../../models/errors.ts';
 import type { EgressGuard, EgressOwner } from './guard.ts';
-import { bareHost, parseAuthority } from './hostPattern.ts';
+import { authorityOf } from './hostName.ts';
+import { parseAuthority } from './hostPattern.ts';
 
 /** Who may use the proxy: the owner that these credentials stand for, or undefined. */
 export type Authenticate = (
@@ -64,7 +65,7 @@ async function tunnel(
   const owner = await ownerOf(req);
   const to = parseAuthority(req.url ?? '');
   if (to?.port === undefined) throw new ProxyError(400, 'CONNECT takes a host and a port.');
-  const address = await guard.admit({ host: to.host, port: to.port }, owner);
+  const { address } = await guard.admit({ host: to.host, port: to.port }, owner);
   const upstream = await dial(address, to.port);
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) upstream.write(head);
@@ -80,12 +81,11 @@ async function forward(guard: EgressGuard, ownerOf: OwnerOf, req: IncomingMessag
   const owner = await ownerOf(req);
   const url = URL.parse(req.url ?? '');
   if (url?.protocol !== 'http:') throw new ProxyError(400, 'This is a proxy: ask it for an http:// URL, or CONNECT.');
-  const to = { host: bareHost(url.hostname), port: Number(url.port) || 80 };
-  const address = await guard.admit(to, owner);
-  const headers = { ...passedOn(req.headers), host: url.host };
+  const { host, port, address } = await guard.admit({ host: url.hostname, port: Number(url.port || 80) }, owner);
+  const headers = { ...passedOn(req.headers), host: authorityOf(host, port, 80) };
   const outgoing = request({
     host: address,
-    port: to.port,
+    port,
     method: req.method,
     path: `${url.pathname}${url.search}`,
     headers,

@@ -78,6 +78,21 @@ describe('fetch', () => {
     ]);
   });
 
+  test('names the host that was checked, whatever the URL or a header calls it', async () => {
+    const port = portOf(site);
+    await using guarded = guardedFetch(
+      guardWith(async (host) => names[host] ?? []),
+      owner,
+    );
+    for (const init of [{}, { headers: { Host: 'denied.example' } }]) {
+      expect(await (await guarded.fetch(`http://SITE.example.:${port}/`, init)).text()).toBe('you sent ""');
+    }
+    expect(reached).toEqual(Array(2).fill(`site GET / site.example:${port}`));
+    for (const host of ['site.example..', 'site..example']) {
+      await expect(guarded.fetch(`http://${host}:${port}/`)).rejects.toMatchObject({ code: 'EGRESS_REFUSED' });
+    }
+  });
+
   test.each(['', 'http://127.0.0.1', 'http://[::ffff:127.0.0.1]', 'http://2130706433', 'http://169.254.169.254'])(
     'a redirect is looked at like the first request: %s',
     async (host) => {
@@ -142,6 +157,25 @@ describe('the forward proxy', () => {
   test('passes plain HTTP on, without the credentials of the proxy', async () => {
     expect(await through(siteUrl('/a?b'), { body: 'hello' })).toEqual({ status: 200, body: 'you sent "hello"' });
     expect(reached).toEqual([`site POST /a?b site.example:${portOf(site)}`]);
+  });
+
+  test('sends and logs the name that was checked, whichever way it was spelled', async () => {
+    const port = portOf(site);
+    for (const host of ['SITE.Example.', 's%69te.example', 'site%2eexample']) {
+      expect(await through(`http://${host}:${port}/`)).toMatchObject({ status: 200 });
+      expect(reached.at(-1)).toBe(`site GET / site.example:${port}`);
+    }
+    for (const host of ['denied.example..', 'site.example..', 'site..example']) {
+      expect(await through(`http://${host}:${port}/`)).toMatchObject({ status: 403 });
+      expect(await tunnel(`${host}:${port}`)).toMatch(/^HTTP\/1.1 40[03]/);
+    }
+    expect(reached).toHaveLength(3);
+    expect(decisions.map(({ host }) => host)).toEqual([
+      ...Array(3).fill('site.example'),
+      'denied.example..',
+      'site.example..',
+      'site..example',
+    ]);
   });
 
   test('opens a tunnel', async () => {
