@@ -9,6 +9,7 @@ FROM node:24-bookworm-slim
 WORKDIR /app
 ENV NODE_ENV=production ATRIUM_ENV=production ATRIUM_HOST=0.0.0.0 ATRIUM_DATA_DIR=/data
 COPY --from=dependencies /app/node_modules node_modules
+# .dockerignore lists what there is to copy.
 COPY . .
 RUN mkdir /data && chown node:node /data
 USER node
