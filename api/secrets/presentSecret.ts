@@ -1,3 +1,4 @@
+import { reservedBecause } from '../../models/secrets/names.ts';
 import type { SecretInfo } from '../../models/secrets/secrets.ts';
 import { time } from '../frame/times.ts';
 import type { components } from '../types.gen.ts';
@@ -5,5 +6,6 @@ import type { components } from '../types.gen.ts';
 /** A secret without its value. */
 export function presentSecret(secret: SecretInfo): components['schemas']['Secret'] {
   const { name, createdAt, updatedAt, updatedBy } = secret;
-  return { name, createdAt: time(createdAt), updatedAt: time(updatedAt), updatedBy };
+  const leftOutBecause = reservedBecause(name) ?? null;
+  return { name, createdAt: time(createdAt), updatedAt: time(updatedAt), updatedBy, leftOutBecause };
 }

@@ -7,7 +7,7 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, select } from '../sql.ts';
-import { assertNotReserved } from './names.ts';
+import { assertNotReserved, isReservedName } from './names.ts';
 
 /** What everybody in the space may know of a secret. */
 export interface SecretInfo {
@@ -100,7 +100,10 @@ export function createSecrets(database: Database, envelope: Envelope) {
       return toPage(rows as unknown as SecretInfo[], page.limit, (row) => row.name);
     },
 
-    /** Every secret of the space in clear, by name. That they were read is in the audit log before they are. */
+    /**
+     * The secrets of the space in clear, by name, but for those whose names have been reserved since they were set. That they were read is in the
+     * audit log before they are.
+     */
     async readAll(spaceId: string, actor: Actor): Promise<SecretValue[]> {
       const rows = await transaction(database, async (tx) => {
         await appendAudit(tx, spaceId, actor, 'secrets.read', null);
@@ -110,7 +113,10 @@ export function createSecrets(database: Database, envelope: Envelope) {
           [spaceId],
         );
       });
-      return open(spaceId, rows);
+      return open(
+        spaceId,
+        rows.filter(({ name }) => !isReservedName(name)),
+      );
     },
   };
 }

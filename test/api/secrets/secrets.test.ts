@@ -1,3 +1,6 @@
+import { openEnvelope } from '../../../models/identity/index.ts';
+import { isReservedName } from '../../../models/secrets/names.ts';
+import { secretContext } from '../../../models/secrets/secrets.ts';
 import { buildApi, type Client, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
@@ -32,11 +35,20 @@ test('a secret is set, named, exported, replaced and deleted', async () => {
   const { editor, viewer, path, people } = await team();
   const made = await editor.put(`${path}/API_KEY`, { value: "it's\n$HOME" });
   const times = { createdAt: expect.any(String), updatedAt: expect.any(String) };
-  expect([made.status, made.body]).toEqual([201, { name: 'API_KEY', ...times, updatedBy: people.editor.user.id }]);
+  expect([made.status, made.body]).toEqual([
+    201,
+    { name: 'API_KEY', ...times, updatedBy: people.editor.user.id, leftOutBecause: null },
+  ]);
   expect((await editor.put(`${path}/B`, { value: '' })).status).toBe(201);
   const list = await viewer.get(path);
   expect(list.body.data).toEqual([
-    { name: 'API_KEY', createdAt: expect.any(String), updatedAt: expect.any(String), updatedBy: people.editor.user.id },
+    {
+      name: 'API_KEY',
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+      updatedBy: people.editor.user.id,
+      leftOutBecause: null,
+    },
     expect.objectContaining({ name: 'B' }),
   ]);
   expect(list.text).not.toContain('HOME');
@@ -72,6 +84,53 @@ test.each(['PATH', 'IFS', 'LD_PRELOAD', 'BASH_ENV', 'ENV', 'UID', 'path', 'statu
     expect(codeOf(await editor.put(`${path}/${name}`, { value: 'x' }))).toEqual([422, 'RESERVED_SECRET_NAME']);
   },
 );
+
+const reserved =
+  `NODE_OPTIONS NODE_PATH NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED PYTHONPATH PYTHONSTARTUP PYTHONHOME PYTHONINSPECT PERL5OPT PERL5LIB
+  PERL5DB RUBYOPT RUBYLIB JAVA_TOOL_OPTIONS _JAVA_OPTIONS CLASSPATH GCONV_PATH LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES GLIBC_TUNABLES
+  GIT_SSH_COMMAND GIT_SSH GIT_EDITOR GIT_PAGER GIT_ASKPASS GIT_EXTERNAL_DIFF GIT_CONFIG_KEY_0 GIT_CONFIG_COUNT GIT_EXEC_PATH GIT_PROXY_COMMAND GIT_DIR
+  GIT_SSL_NO_VERIFY SSH_ASKPASS EDITOR PAGER LESSOPEN BROWSER MAKEFLAGS CC RUSTC_WRAPPER GOFLAGS LUA_INIT PHPRC npm_config_script_shell
+  NPM_CONFIG_REGISTRY PIP_INDEX_URL HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy NO_PROXY no_proxy ftp_proxy SSL_CERT_FILE
+  SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE SSLKEYLOGFILE OPENSSL_CONF HOSTALIASES KUBECONFIG XDG_CONFIG_HOME DOTNET_STARTUP_HOOKS`.split(
+    /\s+/,
+  );
+const free =
+  `API_KEY STRIPE_KEY GIT_TOKEN GIT_PASSWORD GITHUB_TOKEN GITLAB_PAT NODE_AUTH_TOKEN NPM_TOKEN AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY PGPASSWORD
+  DATABASE_URL DOCKER_PASSWORD CARGO_REGISTRY_TOKEN OPENAI_API_KEY PROXY_PASSWORD api_key R00UB0 TF_VAR_password JAVA_KEYSTORE_PASSWORD`.split(
+    /\s+/,
+  );
+
+test('what loads code or settings into programs, or redirects them, is no name of a secret; what people call secrets is', async () => {
+  expect(reserved.filter((name) => !isReservedName(name))).toEqual([]);
+  expect(free.filter(isReservedName)).toEqual([]);
+  const { editor, path } = await team();
+  const detailOf = async (name: string) => {
+    const response = await editor.put(`${path}/${name}`, { value: 'x' });
+    expect(codeOf(response)).toEqual([422, 'RESERVED_SECRET_NAME']);
+    return response.body.detail as string;
+  };
+  expect(await detailOf('NODE_OPTIONS')).toContain('NODE_OPTIONS can make programs run somebody else’s code');
+  expect(await detailOf('https_proxy')).toContain('changes where programs connect to');
+  expect(await detailOf('r00ub0')).toContain('write capitals or an underscore');
+});
+
+test('a secret whose name was reserved after it was set is exported no more, and the list says why', async () => {
+  const { editor, viewer, path, spaceId, people } = await team();
+  await editor.put(`${path}/API_KEY`, { value: 'x' });
+  const { database, config } = api.environment;
+  const envelope = await openEnvelope(database, config);
+  const sealed = await envelope.seal(spaceId, secretContext('NODE_OPTIONS'), Buffer.from('--require ./theirs.js'));
+  await database.pool.query(
+    `INSERT INTO secrets (space_id, name, sealed, size, revision, created_at, updated_at, updated_by) VALUES (?, 'NODE_OPTIONS', ?, 21, 1, NOW(), NOW(), ?)`,
+    [spaceId, sealed, people.editor.user.id],
+  );
+  expect((await editor.get(`${path}/env`)).body.secrets).toEqual(["export API_KEY='x'"]);
+  expect((await viewer.get(path)).body.data).toMatchObject([
+    { name: 'API_KEY', leftOutBecause: null },
+    { name: 'NODE_OPTIONS', leftOutBecause: expect.stringContaining('somebody else’s code') },
+  ]);
+  expect((await editor.delete(`${path}/NODE_OPTIONS`)).status).toBe(204);
+});
 
 test('a value has at most 64 KiB, no NUL, and is Unicode', async () => {
   const { editor, path } = await team();
