@@ -3,7 +3,7 @@ import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall, WaitsFor } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
-import type { Tool } from '../tools/tool.ts';
+import { needsApproval, secretRefusal, type Tool } from '../tools/tool.ts';
 import type { ChunkMapper, MadeToolCall } from './chunkMapper.ts';
 
 interface Offer {
@@ -43,7 +43,7 @@ export async function recordToolCalls(
   return rows.length === 0 ? [] : chatModels(tx).ToolCall.bulkCreate(rows, { transaction: tx });
 }
 
-/** What cannot be right is not put before the client: it fails when it is run. */
+/** What cannot be right is put before nobody: it fails when it is run. */
 function waitOf(
   { input, inputError }: MadeToolCall,
   tool: Tool | undefined,
@@ -55,5 +55,6 @@ function waitOf(
     const isRight = registry.faultsOf(tool, structuredClone(input)) === undefined;
     return isRight ? { for: 'client', forMs: tool.deadlineMs } : nothing;
   }
-  return tool.isDangerous ? { for: 'approval', forMs: Number.POSITIVE_INFINITY } : nothing;
+  if (secretRefusal(tool, input) !== undefined) return nothing;
+  return needsApproval(tool, input) ? { for: 'approval', forMs: Number.POSITIVE_INFINITY } : nothing;
 }

@@ -8,7 +8,7 @@ import { resolveSecretReferences } from '../../models/secrets/references.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { LargeResults, type LargeResultTicket } from '../tools/largeResults.ts';
-import type { ServerTool, ToolContext } from '../tools/tool.ts';
+import { needsApproval, type ServerTool, secretRefusal, type ToolContext } from '../tools/tool.ts';
 import { isStopByWorkflow } from './cancellation.ts';
 import { settleToolCall } from './settleToolCall.ts';
 
@@ -54,8 +54,10 @@ async function resultOf(
   if (tool.runs === 'client') {
     return failedResult(call.id, deps.tools.faultsOf(tool, call.input) ?? `${tool.name} cannot be used here.`);
   }
+  const refused = secretRefusal(tool, call.input);
+  if (refused !== undefined) return failedResult(call.id, refused);
   // Nobody was asked about a tool that was not offered, or not dangerous, when the model called it.
-  if (tool.isDangerous && call.decision !== 'approved') return failedResult(call.id, notAllowed);
+  if (needsApproval(tool, call.input) && call.decision !== 'approved') return failedResult(call.id, notAllowed);
   const isFirst = await chatModels(deps.database).ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
   using large = largeResults.ticket(turn.spaceId);

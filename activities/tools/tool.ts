@@ -1,6 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Role } from '../../models/identity/tables.ts';
+import { namesSecrets } from '../../models/secrets/references.ts';
 
 /** A JSON Schema of an object: what a model may write as a tool's input. */
 export type InputSchema = { type: 'object'; [keyword: string]: unknown };
@@ -22,6 +23,11 @@ export interface ServerTool extends ToolBase {
   runs: 'server';
   /** Whoever runs it is asked first. */
   isDangerous?: boolean;
+  /**
+   * Its input may name what a person has typed into a form, by `{"$secret": …}`; that person is then asked first. All other tools refuse such an input,
+   * and the secret stays sealed: what they are given is kept, shown or sent to where the model chooses.
+   */
+  takesSecrets?: boolean;
   timeoutMs: number;
   /**
    * What a second run does after a crash. `again`: no harm; it reads, or writes its effect down with {@link ToolContext.record}. `never`: the effect
@@ -56,6 +62,17 @@ export interface ToolContext {
    * happens, when the call has been done or has ended.
    */
   record(tx: Transaction, result: unknown): Promise<void>;
+}
+
+/** Whether a person decides on this call before it is run. */
+export function needsApproval({ isDangerous = false, takesSecrets = false }: ServerTool, input: unknown): boolean {
+  return isDangerous || (takesSecrets && namesSecrets(input));
+}
+
+/** Why this input cannot be given to the tool, in words for the model: it names a secret, and the tool takes none. */
+export function secretRefusal({ name, takesSecrets = false }: ServerTool, input: unknown): string | undefined {
+  if (takesSecrets || !namesSecrets(input)) return undefined;
+  return `${name} takes no secrets, so this one was not read. Only tools of MCP servers that an owner of the space lets take secrets can be given one.`;
 }
 
 /** Whatever gives tools to some turns only: a space's servers, a client's own. */

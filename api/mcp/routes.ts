@@ -21,11 +21,11 @@ export function mcpServerRoutes(deps: RouteDeps) {
 
   router.post('/api/spaces/:spaceId/mcp-servers', async (req, res) => {
     const { spaceId } = pathOf<'addMcpServer'>(req);
-    const { name, url, headers = {}, approval = 'destructive' } = bodyOf<'addMcpServer'>(req);
+    const { name, url, headers = {}, approval = 'destructive', takesSecrets = false } = bodyOf<'addMcpServer'>(req);
     requireUrl(url);
     const { userId } = callerOf(req);
     await makeOnce(deps, req, res, 'mcpServer', async (id) => {
-      await mcpServers.add({ id, spaceId, name, url, headers, approval }, { ...actorOf(req), userId });
+      await mcpServers.add({ id, spaceId, name, url, headers, approval, takesSecrets }, { ...actorOf(req), userId });
       // Who adds one hears at once whether it answers, and whether it takes the headers.
       await lookAtMcpServer(deps, await mcpServers.get(spaceId, id));
       return present(await mcpServers.get(spaceId, id));
@@ -58,19 +58,21 @@ function requireUrl(text: string): void {
 }
 
 function present(server: McpServer) {
-  const { id, name, url, headerNames, approval, tools, listedAt, failure, createdBy, createdAt } = server;
+  const { id, name, url, headerNames, approval, takesSecrets, tools, listedAt, failure, createdBy, createdAt } = server;
   return {
     id,
     name,
     url,
     headerNames,
     approval,
+    takesSecrets,
     status: statusOf(server),
     failure,
     tools: (tools ?? []).map((tool) => ({
       name: tool.name,
       description: (tool.description ?? '').slice(0, 2_000),
       isReadOnly: tool.isReadOnly,
+      mayDestroy: tool.mayDestroy ?? !tool.isReadOnly,
     })),
     listedAt: listedAt === null ? null : time(listedAt),
     createdBy,

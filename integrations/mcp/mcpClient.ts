@@ -12,14 +12,14 @@ export interface McpEndpoint {
   admitLarge?(): Promise<void>;
 }
 
-/** A tool in the server's own words; its hints are only that (MCP, ToolAnnotations). */
+/** A tool in the server's own words; its hints are only that, and mean what MCP's ToolAnnotations say where they are missing. */
 export interface DescribedTool {
   name: string;
   description?: string;
   inputSchema: Record<string, unknown>;
   isReadOnly: boolean;
   isIdempotent: boolean;
-  isDestructive: boolean;
+  mayDestroy: boolean;
 }
 
 /** What a call gave: parts of text, images, resources, or one structure. */
@@ -42,14 +42,14 @@ export async function listMcpTools(endpoint: McpEndpoint): Promise<DescribedTool
     for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
       const listed = await client.listTools({ params: cursor === undefined ? undefined : { cursor }, options });
       for (const { name, description, inputSchema, annotations } of listed.tools) {
-        const { readOnlyHint = false, idempotentHint = false, destructiveHint = false } = (annotations ?? {}) as Hints;
+        const { readOnlyHint = false, idempotentHint = false, destructiveHint = true } = (annotations ?? {}) as Hints;
         tools.push({
           name,
           ...(description !== undefined && { description }),
           inputSchema: { ...inputSchema, type: 'object' },
           isReadOnly: readOnlyHint,
           isIdempotent: idempotentHint,
-          isDestructive: destructiveHint && !readOnlyHint,
+          mayDestroy: destructiveHint && !readOnlyHint,
         });
       }
       cursor = listed.nextCursor;

@@ -7,7 +7,7 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { execute, insert, select } from '../sql.ts';
 
-/** Which of a server's tools the user is asked about: all, those that it calls destructive, or none. */
+/** Which of a server's tools the user is asked about: all, those that may destroy, or none. */
 export type McpApproval = 'always' | 'destructive' | 'never';
 
 /** A tool as its server has described it. */
@@ -17,7 +17,8 @@ export interface McpTool {
   inputSchema: Record<string, unknown>;
   isReadOnly: boolean;
   isIdempotent: boolean;
-  isDestructive: boolean;
+  /** As it says, or does not say: unless its server promises otherwise, what acts may destroy. Missing in lists of earlier versions. */
+  mayDestroy?: boolean;
 }
 
 export interface McpServer {
@@ -27,6 +28,8 @@ export interface McpServer {
   url: string;
   headerNames: string[];
   approval: McpApproval;
+  /** Whether its tools may be given what people type into forms. */
+  takesSecrets: boolean;
   /** What it listed last; null before it ever has. */
   tools: McpTool[] | null;
   listedAt: Date | null;
@@ -40,7 +43,7 @@ export interface McpServer {
 const maxServers = 50;
 const maxKeptBytes = 4 * 1_048_576;
 
-const columns = `id, space_id AS spaceId, name, url, header_names AS headerNames, approval, tools, listed_at AS listedAt,
+const columns = `id, space_id AS spaceId, name, url, header_names AS headerNames, approval, takes_secrets AS takesSecrets, tools, listed_at AS listedAt,
   failed_at AS failedAt, failure_code AS failureCode, failure, created_by AS createdBy, created_at AS createdAt`;
 
 /** The MCP servers of spaces. Their headers are sealed; nothing but a call of the server opens them. */
@@ -53,6 +56,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
     return rows.map((row) => ({
       ...(row as McpServer),
       headerNames: JSON.parse(String(row.headerNames)) as string[],
+      takesSecrets: Boolean(row.takesSecrets),
       tools: row.tools === null ? null : (JSON.parse(String(row.tools)) as McpTool[]),
     }));
   }
@@ -68,10 +72,12 @@ export function createMcpServers(database: Database, envelope: Envelope) {
 
     /** Throws 409 `MCP_SERVER_NAME_TAKEN`, 422 `TOO_MANY_MCP_SERVERS`. The same id again is the same server. */
     async add(
-      fields: Pick<McpServer, 'id' | 'spaceId' | 'name' | 'url' | 'approval'> & { headers: Record<string, string> },
+      fields: Pick<McpServer, 'id' | 'spaceId' | 'name' | 'url' | 'approval' | 'takesSecrets'> & {
+        headers: Record<string, string>;
+      },
       actor: Actor & { userId: string },
     ): Promise<void> {
-      const { id, spaceId, name, url, approval, headers } = fields;
+      const { id, spaceId, name, url, approval, takesSecrets, headers } = fields;
       keepOutOfLogs(secretPartsOf(headers));
       const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(JSON.stringify(headers), 'utf8'));
       await transaction(database, async (tx) => {
@@ -96,6 +102,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
           sealed,
           header_names: JSON.stringify(Object.keys(headers)),
           approval,
+          takes_secrets: takesSecrets,
           created_by: actor.userId,
           created_at: new Date(),
         });

@@ -10,6 +10,7 @@ import { chatContext } from './0009-chat-context.ts';
 import { egressAndMcp } from './0010-egress-mcp.ts';
 import { mcpFailures } from './0011-mcp-failures.ts';
 import { mispaidCheckouts } from './0012-mispaid-checkouts.ts';
+import { mcpFormSecrets } from './0013-mcp-form-secrets.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -24,4 +25,5 @@ export const migrations: Migration[] = [
   egressAndMcp,
   mcpFailures,
   mispaidCheckouts,
+  mcpFormSecrets,
 ];

@@ -27,6 +27,11 @@ export async function resolveSecretReferences(
   return fill(input, values);
 }
 
+/** Whether there is a reference anywhere in it. */
+export function namesSecrets(input: unknown): boolean {
+  return referencesIn(input).length > 0;
+}
+
 function referencesIn(value: unknown): string[] {
   if (isReference(value)) return [value.$secret];
   if (typeof value !== 'object' || value === null) return [];

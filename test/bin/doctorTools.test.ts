@@ -41,7 +41,13 @@ test('egress: an exception that nobody can read holds for nothing, and is named'
 test('MCP servers: those that failed, by name and why', async () => {
   const { mcpServers, config } = api.deps;
   expect(await checkMcpServers(config)).toEqual({ state: 'off', detail: 'no space has one' });
-  const server = { spaceId, url: 'https://mcp.example.com/mcp', approval: 'never' as const, headers: {} };
+  const server = {
+    spaceId,
+    url: 'https://mcp.example.com/mcp',
+    approval: 'never' as const,
+    takesSecrets: false,
+    headers: {},
+  };
   await mcpServers.add({ ...server, id: 'mcp_1', name: 'tracker' }, actor);
   await mcpServers.add({ ...server, id: 'mcp_2', name: 'wiki' }, actor);
   expect(await checkMcpServers(config)).toEqual({ state: 'ok', detail: '2 in 1 spaces' });

@@ -30,9 +30,18 @@ function build(): McpServer {
       return text(`2 issues about ${query}`);
     },
   );
-  server.registerTool('create_issue', { inputSchema: { title: z.string() } }, ({ title }) => {
+  const adds = { destructiveHint: false };
+  server.registerTool('create_issue', { inputSchema: { title: z.string() }, annotations: adds }, ({ title }) => {
     ran('create_issue');
     return title === '' ? text('A title is needed.', true) : text(`created ${title} with ${token}`);
+  });
+  server.registerTool('log_in', { inputSchema: { word: z.string() }, annotations: adds }, ({ word }) => {
+    ran('log_in');
+    return text(`${word.length} characters: ${word}`);
+  });
+  server.registerTool('unannotated', {}, () => {
+    ran('unannotated');
+    return text('done');
   });
   server.registerTool('close_all', { annotations: { destructiveHint: true } }, () => {
     ran('close_all');
@@ -43,7 +52,7 @@ function build(): McpServer {
     { inputSchema: { bytes: z.number().default(200_000) }, annotations: { readOnlyHint: true } },
     ({ bytes }) => text('d'.repeat(bytes)),
   );
-  server.registerTool('slow_write', {}, async () => {
+  server.registerTool('slow_write', { annotations: adds }, async () => {
     ran('slow_write');
     await new Promise(() => undefined);
     return text('never');

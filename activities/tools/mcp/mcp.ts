@@ -46,7 +46,8 @@ async function currentTools(deps: McpDeps, server: McpServer): Promise<readonly 
 }
 
 function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
-  const isAsked = server.approval === 'always' || (server.approval === 'destructive' && tool.isDestructive);
+  const isAsked =
+    server.approval === 'always' || (server.approval === 'destructive' && (tool.mayDestroy ?? !tool.isReadOnly));
   return serverTool<Record<string, unknown>>({
     name: nameOf(server, tool),
     description: tool.description ?? `${tool.name} of ${server.name}`,
@@ -56,6 +57,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
     role: tool.isReadOnly ? 'viewer' : 'editor',
     timeoutMs: callTimeoutMs,
     isDangerous: isAsked,
+    takesSecrets: server.takesSecrets,
     afterCrash: tool.isReadOnly || tool.isIdempotent ? 'again' : 'never',
     async run(input, { signal, admitLarge }) {
       const [owner, headers] = await Promise.all([

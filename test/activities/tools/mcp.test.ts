@@ -82,15 +82,33 @@ test('what it refuses is an error for the model; its token is shown to nobody', 
   expect(JSON.stringify(rows)).not.toContain(token);
 });
 
-test('what it calls destructive waits for leave', async () => {
-  const { turnId, chunks } = await call('mcp_tracker_close_all', {});
-  const asked = chunks.find((chunk) => chunk.type === 'data-approval');
-  expect([asked?.type, await mcp.runsOf('close_all')]).toEqual(['data-approval', 0]);
-  const { pendingToolCalls } = await user.turn(turnId);
-  const decide = `/chat/turns/${turnId}/approvals/${pendingToolCalls[0]?.toolCallId}`;
-  await user.fetch(decide, { method: 'POST', body: { approved: true } });
-  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
-  expect(await mcp.runsOf('close_all')).toBe(1);
+test.each(['close_all', 'unannotated'])(
+  'what it calls destructive, or says nothing about, waits for approval: %s',
+  async (tool) => {
+    const { turnId, chunks } = await call(`mcp_tracker_${tool}`, {});
+    const asked = chunks.find((chunk) => chunk.type === 'data-approval');
+    expect([asked?.type, await mcp.runsOf(tool)]).toEqual(['data-approval', 0]);
+    const { pendingToolCalls } = await user.turn(turnId);
+    const decide = `/chat/turns/${turnId}/approvals/${pendingToolCalls[0]?.toolCallId}`;
+    await user.fetch(decide, { method: 'POST', body: { approved: true } });
+    expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+    expect(await mcp.runsOf(tool)).toBe(1);
+  },
+);
+
+test('a list that was kept by an earlier version, which knew no defaults, asks as well', async () => {
+  const { pool } = product.environment.database;
+  const [[row]] = (await pool.query("SELECT tools FROM mcp_servers WHERE name = 'tracker'")) as unknown as [
+    { tools: string }[],
+  ];
+  const old = (JSON.parse(row?.tools ?? '[]') as Record<string, unknown>[]).map(({ mayDestroy: _, ...tool }) => ({
+    ...tool,
+    isDestructive: false,
+  }));
+  await pool.query("UPDATE mcp_servers SET tools = ? WHERE name = 'tracker'", [JSON.stringify(old)]);
+  const { chunks } = await call('mcp_tracker_unannotated', {});
+  expect(chunks.some((chunk) => chunk.type === 'data-approval')).toBe(true);
+  await pool.query('UPDATE mcp_servers SET listed_at = ?', [new Date(0)]);
 });
 
 test('a large result is kept as a file', async () => {

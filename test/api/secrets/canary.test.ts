@@ -37,6 +37,7 @@ const scripts: Record<string, () => FakeScript> = {
   tools: () => ({
     toolCalls: [
       call('used', 'drive_read', { path: { $secret: secretId } }),
+      call('searched', 'drive_search', { query: typed }),
       call('written', 'drive_read', { path: `/${named}` }),
       call('unknown', 'drive_nothing', { path: `/${typed}` }),
       call('listed', 'drive_list', { path: '/' }),
