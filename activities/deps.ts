@@ -58,6 +58,7 @@ export interface ActivityDeps {
   secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
   /** Who may see what; asked again before anything leaves the house. */
   members: Pick<Identity['members'], 'access'>;
+  arrivals: Pick<Identity['arrivals'], 'mayArrive'>;
   push: PushStore;
   pushSender: PushSender;
   workflows: WorkflowStarter;

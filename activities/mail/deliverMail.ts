@@ -1,5 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../models/errors.ts';
+import type { MailContent } from '../../models/mail/mails.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 
@@ -7,6 +8,10 @@ const maxMailsPerSweep = 200;
 
 /** Sending the mail that waits in the table. */
 export function createMailActivities(deps: ActivityDeps) {
+  async function mayBeSent({ to, onlyIfMayArrive = false }: MailContent): Promise<boolean> {
+    return !onlyIfMayArrive || (await deps.arrivals.mayArrive(to));
+  }
+
   return {
     /**
      * Sends one mail, and removes it. One that is not there any more has been sent, or would come too late: both are done. Killed between the two
@@ -15,13 +20,13 @@ export function createMailActivities(deps: ActivityDeps) {
     async deliverMail(mailId: string): Promise<'sent' | 'gone'> {
       using _heartbeat = keepAlive();
       const mail = await deps.mails.open(mailId);
-      if (mail === undefined || deps.mailer === undefined) {
+      if (mail === undefined || deps.mailer === undefined || !(await mayBeSent(mail))) {
         await deps.mails.remove(mailId);
         return 'gone';
       }
-      const { expiresAt: _expiresAt, ...content } = mail;
       try {
-        await deps.mailer.send({ id: mailId, ...content });
+        const { to, subject, text } = mail;
+        await deps.mailer.send({ id: mailId, to, subject, text });
       } catch (error) {
         deps.logger.warn({ err: error, mailId }, 'A mail could not be sent.');
         if (!(error instanceof DomainError) || error.kind !== 'unprocessable') throw withoutDetails(error);

@@ -61,7 +61,7 @@ export function invitationRoutes({ config, identity, launcher, logger }: RouteDe
   router.post('/auth/invitations/:token', async (req, res) => {
     const { token } = pathOf<'acceptInvitation'>(req);
     const isPage = wantsPage(req);
-    if (isPage) assertOwnForm(req);
+    if (isPage) assertOwnForm(req, config);
     const guest = req.caller === undefined ? { credentialId: null, address: req.ip ?? null } : actorOf(req);
     try {
       const { spaceId, role, code } = await identity.acceptInvitation(token, guest);

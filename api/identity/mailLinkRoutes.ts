@@ -1,7 +1,7 @@
 import { transaction } from '../../models/database.ts';
 import { newLinkToken } from '../../models/identity/linkTokens.ts';
 import { endOf } from '../../models/identity/pendingSignIns.ts';
-import { normalizeEmail } from '../../models/identity/users.ts';
+import { isEmail, normalizeEmail } from '../../models/identity/users.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { publicLink } from '../frame/links.ts';
 import { sendPage } from '../frame/pages/page.ts';
@@ -17,15 +17,16 @@ export function mailLinkRoutes({ config, database, identity, launcher, limits, l
 
   router.post('/auth/email', async (req, res) => {
     if (config.signIn.mail === undefined) throw notSetUp();
-    assertOwnForm(req);
+    assertOwnForm(req, config);
     const form = bodyOf<'mailSignInLink'>(req);
     const to = destinationOf(form, config);
     const email = normalizeEmail(form.email);
     await limits.mail(email, res);
-    // Whether there is an account is nobody's business here: the answer is the same, and waits for no mail server.
-    if (await identity.arrivals.mayArrive(email)) {
+    // Whether there is an account is nobody's business here: the answer is the same, and so is the work before it, to the row. Only the worker looks,
+    // when it sends the mail.
+    if (isEmail(email)) {
       const token = newLinkToken();
-      const content = signInMail(email, publicLink(config, `auth/email/${token}`));
+      const content = { ...signInMail(email, publicLink(config, `auth/email/${token}`)), onlyIfMayArrive: true };
       const mail = await identity.mails.seal(content, endOf('email', new Date()));
       await transaction(database, async (tx) => {
         await identity.pendingSignIns.begin('email', token, { ...to, email }, tx);
@@ -44,7 +45,7 @@ export function mailLinkRoutes({ config, database, identity, launcher, limits, l
   });
 
   router.post('/auth/email/:token', async (req, res) => {
-    assertOwnForm(req);
+    assertOwnForm(req, config);
     const { token } = pathOf<'followSignInLink'>(req);
     const { email, ...to } = await identity.pendingSignIns.take('email', token);
     const user = await identity.arrivals.arrive({ email, address: req.ip ?? null });

@@ -43,10 +43,17 @@ export function forward(res: Response, code: string, { redirect, state }: Destin
   res.redirect(303, url.href);
 }
 
-/** Forms of our pages come from our pages: another site's must not sign anybody in, or send mail. Throws 403 `CROSS_SITE`. */
-export function assertOwnForm(req: Request): void {
-  const from = req.get('sec-fetch-site') ?? 'none';
-  if (from === 'same-origin' || from === 'none') return;
+/**
+ * Forms of our pages come from our pages: another site's must not sign anybody in, or send mail. Browsers say so in Sec-Fetch-Site, old ones and those on
+ * plain HTTP in Origin alone; whoever sends neither is no browser. Throws 403 `CROSS_SITE`.
+ */
+export function assertOwnForm(req: Request, { http }: Pick<Config, 'http'>): void {
+  const site = req.get('sec-fetch-site');
+  const origin = req.get('origin');
+  const isOwnSite = site === undefined || site === 'same-origin' || site === 'none';
+  // The public address, and the one that was asked: an operator looks at a server by another name too.
+  const own = [new URL(http.publicUrl).origin, `${req.protocol}://${req.get('host')}`];
+  if (isOwnSite && (origin === undefined || own.includes(origin))) return;
   throw new DomainError('forbidden', 'CROSS_SITE', 'This form was sent from another site.');
 }
 

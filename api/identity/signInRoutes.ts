@@ -23,7 +23,7 @@ export function signInRoutes({ config, identity }: RouteDeps) {
   });
 
   router.post('/auth/sign-in', (req, res) => {
-    assertOwnForm(req);
+    assertOwnForm(req, config);
     const { code, redirect, state } = bodyOf<'forwardCode'>(req);
     forward(res, code.trim(), { ...destinationOf({ redirect, state }, config), redirect });
   });

@@ -127,6 +127,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         mails: identity.mails,
         mailer: config.signIn.mail && createMailer(config.signIn.mail),
         members: identity.members,
+        arrivals: identity.arrivals,
         push,
         pushSender: createPushSender({
           keys: push.keys,

@@ -9,6 +9,8 @@ export interface MailContent {
   to: string;
   subject: string;
   text: string;
+  /** It signs its reader in: it goes only to somebody who may sign in when it is sent. */
+  onlyIfMayArrive?: boolean;
 }
 
 /** A mail that is sealed and still to be stored. */

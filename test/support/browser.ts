@@ -27,7 +27,7 @@ export function createBrowser(stopAt = 'https://app.example.com/'): TestBrowser 
       headers: {
         accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
         cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; '),
-        ...(form !== undefined && { 'sec-fetch-site': 'same-origin' }),
+        ...(form !== undefined && { 'sec-fetch-site': 'same-origin', origin: url.origin }),
       },
       ...(form !== undefined && { body: new URLSearchParams(form) }),
     });

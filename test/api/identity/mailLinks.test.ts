@@ -74,9 +74,11 @@ test('a stranger sees the same answer, and gets no mail; an allowed domain opens
   // Somebody who comes without an invitation has a space to begin in.
   expect([me.email, me.spaces.map(({ role }) => role)]).toEqual(['new@staff.example.com', ['owner']]);
   await allSent();
+  const { offered } = product.mailServer;
   await ask('new@evilstaff.example.com');
   await ask('new@staff.example.com.evil.example');
-  expect(await waitingMails()).toBe(0);
+  await allSent();
+  expect(product.mailServer.offered).toBe(offered);
 });
 
 test.each([
@@ -94,17 +96,49 @@ test.each([
   expect(product.mailServer.offered).toBe(before);
 });
 
-test('another site’s form sends nothing, and signs nobody in', async () => {
+const site = (headers: Record<string, string>) => [JSON.stringify(headers), headers] as const;
+
+test.each([
+  site({ 'sec-fetch-site': 'cross-site' }),
+  site({ 'sec-fetch-site': 'same-site' }),
+  site({ origin: 'https://evil.example' }),
+  site({ origin: 'null' }),
+  site({ 'sec-fetch-site': 'none', origin: 'https://evil.example' }),
+  site({ 'sec-fetch-site': 'same-origin', origin: 'http://localhost:1' }),
+])('another site’s form sends nothing, and signs nobody in: %s', async (_name, headers) => {
   const post = (path: string) =>
     fetch(product.publicUrl + path, {
       method: 'POST',
-      headers: { 'sec-fetch-site': 'cross-site', 'content-type': 'application/x-www-form-urlencoded' },
-      body: path === '/auth/email' ? 'email=ada%40example.com' : '',
+      headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' },
+      body:
+        {
+          '/auth/email': 'email=ada%40example.com',
+          '/auth/sign-in': 'code=x&redirect=https%3A%2F%2Fapp.example.com%2Fdone',
+        }[path] ?? '',
     });
-  for (const path of ['/auth/email', '/auth/email/x']) {
+  for (const path of ['/auth/email', '/auth/email/x', '/auth/sign-in']) {
     const response = await post(path);
     expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([403, 'CROSS_SITE']);
   }
+});
+
+test('nothing that is done before the answer depends on whether somebody has the address', async () => {
+  await product.identity.users.add('timed@example.com');
+  const { pool } = product.environment.database;
+  const traces: unknown[] = [];
+  for (const email of ['timed@example.com', 'never-seen@example.com']) {
+    const count = async () => {
+      const [rows] = await pool.query("SELECT COUNT(*) AS n FROM sign_ins WHERE kind = 'email'");
+      return (rows as { n: number }[])[0]?.n ?? 0;
+    };
+    const before = await count();
+    const { status } = await ask(email);
+    traces.push([status, (await count()) - before]);
+  }
+  expect(traces).toEqual(Array(2).fill([200, 1]));
+  await product.mailServer.linkFor('timed@example.com');
+  await allSent();
+  expect(product.mailServer.mails.some(({ to }) => to.includes('never-seen@example.com'))).toBe(false);
 });
 
 test('an address gets five mails in a quarter of an hour, whoever asks', async () => {
