@@ -23,8 +23,14 @@ export function serviceRoutes({ config, database, checks, draining, closing, log
   });
 
   router.get('/metrics', async (req, res) => {
-    if (!isFromLoopback(req) && !hasKey(req, config.http.metricsKey)) {
-      throw new DomainError('forbidden', 'OPERATOR_ONLY', 'Metrics are for loopback, or for the operator’s key.');
+    // Behind a proxy everybody comes from loopback, and it need not say for whom it asks.
+    const isLocal = config.http.trustedProxies === 0 && isFromLoopback(req);
+    if (!isLocal && !hasKey(req, config.http.metricsKey)) {
+      throw new DomainError(
+        'forbidden',
+        'OPERATOR_ONLY',
+        'Metrics are for the operator’s key, and for loopback where no proxy stands in front.',
+      );
     }
     res.type(metrics.contentType).send(await metrics.metrics());
   });

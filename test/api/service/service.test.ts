@@ -71,6 +71,15 @@ test('/metrics is for loopback, or for the operator’s key', async () => {
   expect((await forwarded().set('authorization', `Bearer ${metricsKey}`)).status).toBe(200);
 });
 
+test('where a proxy is trusted, loopback may be anybody: /metrics wants its key', async () => {
+  const behind = await buildApi({ ATRIUM_METRICS_KEY: metricsKey, ATRIUM_TRUST_PROXY: '1' });
+  const ask = () => behind.as().get('/metrics');
+  const answer = await ask();
+  expect([answer.status, answer.body.code]).toEqual([403, 'OPERATOR_ONLY']);
+  expect((await ask().set('authorization', `Bearer ${metricsKey}`)).status).toBe(200);
+  await behind.close();
+});
+
 test('metrics are by operation and not by path', async () => {
   await api.as().get('/api/spaces/spc_canary');
   const { text } = await api.as().get('/metrics');
