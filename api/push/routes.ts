@@ -1,3 +1,4 @@
+import { checkPushEndpoint } from '../../integrations/push/pushFetch.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, queryOf } from '../frame/request.ts';
@@ -5,7 +6,7 @@ import { createRouter } from '../frame/router.ts';
 import { presentPushDevice } from './presentPush.ts';
 
 /** The caller's devices that are told of turns by push. */
-export function pushRoutes({ push: { keys, subscriptions } }: RouteDeps) {
+export function pushRoutes({ egressGuard, push: { keys, subscriptions } }: RouteDeps) {
   const router = createRouter();
 
   router.get('/api/push/key', async (_req, res) => {
@@ -21,6 +22,7 @@ export function pushRoutes({ push: { keys, subscriptions } }: RouteDeps) {
     const caller = callerOf(req);
     const { endpoint, keys: deviceKeys, deviceName } = bodyOf<'addPushSubscription'>(req);
     const owner = { userId: caller.userId, sessionId: caller.via === 'session' ? caller.sessionId : null };
+    await checkPushEndpoint(egressGuard, endpoint);
     const device = await subscriptions.add(owner, { endpoint, keys: deviceKeys }, deviceName ?? null);
     res.status(201).json(presentPushDevice(device));
   });

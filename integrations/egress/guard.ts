@@ -34,6 +34,8 @@ export interface EgressOwner {
 /** What may be dialled, and the host and port that were checked: what is sent names these and no other spelling. */
 export interface Admitted extends Destination {
   address: string;
+  /** It is reached by one of the operator's exceptions. */
+  isException: boolean;
 }
 
 export type Resolve = (host: string) => Promise<readonly string[]>;
@@ -62,10 +64,10 @@ export class EgressGuard {
   async admit(asked: Destination, owner: EgressOwner): Promise<Admitted> {
     const host = normaliseHost(asked.host);
     const to = { host: host ?? asked.host, port: asked.port };
-    const { address, refusal, code } =
+    const { address, refusal, code, isException } =
       host === undefined ? refuse('this is not a host name') : await this.#decide(to, owner.policy);
     await owner.record({ ...to, purpose: owner.purpose, address, refusal });
-    if (address !== null) return { ...to, address };
+    if (address !== null) return { ...to, address, isException };
     const text = `${to.host}:${to.port} cannot be reached from here: ${refusal}.`;
     throw new DomainError(code === 'EGRESS_REFUSED' ? 'unprocessable' : 'upstream', code, text);
   }
@@ -76,23 +78,26 @@ export class EgressGuard {
     const addresses = found.map((address) => normaliseAddress(address) ?? address);
     const [first] = addresses;
     if (first === undefined) {
-      return { address: null, refusal: 'the name is not known', code: 'EGRESS_UNRESOLVED' as const };
+      return { ...refuse('the name is not known'), code: 'EGRESS_UNRESOLVED' as const };
     }
+    let isException = false;
     for (const address of addresses) {
       const matches = (pattern: HostPattern) => pattern(to, address);
       if (patternsOf(policy.deny).some(matches)) return refuse('the space denies it');
       if (policy.allow.length > 0 && !patternsOf(policy.allow).some(matches))
         return refuse('the space does not allow it');
       // One address that is refused is enough: what a mixed answer is for, nobody can tell.
-      const why = this.#internal.some(matches) ? undefined : refusalOf(address);
+      const isExcepted = this.#internal.some(matches);
+      isException ||= isExcepted;
+      const why = isExcepted ? undefined : refusalOf(address);
       if (why !== undefined) return refuse(`the address is internal or special (${why})`);
     }
-    return { address: first, refusal: null, code: 'EGRESS_REFUSED' as const };
+    return { address: first, refusal: null, code: 'EGRESS_REFUSED' as const, isException };
   }
 }
 
 function refuse(refusal: string) {
-  return { address: null, refusal, code: 'EGRESS_REFUSED' as const };
+  return { address: null, refusal, code: 'EGRESS_REFUSED' as const, isException: false };
 }
 
 const parsed = new Map<string, HostPattern>();

@@ -158,7 +158,7 @@ function sealContext(id: string): string {
 /** Throws 422 `INVALID_SUBSCRIPTION` for what no push could ever be sent with. */
 function checkTarget({ endpoint, keys }: PushTarget): URL {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalid('/endpoint', 'is no https URL');
+  if (url === undefined) throw invalid('/endpoint', 'is no URL');
   if (!isPoint(keys.p256dh)) throw invalid('/keys/p256dh', 'is no public key on the curve P-256');
   if (Buffer.from(keys.auth, 'base64url').length !== authBytes) throw invalid('/keys/auth', 'is not 16 bytes');
   return url;

@@ -1,3 +1,5 @@
+import { EgressGuard } from '../../../integrations/egress/guard.ts';
+import { createPushFetch } from '../../../integrations/push/pushFetch.ts';
 import { asUser, type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 import { type FakePushService, startFakePushService } from '../../fakes/pushService.ts';
@@ -92,16 +94,46 @@ describe('subscriptions', () => {
     expect(await list(user)).toEqual([]);
   });
 
+  test.each([['a key that is no point', { keys: { p256dh: 'AAAA', auth: 'tBHItJI5svbpez7KI4CCXg' } }, '/keys/p256dh']])(
+    '422 for %s',
+    async (_name, wrong, pointer) => {
+      const user = await product.user();
+      const { subscription } = service.device('unused');
+      const response = await add(user, { ...subscription, ...wrong });
+      expect(response.status).toBe(422);
+      expect(await response.json()).toMatchObject({ code: 'INVALID_SUBSCRIPTION', errors: [{ pointer }] });
+    },
+  );
+
   test.each([
-    ['an address that is none', { endpoint: 'not a url' }, '/endpoint'],
-    ['another scheme', { endpoint: 'file:///etc/passwd' }, '/endpoint'],
-    ['a key that is no point', { keys: { p256dh: 'AAAA', auth: 'tBHItJI5svbpez7KI4CCXg' } }, '/keys/p256dh'],
-  ])('422 for %s', async (_name, wrong, pointer) => {
+    'not a url',
+    'file:///etc/passwd',
+    'http://push.example.com/send/x',
+    'http://93.184.215.14/send/x',
+    'https://127.0.0.1/send/x',
+    'https://localhost/send/x',
+    'https://[::1]:8443/send/x',
+    'https://0x7f.1/send/x',
+    'https://169.254.169.254/latest',
+    'https://10.0.0.1./send/x',
+    'https://push..example.com/send/x',
+  ])('422 for an endpoint that no push goes to: %s', async (endpoint) => {
     const user = await product.user();
     const { subscription } = service.device('unused');
-    const response = await add(user, { ...subscription, ...wrong });
-    expect(response.status).toBe(422);
-    expect(await response.json()).toMatchObject({ code: 'INVALID_SUBSCRIPTION', errors: [{ pointer }] });
+    const response = await add(user, { ...subscription, endpoint });
+    expect([response.status, await response.json()]).toMatchObject([
+      422,
+      { code: 'PUSH_ENDPOINT_REFUSED', errors: [{ pointer: '/endpoint' }] },
+    ]);
+    expect(await list(user)).toEqual([]);
+  });
+
+  test('one that was added before it was refused is looked at again when it is dialled', async () => {
+    const push = createPushFetch(new EgressGuard({ allowInternal: [], resolve: async () => ['93.184.215.14'] }));
+    const init = { method: 'POST', headers: {}, body: Buffer.alloc(0), redirect: 'manual' } as const;
+    const { signal } = new AbortController();
+    for (const endpoint of [`${service.url}/x`, 'http://push.example.com/x', 'https://127.0.0.1/x'])
+      await expect(push(endpoint, { ...init, signal })).rejects.toMatchObject({ code: 'PUSH_ENDPOINT_REFUSED' });
   });
 
   test('the private key, and where devices are, stand nowhere in clear', async () => {
