@@ -1,6 +1,6 @@
 import type { ModelPart } from '../../integrations/llm/modelCall.ts';
 import type { Redactor } from '../../models/secrets/redactor.ts';
-import type { StreamRedactor } from '../../models/secrets/streamRedactor.ts';
+import type { StreamRedactor } from '../../telemetry/streamRedactor.ts';
 
 type DeltaPart = Extract<ModelPart, { type: 'text-delta' | 'reasoning-delta' | 'tool-input-delta' }>;
 type EndPart = Extract<ModelPart, { type: 'text-end' | 'reasoning-end' | 'tool-input-end' }>;

@@ -1,5 +1,6 @@
+import { SecretAutomaton } from '../../telemetry/secretAutomaton.ts';
 import { redacted } from '../../telemetry/secretForms.ts';
-import { compilePattern, type Pattern, StreamRedactor } from './streamRedactor.ts';
+import { redactText, StreamRedactor } from '../../telemetry/streamRedactor.ts';
 
 /** Takes a space's secret values out of what is about to be shown or stored. */
 export interface Redactor {
@@ -12,41 +13,24 @@ export interface Redactor {
   stream(): StreamRedactor;
 }
 
-/** A redactor for these texts, whichever of them is in the other. */
+/** A redactor for these texts, whichever of them is in the other. Its time depends on the text that it reads, not on how many secrets there are. */
 export function createRedactor(forms: Iterable<string>): Redactor {
-  // The longest first: what is left of one would tell about it.
-  const texts = [...new Set(forms)].sort((a, b) => b.length - a.length);
-  let byFirst: Map<string, Pattern[]> | undefined;
-
-  function patterns(): Map<string, Pattern[]> {
-    if (byFirst !== undefined) return byFirst;
-    byFirst = new Map();
-    for (const text of texts) {
-      const first = text[0] ?? '';
-      byFirst.set(first, [...(byFirst.get(first) ?? []), compilePattern(text)]);
-    }
-    return byFirst;
-  }
-
-  function redactText(text: string): string {
-    let clean = text;
-    for (const secret of texts) if (clean.includes(secret)) clean = clean.replaceAll(secret, redacted);
-    return clean;
-  }
+  const automaton = new SecretAutomaton(forms);
+  const { isEmpty } = automaton;
+  const clean = (text: string) => redactText(automaton, text);
 
   function redactJson(value: unknown): unknown {
-    if (typeof value === 'string') return redactText(value);
-    if (typeof value === 'number') return redactText(String(value)) === String(value) ? value : redacted;
+    if (typeof value === 'string') return clean(value);
+    if (typeof value === 'number') return clean(String(value)) === String(value) ? value : redacted;
     if (Array.isArray(value)) return value.map(redactJson);
     if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, child]) => [redactText(key), redactJson(child)]));
+    return Object.fromEntries(Object.entries(value).map(([key, child]) => [clean(key), redactJson(child)]));
   }
 
-  const isEmpty = texts.length === 0;
   return {
     isEmpty,
-    text: redactText,
+    text: clean,
     json: (value) => (isEmpty ? value : redactJson(value)),
-    stream: () => new StreamRedactor(patterns()),
+    stream: () => new StreamRedactor(automaton),
   };
 }

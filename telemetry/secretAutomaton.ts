@@ -1,0 +1,141 @@
+import { pieceLength, piecesOf } from './secretForms.ts';
+
+/** Of a text of `pieceLength` only so much is in the automaton: a long secret has many, and each character is a node. */
+const anchorLength = 8;
+
+/**
+ * An Aho–Corasick automaton over many texts: it reads a character at a time, and at each knows which of the texts ends there, in a time that does not
+ * depend on how many there are. Written here since it must run over pieces of a stream, in little memory, and say what may still become a match.
+ */
+export class SecretAutomaton {
+  readonly isEmpty: boolean;
+  /** Texts of which only the anchor is in the automaton. */
+  readonly #anchored = new Set<string>();
+  /** By node: its depth, the longest text that ends there, whether an anchor does, and where to go on when no child fits. */
+  readonly #depth: Uint8Array;
+  readonly #found: Uint8Array;
+  readonly #anchor: Uint8Array;
+  readonly #fail: Int32Array;
+  /** The children, in a hash table with open addressing: by node and character. */
+  readonly #keyNode: Int32Array;
+  readonly #keyUnit: Uint16Array;
+  readonly #child: Int32Array;
+  readonly #mask: number;
+
+  constructor(texts: Iterable<string>) {
+    const known = [...new Set(texts)].flatMap(piecesOf).filter((text) => text !== '');
+    this.isEmpty = known.length === 0;
+    const room = known.reduce((sum, text) => sum + inAutomaton(text).length, 1);
+    const slots = 2 ** Math.ceil(Math.log2(room * 2));
+    this.#mask = slots - 1;
+    this.#keyNode = new Int32Array(slots).fill(-1);
+    this.#keyUnit = new Uint16Array(slots);
+    this.#child = new Int32Array(slots);
+    this.#depth = new Uint8Array(room);
+    this.#found = new Uint8Array(room);
+    this.#anchor = new Uint8Array(room);
+    this.#fail = new Int32Array(room);
+    this.#link(this.#insert(known, room));
+  }
+
+  /** Where the automaton is after one more UTF-16 unit; it begins at 0. */
+  next(state: number, unit: number): number {
+    for (let node = state; ; node = this.#fail[node] ?? 0) {
+      const child = this.#childOf(node, unit);
+      if (child !== 0) return child;
+      if (node === 0) return 0;
+    }
+  }
+
+  /** How much of what was read may be the beginning of a text. */
+  depthOf(state: number): number {
+    return this.#depth[state] ?? 0;
+  }
+
+  /** The length of the longest text that ends here; 0 when none does. */
+  foundAt(state: number): number {
+    return this.#found[state] ?? 0;
+  }
+
+  /** How far back a text of `pieceLength` may have begun, whose rest is to be looked at with `isPiece`; 0 when none has. */
+  anchorAt(state: number): number {
+    return this.#anchor[state] === 1 ? anchorLength : 0;
+  }
+
+  isPiece(text: string): boolean {
+    return this.#anchored.has(text);
+  }
+
+  /** Returns each node's parent and unit. */
+  #insert(texts: readonly string[], room: number): { parent: Int32Array; unit: Uint16Array; count: number } {
+    const parent = new Int32Array(room);
+    const unit = new Uint16Array(room);
+    let count = 1;
+    for (const text of texts) {
+      const part = inAutomaton(text);
+      let node = 0;
+      for (let at = 0; at < part.length; at++) {
+        const code = part.charCodeAt(at);
+        let child = this.#childOf(node, code);
+        if (child === 0) {
+          child = count++;
+          this.#addChild(node, code, child);
+          parent[child] = node;
+          unit[child] = code;
+          this.#depth[child] = at + 1;
+        }
+        node = child;
+      }
+      if (part === text) this.#found[node] = text.length;
+      else {
+        this.#anchor[node] = 1;
+        this.#anchored.add(text);
+      }
+    }
+    return { parent, unit, count };
+  }
+
+  /** The shallow ones first, since a node goes on at a shallower one. */
+  #link({ parent, unit, count }: { parent: Int32Array; unit: Uint16Array; count: number }): void {
+    const byDepth: number[][] = [];
+    for (let node = 1; node < count; node++) {
+      const depth = this.depthOf(node);
+      byDepth[depth] ??= [];
+      byDepth[depth].push(node);
+    }
+    for (const nodes of byDepth.slice(1)) {
+      for (const node of nodes) {
+        const above = parent[node] ?? 0;
+        const fail = above === 0 ? 0 : this.next(this.#fail[above] ?? 0, unit[node] ?? 0);
+        this.#fail[node] = fail;
+        if (this.foundAt(node) === 0) this.#found[node] = this.foundAt(fail);
+        if (this.#anchor[fail] === 1) this.#anchor[node] = 1;
+      }
+    }
+  }
+
+  #childOf(node: number, unit: number): number {
+    for (let slot = slotOf(node, unit) & this.#mask; ; slot = (slot + 1) & this.#mask) {
+      const key = this.#keyNode[slot];
+      if (key === -1) return 0;
+      if (key === node && this.#keyUnit[slot] === unit) return this.#child[slot] ?? 0;
+    }
+  }
+
+  #addChild(node: number, unit: number, child: number): void {
+    let slot = slotOf(node, unit) & this.#mask;
+    while (this.#keyNode[slot] !== -1) slot = (slot + 1) & this.#mask;
+    this.#keyNode[slot] = node;
+    this.#keyUnit[slot] = unit;
+    this.#child[slot] = child;
+  }
+}
+
+function inAutomaton(text: string): string {
+  return text.length < pieceLength ? text : text.slice(0, anchorLength);
+}
+
+function slotOf(node: number, unit: number): number {
+  const mixed = Math.imul(node, 0x9e3779b1) ^ Math.imul(unit, 0x85ebca6b);
+  return mixed ^ (mixed >>> 15);
+}

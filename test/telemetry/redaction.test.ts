@@ -1,0 +1,156 @@
+import fc from 'fast-check';
+import { createRedactor } from '../../models/secrets/redactor.ts';
+import { keepOutOfLogs, withoutKnownSecrets } from '../../telemetry/knownSecrets.ts';
+import { redacted, secretForms } from '../../telemetry/secretForms.ts';
+
+/** Every occurrence of every text, found one by one; what overlaps or touches is one. */
+function naive(texts: readonly string[], text: string): string {
+  const isSecret = new Array<boolean>(text.length).fill(false);
+  for (const each of texts) {
+    for (let at = text.indexOf(each); at >= 0; at = text.indexOf(each, at + 1))
+      isSecret.fill(true, at, at + each.length);
+  }
+  return [...text.split('')].map((unit, at) => (isSecret[at] ? (isSecret[at - 1] ? '' : redacted) : unit)).join('');
+}
+
+function inPieces(texts: readonly string[], text: string, cuts: readonly number[]): string {
+  const stream = createRedactor(texts).stream();
+  const at = [0, ...cuts.map((cut) => cut % (text.length + 1)).toSorted((a, b) => a - b), text.length];
+  const out = at.slice(1).map((end, index) => stream.push(text.slice(at[index], end)));
+  return out.join('') + stream.rest();
+}
+
+/** Few different letters, so that texts are in each other, overlap, and begin again; long ones go beyond what the automaton holds of a text. */
+const word = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 1, maxLength: 9 });
+const long = fc
+  .tuple(word, fc.integer({ min: 64, max: 64 }))
+  .map(([unit, length]) => unit.repeat(length).slice(0, length));
+const secrets = fc.array(fc.oneof({ weight: 3, arbitrary: word }, { weight: 1, arbitrary: long }), { maxLength: 8 });
+
+test('a stream of pieces, a whole text and a search one by one agree, wherever the pieces are cut', () => {
+  const cases = secrets.chain((texts) => {
+    const part = fc.oneof(
+      word,
+      fc.constantFrom('', 'x', ...texts),
+      fc.constantFrom('', ...texts).map((text) => text.slice(0, -1)),
+    );
+    const text = fc.array(part, { maxLength: 12 }).map((parts) => parts.join(''));
+    return fc.tuple(fc.constant(texts), text, fc.array(fc.nat(), { maxLength: 8 }));
+  });
+  fc.assert(
+    fc.property(cases, ([texts, text, cuts]) => {
+      const expected = naive(texts, text);
+      expect(createRedactor(texts).text(text)).toBe(expected);
+      expect(inPieces(texts, text, cuts)).toBe(expected);
+      expect(inPieces(texts, text, [...Array(text.length).keys()])).toBe(expected);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('ordinary text passes at once; only what may be the beginning of a secret waits', () => {
+  const stream = createRedactor(['secret-1', 's'.repeat(64)]).stream();
+  expect(stream.push('hello se')).toBe('hello ');
+  expect(stream.push('ven secret-')).toBe('seven ');
+  expect(stream.push('2')).toBe('secret-2');
+  expect(stream.push('secret-1 and')).toBe('[redacted] and');
+  expect(stream.rest()).toBe('');
+});
+
+const value = 'pa55/wörd?&~*+ "x"\\>>>???';
+const bytes = Buffer.from(value);
+const percent = encodeURIComponent(value);
+
+const spellings: [string, string][] = [
+  ['as it is', value],
+  ['JSON', JSON.stringify(value).slice(1, -1)],
+  ['JSON in JSON', JSON.stringify(JSON.stringify(value)).slice(3, -3)],
+  ['ASCII JSON', JSON.stringify(value).slice(1, -1).replace('ö', '\\u00f6')],
+  ['base64', bytes.toString('base64')],
+  ['base64 without padding', bytes.toString('base64').replace(/=+$/, '')],
+  ['base64url', bytes.toString('base64url')],
+  ['hex', bytes.toString('hex')],
+  ['HEX', bytes.toString('hex').toUpperCase()],
+  ['percent', percent],
+  ['percent, lower case', percent.replace(/%../g, (byte) => byte.toLowerCase())],
+  ['a form', new URLSearchParams({ v: value }).toString().slice(2)],
+];
+
+test.each(spellings)('%s', (_name, spelled) => {
+  const redactor = createRedactor(secretForms(value));
+  expect(redactor.text(`before ${spelled} after`)).toBe('before [redacted] after');
+  expect(redactor.text(spelled)).toBe(redacted);
+});
+
+describe.each(['base64', 'base64url'] as const)('%s of something that the secret is in', (encoding) => {
+  test.each(['', 'u:', 'user:', 'a user:', 'admin@example.com:'])('Basic %ssecret', (user) => {
+    for (const [secret, after] of ['correct horse', 'hunter2', 'sk_live_0123456789abcdef', 'ÿÿÿ>>>???'].flatMap(
+      (each) => ['', ' ', '\n', '\nX: y'].map((end) => [each, end] as const),
+    )) {
+      const clean = createRedactor(secretForms(secret)).text(
+        `Basic ${Buffer.from(user + secret + after).toString(encoding)}`,
+      );
+      const left = Buffer.from(clean.replace(/^Basic |\[redacted\]|=/g, ''), 'base64').toString('latin1');
+      expect(clean).toContain(redacted);
+      // At most the bits that the characters at its edges share with what is beside it.
+      for (let at = 0; at + 3 <= secret.length; at++)
+        expect(left).not.toContain(
+          Buffer.from(secret)
+            .toString('latin1')
+            .slice(at, at + 3),
+        );
+    }
+  });
+});
+
+test('a line of a secret of many lines is one too; short ones, rulers and the frame of a key are not', () => {
+  const key = `-----BEGIN PRIVATE KEY-----\r\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nshort line\n----------------------\n  "private_key_id": "0f1e2d3c",\nend\n-----END PRIVATE KEY-----`;
+  const redactor = createRedactor(secretForms(key));
+  expect(redactor.text('see MIIEvQIBADANBgkqhkiG9w0BAQEFAASC, and "private_key_id": "0f1e2d3c", there')).toBe(
+    'see [redacted], and [redacted] there',
+  );
+  const common = '-----BEGIN PRIVATE KEY-----\nshort line end\n----------------------\n-----END PRIVATE KEY-----';
+  expect(redactor.text(common)).toBe(common);
+  expect(redactor.text(`x${key}y`)).toBe('x[redacted]y');
+  expect(redactor.text(JSON.stringify({ key }))).toBe('{"key":"[redacted]"}');
+});
+
+test('of a long secret each spelling is found as a whole', () => {
+  const secret = Array.from(
+    { length: 400 },
+    (_, index) => `line ${index} of a long secret: ${(index * 7_919) % 104_729}`,
+  ).join('\n');
+  const redactor = createRedactor(secretForms(secret));
+  const all = Buffer.from(secret);
+  for (const spelled of [
+    secret,
+    JSON.stringify(secret).slice(1, -1),
+    encodeURIComponent(secret),
+    all.toString('base64'),
+    all.toString('hex'),
+  ])
+    expect(redactor.text(`<${spelled}>`)).toBe('<[redacted]>');
+  expect(redactor.text(`<${Buffer.from(`user:${secret}`).toString('base64')}>`).length).toBeLessThan(30);
+});
+
+test('values that are short, or nothing, are not looked for; keys and numbers of JSON are', () => {
+  expect(secretForms('  abc ')).toEqual([]);
+  expect(createRedactor([]).isEmpty).toBe(true);
+  const redactor = createRedactor(secretForms('123456'));
+  expect(redactor.json({ 'is 123456': [123456, 12345, { deep: 'x123456' }] })).toEqual({
+    'is [redacted]': [redacted, 12345, { deep: 'x[redacted]' }],
+  });
+});
+
+test('the log knows what this process has had in memory, many and one alike', () => {
+  const many = Array.from({ length: 200 }, (_, index) => `logged-secret-${index}-${index * 31}`);
+  keepOutOfLogs(['the-first-secret']);
+  expect(withoutKnownSecrets('x the-first-secret y')).toBe('x [redacted] y');
+  keepOutOfLogs(many);
+  for (const secret of ['the-first-secret', ...many]) {
+    expect(withoutKnownSecrets(`a ${secret} b`)).toBe('a [redacted] b');
+    expect(withoutKnownSecrets(`a ${Buffer.from(secret).toString('hex')} b`)).toBe('a [redacted] b');
+  }
+  keepOutOfLogs(['the-last-secret']);
+  expect(withoutKnownSecrets('the-last-secret, the-first-secret')).toBe('[redacted], [redacted]');
+});
