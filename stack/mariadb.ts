@@ -81,6 +81,7 @@ export async function startMariaDb(context: StackContext, programs: MariaDbProgr
     try {
       await waitUntil(() => assertAnswers(url), {
         ...context,
+        title: 'MariaDB',
         timeoutMs: startTimeoutMs,
         assertAlive: service.assertAlive,
       });

@@ -10,7 +10,7 @@ import { giveTo, serviceFolder, serviceUser } from './users.ts';
 import { waitUntil } from './waiting.ts';
 
 const usualPort = 7070;
-const startTimeoutMs = 30_000;
+const startTimeoutMs = 120_000;
 const region = 'us-east-1';
 
 interface Credentials {
@@ -53,6 +53,7 @@ export async function startObjectStore(context: StackContext, program: string): 
     try {
       await waitUntil(() => ensureBucket(endpoint, credentials, context.bucket), {
         ...context,
+        title: 'The object store',
         timeoutMs: startTimeoutMs,
         assertAlive: service.assertAlive,
       });

@@ -18,7 +18,7 @@ const usualPort = 7233;
 const usualUiPort = 8233;
 /** In the private network, where nobody else has any. */
 const innerPorts = { server: usualPort, ui: usualUiPort };
-const startTimeoutMs = 60_000;
+const startTimeoutMs = 180_000; // a slow disk, or a machine that is busy with other starts
 
 /**
  * Measured (design §3, §9): by default the server's one shard is polled 20 times a second, so each hop of a task waits up to 50 ms.
@@ -71,6 +71,7 @@ export async function startTemporalServer(context: StackContext, program: string
     try {
       await waitUntil(() => assertAnswers(address), {
         ...context,
+        title: 'The Temporal server',
         timeoutMs: startTimeoutMs,
         assertAlive: started.service.assertAlive,
       });

@@ -1,21 +1,55 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { StackError } from './errors.ts';
+import { formatDuration, type Report } from './report.ts';
 
-const pollMs = 50;
+export interface WaitOptions {
+  /** As a person knows it: begins a sentence. */
+  title: string;
+  report: Report;
+  signal: AbortSignal;
+  timeoutMs: number;
+  /** How often a wait is told that takes longer than this. */
+  progressMs?: number;
+  pollMs?: number;
+  /** Throws when there is nothing to wait for any more. */
+  assertAlive?: (() => void) | undefined;
+  /** Whether an answer will not change by waiting. */
+  isFinal?: (error: unknown) => boolean;
+}
 
-/** Calls `probe` until it does not throw. Ends early with the reason when the start is given up or the service has died. */
-export async function waitUntil(
-  probe: () => Promise<void>,
-  options: { signal: AbortSignal; timeoutMs: number; assertAlive: () => void },
-): Promise<void> {
-  const deadline = performance.now() + options.timeoutMs;
+/**
+ * Calls `probe` until it does not throw, and returns what it has answered. Ends early with the reason when the start is given up or the service has
+ * died, and at the deadline with what the last try met.
+ */
+export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions): Promise<T> {
+  const { title, report, signal, timeoutMs, progressMs = 10_000, pollMs = 50 } = options;
+  const begin = performance.now();
+  let toldMs = 0;
   for (;;) {
-    options.signal.throwIfAborted();
-    options.assertAlive();
+    signal.throwIfAborted();
+    options.assertAlive?.();
     try {
       return await probe();
     } catch (error) {
-      if (performance.now() > deadline) throw error;
+      if (options.isFinal?.(error)) throw error;
+      const waitedMs = performance.now() - begin;
+      const reason = reasonOf(error);
+      if (waitedMs > timeoutMs) {
+        throw new StackError(`${title} does not serve after ${formatDuration(waitedMs)}: ${reason}`, { cause: error });
+      }
+      if (waitedMs - toldMs > progressMs) {
+        report(`${title} does not serve yet (${formatDuration(waitedMs)}: ${reason}); waiting …`);
+        toldMs = waitedMs;
+      }
     }
-    await sleep(pollMs, undefined, { signal: options.signal });
+    await sleep(pollMs, undefined, { signal });
   }
+}
+
+/** One line of an error, and of what is at the bottom of it. */
+function reasonOf(error: unknown): string {
+  const { details, code, cause } = error as { details?: string; code?: unknown; cause?: unknown };
+  if (cause != null) return reasonOf(cause);
+  const text = details || (error instanceof Error ? error.message : String(error)) || String(code);
+  return text.split('\n')[0] ?? '';
 }

@@ -2,15 +2,19 @@ import type { Config } from '../../config/index.ts';
 import { openDatabase } from '../../models/database.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
 import { migrateInstallation } from '../../models/migrate.ts';
-import { registerWhereAllowed } from './temporal.ts';
+import type { Report } from '../../stack/report.ts';
+import { registerWhenServed } from './temporal.ts';
 
 /** Nobody's address elsewhere: this user signs in with `atrium token` or `atrium code`. */
 const firstUserEmail = 'admin@localhost';
 const firstSpaceName = 'Home';
 
 /** Brings the database and the Temporal namespace to this version, and makes the first user. Safe to run again at each start. */
-export async function prepareInstallation(config: Config): Promise<{ user: { email: string } }> {
-  await Promise.all([migrateInstallation(config), registerWhereAllowed(config)]);
+export async function prepareInstallation(
+  config: Config,
+  waiting: { report: Report; signal: AbortSignal },
+): Promise<{ user: { email: string } }> {
+  await Promise.all([migrateInstallation(config), registerWhenServed(config, waiting)]);
   const database = openDatabase(config);
   try {
     const identity = createIdentity(database, await openEnvelope(database, config), config);

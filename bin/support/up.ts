@@ -59,7 +59,7 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
 
   const config = loadConfig({ ...launch.environment, ...stack.environment });
   const { user } = await timed(report, { done: 'Database and namespace up to date' }, () =>
-    prepareInstallation(config),
+    prepareInstallation(config, { report, signal }),
   );
   signal.throwIfAborted();
 

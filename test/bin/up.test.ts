@@ -2,9 +2,12 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { registerWhenServed } from '../../bin/support/temporal.ts';
 import { runAtrium, startAtrium } from '../support/atrium.ts';
+import { createTestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { processesWith } from '../support/processes.ts';
+import { startTcpProxy } from '../support/tcpProxy.ts';
 
 /** `atrium up` with the whole embedded stack, in a data directory of its own. */
 const settings = (dataDir: string) => ({ ATRIUM_DATA_DIR: dataDir, ATRIUM_PORT: '0', ATRIUM_DEMO_MODEL: 'true' });
@@ -104,4 +107,33 @@ test('a database that does not answer is said in one line', async () => {
   });
   expect(code).toBe(1);
   expect(output).toMatch(/^127\.0\.0\.1:1 does not answer \(ECONNREFUSED\)\. .*\n$/);
+});
+
+test('a Temporal that is slow to serve is waited for, and that is said', async () => {
+  const environment = await createTestEnvironment();
+  const wire = await startTcpProxy(() => `http://${environment.config.temporal.address}`);
+  wire.shut();
+  const address = new URL(wire.url).host;
+  const atrium = startAtrium(['up', '--json'], { ...environment.environment, ATRIUM_TEMPORAL_ADDRESS: address });
+  await atrium.printed(/Temporal at .* \(namespace default\) does not serve yet \(.*\); waiting …/);
+  wire.open();
+  await atrium.printed(/"apiUrl"/);
+  atrium.child.kill('SIGINT');
+  expect(await atrium.exited).toEqual({ code: 0, signal: null });
+  await wire.stop();
+  await environment.close();
+});
+
+test('a Temporal that goes on not serving is told with what it answers', async () => {
+  const { config, close } = await createTestEnvironment();
+  const wanted = (change: Partial<(typeof config)['temporal']>) =>
+    registerWhenServed(
+      { ...config, temporal: { ...config.temporal, ...change } },
+      { report: () => undefined, signal: new AbortController().signal, timeoutMs: 1 },
+    );
+  await expect(wanted({ namespace: 'none-such' })).rejects.toThrow(
+    /^Temporal at .* \(namespace none-such\) does not serve after .*: .*none-such/,
+  );
+  await expect(wanted({ address: '127.0.0.1:1' })).rejects.toThrow(/^Temporal at 127.0.0.1:1 .* does not serve after /);
+  await close();
 });

@@ -1,0 +1,40 @@
+import { StackError } from '../../stack/errors.ts';
+import { type WaitOptions, waitUntil } from '../../stack/waiting.ts';
+
+function createWait(changes: Partial<WaitOptions> = {}) {
+  const lines: string[] = [];
+  const report = (line: string) => void lines.push(line);
+  const options = { title: 'The part', report, signal: new AbortController().signal, timeoutMs: 60_000, pollMs: 1 };
+  return { lines, options: { ...options, ...changes } };
+}
+
+test('a wait that takes long is told, with what the last try met, and ends with the answer', async () => {
+  const { lines, options } = createWait({ progressMs: 0 });
+  let tries = 0;
+  const probe = async () => {
+    tries += 1;
+    if (tries < 3) throw new Error('connection refused\nand more');
+    return 'served';
+  };
+  expect(await waitUntil(probe, options)).toBe('served');
+  expect(lines.at(-1)).toMatch(/^The part does not serve yet \(\d\.\d s: connection refused\); waiting …$/);
+});
+
+test('a part that never serves is told as what it is', async () => {
+  const { options } = createWait({ timeoutMs: 0 });
+  const cause = Object.assign(new Error('14 UNAVAILABLE'), { details: 'history is not ready' });
+  const wait = waitUntil(() => Promise.reject(new Error('Failed to connect', { cause })), options);
+  await expect(wait).rejects.toThrow(StackError);
+  await expect(wait).rejects.toThrow(/^The part does not serve after 0\.\d s: history is not ready$/);
+});
+
+test('nothing is waited for that has ended, that has given its last answer, or that nobody wants any more', async () => {
+  const refused = () => Promise.reject(new Error('no'));
+  const assertAlive = () => {
+    throw new StackError('The part ended with code 1.');
+  };
+  await expect(waitUntil(refused, createWait({ assertAlive }).options)).rejects.toThrow('The part ended with code 1.');
+  await expect(waitUntil(refused, createWait({ isFinal: () => true }).options)).rejects.toThrow(/^no$/);
+  const signal = AbortSignal.abort(new Error('stopped'));
+  await expect(waitUntil(refused, createWait({ signal }).options)).rejects.toThrow('stopped');
+});
