@@ -8,6 +8,12 @@ export function operationWorkflowId(kind: string, operationId: string): string {
   return `${kind}/${operationId}`;
 }
 
+/** The operation whose workflow has this id; undefined for a workflow of another kind. */
+export function operationOfWorkflow(workflowId: string): { kind: string; operationId: string } | undefined {
+  const [kind, operationId, ...rest] = workflowId.split('/');
+  return kind && operationId && rest.length === 0 ? { kind, operationId } : undefined;
+}
+
 /** One for each notification, by the provider's own id of it. */
 export function settlementWorkflowId(eventId: string): string {
   return `settlePayment/${eventId}`;

@@ -1,11 +1,13 @@
 import { chatModels } from '../../models/chat/models.ts';
 import type { PurgeScope } from '../../models/chat/purge.ts';
 import { threadContainerId } from '../../models/drive/containers.ts';
-import { markTrash, purgeContainer, purgeDrive, purgeMarked } from '../../models/drive/purgeItems.ts';
+import { purgeContainer, purgeDrive } from '../../models/drive/purge.ts';
+import { markTrash, purgeMarked } from '../../models/drive/purgeItems.ts';
 import { removeDoomed } from '../../models/drive/removeObjects.ts';
 import { operationModels } from '../../models/operation.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { requireOrder, requireOwnWorkflow } from '../order.ts';
 
 /** What removes files for good. Each goes on where it was interrupted. */
 export function createDrivePurges({ database, storage: store }: ActivityDeps) {
@@ -13,27 +15,30 @@ export function createDrivePurges({ database, storage: store }: ActivityDeps) {
     /** Takes out of sight what was in a trash when somebody asked to empty it; what came later stays. */
     async markTrash({ operationId }: { operationId: string }): Promise<void> {
       using _heartbeat = keepAlive();
-      const { spaceId, subjectId, createdAt } = await operationModels(database).Operation.findByPk(operationId, {
-        rejectOnEmpty: true,
-      });
+      requireOwnWorkflow(operationId);
+      const found = await operationModels(database).Operation.findByPk(operationId);
+      const { spaceId, subjectId, createdAt } = await requireOrder(database, { trashOf: found?.spaceId ?? '' });
       await markTrash(database, { spaceId: spaceId ?? '', containerId: subjectId }, createdAt);
     },
 
     /** The rows of what is marked: one item, or all of a space. */
     async purgeMarked(scope: { itemId: string } | { spaceId: string }): Promise<void> {
       using heartbeat = keepAlive();
+      await requireOrder(database, 'itemId' in scope ? scope : { trashOf: scope.spaceId });
       await purgeMarked(database, scope, () => heartbeat.cancelled.throwIfAborted());
     },
 
     /** The objects of a space that belong to nothing any more. */
     async removeObjects({ spaceId }: { spaceId: string }): Promise<void> {
       using heartbeat = keepAlive();
+      await requireOrder(database, { trashOf: spaceId });
       await removeDoomed({ database, store }, { spaceId, onBatch: () => heartbeat.cancelled.throwIfAborted() });
     },
 
     /** The files of a deleted thread, or the whole drive of a deleted space. */
     async purgeDriveOf(scope: PurgeScope): Promise<void> {
       using heartbeat = keepAlive();
+      await requireOrder(database, scope);
       const onBatch = () => heartbeat.cancelled.throwIfAborted();
       const spaceId =
         'spaceId' in scope ? scope.spaceId : (await chatModels(database).Thread.findByPk(scope.threadId))?.spaceId;

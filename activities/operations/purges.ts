@@ -1,21 +1,23 @@
 import { requestStop } from '../../models/chat/endTurn.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { type PurgeScope, purgeBatch } from '../../models/chat/purge.ts';
-import { purgeChatSettings } from '../../models/chat/settings.ts';
+import type { PurgeScope } from '../../models/chat/purge.ts';
 import { transaction } from '../../models/database.ts';
 import { type OperationEnd, operationModels } from '../../models/operation.ts';
-import { purgeSpaceSecrets } from '../../models/secrets/purge.ts';
+import { purgeRows } from '../../models/purge.ts';
 import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { requireOrder, requireOwnWorkflow } from '../order.ts';
 
 const maxStopsAtOnce = 200;
 
 /** What removes the rows of a thread or a space that somebody has deleted. */
 export function createPurges(deps: ActivityDeps) {
+  const { database } = deps;
   return {
     /** Asks the scope's unended turns to stop, and says how many there were: 0 means that nothing writes there any more. */
     async stopTurns(scope: PurgeScope): Promise<number> {
-      const turns = await chatModels(deps.database).Turn.unendedOf(scope, maxStopsAtOnce);
+      await requireOrder(database, scope);
+      const turns = await chatModels(database).Turn.unendedOf(scope, maxStopsAtOnce);
       for (const { id } of turns) {
         if ((await requestStop(deps, id)) === 'stopping') await deps.workflows.stopTurn(id);
       }
@@ -25,13 +27,13 @@ export function createPurges(deps: ActivityDeps) {
     /** Removes the scope's rows, in batches that lock little. */
     async purgeRows(scope: PurgeScope): Promise<void> {
       using heartbeat = keepAlive();
-      while (await purgeBatch(deps.database, scope)) heartbeat.cancelled.throwIfAborted();
-      if ('spaceId' in scope) await purgeSpaceSecrets(deps.database, scope.spaceId);
-      if ('spaceId' in scope) await purgeChatSettings(deps.database, scope.spaceId);
+      await requireOrder(database, scope);
+      await purgeRows(database, scope, () => heartbeat.cancelled.throwIfAborted());
     },
 
     async endOperation({ operationId, end }: { operationId: string; end: OperationEnd }): Promise<void> {
-      await transaction(deps.database, (tx) => operationModels(deps.database).Operation.end(operationId, end, tx));
+      requireOwnWorkflow(operationId);
+      await transaction(database, (tx) => operationModels(tx).Operation.end(operationId, end, tx));
     },
   };
 }

@@ -1,4 +1,5 @@
 import { QueryTypes } from 'sequelize';
+import type { AreaPurge } from '../areaPurge.ts';
 import type { Database } from '../database.ts';
 
 /** What is being removed for good: one thread, or all threads of a space. */
@@ -6,26 +7,48 @@ export type PurgeScope = { threadId: string } | { spaceId: string };
 
 const turnsPerBatch = 50;
 
-const tablesOfTurn = ['turn_segments', 'turn_contexts', 'model_calls', 'tool_calls', 'turn_receipts'];
-const tablesOfThread = ['messages', 'thread_summaries', 'thread_aliases'];
+export const chatPurge: AreaPurge = {
+  ofTurn: ['turn_segments', 'turn_contexts', 'model_calls', 'tool_calls'],
+  ofThread: ['messages', 'thread_summaries', 'thread_aliases'],
+  ofSpace: ['chat_settings'],
+  own: ['threads', 'turns'],
+};
 
-/** Removes some of the scope's rows; true when there may be more. Children go before parents, so a crash leaves no orphan. */
-export async function purgeBatch(database: Database, scope: PurgeScope): Promise<boolean> {
-  const threadId = 'threadId' in scope ? scope.threadId : await anyThreadOf(database, scope.spaceId);
-  if (threadId === undefined) return false;
-  const turns = await database.sequelize.query<{ id: string }>(
-    'SELECT id FROM turns WHERE thread_id = ? ORDER BY ordinal LIMIT ?',
-    { replacements: [threadId, turnsPerBatch], type: QueryTypes.SELECT },
-  );
-  if (turns.length > 0) {
-    const ids = turns.map(({ id }) => id);
-    for (const table of tablesOfTurn) await remove(database, `DELETE FROM ${table} WHERE turn_id IN (?)`, ids);
-    await remove(database, 'DELETE FROM turns WHERE id IN (?)', ids);
-    return true;
+/** Removes threads with what hangs on them and on their turns. Children go before parents, so a crash leaves no orphan. */
+export async function purgeThreads(
+  database: Database,
+  scope: PurgeScope,
+  tables: { ofTurn: readonly string[]; ofThread: readonly string[] },
+  onBatch: () => void,
+): Promise<void> {
+  if ('threadId' in scope) return purgeThread(database, scope.threadId, tables, onBatch);
+  for (;;) {
+    const threadId = await anyThreadOf(database, scope.spaceId);
+    if (threadId === undefined) return;
+    await purgeThread(database, threadId, tables, onBatch);
   }
-  for (const table of tablesOfThread) await remove(database, `DELETE FROM ${table} WHERE thread_id = ?`, threadId);
+}
+
+async function purgeThread(
+  database: Database,
+  threadId: string,
+  { ofTurn, ofThread }: { ofTurn: readonly string[]; ofThread: readonly string[] },
+  onBatch: () => void,
+): Promise<void> {
+  for (;;) {
+    const turns = await database.sequelize.query<{ id: string }>(
+      'SELECT id FROM turns WHERE thread_id = ? ORDER BY ordinal LIMIT ?',
+      { replacements: [threadId, turnsPerBatch], type: QueryTypes.SELECT },
+    );
+    if (turns.length === 0) break;
+    const ids = turns.map(({ id }) => id);
+    for (const table of ofTurn) await remove(database, `DELETE FROM ${table} WHERE turn_id IN (?)`, ids);
+    await remove(database, 'DELETE FROM turns WHERE id IN (?)', ids);
+    onBatch();
+  }
+  for (const table of ofThread) await remove(database, `DELETE FROM ${table} WHERE thread_id = ?`, threadId);
   await remove(database, 'DELETE FROM threads WHERE id = ?', threadId);
-  return 'spaceId' in scope;
+  onBatch();
 }
 
 /** Drops the logs of turns that ended before `before`, a batch at a time, and returns how many turns that were. */

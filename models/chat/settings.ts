@@ -66,8 +66,3 @@ export async function putChatSettings(
   });
   return readChatSettings(database, spaceId);
 }
-
-/** With the space's other rows, when it is purged. */
-export async function purgeChatSettings(database: Database, spaceId: string): Promise<void> {
-  await database.pool.query('DELETE FROM chat_settings WHERE space_id = ?', [spaceId]);
-}

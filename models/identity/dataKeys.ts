@@ -1,13 +1,13 @@
 import { Op, UniqueConstraintError } from 'sequelize';
 import type { WrappedDataKey } from '../../crypto/dataKeys.ts';
 import type { RotationStore } from '../../crypto/rotateKeys.ts';
-import type { Database } from '../database.ts';
+import { type Database, transaction } from '../database.ts';
 import { newId } from '../ids.ts';
 import { type DataKeyRow, identityTables } from './tables.ts';
 
 /** Wrapped data keys in MySQL. */
 export function createDataKeyStore(database: Database): RotationStore {
-  const { dataKeys } = identityTables(database);
+  const { dataKeys, spaces } = identityTables(database);
   return {
     async latest(scope) {
       return present((await dataKeys.findOne({ where: { scope }, order: [['version', 'DESC']] }))?.get());
@@ -17,8 +17,13 @@ export function createDataKeyStore(database: Database): RotationStore {
     },
     async insert(key) {
       try {
-        await dataKeys.create({ id: newId('dataKey'), ...key, createdAt: new Date() });
-        return true;
+        return await transaction(database, async (tx) => {
+          // A deleted space gets no new key, however late something is sealed: its purge destroys all of them.
+          const space = await spaces.findByPk(key.scope, { transaction: tx, lock: tx.LOCK.SHARE });
+          if (space !== null && space.get().deletedAt !== null) return false;
+          await dataKeys.create({ id: newId('dataKey'), ...key, createdAt: new Date() }, { transaction: tx });
+          return true;
+        });
       } catch (error) {
         if (error instanceof UniqueConstraintError) return false;
         throw error;

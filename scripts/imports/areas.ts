@@ -37,7 +37,7 @@ export const layers: Record<string, Layer> = {
     },
   },
   models: {
-    joins: [],
+    joins: ['purge.ts'],
     named: {
       'migrate.ts': { migrations: 'it runs them' },
       chat: {

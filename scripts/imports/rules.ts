@@ -31,7 +31,7 @@ export const rules: Record<string, Rule> = {
     why: 'workflows only decide, and must give the same decisions again on replay',
   },
   activities: {
-    may: ['models', 'integrations', 'telemetry'],
+    may: ['models', 'integrations', 'telemetry', 'temporal/workflowIds.ts'],
     typesOf: ['workflows', 'config'],
     why: 'an activity is called by workflows, never by a request',
   },

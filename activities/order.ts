@@ -1,0 +1,30 @@
+import { ApplicationFailure, activityInfo } from '@temporalio/activity';
+import type { Database } from '../models/database.ts';
+import type { Operation } from '../models/operation.ts';
+import { type Destruction, findOrder } from '../models/orders.ts';
+import { operationOfWorkflow } from '../temporal/workflowIds.ts';
+
+/**
+ * The operation that orders what this activity is about to destroy: the one whose workflow it runs for. Every activity that destroys asks
+ * this first. A workflow that was started by hand has none, and fails without a retry.
+ */
+export async function requireOrder(database: Database, destruction: Destruction): Promise<Operation> {
+  const named = operationOfWorkflow(activityInfo().workflowExecution?.workflowId ?? '');
+  const operation = named && (await findOrder(database, named, destruction));
+  if (operation === undefined) throw notOrdered();
+  return operation;
+}
+
+/** Throws unless this activity runs for the workflow of the operation. */
+export function requireOwnWorkflow(operationId: string): void {
+  const workflowId = activityInfo().workflowExecution?.workflowId ?? '';
+  if (operationOfWorkflow(workflowId)?.operationId !== operationId) throw notOrdered();
+}
+
+function notOrdered(): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: 'NOT_ORDERED',
+    message: 'No operation that is under way has ordered this.',
+    nonRetryable: true,
+  });
+}

@@ -1,0 +1,46 @@
+import type { AreaPurge } from '../areaPurge.ts';
+import { type Database, transaction } from '../database.ts';
+import { driveModels } from './models.ts';
+import { purgeSubtree } from './purgeItems.ts';
+import { abortUploadsInto } from './uploads.ts';
+
+/** Emptied before the other rows of a space, since objects go from the store too: by {@link purgeDrive}, and removeDoomed (removeObjects.ts). */
+export const drivePurge: AreaPurge = {
+  own: ['drive_items', 'drive_objects', 'drive_uploads', 'drive_versions', 'drive_words', 'drives'],
+};
+
+const itemsPerBatch = 500;
+
+/**
+ * Removes the files of a deleted thread, and what is on its way there. Nobody can begin to write there any more; waiting for the drive's
+ * lock lets those who had begun come to their end.
+ */
+export async function purgeContainer(
+  database: Database,
+  where: { spaceId: string; containerId: string },
+  onBatch: () => void,
+): Promise<void> {
+  const { Drive, DriveItem } = driveModels(database);
+  await transaction(database, (tx) => Drive.wait(where.spaceId, tx));
+  await abortUploadsInto(database, where);
+  const root = await DriveItem.rootOf(where.spaceId, where.containerId);
+  if (root !== null) await purgeSubtree(database, root, onBatch);
+}
+
+/** Removes the whole drive of a deleted space. Without its row no late upload finds a place any more. */
+export async function purgeDrive(database: Database, spaceId: string, onBatch: () => void): Promise<void> {
+  const { Drive, DriveItem, DriveObject, DriveUpload } = driveModels(database);
+  for (let isEmpty = false; !isEmpty; ) {
+    for (const root of await DriveItem.findAll({ where: { parentId: spaceId }, limit: itemsPerBatch })) {
+      await purgeSubtree(database, root, onBatch);
+    }
+    isEmpty = await transaction(database, async (tx) => {
+      await Drive.wait(spaceId, tx);
+      if ((await DriveItem.count({ where: { parentId: spaceId }, transaction: tx })) > 0) return false;
+      await Drive.destroy({ where: { spaceId }, transaction: tx });
+      return true;
+    });
+  }
+  await DriveUpload.destroy({ where: { spaceId } });
+  await DriveObject.doomSpace(spaceId);
+}

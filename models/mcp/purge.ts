@@ -1,0 +1,3 @@
+import type { AreaPurge } from '../areaPurge.ts';
+
+export const mcpPurge: AreaPurge = { ofSpace: ['mcp_servers'] };

@@ -1,0 +1,66 @@
+import type { ResultSetHeader } from 'mysql2';
+import type { AreaPurge } from './areaPurge.ts';
+import { billingPurge } from './billing/purge.ts';
+import { chatPurge, type PurgeScope, purgeThreads } from './chat/purge.ts';
+import type { Database } from './database.ts';
+import { drivePurge } from './drive/purge.ts';
+import { egressPurge } from './egress/purge.ts';
+import { identityPurge } from './identity/purge.ts';
+import { mailPurge } from './mail/purge.ts';
+import { mcpPurge } from './mcp/purge.ts';
+import { pushPurge } from './push/purge.ts';
+import { secretsPurge } from './secrets/purge.ts';
+
+/** The tables of no area. */
+const sharedPurge: AreaPurge = {
+  ofSpace: ['audit_entries'],
+  kept: {
+    operations:
+      'The deletion is one, and tells that it has ended. What is still running has to end too; the rest goes.',
+    idempotency_keys: 'They are a caller’s, and go after their 30 days.',
+    schema_migrations: 'It is the schema’s.',
+  },
+  async finish(database, spaceId) {
+    await removeAll(
+      database,
+      "DELETE FROM operations WHERE space_id = ? AND kind <> 'deleteSpace' AND status <> 'running'",
+      spaceId,
+    );
+  },
+};
+
+/** In the order in which they finish. Identity is the last: it destroys the keys that everything of a space is sealed with. */
+export const areaPurges: readonly AreaPurge[] = [
+  chatPurge,
+  drivePurge,
+  billingPurge,
+  egressPurge,
+  mailPurge,
+  mcpPurge,
+  pushPurge,
+  secretsPurge,
+  sharedPurge,
+  identityPurge,
+];
+
+const ofTurn = areaPurges.flatMap((area) => area.ofTurn ?? []);
+const ofThread = areaPurges.flatMap((area) => area.ofThread ?? []);
+const ofSpace = areaPurges.flatMap((area) => area.ofSpace ?? []);
+
+/** Removes the rows of a deleted thread, or all of a deleted space but its drive, in batches that lock little. Safe to run again. */
+export async function purgeRows(database: Database, scope: PurgeScope, onBatch: () => void): Promise<void> {
+  await purgeThreads(database, scope, { ofTurn, ofThread }, onBatch);
+  if (!('spaceId' in scope)) return;
+  for (const table of ofSpace)
+    await removeAll(database, `DELETE FROM ${table} WHERE space_id = ?`, scope.spaceId, onBatch);
+  for (const area of areaPurges) await area.finish?.(database, scope.spaceId);
+}
+
+const rowsPerStatement = 1_000;
+
+async function removeAll(database: Database, statement: string, spaceId: string, onBatch = () => {}): Promise<void> {
+  for (let removed = rowsPerStatement; removed === rowsPerStatement; onBatch()) {
+    const [result] = await database.pool.query<ResultSetHeader>(`${statement} LIMIT ?`, [spaceId, rowsPerStatement]);
+    removed = result.affectedRows;
+  }
+}

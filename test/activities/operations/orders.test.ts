@@ -1,0 +1,116 @@
+import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
+import { operationModels } from '../../../models/operation.ts';
+import { areaPurges } from '../../../models/purge.ts';
+import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
+import { operationWorkflowId } from '../../../temporal/workflowIds.ts';
+import type { ChatUser } from '../../builders/chat.ts';
+import { driveOf } from '../../builders/drive.ts';
+import { contentsOf, fillSpace } from '../../builders/fullSpace.ts';
+import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
+
+const tables = areaPurges.flatMap(({ ofTurn = [], ofThread = [], ofSpace = [], own = [] }) => [
+  ...ofTurn,
+  ...ofThread,
+  ...ofSpace,
+  ...own,
+]);
+
+let product: TestProduct;
+let user: ChatUser;
+let connection: Connection;
+let threadId: string;
+let itemId: string;
+beforeAll(async () => {
+  // What these tests begin by hand is not the sweeper's to look at.
+  product = await buildProduct({ ATRIUM_SWEEP_GRACE_SECONDS: '3600' });
+  connection = await Connection.connect({ address: product.environment.config.temporal.address });
+  user = await product.user();
+  await fillSpace(product, user);
+  const drive = driveOf(product, user);
+  itemId = (await drive.put('/b.txt', 'stays')).id;
+  const trashed = await drive.put('/c.txt', 'stays in the trash');
+  await drive.send('DELETE', `/items/${trashed.id}`);
+  threadId = (await user.ask({ content: '/say hello', modelId: 'demo' })).threadId;
+});
+afterAll(async () => {
+  await connection.close();
+  await product.close();
+});
+
+/** Starts a workflow as somebody does who can reach Temporal, and gives the type of its failure. */
+async function startByHand(workflow: string, input: object, workflowId = `${workflow} by hand`): Promise<unknown> {
+  const { config } = product.environment;
+  const client = new Client({ connection, namespace: config.temporal.namespace });
+  const handle = await client.workflow.start(workflow, {
+    workflowId: `${workflowId}`,
+    taskQueue: mainTaskQueue(config.installation),
+    args: [{ heartbeatTimeoutMs: 10_000, ...input }],
+  });
+  const failure = await handle.result().catch((error: unknown) => error);
+  if (!(failure instanceof WorkflowFailedError)) throw new Error('The workflow has not failed.');
+  return (failure.cause?.cause as { type?: string } | undefined)?.type;
+}
+
+async function expectNothingDone(work: () => Promise<unknown>): Promise<void> {
+  const before = await contentsOf(product.environment.database, tables);
+  expect(await work()).toBe('NOT_ORDERED');
+  expect(await contentsOf(product.environment.database, tables)).toEqual(before);
+}
+
+/** A running operation, whether its subject is deleted or not. */
+const begin = (kind: string, subjectId: string, spaceId = user.spaceId) =>
+  operationModels(product.environment.database).Operation.begin({ kind, spaceId, userId: user.id, subjectId });
+
+const purges: [string, string, () => object][] = [
+  ['a living space', 'purgeDeleted', () => ({ scope: { spaceId: user.spaceId } })],
+  ['a living thread', 'purgeDeleted', () => ({ scope: { threadId } })],
+  ['a living item', 'purgeTrash', () => ({ spaceId: user.spaceId, itemId })],
+  ['a trash that nobody empties', 'purgeTrash', () => ({ spaceId: user.spaceId, itemId: null })],
+];
+
+test.each(purges)('started by hand, the purge of %s destroys nothing', async (_what, workflow, input) => {
+  await expectNothingDone(() => startByHand(workflow, { operationId: 'op_none', ...input() }));
+});
+
+test.each(purges)('nor under the name of the deletion of something else: %s', async (_what, workflow, input) => {
+  const stranger = await product.user();
+  await driveOf(product, stranger).put('/own.txt');
+  for (const kind of ['deleteSpace', 'deleteThread', 'purgeItem', 'emptyTrash']) {
+    const { id: operationId } = await begin(kind, stranger.spaceId, stranger.spaceId);
+    const workflowId = operationWorkflowId(kind, operationId);
+    await expectNothingDone(() => startByHand(workflow, { operationId, ...input() }, workflowId));
+  }
+});
+
+test.each([
+  ['deleteSpace', () => user.spaceId, ...(purges[0] ?? [])],
+  ['deleteThread', () => threadId, ...(purges[1] ?? [])],
+  ['purgeItem', () => itemId, ...(purges[2] ?? [])],
+] as [string, () => string, string, string, () => object][])(
+  'nor while what %s names is not deleted',
+  async (kind, subjectOf, _what, workflow, input) => {
+    const { id: operationId } = await begin(kind, subjectOf());
+    const workflowId = operationWorkflowId(kind, operationId);
+    await expectNothingDone(() => startByHand(workflow, { operationId, ...input() }, workflowId));
+  },
+);
+
+test('nor after its operation has ended', async () => {
+  const operation = await begin('emptyTrash', 'drive');
+  await operation.update({ status: 'succeeded', endedAt: new Date() });
+  const workflowId = operationWorkflowId('emptyTrash', operation.id);
+  const input = { operationId: operation.id, spaceId: user.spaceId, itemId: null };
+  await expectNothingDone(() => startByHand('purgeTrash', input, workflowId));
+});
+
+test('it neither stops a turn nor ends somebody’s operation', async () => {
+  const stream = await user.send({ content: fake({ tokens: 500, intervalMs: 20 }), modelId: 'fake-1' });
+  const turnId = stream.response.headers.get('x-turn-id') ?? '';
+  const { id: operationId } = await begin('deleteThread', 'thr_none');
+  expect(await startByHand('purgeDeleted', { operationId, scope: { spaceId: user.spaceId } })).toBe('NOT_ORDERED');
+  const { Operation } = operationModels(product.environment.database);
+  expect((await Operation.findByPk(operationId))?.status).toBe('running');
+  expect((await user.turn(turnId)).status).toBe('running');
+  await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
+  await user.ended(turnId);
+});

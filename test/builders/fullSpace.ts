@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { type Database, transaction } from '../../models/database.ts';
+import { insert } from '../../models/sql.ts';
+import type { ChatUser } from './chat.ts';
+import { driveOf } from './drive.ts';
+import type { TestProduct } from './product.ts';
+import { toolLines } from './tools.ts';
+
+/** A chat of two turns, one with a tool call, and all that hangs on a thread and its turns. Returns the thread. */
+export async function fillThread(product: TestProduct, user: ChatUser): Promise<string> {
+  const asked = await user.ask({
+    id: `chat-${randomUUID()}`,
+    content: toolLines([['drive_list', { path: '/' }]]),
+    modelId: 'demo',
+    openTabs: [{ paneId: 'p', isActive: true, tabs: [{ tabId: 't', type: 'app', title: 'T', isActive: true }] }],
+  });
+  const { threadId, turnId } = asked;
+  await user.ended(turnId);
+  await user.ended((await user.ask({ threadId, content: '/say more', modelId: 'demo' })).turnId);
+  await insertRows(product.environment.database, {
+    thread_summaries: {
+      thread_id: threadId,
+      up_to_ordinal: 1,
+      turn_id: turnId,
+      model_id: 'demo',
+      summary: 'Something was said.',
+      created_at: new Date(),
+    },
+    turn_receipts: { turn_id: turnId, seq: 3 },
+  });
+  return threadId;
+}
+
+/** A space with rows in every table that has rows of spaces. */
+export async function fillSpace(product: TestProduct, user: ChatUser): Promise<void> {
+  const space = `/api/spaces/${user.spaceId}`;
+  const send = async (method: string, path: string, body: unknown) => {
+    const response = await user.fetch(path, { method, body });
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
+  };
+  await fillThread(product, user);
+  const drive = driveOf(product, user);
+  await drive.put('/a/file.txt', 'the first words');
+  await drive.put('/a/file.txt', 'other words', 'replace');
+  await drive.send('POST', '/uploads', { path: '/large', size: 7 });
+  await send('PUT', `${space}/secrets/TOKEN`, { value: 'a value' });
+  await send('PUT', `${space}/egress`, { deny: ['example.net'] });
+  await send('PUT', `${space}/chat-settings`, { systemPrompt: 'Be brief.' });
+  await send('POST', `${space}/invitations`, { email: `${user.id}@example.com`, role: 'viewer' });
+  const form = { name: 'signIn', field: 'password', value: 'hunter2', spaceId: user.spaceId };
+  await send('POST', '/api/dynamic-ui/secrets', form);
+  await send('POST', `${space}/mcp-servers`, { name: 'tools', url: 'http://127.0.0.1:9/mcp' });
+  await insertRows(product.environment.database, {
+    egress_log: {
+      space_id: user.spaceId,
+      purpose: 'tool',
+      host: 'example.com',
+      port: 443,
+      refusal: null,
+      at: new Date(),
+    },
+  });
+}
+
+async function insertRows(database: Database, rows: Record<string, Record<string, unknown>>): Promise<void> {
+  await transaction(database, async (tx) => {
+    for (const [table, row] of Object.entries(rows)) await insert(tx, table, row);
+  });
+}
+
+/** What each of these tables holds: its rows as texts, in the order of the texts. */
+export async function contentsOf(database: Database, tables: readonly string[]): Promise<Record<string, string[]>> {
+  const contents = tables.map(async (table) => {
+    const [rows] = await database.pool.query(`SELECT * FROM ${table}`);
+    return [table, (rows as unknown[]).map((row) => JSON.stringify(row)).sort()] as const;
+  });
+  return Object.fromEntries(await Promise.all(contents));
+}

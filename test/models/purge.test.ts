@@ -1,0 +1,39 @@
+import { areaPurges } from '../../models/purge.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+
+let environment: TestEnvironment;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+
+const columnsOfTables = async () => {
+  const [rows] = await environment.database.pool.query(
+    `SELECT table_name AS tableName, column_name AS columnName FROM information_schema.columns WHERE table_schema = DATABASE()`,
+  );
+  const byTable = Map.groupBy(rows as { tableName: string; columnName: string }[], ({ tableName }) => tableName);
+  return new Map([...byTable].map(([table, columns]) => [table, columns.map(({ columnName }) => columnName)]));
+};
+
+test('each table is one area’s to remove or to keep, with a reason, when a space is deleted', async () => {
+  const declared = areaPurges.flatMap(({ ofTurn = [], ofThread = [], ofSpace = [], own = [], kept = {} }) => [
+    ...ofTurn,
+    ...ofThread,
+    ...ofSpace,
+    ...own,
+    ...Object.keys(kept),
+  ]);
+  const tables = [...(await columnsOfTables()).keys()];
+  expect(declared.toSorted()).toEqual(tables.toSorted());
+  for (const { kept = {} } of areaPurges) expect(Object.values(kept)).toEqual(Object.values(kept).filter(Boolean));
+});
+
+test.each([
+  ['ofTurn', 'turn_id'],
+  ['ofThread', 'thread_id'],
+  ['ofSpace', 'space_id'],
+] as const)('tables %s have a %s', async (by, column) => {
+  const columns = await columnsOfTables();
+  const tables = areaPurges.flatMap((area) => area[by] ?? []);
+  expect(tables.filter((table) => columns.get(table)?.includes(column) !== true)).toEqual([]);
+});
