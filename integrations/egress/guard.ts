@@ -50,11 +50,13 @@ const refusedPorts = new Set([0, 25]);
 export class EgressGuard {
   readonly #internal: readonly HostPattern[];
   readonly #resolve: Resolve;
+  readonly #resolveTimeoutMs: number;
 
   /** `allowInternal` are the operator's exceptions, which may be internal. */
-  constructor(options: { allowInternal: readonly string[]; resolve?: Resolve }) {
+  constructor(options: { allowInternal: readonly string[]; resolve?: Resolve; resolveTimeoutMs?: number }) {
     this.#internal = patternsOf(options.allowInternal);
     this.#resolve = options.resolve ?? resolveAll;
+    this.#resolveTimeoutMs = options.resolveTimeoutMs ?? 5_000;
   }
 
   /**
@@ -72,9 +74,20 @@ export class EgressGuard {
     throw new DomainError(code === 'EGRESS_REFUSED' ? 'unprocessable' : 'upstream', code, text);
   }
 
+  /** None when the name is not known, or its servers do not answer: requests wait for this. */
+  async #addressesOf(host: string): Promise<readonly string[]> {
+    const late = Promise.withResolvers<readonly string[]>();
+    const timer = setTimeout(() => late.resolve([]), this.#resolveTimeoutMs);
+    try {
+      return await Promise.race([this.#resolve(host).catch(() => []), late.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   async #decide(to: Destination, policy: EgressPolicy) {
     if (refusedPorts.has(to.port)) return refuse('this port is not allowed');
-    const found = isIP(to.host) === 0 ? await this.#resolve(to.host).catch(() => []) : [to.host];
+    const found = isIP(to.host) === 0 ? await this.#addressesOf(to.host) : [to.host];
     const addresses = found.map((address) => normaliseAddress(address) ?? address);
     const [first] = addresses;
     if (first === undefined) {

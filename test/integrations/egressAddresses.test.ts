@@ -128,6 +128,17 @@ test('a name is refused when one of its addresses is internal, or none is known'
   });
 });
 
+test('a name whose servers never answer is not waited for', async () => {
+  const silent = new EgressGuard({
+    allowInternal: [],
+    resolve: () => new Promise(() => undefined),
+    resolveTimeoutMs: 5,
+  });
+  await expect(silent.admit({ host: 'silent.example', port: 80 }, open)).rejects.toMatchObject({
+    code: 'EGRESS_UNRESOLVED',
+  });
+});
+
 test('a name that resolves to something else the next time is resolved once, and what was looked at is what is dialled', async () => {
   let asked = 0;
   const rebinding = new EgressGuard({

@@ -22,7 +22,7 @@ test('without any way to sign in it says how one gets a code', async () => {
   expect(headers['content-security-policy']).toBe(
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
   );
-  expect([headers['cache-control'], headers['referrer-policy']]).toEqual(['no-store', 'no-referrer']);
+  expect([headers['cache-control'], headers['referrer-policy']]).toEqual(['no-store', 'same-origin']);
 });
 
 test('what it links to is there', async () => {
