@@ -3,6 +3,17 @@ import { modelsOf } from './bound.ts';
 import { newId } from './ids.ts';
 import { jsonText } from './jsonText.ts';
 
+/** What operations there are; temporal/operations/ says what each one does. The name is kept in rows and in workflow ids. */
+export type OperationKind =
+  | 'deleteThread'
+  | 'deleteSpace'
+  | 'purgeItem'
+  | 'emptyTrash'
+  | 'completeUpload'
+  | 'setUpBilling'
+  | 'topUp'
+  | 'autoTopUp';
+
 export type OperationStatus = 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 /** How an operation ended. */
@@ -34,7 +45,7 @@ export function defineOperation(sequelize: Sequelize) {
 
     /** Writes the intent; the caller's transaction also changes whatever the operation is about. */
     static async begin(
-      fields: { kind: string; spaceId: string | null; userId: string; subjectId: string; id?: string },
+      fields: { kind: OperationKind; spaceId: string | null; userId: string; subjectId: string; id?: string },
       tx?: Transaction,
     ): Promise<Operation> {
       const { id = newId('operation'), ...rest } = fields;

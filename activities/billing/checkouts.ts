@@ -10,8 +10,8 @@ import { noteFinding } from '../../models/billing/paymentEvents.ts';
 import { findSetup, finishSetup, saveCustomer } from '../../models/billing/setup.ts';
 import { transaction } from '../../models/database.ts';
 import { type OperationEnd, operationModels } from '../../models/operation.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { BillingDeps } from './deps.ts';
 import { fileOtherAmount, isSameAmount } from './settlement.ts';
 
 const dayMs = 86_400_000;
@@ -25,7 +25,7 @@ export interface CheckoutState {
 }
 
 /** Setting a space's billing up, and its purchases from the session to their end. Each may be repeated. */
-export function createCheckoutActivities(deps: ActivityDeps) {
+export function createCheckoutActivities(deps: BillingDeps) {
   const { database, config } = deps;
 
   return {

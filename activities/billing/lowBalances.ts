@@ -1,14 +1,14 @@
 import { findLowBalances, type LowBalance, noteLow } from '../../models/billing/lowBalances.ts';
 import { toCredits } from '../../models/billing/money.ts';
 import { transaction } from '../../models/database.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { BillingDeps } from './deps.ts';
 
 const spacesPerSweep = 200;
 /** News of today is no use in a week. */
 const mailDays = 3;
 
 /** Tells the owners of each space that has few credits left, once until it has more: the note and the mails are one commit. */
-export async function noticeLowBalances(deps: ActivityDeps): Promise<void> {
+export async function noticeLowBalances(deps: BillingDeps): Promise<void> {
   const { database, config, logger, mailer, mails } = deps;
   for (const low of await findLowBalances(database, config.billing.lowBalanceMicro, spacesPerSweep)) {
     const { spaceId, ownerEmails } = low;

@@ -2,8 +2,8 @@ import type { ProviderCharge, ProviderCheckout } from '../../integrations/paymen
 import { type Checkout, creditCheckout, findCheckout } from '../../models/billing/checkouts.ts';
 import { type Finding, noteFinding } from '../../models/billing/paymentEvents.ts';
 import { transaction } from '../../models/database.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { BillingDeps } from './deps.ts';
 import { checkoutOfSession, fileOtherAmount, isSameAmount } from './settlement.ts';
 
 /** Sessions live for a day, and a payment that takes its time for two weeks; what is older has been looked at often. */
@@ -16,7 +16,7 @@ export interface ReconciliationReport {
 }
 
 /** Compares the provider's books with ours. */
-export function createReconciliation(deps: ActivityDeps) {
+export function createReconciliation(deps: BillingDeps) {
   const { database, logger, workflows } = deps;
 
   return {

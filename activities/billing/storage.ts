@@ -1,13 +1,13 @@
 import { QueryTypes } from 'sequelize';
 import { chargeStorageDay } from '../../models/billing/usage.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { BillingDeps } from './deps.ts';
 
 const spacesPerRead = 500;
 const dayMs = 86_400_000;
 
 /** What storage costs by the day. */
-export function createStorageMetering({ database, config: { billing } }: ActivityDeps) {
+export function createStorageMetering({ database, config: { billing } }: BillingDeps) {
   return {
     /** Books yesterday's storage where it has a price, once for each space. Returns for how many. */
     async meterStorage(): Promise<number> {

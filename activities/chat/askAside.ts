@@ -5,7 +5,7 @@ import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { ChatDeps } from './deps.ts';
 
 export interface AsideCall {
   turn: Turn;
@@ -25,7 +25,7 @@ const noSeq = 4_294_967_295;
  * stored in the commit that settles it. A call that is recorded as answered is not made again.
  */
 export async function askAside(
-  deps: ActivityDeps,
+  deps: ChatDeps,
   call: AsideCall,
   store: (tx: Transaction, text: string) => Promise<void>,
 ): Promise<void> {

@@ -1,13 +1,14 @@
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { ChatDeps } from './deps.ts';
+import type { HeadStarts } from './headStarts.ts';
 import { type CallModelInput, type CallModelResult, runStep } from './runStep.ts';
 
 /** One step of a turn, as an activity: the call that has a head start in this process, else one of its own. */
-export function createCallModel(deps: ActivityDeps) {
+export function createCallModel(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take'>) {
   return async function callModel(input: CallModelInput): Promise<CallModelResult> {
     using heartbeat = keepAlive();
     const { cancelled } = heartbeat;
-    const begun = deps.headStarts.take(input);
+    const begun = headStarts.take(input);
     if (begun === undefined) return await runStep(deps, input, { cancelled });
     const cancel = () => begun.cancel(cancelled.reason);
     if (cancelled.aborted) cancel();

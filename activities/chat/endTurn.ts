@@ -2,7 +2,7 @@ import { endTurn as endTurnInModel, type TurnEnd } from '../../models/chat/endTu
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { TurnEndInput } from '../../workflows/chat/rules/turnEnd.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { ChatDeps } from './deps.ts';
 import { describeTurnError } from './turnErrors.ts';
 
 export interface EndTurnInput {
@@ -24,7 +24,7 @@ export interface AfterTurn {
 }
 
 /** Ends a turn, once, and starts the workflow of the thread's next one. */
-export function createEndTurn(deps: ActivityDeps) {
+export function createEndTurn(deps: ChatDeps) {
   return async function endTurn({ turnId, end }: EndTurnInput): Promise<AfterTurn | undefined> {
     const { turn, thread, nextTurn } = await endTurnInModel(deps, turnId, withDetail(end));
     if (end.status !== 'completed') await deps.metering.release(turnId);
@@ -40,14 +40,14 @@ export function createEndTurn(deps: ActivityDeps) {
 
 /** The devices of the turn's owner, where they have any. */
 export async function audienceOf(
-  deps: Pick<ActivityDeps, 'push'>,
+  deps: Pick<ChatDeps, 'push'>,
   turn: Pick<Turn, 'userId' | 'nextSeq'>,
 ): Promise<Audience | undefined> {
   const subscriptionIds = await deps.push.subscriptions.idsOf(turn.userId);
   return subscriptionIds.length === 0 ? undefined : { seq: turn.nextSeq - 1, subscriptionIds };
 }
 
-function wantsName(deps: ActivityDeps, turn: Turn, thread: Thread | null): boolean {
+function wantsName(deps: ChatDeps, turn: Turn, thread: Thread | null): boolean {
   if (deps.catalogue.titleModelFor(turn.modelId) === undefined) return false;
   return thread !== null && thread.deletedAt === null && thread.title === null;
 }

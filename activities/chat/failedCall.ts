@@ -3,7 +3,7 @@ import { needsOf } from '../../models/chat/attachments.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { ChatDeps } from './deps.ts';
 
 /** How a model call failed, for the workflow to judge: never what was said. */
 export interface FailedCall {
@@ -16,7 +16,7 @@ export interface FailedCall {
 }
 
 /** A provider's failure, or a refusal of ours, as a result. Anything else is thrown: the activity is tried again. */
-export async function failedCall(deps: ActivityDeps, turn: Turn, modelId: string, error: unknown): Promise<FailedCall> {
+export async function failedCall(deps: ChatDeps, turn: Turn, modelId: string, error: unknown): Promise<FailedCall> {
   if (error instanceof ProviderError) {
     deps.logger.warn({ err: error.cause, code: error.code, turnId: turn.id, modelId }, error.message);
     const fallbackModelId = error.fallback ? await fallbackOf(deps, turn, modelId) : undefined;
@@ -32,7 +32,7 @@ export async function failedCall(deps: ActivityDeps, turn: Turn, modelId: string
   throw error;
 }
 
-async function fallbackOf(deps: ActivityDeps, turn: Turn, modelId: string): Promise<string | undefined> {
+async function fallbackOf(deps: ChatDeps, turn: Turn, modelId: string): Promise<string | undefined> {
   const [message, tools] = await Promise.all([
     chatModels(deps.database).Message.find(turn.threadId, turn.userMessageId),
     deps.tools.offered(turn),

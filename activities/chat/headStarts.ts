@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import type { ActivityDeps } from '../deps.ts';
-import { type CallModelInput, type CallModelResult, runStep } from './runStep.ts';
+import type { CallModelInput, CallModelResult, StepOptions } from './runStep.ts';
 
 /** A model call under way in this process. */
 export interface StepRun {
@@ -14,6 +13,9 @@ export interface StepRun {
   /** Gives it up, for `reason`. */
   cancel(reason: unknown): void;
 }
+
+/** What takes a step of a turn: the same as the activity does. */
+export type TakeStep = (input: CallModelInput, options: StepOptions) => Promise<CallModelResult>;
 
 /** How long a workflow's start waits for the model to be asked, and then for its first words, in milliseconds. */
 const longestLeadMs = 300;
@@ -30,16 +32,13 @@ const keptMs = 60_000;
  */
 export class HeadStarts {
   readonly #logger: Logger;
+  readonly #takeStep: TakeStep;
   readonly #runs = new Map<string, StepRun>();
-  #deps: ActivityDeps | undefined;
+  #isOpen = true;
 
-  constructor(options: { logger: Logger }) {
+  constructor(options: { logger: Logger; takeStep: TakeStep }) {
     this.#logger = options.logger;
-  }
-
-  /** From now on there is a worker in this process that takes what is begun. */
-  open(deps: ActivityDeps): void {
-    this.#deps = deps;
+    this.#takeStep = options.takeStep;
   }
 
   /**
@@ -48,10 +47,10 @@ export class HeadStarts {
    */
   async begin(turn: Turn): Promise<void> {
     const { id: turnId, modelId } = turn;
-    if (this.#deps === undefined) return;
+    if (!this.#isOpen) return;
     const input = { turnId, step: 0, modelId };
     const key = keyOf(input);
-    const run = beginStep(this.#deps, input, turn);
+    const run = beginStep(this.#takeStep, input, turn);
     this.#runs.set(key, run);
     const forget = () => void setTimeout(() => this.#runs.delete(key), keptMs).unref();
     run.result.then(forget, (error: unknown) => {
@@ -71,7 +70,7 @@ export class HeadStarts {
 
   /** Begins no more, and gives up what no activity has taken. */
   async close(): Promise<void> {
-    this.#deps = undefined;
+    this.#isOpen = false;
     const runs = [...this.#runs.values()];
     this.#runs.clear();
     for (const run of runs) run.cancel(new Error('The worker is stopping.'));
@@ -79,12 +78,12 @@ export class HeadStarts {
   }
 }
 
-function beginStep(deps: ActivityDeps, input: CallModelInput, turnAsMade: Turn): StepRun {
+function beginStep(takeStep: TakeStep, input: CallModelInput, turnAsMade: Turn): StepRun {
   const abandon = new AbortController();
   const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
   const { promise: shown, resolve: onShown } = Promise.withResolvers<void>();
   return {
-    result: runStep(deps, input, { cancelled: abandon.signal, progress: { onAsked, onShown }, turnAsMade }),
+    result: takeStep(input, { cancelled: abandon.signal, progress: { onAsked, onShown }, turnAsMade }),
     asked,
     shown,
     cancel: (reason) => abandon.abort(reason),

@@ -11,9 +11,9 @@ import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
 import { WriterFencedError } from '../../models/turnLog/entry.ts';
 import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
 import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
-import type { ActivityDeps } from '../deps.ts';
 import type { Tool } from '../tools/tool.ts';
 import { ChunkMapper } from './chunkMapper.ts';
+import type { ChatDeps } from './deps.ts';
 import { recordToolCalls } from './recordToolCalls.ts';
 import { PartRedaction } from './redaction.ts';
 
@@ -27,7 +27,7 @@ export type StepEnd =
  * it runs beside the provider's own first milliseconds; parts that are faster wait for it.
  */
 export class ModelStep {
-  readonly #deps: ActivityDeps;
+  readonly #deps: ChatDeps;
   readonly #turn: Turn;
   readonly #step: number;
   readonly #modelId: string;
@@ -43,7 +43,7 @@ export class ModelStep {
   /** Set before our own closing of the writer, which is no fencing. */
   #ending = false;
 
-  constructor(deps: ActivityDeps, turn: Turn, step: number, modelId: string) {
+  constructor(deps: ChatDeps, turn: Turn, step: number, modelId: string) {
     this.#deps = deps;
     this.#turn = turn;
     this.#step = step;

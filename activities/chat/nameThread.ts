@@ -6,10 +6,10 @@ import { titleStep } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { transaction } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { askAside } from './askAside.ts';
 import { transcriptLine } from './context/summary.ts';
+import type { ChatDeps } from './deps.ts';
 
 const maxMessageTokens = 500;
 const maxTitleTokens = 100;
@@ -23,7 +23,7 @@ const instruction =
  * Names a thread after what was said in its turn, by a model of the provider that has read it anyway. A title that is there, a user's
  * above all, is never overwritten. The demo model, which would only talk of itself, is not asked: the first words make the title.
  */
-export function createNameThread(deps: ActivityDeps) {
+export function createNameThread(deps: ChatDeps) {
   const { Message, Thread, Turn } = chatModels(deps.database);
   return async function nameThread({ turnId }: { turnId: string }): Promise<void> {
     const turn = await Turn.findByPk(turnId);

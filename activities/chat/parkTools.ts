@@ -1,16 +1,13 @@
 import { chatModels } from '../../models/chat/models.ts';
 import { type ParkedCalls, parkToolCalls } from '../../models/chat/parkToolCalls.ts';
 import { failedResult } from '../../models/chat/toolResult.ts';
-import type { ActivityDeps } from '../deps.ts';
-import { keepAlive } from '../keepAlive.ts';
+import type { ChatDeps } from './deps.ts';
 import { type Audience, audienceOf } from './endTurn.ts';
 import { settleToolCall } from './settleToolCall.ts';
 
-const maxTurnsPerSweep = 500;
-
 /** What the workflow does with calls that do not simply run. */
-export function createParking(deps: ActivityDeps) {
-  const { ToolCall, Turn } = chatModels(deps.database);
+export function createParking(deps: ChatDeps) {
+  const { Turn } = chatModels(deps.database);
   return {
     /** With whom to tell that the turn waits, when it begins to. */
     async parkToolCalls(input: { turnId: string; isIdle: boolean }): Promise<ParkedCalls & { audience?: Audience }> {
@@ -24,15 +21,6 @@ export function createParking(deps: ActivityDeps) {
     async abandonToolCall({ turnId, toolCallId }: { turnId: string; toolCallId: string }): Promise<void> {
       const result = failedResult(toolCallId, 'The tool could not be run. Whether it had an effect is not known.');
       await settleToolCall(deps, { id: toolCallId, turnId }, result);
-    },
-
-    /** Turns whose calls were answered, but whose workflow has not heard of it: the API was killed between the two. */
-    async sweepToolAnswers(): Promise<number> {
-      using _heartbeat = keepAlive();
-      const before = new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
-      const turnIds = await ToolCall.turnsAnsweredUnheard(deps.database, before, maxTurnsPerSweep);
-      for (const turnId of turnIds) await deps.workflows.toolsAnswered(turnId);
-      return turnIds.length;
     },
   };
 }

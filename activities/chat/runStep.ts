@@ -9,11 +9,11 @@ import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { limitReached } from '../tools/limits.ts';
 import { functionTools } from '../tools/registry.ts';
 import { isStopByWorkflow } from './cancellation.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';
+import type { ChatDeps } from './deps.ts';
 import { type FailedCall, failedCall } from './failedCall.ts';
 import { ModelStep } from './modelStep.ts';
 import { buildPrompt } from './prompt.ts';
@@ -68,7 +68,7 @@ export interface StepProgress {
  * says is kept when its reason is the workflow's cancellation, and else is the next attempt's to discard.
  */
 export async function runStep(
-  deps: ActivityDeps,
+  deps: ChatDeps,
   input: CallModelInput,
   { cancelled, progress, turnAsMade }: StepOptions,
 ): Promise<CallModelResult> {
@@ -136,7 +136,7 @@ export async function runStep(
 
 /** The turn whose step is to be taken, or what came of the step before. */
 async function findStep(
-  deps: ActivityDeps,
+  deps: ChatDeps,
   { turnId, step }: CallModelInput,
 ): Promise<{ turn: Turn } | { result: CallModelResult }> {
   const [turn, earlier] = await Promise.all([
@@ -151,7 +151,7 @@ async function findStep(
 
 /** What a step that has ended came to: the same however often it is asked. */
 async function resultOf(
-  deps: ActivityDeps,
+  deps: ChatDeps,
   { turnId, step, modelId, finishReason }: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'finishReason'>,
   calls: readonly ToolCall[],
 ): Promise<CallModelResult> {
@@ -168,7 +168,7 @@ function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
   return { id, toolName, ...(waitsFor !== 'nothing' && { waits: true as const }) };
 }
 
-function modelOf(deps: ActivityDeps, modelId: string): CatalogueModel {
+function modelOf(deps: ChatDeps, modelId: string): CatalogueModel {
   return deps.catalogue.resolve({ modelId }).model;
 }
 

@@ -5,11 +5,11 @@ import { failedResult, type ResultChunk, succeededResult } from '../../models/ch
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import { resolveSecretReferences } from '../../models/secrets/references.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { LargeResults, type LargeResultTicket } from '../tools/largeResults.ts';
 import { needsApproval, type ServerTool, secretRefusal, type ToolContext } from '../tools/tool.ts';
 import { isStopByWorkflow } from './cancellation.ts';
+import type { ChatDeps } from './deps.ts';
 import { settleToolCall } from './settleToolCall.ts';
 
 export interface RunToolInput {
@@ -28,7 +28,7 @@ const notAllowed = 'The user has to allow this first. Call the tool again.';
  * once, however often the activity runs; what the tool does is done once too, as its definition says. Secrets go into the tool by
  * reference, and do not come out of it.
  */
-export function createRunTool(deps: ActivityDeps) {
+export function createRunTool(deps: ChatDeps) {
   const largeResults = new LargeResults();
   return async function runTool({ toolCallId }: RunToolInput): Promise<void> {
     const call = await chatModels(deps.database).ToolCall.findByPk(toolCallId);
@@ -42,7 +42,7 @@ export function createRunTool(deps: ActivityDeps) {
 
 /** Undefined when the turn shall stop: its end says what became of the call. */
 async function resultOf(
-  deps: ActivityDeps,
+  deps: ChatDeps,
   largeResults: LargeResults,
   call: ToolCall,
   turn: Turn,
@@ -65,7 +65,7 @@ async function resultOf(
 }
 
 async function run(
-  deps: ActivityDeps,
+  deps: ChatDeps,
   large: LargeResultTicket,
   call: ToolCall,
   turn: Turn,
@@ -109,7 +109,7 @@ async function run(
   }
 }
 
-async function callTool(deps: ActivityDeps, tool: ServerTool, call: ToolCall, context: ToolContext): Promise<unknown> {
+async function callTool(deps: ChatDeps, tool: ServerTool, call: ToolCall, context: ToolContext): Promise<unknown> {
   const { spaceId, userId } = context.turn;
   const { dynamic } = deps.secrets;
   const input = await resolveSecretReferences(call.input, (ids) => dynamic.use(spaceId, userId, ids));

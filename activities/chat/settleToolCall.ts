@@ -3,11 +3,11 @@ import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { type ResultChunk, statusOf, succeededResult } from '../../models/chat/toolResult.ts';
 import { transaction } from '../../models/database.ts';
 import { WriterFencedError } from '../../models/turnLog/entry.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { ChatDeps } from './deps.ts';
 
 /** Puts a call's result into its turn's log, once: the row's change and the chunk are one commit. */
 export async function settleToolCall(
-  deps: Pick<ActivityDeps, 'database' | 'turnLog'>,
+  deps: Pick<ChatDeps, 'database' | 'turnLog'>,
   { id, turnId }: Pick<ToolCall, 'id' | 'turnId'>,
   result: ResultChunk,
 ): Promise<void> {

@@ -7,13 +7,13 @@ import type { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { insert } from '../../models/sql.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { functionTools } from '../tools/registry.ts';
 import { askAside } from './askAside.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';
 import { readHistory, roughTokensOf } from './context/history.ts';
 import { summaryPrompt, transcriptLine } from './context/summary.ts';
+import type { ChatDeps } from './deps.ts';
 import { type FailedCall, failedCall } from './failedCall.ts';
 
 export interface SummarizeThreadInput {
@@ -40,7 +40,7 @@ const wordsPerToken = 0.6;
  * Makes room in a long thread: its oldest turns that no summary holds yet, as many as one model call can read, become one. Each call
  * gets the thread further, and what it made is stored before the next; a crash loses one call at most.
  */
-export function createSummarizeThread(deps: ActivityDeps) {
+export function createSummarizeThread(deps: ChatDeps) {
   return async function summarizeThread(input: SummarizeThreadInput): Promise<SummarizeThreadResult> {
     const { turnId, modelId, squeeze } = input;
     const turn = await chatModels(deps.database).Turn.findByPk(turnId);
@@ -70,7 +70,7 @@ export function createSummarizeThread(deps: ActivityDeps) {
 class Stopped extends Error {}
 
 async function summarize(
-  deps: ActivityDeps,
+  deps: ChatDeps,
   options: { turn: Turn; model: CatalogueModel; budget: number; abortSignal: AbortSignal },
 ): Promise<void> {
   const { turn, model, budget, abortSignal } = options;

@@ -4,8 +4,8 @@ import type { DriveUpload } from '../../models/drive/driveUpload.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { type ArrivedFile, placeFile } from '../../models/drive/placeFile.ts';
 import { DomainError } from '../../models/errors.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { DriveDeps } from './deps.ts';
 
 /** Ids and codes only, for it goes into a history. */
 export type FinishedUpload = { kind: 'placed'; itemId: string } | { kind: 'refused'; code: string; detail: string };
@@ -14,7 +14,7 @@ export type FinishedUpload = { kind: 'placed'; itemId: string } | { kind: 'refus
  * Puts the parts of an upload together, reads the whole once for its hash and its type, and places it in the tree. A store or a
  * database that is away is an error, to be tried again; what its client must mend is a result.
  */
-export function createFinishUpload(deps: ActivityDeps) {
+export function createFinishUpload(deps: DriveDeps) {
   return async function finishUpload({ uploadId }: { uploadId: string }): Promise<FinishedUpload> {
     using heartbeat = keepAlive();
     try {

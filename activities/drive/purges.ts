@@ -5,12 +5,12 @@ import { purgeContainer, purgeDrive } from '../../models/drive/purge.ts';
 import { markTrash, purgeMarked } from '../../models/drive/purgeItems.ts';
 import { removeDoomed } from '../../models/drive/removeObjects.ts';
 import { operationModels } from '../../models/operation.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder, requireOwnWorkflow } from '../order.ts';
+import type { DriveDeps } from './deps.ts';
 
 /** What removes files for good. Each goes on where it was interrupted. */
-export function createDrivePurges({ database, storage: store }: ActivityDeps) {
+export function createDrivePurges({ database, storage: store }: DriveDeps) {
   return {
     /** Takes out of sight what was in a trash when somebody asked to empty it; what came later stays. */
     async markTrash({ operationId }: { operationId: string }): Promise<void> {

@@ -1,11 +1,11 @@
 import { driveModels } from '../../models/drive/models.ts';
 import { markOldTrash, purgeMarked } from '../../models/drive/purgeItems.ts';
 import { removeDoomed } from '../../models/drive/removeObjects.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { DriveDeps } from './deps.ts';
 
 /** What the sweeper does for the drive. */
-export function createDriveSweeps({ database, config, storage: store }: ActivityDeps) {
+export function createDriveSweeps({ database, config, storage: store }: DriveDeps) {
   return {
     /**
      * Gives up uploads whose writer is gone or whose time is over, purges what has been in the trash for too long, and removes
@@ -23,3 +23,5 @@ export function createDriveSweeps({ database, config, storage: store }: Activity
     },
   };
 }
+
+export const driveSweeps = ['sweepDrive'] as const satisfies readonly (keyof ReturnType<typeof createDriveSweeps>)[];

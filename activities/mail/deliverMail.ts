@@ -1,13 +1,11 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../models/errors.ts';
 import type { MailContent } from '../../models/mail/mails.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
-
-const maxMailsPerSweep = 200;
+import type { MailDeps } from './deps.ts';
 
 /** Sending the mail that waits in the table. */
-export function createMailActivities(deps: ActivityDeps) {
+export function createDelivery(deps: MailDeps) {
   async function mayBeSent({ to, onlyIfMayArrive = false }: MailContent): Promise<boolean> {
     return !onlyIfMayArrive || (await deps.arrivals.mayArrive(to));
   }
@@ -35,21 +33,6 @@ export function createMailActivities(deps: ActivityDeps) {
       }
       await deps.mails.remove(mailId);
       return 'sent';
-    },
-
-    /** Starts the workflow of each mail that waits without one; a mail whose workflow has ended is not tried again. */
-    async sweepMails(): Promise<number> {
-      using _heartbeat = keepAlive();
-      const before = new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
-      let started = 0;
-      for (const mailId of await deps.mails.waitingSince(before, maxMailsPerSweep)) {
-        const state = await deps.workflows.describeMail(mailId);
-        if (state === 'absent') {
-          await deps.workflows.startMail(mailId);
-          started += 1;
-        } else if (state === 'closed') await deps.mails.remove(mailId);
-      }
-      return started;
     },
   };
 }

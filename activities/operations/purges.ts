@@ -4,14 +4,19 @@ import type { PurgeScope } from '../../models/chat/purge.ts';
 import { transaction } from '../../models/database.ts';
 import { type OperationEnd, operationModels } from '../../models/operation.ts';
 import { purgeRows } from '../../models/purge.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { TurnLog } from '../../models/turnLog/turnLog.ts';
+import type { CommonDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder, requireOwnWorkflow } from '../order.ts';
 
 const maxStopsAtOnce = 200;
 
+export interface OperationDeps extends CommonDeps {
+  turnLog: TurnLog;
+}
+
 /** What removes the rows of a thread or a space that somebody has deleted. */
-export function createPurges(deps: ActivityDeps) {
+export function createPurges(deps: OperationDeps) {
   const { database } = deps;
   return {
     /** Asks the scope's unended turns to stop, and says how many there were: 0 means that nothing writes there any more. */

@@ -4,7 +4,7 @@ import { assistantPosition } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { DomainError } from '../../models/errors.ts';
 import { wasSeen } from '../../models/push/receipts.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { PushDeps } from './deps.ts';
 import { payloadOf, urgencyOf } from './payload.ts';
 
 export interface PushTurnInput {
@@ -20,7 +20,7 @@ const ttlSeconds = 86_400;
  * Tells one device that a turn has ended or waits, unless somebody has seen it, or it has gone on. May push twice when it is killed between the push
  * and its end: both carry the turn's tag, so the device shows one.
  */
-export function createPushTurn(deps: ActivityDeps) {
+export function createPushTurn(deps: PushDeps) {
   const { Message, Thread, Turn } = chatModels(deps.database);
   return async function pushTurn({ turnId, seq, subscriptionId }: PushTurnInput): Promise<void> {
     const turn = await Turn.findByPk(turnId);

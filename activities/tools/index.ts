@@ -1,6 +1,7 @@
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { McpServers } from '../../models/mcp/mcpServers.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { CommonDeps } from '../deps.ts';
 import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
 import { driveTools } from './drive/index.ts';
@@ -9,7 +10,8 @@ import { ToolRegistry } from './registry.ts';
 import { type WebFetchDeps, webFetchTool } from './web/webFetch.ts';
 
 /** What tools are made from. An area whose tools need more adds a field here. */
-export interface ToolDeps extends WebFetchDeps, Pick<ActivityDeps, 'config' | 'database' | 'storage' | 'logger'> {
+export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'database' | 'logger'> {
+  storage: ObjectStore;
   mcpServers: McpServers;
   identity: Pick<Identity, 'members'>;
 }

@@ -1,13 +1,13 @@
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
-import type { ActivityDeps } from '../deps.ts';
+import type { CommonDeps } from '../deps.ts';
 
 /** So many steps with just the same calls, one after the other, are a loop. */
 const repeatsOfLoop = 12;
 
 /** The code of the limit that a turn has reached with the calls of this step, for the turn to end with. */
 export async function limitReached(
-  deps: Pick<ActivityDeps, 'config' | 'database'>,
+  deps: Pick<CommonDeps, 'config' | 'database'>,
   turnId: string,
   step: number,
 ): Promise<'TOOL_CALL_LIMIT' | 'TOOL_LOOP' | undefined> {

@@ -9,7 +9,7 @@ import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
-import { answerLater, failureOf, GoesOn, runOperation, startOperation, waitForRow } from '../frame/operationAnswer.ts';
+import { answerLater, failureOf, GoesOn, runOperation, waitForRow } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentAutoTopUp, presentBilling, presentCaps } from './presentBilling.ts';
@@ -59,7 +59,7 @@ export function billingRoutes(deps: RouteDeps) {
           ...{ id, spaceId, userId, amountMinor, currency, microCredits },
           provider: mode,
         });
-        if (operation.status === 'running') startOperation(deps, operation);
+        if (operation.status === 'running') void deps.launcher.startOperation(operation);
         const opened = await waitForRow(req, async () => {
           const checkout = await findCheckout(database, 'id', id);
           return checkout?.url !== null || checkout.endedAt !== null ? checkout : undefined;

@@ -8,7 +8,7 @@ import { createRouter } from '../frame/router.ts';
  * this process cannot.
  */
 export function paymentWebhookRoutes(deps: RouteDeps) {
-  const { database, payments, launcher, limits, logger } = deps;
+  const { database, payments, launcher, limits } = deps;
   const router = createRouter();
 
   const receive: RequestHandler = async (req, res) => {
@@ -22,9 +22,7 @@ export function paymentWebhookRoutes(deps: RouteDeps) {
     const isNew = await keepEvent(database, { ...event, provider: payments.provider?.name ?? 'none' });
     res.json({ received: true });
     if (!isNew) return;
-    launcher.startSettlement(event.id).catch((error: unknown) => {
-      logger.warn({ err: error, eventId: event.id }, 'The settlement will be started by the sweeper.');
-    });
+    void launcher.startSettlement(event.id);
   };
   router.post(['/api/webhooks/billing', '/api/webhooks/stripe'], receive);
   return router;

@@ -16,9 +16,7 @@ export function approvalRoutes(deps: RouteDeps) {
     const turn = await authorizeTurn(deps, callerOf(req), turnId);
     const { approved } = bodyOf<'decideToolCall'>(req);
     await decideToolCall(deps, { turnId, toolCallId, approved });
-    deps.launcher.toolsAnswered(turnId).catch((error: unknown) => {
-      deps.logger.warn({ err: error, turnId }, 'The turn’s workflow could not be reached; the sweeper will.');
-    });
+    void deps.launcher.toolsAnswered(turnId);
     await turn.reload();
     res.json(
       presentTurn(

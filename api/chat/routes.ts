@@ -49,8 +49,8 @@ export function chatRoutes(deps: RouteDeps) {
     // An outbox item finds its turn wherever that is: also in a space whose member the sender is no longer.
     if (!created && turn.spaceId !== intent.spaceId) await authorizeTurn(deps, caller, turn.id);
     // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
-    if (created && turn.status === 'running') launcher.startNewTurn(turn).catch(logLateStart(turn.id));
-    if (interrupted !== undefined) launcher.stopTurn(interrupted).catch(logLateStart(interrupted));
+    if (created && turn.status === 'running') void launcher.startNewTurn(turn);
+    if (interrupted !== undefined) void launcher.stopTurn(interrupted);
     if (!created && turn.logPurgedAt !== null) return replayMessage(deps.database, res, turn);
     stream(req, res, turn, 0, opening);
   });
@@ -91,7 +91,7 @@ export function chatRoutes(deps: RouteDeps) {
     const turn = await authorizeTurn(deps, callerOf(req), pathOf<'stopTurn'>(req).turnId);
     const state = await requestStop(deps, turn.id);
     // The worker sees the flag in the row by itself; the signal ends what has no worker.
-    if (state === 'stopping') launcher.stopTurn(turn.id).catch(logLateStart(turn.id));
+    if (state === 'stopping') void launcher.stopTurn(turn.id);
     await turn.reload();
     res.json(await present(turn));
   });
@@ -198,11 +198,6 @@ export function chatRoutes(deps: RouteDeps) {
   async function present(turn: Turn) {
     const [usage, calls] = await Promise.all([ModelCall.usageOf(turn.id), ToolCall.openOf([turn.id])]);
     return presentTurn(turn, usage, calls);
-  }
-
-  function logLateStart(turnId: string) {
-    return (error: unknown) =>
-      logger.warn({ err: error, turnId }, 'The turn’s workflow could not be reached; the sweeper will.');
   }
 
   return router;

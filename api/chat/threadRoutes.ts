@@ -59,9 +59,7 @@ export function threadRoutes(deps: RouteDeps) {
   router.delete('/api/threads/:threadId', async (req, res) => {
     const thread = await authorizeThread(deps, callerOf(req), pathOf<'deleteThread'>(req).threadId);
     const operation = await deleteThread(deps.database, thread.id);
-    deps.launcher.startOperation(operation).catch((error: unknown) => {
-      deps.logger.warn({ err: error, operationId: operation.id }, 'The purge will be started by the sweeper.');
-    });
+    void deps.launcher.startOperation(operation);
     res.status(204).location(`/api/operations/${operation.id}`).end();
   });
 

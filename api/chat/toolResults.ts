@@ -59,9 +59,7 @@ export async function takeToolResults(
   const { after, isNew } = await answerToolCalls(deps, turn.id, chunks);
   if (isNew) {
     // The answer is kept: a workflow that does not hear of it now hears of it from the sweeper.
-    deps.launcher.toolsAnswered(turn.id).catch((error: unknown) => {
-      deps.logger.warn({ err: error, turnId: turn.id }, 'The turn’s workflow could not be reached; the sweeper will.');
-    });
+    void deps.launcher.toolsAnswered(turn.id);
   }
   return { turn, after };
 }

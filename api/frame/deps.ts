@@ -13,7 +13,7 @@ import type { SecretStore } from '../../models/secrets/index.ts';
 import type { TurnFeed } from '../../models/turnLog/feed.ts';
 import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import type { Launcher } from '../../temporal/client.ts';
+import type { Launcher } from '../../temporal/launcher.ts';
 import type { Contract } from './contract.ts';
 import type { RateLimits } from './middleware/rateLimits.ts';
 

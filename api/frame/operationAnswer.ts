@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Request, Response } from 'express';
 import type { Database } from '../../models/database.ts';
-import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
+import { DomainError } from '../../models/errors.ts';
 import { type Operation, operationModels } from '../../models/operation.ts';
+import { findDefinition } from '../../temporal/operations/index.ts';
 import type { RouteDeps } from './deps.ts';
 import { presentOperation } from './presentOperation.ts';
 
@@ -24,18 +25,11 @@ export async function waitForRow<T>(req: Request, look: () => Promise<T | undefi
   }
 }
 
-type Deps = Pick<RouteDeps, 'database' | 'launcher' | 'logger'>;
-
-/** Starts the workflow of an operation whose intent is written. If that fails, the sweeper starts it. */
-export function startOperation({ launcher, logger }: Deps, operation: Operation): void {
-  launcher.startOperation(operation).catch((error: unknown) => {
-    logger.warn({ err: error, operationId: operation.id }, 'The operation will be started by the sweeper.');
-  });
-}
+type Deps = Pick<RouteDeps, 'database' | 'launcher'>;
 
 /** Starts an operation and waits for its end; undefined when that takes longer than a request may. */
 export function runOperation(deps: Deps, req: Request, operation: Operation): Promise<Operation | undefined> {
-  if (operation.status === 'running') startOperation(deps, operation);
+  if (operation.status === 'running') void deps.launcher.startOperation(operation);
   return waitForRow(req, () => endedOperation(deps.database, operation.id));
 }
 
@@ -59,22 +53,9 @@ export function answerLater(res: Response, operation: Operation): void {
   res.status(202).location(`/api/operations/${operation.id}`).json(presentOperation(operation));
 }
 
-/** What a code means where it is nothing behind us that has failed: a code means the same everywhere. */
-const kindOf = new Map<string, DomainErrorKind>([
-  ['ETAG_MISMATCH', 'preconditionFailed'],
-  ['INVALID_NAME', 'unprocessable'],
-  ['NAME_TAKEN', 'conflict'],
-  ['NOT_A_FOLDER', 'conflict'],
-  ['NOT_FOUND', 'notFound'],
-  ['OPERATION_CANCELLED', 'conflict'],
-  ['TOO_DEEP', 'unprocessable'],
-  ['UPLOAD_EXPIRED', 'gone'],
-  ['UPLOAD_INCOMPLETE', 'conflict'],
-]);
-
 /** What a failed operation means for the request that began it. */
 export function failureOf(operation: Operation): DomainError {
-  const detail = operation.errorDetail ?? 'The operation was called off.';
-  const code = operation.errorCode ?? 'OPERATION_CANCELLED';
-  return new DomainError(kindOf.get(code) ?? 'upstream', code, detail);
+  const { kind, errorCode: code, errorDetail } = operation;
+  if (code === null) return new DomainError('conflict', 'OPERATION_CANCELLED', 'The operation was called off.');
+  return new DomainError(findDefinition(kind)?.failures[code] ?? 'upstream', code, errorDetail ?? '');
 }

@@ -16,7 +16,7 @@ import { assertOwnForm, finish } from './signInFlow.ts';
 import { invitationPage, signInToJoinPage } from './signInPages.ts';
 
 /** Inviting people into a space, and accepting. */
-export function invitationRoutes({ config, identity, launcher, logger }: RouteDeps) {
+export function invitationRoutes({ config, identity, launcher }: RouteDeps) {
   const { invitations, mails, users } = identity;
   const router = createRouter();
 
@@ -40,9 +40,7 @@ export function invitationRoutes({ config, identity, launcher, logger }: RouteDe
       if (mail !== undefined) await mails.store(tx, mail);
     });
     if (mail !== undefined) {
-      launcher.startMail(mail.id).catch((error: unknown) => {
-        logger.warn({ err: error, mailId: mail.id }, 'The mail will be sent by the sweeper.');
-      });
+      void launcher.startMail(mail.id);
     }
     res.status(201).json({ ...presentInvitation(made), ...(!isMailed && { link }) });
   });

@@ -12,7 +12,7 @@ import { assertOwnForm, destinationOf, finish, notSetUp } from './signInFlow.ts'
 import { followLinkPage, linkMailedPage } from './signInPages.ts';
 
 /** Sign-in by a link that comes in a mail. */
-export function mailLinkRoutes({ config, database, identity, launcher, limits, logger }: RouteDeps) {
+export function mailLinkRoutes({ config, database, identity, launcher, limits }: RouteDeps) {
   const router = createRouter();
 
   router.post('/auth/email', async (req, res) => {
@@ -32,9 +32,7 @@ export function mailLinkRoutes({ config, database, identity, launcher, limits, l
         await identity.pendingSignIns.begin('email', token, { ...to, email }, tx);
         await identity.mails.store(tx, mail);
       });
-      launcher.startMail(mail.id).catch((error: unknown) => {
-        logger.warn({ err: error, mailId: mail.id }, 'The mail will be sent by the sweeper.');
-      });
+      void launcher.startMail(mail.id);
     }
     sendPage(res, linkMailedPage(email));
   });

@@ -40,9 +40,7 @@ export function spaceRoutes(deps: RouteDeps) {
   router.delete('/api/spaces/:spaceId', async (req, res) => {
     const { spaceId } = pathOf<'deleteSpace'>(req);
     const operation = await identity.spaces.remove(spaceId, callerOf(req).userId);
-    deps.launcher.startOperation(operation).catch((error: unknown) => {
-      deps.logger.warn({ err: error, operationId: operation.id }, 'The purge will be started by the sweeper.');
-    });
+    void deps.launcher.startOperation(operation);
     res.status(204).location(`/api/operations/${operation.id}`).end();
   });
 

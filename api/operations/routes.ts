@@ -1,13 +1,11 @@
 import { DomainError, notFound } from '../../models/errors.ts';
 import { type Operation, operationModels } from '../../models/operation.ts';
+import { findDefinition } from '../../temporal/operations/index.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { presentOperation } from '../frame/presentOperation.ts';
 import { pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-
-/** Kinds whose effect is there with the request: what is left is cleaning up, and that is not called off. */
-const uncancellable = new Set(['deleteThread', 'deleteSpace', 'purgeItem', 'emptyTrash']);
 
 /** What takes more than one step, for whoever began it. */
 export function operationRoutes(deps: RouteDeps) {
@@ -22,11 +20,10 @@ export function operationRoutes(deps: RouteDeps) {
     if (operation.status !== 'running') {
       throw new DomainError('conflict', 'OPERATION_ENDED', `The operation has ${operation.status} already.`);
     }
-    if (uncancellable.has(operation.kind)) {
-      throw new DomainError('conflict', 'NOT_CANCELLABLE', 'What was deleted stays deleted.');
-    }
+    const reason = findDefinition(operation.kind)?.notCancellable;
+    if (reason !== undefined) throw new DomainError('conflict', 'NOT_CANCELLABLE', reason);
     await operation.update({ cancelRequestedAt: operation.cancelRequestedAt ?? new Date() });
-    await deps.launcher.cancelOperation(operation);
+    void deps.launcher.cancelOperation(operation);
     res.json(presentOperation(await operation.reload()));
   });
 

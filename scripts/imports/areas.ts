@@ -22,17 +22,15 @@ export const layers: Record<string, Layer> = {
   },
   workflows: { joins: ['index.ts'] },
   activities: {
-    joins: ['index.ts'],
+    joins: ['main.ts'],
     named: {
-      'deps.ts': {
-        chat: 'its activities take parts that the program makes',
-        tools: 'so does the registry of tools',
+      billing: {
+        chat: 'it meters the model calls of a turn',
+        mail: 'it tells owners that few credits are left',
       },
-      billing: { chat: 'it meters the model calls of a turn' },
-      chat: { tools: 'a turn runs tools' },
-      operations: {
-        chat: 'the sweeper ends turns that have lost their workflow',
-        push: 'the sweeper tells people of such an end',
+      chat: {
+        tools: 'a turn runs tools',
+        push: 'the sweeper tells people of turns that it has ended',
       },
     },
   },

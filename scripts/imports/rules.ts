@@ -26,13 +26,13 @@ export const rules: Record<string, Rule> = {
   },
   workflows: {
     may: [],
-    typesOf: ['activities'],
+    typesOf: ['activities', 'models'],
     packages: ['@temporalio/workflow'],
     why: 'workflows only decide, and must give the same decisions again on replay',
   },
   activities: {
     may: ['models', 'integrations', 'telemetry', 'temporal/workflowIds.ts'],
-    typesOf: ['workflows', 'config'],
+    typesOf: ['workflows', 'temporal', 'config'],
     why: 'an activity is called by workflows, never by a request',
   },
   temporal: {
@@ -41,7 +41,7 @@ export const rules: Record<string, Rule> = {
     why: 'it joins workflows and activities, and is used by the API',
   },
   api: {
-    may: ['models', 'integrations', 'config', 'telemetry'],
+    may: ['models', 'integrations', 'temporal/operations/index.ts', 'config', 'telemetry'],
     typesOf: ['temporal'],
     why: 'a route writes an intent and starts a workflow; the work is done by activities',
   },
@@ -71,7 +71,7 @@ export const confined: { pattern: RegExp; only: (path: string) => boolean; messa
   },
   {
     pattern: /\bworkflow\s*\.\s*(start|execute|signalWithStart|startUpdateWithStart|executeUpdateWithStart)\s*\(/,
-    only: (path) => path === 'temporal/client.ts',
-    message: 'starts a workflow; add a launcher to temporal/client.ts',
+    only: (path) => path === 'temporal/launcherKit.ts',
+    message: 'starts a workflow; add a launcher to temporal/launchers/',
   },
 ];

@@ -130,7 +130,7 @@ export const objects: Record<string, Builder> = {
     return (await world.send<{ id: string }>('viewer', 'POST', '/api/push/subscriptions', body)).id;
   },
   operationId: async ({ database, people, spaceId }) => {
-    const operation = { kind: 'deleteThread', spaceId, userId: people.viewer.id, subjectId: newId('thread') };
+    const operation = { kind: 'deleteThread' as const, spaceId, userId: people.viewer.id, subjectId: newId('thread') };
     return (await operationModels(database).Operation.begin(operation)).id;
   },
 };

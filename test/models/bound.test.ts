@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all(environments.map((environment) => environment.close())));
 
 test('a model belongs to the database, or to the transaction’s, that it was taken from', async () => {
-  const fields = { kind: 'deleteThread', spaceId: null, userId: 'usr_1', subjectId: 'thr_1' };
+  const fields = { kind: 'deleteThread' as const, spaceId: null, userId: 'usr_1', subjectId: 'thr_1' };
   for (const [index, { database }] of environments.entries()) {
     await operationModels(database).Operation.begin({ ...fields, id: `op_${index}` });
   }

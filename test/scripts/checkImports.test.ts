@@ -17,7 +17,7 @@ test('the rules permit nothing that nobody does', () => {
 
 test.each([
   ['api/chat/routes.ts', `import { callModel } from '../../activities/chat/callModel.ts';`, 'api/ may not'],
-  ['models/turn.ts', `import { launchTurn } from '../temporal/client.ts';`, 'models/ may not'],
+  ['models/turn.ts', `import { launchTurn } from '../temporal/launcher.ts';`, 'models/ may not'],
   ['models/turn.ts', `export * from '../api/errors.ts';`, 'models/ may not'],
   ['integrations/llm/a.ts', `import type { Turn } from '../../models/turn.ts';`, 'integrations/ may not'],
   [
@@ -25,22 +25,22 @@ test.each([
     `import {\n  callModel,\n} from '../../activities/chat/callModel.ts';`,
     'types only',
   ],
-  ['workflows/chat/runChatTurn.ts', `import { type A } from '../../activities/index.ts';`, 'types only'],
+  ['workflows/chat/runChatTurn.ts', `import { type A } from '../../activities/main.ts';`, 'types only'],
   ['workflows/chat/runChatTurn.ts', `import fs from 'node:fs';`, 'package node:fs'],
   ['api/secrets/routes.ts', `import { x } from '../chat/authorizeThread.ts';`, 'api/secrets may not use chat'],
   ['api/chat/routes.ts', `import type { x } from '../drive/lookup.ts';`, 'api/chat may not use drive'],
   ['api/frame/request.ts', `import { x } from '../chat/presentThread.ts';`, 'api/frame may not use chat'],
   ['api/chat/routes.ts', `import { areas } from '../areas.ts';`, 'api/chat may not use areas.ts'],
   ['models/ids.ts', `import { Thread } from './chat/thread.ts';`, 'models/ids.ts may not use chat'],
-  ['activities/drive/a.ts', `import { createActivities } from '../index.ts';`, 'activities/drive may not use index.ts'],
+  ['activities/drive/a.ts', `import { sweeps } from '../main.ts';`, 'activities/drive may not use main.ts'],
   ['activities/chat/a.ts', `await import('../../api/frame/app.ts');`, 'activities/ may not'],
 ])('in %s, %s is found', (path, source, message) => {
   expect(check(path, source)).toEqual([expect.stringContaining(message)]);
 });
 
 test.each([
-  ['api/chat/routes.ts', `import type { Launcher } from '../../temporal/client.ts';`],
-  ['workflows/chat/runChatTurn.ts', `import type { Activities } from '../../activities/index.ts';`],
+  ['api/chat/routes.ts', `import type { Launcher } from '../../temporal/launcher.ts';`],
+  ['workflows/chat/runChatTurn.ts', `import type { Activities } from '../../activities/main.ts';`],
   ['api/drive/authorizeDrive.ts', `import { authorizeThread } from '../chat/authorizeThread.ts';`],
   ['api/secrets/routes.ts', `import { time } from '../frame/times.ts';`],
   ['api/areas.ts', `import { chat } from './chat/index.ts';`],
@@ -61,12 +61,12 @@ test('the environment is read in config/ only', () => {
   expect(check('config/index.ts', 'const port = process.env.PORT;')).toEqual([]);
 });
 
-test('workflows are started in temporal/client.ts only', () => {
+test('workflows are started in temporal/launcherKit.ts only', () => {
   const start = '\n\nawait client.workflow.start(runChatTurn, {});';
   expect(check('api/frame/app.ts', start)).toEqual([
-    'api/frame/app.ts:3 starts a workflow; add a launcher to temporal/client.ts',
+    'api/frame/app.ts:3 starts a workflow; add a launcher to temporal/launchers/',
   ]);
-  expect(check('temporal/client.ts', start)).toEqual([]);
+  expect(check('temporal/launcherKit.ts', start)).toEqual([]);
 });
 
 test('a circle of files is found, once, by whichever way it goes', () => {

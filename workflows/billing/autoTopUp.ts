@@ -1,5 +1,5 @@
 import { ActivityFailure, CancellationScope, proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
 
 export interface AutoTopUpInput {
   operationId: string;

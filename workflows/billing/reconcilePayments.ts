@@ -1,5 +1,5 @@
 import { proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
 
 // The next one comes soon, so tries are few. Heartbeats, since a busy account has many pages of sessions.
 const { reconcileCheckouts, meterStorage } = proxyActivities<Activities>({

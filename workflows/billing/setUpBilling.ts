@@ -1,5 +1,6 @@
 import { ActivityFailure, CancellationScope, proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
+import { asOperation } from '../asOperation.ts';
 import { endOfFailure } from './rules/billing.ts';
 
 export interface SetUpBillingInput {
@@ -15,19 +16,22 @@ const { createBillingCustomer } = proxyActivities<Activities>({
 });
 
 // Rows only, and money in them: tried until it is done.
-const { finishBillingSetup, endOperation } = proxyActivities<Activities>({
+const { finishBillingSetup } = proxyActivities<Activities>({
   startToCloseTimeout: '15 seconds',
   retry: { initialInterval: '200 milliseconds', maximumInterval: '30 seconds' },
 });
 
 /** Sets a space's billing up: the provider's customer, the accounts, the initial credits, once. */
 export async function setUpBilling({ operationId, spaceId }: SetUpBillingInput): Promise<void> {
-  try {
-    await createBillingCustomer({ spaceId });
-  } catch (error) {
-    if (!(error instanceof ActivityFailure)) throw error;
-    await CancellationScope.nonCancellable(() => endOperation({ operationId, end: endOfFailure(error) }));
-    return;
-  }
-  await CancellationScope.nonCancellable(() => finishBillingSetup({ spaceId, operationId }));
+  await asOperation(operationId, async () => {
+    try {
+      await createBillingCustomer({ spaceId });
+    } catch (error) {
+      if (error instanceof ActivityFailure) return endOfFailure(error);
+      throw error;
+    }
+    // Booked and ended in one commit.
+    await CancellationScope.nonCancellable(() => finishBillingSetup({ spaceId, operationId }));
+    return 'ended';
+  });
 }

@@ -1,5 +1,5 @@
 import { proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
 
 export interface SettlePaymentInput {
   /** The provider's own id of the notification. Its body is in the database. */

@@ -7,7 +7,7 @@ import {
   proxyActivities,
   setHandler,
 } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
 import { nextLookMs } from './rules/billing.ts';
 
 export interface TopUpInput {

@@ -1,6 +1,6 @@
 import { ActivityFailure, proxyActivities, sleep } from '@temporalio/workflow';
 import type { AfterTurn, Audience } from '../../activities/chat/endTurn.ts';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
 
 /** Whoever reads the turn's stream has its end by then. */
 const graceBeforePush = '2 seconds';

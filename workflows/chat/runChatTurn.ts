@@ -14,7 +14,7 @@ import {
 } from '@temporalio/workflow';
 import type { CallModelResult } from '../../activities/chat/runStep.ts';
 import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
 import { afterTurn } from './afterTurn.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';

@@ -7,7 +7,7 @@ import {
   proxyActivities,
   proxyLocalActivities,
 } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
 import { notify } from './afterTurn.ts';
 import type { WorkingTime } from './workingTime.ts';
 

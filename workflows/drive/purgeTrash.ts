@@ -1,5 +1,6 @@
-import { ActivityFailure, CancellationScope, proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import { proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../../activities/main.ts';
+import { asOperation } from '../asOperation.ts';
 
 export interface PurgeTrashInput {
   operationId: string;
@@ -8,12 +9,6 @@ export interface PurgeTrashInput {
   itemId: string | null;
   heartbeatTimeoutMs: number;
 }
-
-// Rows only; repeating it does no harm, and an operation must end.
-const { endOperation } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
-});
 
 /**
  * Removes for good what was put into the trash: first the rows, which are out of sight since the request, then their objects from the
@@ -27,15 +22,10 @@ export async function purgeTrash(input: PurgeTrashInput): Promise<void> {
     heartbeatTimeout: input.heartbeatTimeoutMs,
     retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
   });
-  try {
+  await asOperation(operationId, async () => {
     if (itemId === null) await markTrash({ operationId });
     await purgeMarked(itemId === null ? { spaceId } : { itemId });
     await removeObjects({ spaceId });
-  } catch (error) {
-    if (!(error instanceof ActivityFailure)) throw error;
-    const end = { status: 'cancelled' } as const;
-    await CancellationScope.nonCancellable(() => endOperation({ operationId, end }));
-    throw error;
-  }
-  await endOperation({ operationId, end: { status: 'succeeded' } });
+    return undefined;
+  });
 }

@@ -1,5 +1,5 @@
 import { proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/main.ts';
 
 // A mail server that is down is back in minutes, mostly. The activity itself gives up when the mail would come too late.
 const { deliverMail } = proxyActivities<Activities>({

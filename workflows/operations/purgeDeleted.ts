@@ -1,5 +1,7 @@
-import { ActivityFailure, CancellationScope, patched, proxyActivities, sleep } from '@temporalio/workflow';
-import type { Activities } from '../../activities/index.ts';
+import { proxyActivities, sleep } from '@temporalio/workflow';
+import type { Activities } from '../../activities/main.ts';
+import { asOperation } from '../asOperation.ts';
+import { isPatched } from '../patches.ts';
 
 export interface PurgeDeletedInput {
   operationId: string;
@@ -11,7 +13,7 @@ export interface PurgeDeletedInput {
 const betweenLooks = '1 second';
 
 // Rows only; repeating any of it does no harm, and giving up would leave what somebody asked to be removed.
-const { stopTurns, endOperation } = proxyActivities<Activities>({
+const { stopTurns } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
 });
@@ -26,16 +28,11 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
     heartbeatTimeout: input.heartbeatTimeoutMs,
     retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
   });
-  try {
+  await asOperation(input.operationId, async () => {
     while ((await stopTurns(input.scope)) > 0) await sleep(betweenLooks);
     // Before the rows by which a thread's files are found.
-    if (patched('drive')) await purgeDriveOf(input.scope);
+    if (isPatched('drive')) await purgeDriveOf(input.scope);
     await purgeRows(input.scope);
-  } catch (error) {
-    if (!(error instanceof ActivityFailure)) throw error;
-    const end = { status: 'cancelled' } as const;
-    await CancellationScope.nonCancellable(() => endOperation({ operationId: input.operationId, end }));
-    throw error;
-  }
-  await endOperation({ operationId: input.operationId, end: { status: 'succeeded' } });
+    return undefined;
+  });
 }

@@ -1,14 +1,14 @@
 import { moveItem, trashItem } from '../../../models/drive/changes.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { DomainError } from '../../../models/errors.ts';
-import type { ActivityDeps } from '../../deps.ts';
+import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { containerOf, containerProperty, openPath, type PathInput, pathProperty } from './place.ts';
 
 const common = { access: 'act', role: 'editor', timeoutMs: 60_000, afterCrash: 'again' } as const;
 
 /** What moves and removes. Each change and the record of it are one commit. */
-export function driveChangeTools({ database }: Pick<ActivityDeps, 'database'>): ServerTool[] {
+export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): ServerTool[] {
   return [
     serverTool<PathInput & { to: string; ifExists: 'error' | 'rename' | 'replace' }>({
       ...common,

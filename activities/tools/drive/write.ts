@@ -4,13 +4,13 @@ import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath } from '../../../models/drive/place.ts';
 import { UploadSession } from '../../../models/drive/uploadSession.ts';
 import { DomainError } from '../../../models/errors.ts';
-import type { ActivityDeps } from '../../deps.ts';
+import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 import { containerOf, containerProperty, openFile, type PathInput, pathProperty } from './place.ts';
 import { readWhole } from './readText.ts';
 import { replaceText } from './replaceText.ts';
 
-type Deps = Pick<ActivityDeps, 'config' | 'database'> & { storage: ObjectStore };
+type Deps = Pick<CommonDeps, 'config' | 'database'> & { storage: ObjectStore };
 
 const common = { access: 'act', role: 'editor', timeoutMs: 120_000, afterCrash: 'again' } as const;
 const maxEditedBytes = 8 * 1_048_576;

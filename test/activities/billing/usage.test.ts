@@ -1,6 +1,6 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
+import type { BillingDeps } from '../../../activities/billing/deps.ts';
 import { createStorageMetering } from '../../../activities/billing/storage.ts';
-import type { ActivityDeps } from '../../../activities/deps.ts';
 import { chargeComputerMinute, requireCredits } from '../../../models/billing/usage.ts';
 import { newId } from '../../../models/ids.ts';
 import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
@@ -60,7 +60,7 @@ test('a day’s storage is booked once for each space, by what its drive holds',
   const { space } = await buildSpace(identity, user.id);
   await buildCredits(database, 10, space.id);
   await database.pool.query('INSERT INTO drives SET ?', [{ space_id: space.id, used_bytes: 1.5 * 1024 ** 3 }]);
-  const { meterStorage } = createStorageMetering({ database, config } as ActivityDeps);
+  const { meterStorage } = createStorageMetering({ database, config } as BillingDeps);
   const run = () => new MockActivityEnvironment().run(meterStorage);
   expect([await run(), await run()]).toEqual([1, 0]);
   expect(await balancesOf(database, space.id)).toEqual({ available: 7 * micro, spent: 3 * micro, paid: 10 * micro });

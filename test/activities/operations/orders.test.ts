@@ -1,5 +1,5 @@
 import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
-import { operationModels } from '../../../models/operation.ts';
+import { type OperationKind, operationModels } from '../../../models/operation.ts';
 import { areaPurges } from '../../../models/purge.ts';
 import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
 import { operationWorkflowId } from '../../../temporal/workflowIds.ts';
@@ -58,7 +58,7 @@ async function expectNothingDone(work: () => Promise<unknown>): Promise<void> {
 }
 
 /** A running operation, whether its subject is deleted or not. */
-const begin = (kind: string, subjectId: string, spaceId = user.spaceId) =>
+const begin = (kind: OperationKind, subjectId: string, spaceId = user.spaceId) =>
   operationModels(product.environment.database).Operation.begin({ kind, spaceId, userId: user.id, subjectId });
 
 const purges: [string, string, () => object][] = [

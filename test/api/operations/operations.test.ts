@@ -1,4 +1,4 @@
-import { operationModels } from '../../../models/operation.ts';
+import { type OperationKind, operationModels } from '../../../models/operation.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -22,7 +22,7 @@ afterAll(() => product.close());
 const cancel = (id: string) => user.fetch(`/api/operations/${id}/cancel`, { method: 'POST' });
 
 /** An operation whose workflow has not begun. */
-const begin = (kind = 'deleteThread', userId = user.id) =>
+const begin = (kind: OperationKind = 'deleteThread', userId = user.id) =>
   operationModels(product.environment.database).Operation.begin({
     kind,
     spaceId: user.spaceId,
@@ -62,7 +62,7 @@ test('tells how it failed', async () => {
 });
 
 test('409 for calling off what has ended, or what is only being cleaned up', async () => {
-  for (const kind of ['deleteThread', 'deleteSpace']) {
+  for (const kind of ['deleteThread', 'deleteSpace'] as const) {
     const running = await begin(kind);
     const refused = await cancel(running.id);
     expect([refused.status, await refused.json()]).toMatchObject([409, { code: 'NOT_CANCELLABLE' }]);

@@ -6,32 +6,21 @@ import { release } from '../../models/billing/holds.ts';
 import { lockBalances } from '../../models/billing/ledger.ts';
 import { unsettledBefore } from '../../models/billing/paymentEvents.ts';
 import { transaction } from '../../models/database.ts';
-import type { ActivityDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
+import type { BillingDeps } from './deps.ts';
 import { noticeLowBalances } from './lowBalances.ts';
-import { settleEvent } from './settlement.ts';
 
 const maxRows = 500;
 
-/** What the sweeper and the schedules do for billing. Each is idempotent. */
-export function createBillingUpkeep(deps: ActivityDeps) {
-  const { database, config, workflows, logger } = deps;
+/** What the sweeper does for billing. Each is idempotent. */
+export function createBillingSweeps(deps: BillingDeps) {
+  const { database, config, workflows } = deps;
   const graceMs = config.sweeper.graceSeconds * 1_000;
   const before = () => new Date(Date.now() - graceMs);
   const rows = <Row extends object>(sql: string, replacements: unknown[]) =>
     database.sequelize.query<Row>(sql, { replacements, type: QueryTypes.SELECT });
 
   return {
-    /** Does what a kept notification says, and tells the purchase's workflow. */
-    async settlePaymentEvent({ eventId }: { eventId: string }): Promise<string> {
-      using _heartbeat = keepAlive();
-      const { outcome, checkout } = await settleEvent(deps, eventId);
-      if (outcome === 'unexplained')
-        logger.warn({ eventId }, 'A payment notification cannot be explained; `billing check` says why.');
-      if (checkout !== undefined) await workflows.checkoutChanged(checkout);
-      return outcome;
-    },
-
     /** What is set aside for turns that have ended, or for messages that never became one. */
     async sweepHolds(): Promise<number> {
       using _heartbeat = keepAlive();
@@ -86,3 +75,10 @@ export function createBillingUpkeep(deps: ActivityDeps) {
     },
   };
 }
+
+export const billingSweeps = [
+  'sweepHolds',
+  'sweepGrants',
+  'sweepPaymentEvents',
+  'sweepBalances',
+] as const satisfies readonly (keyof ReturnType<typeof createBillingSweeps>)[];

@@ -1,10 +1,8 @@
 import { join } from 'node:path';
 import { Worker } from '@temporalio/worker';
-import type { ActivityDeps } from '../activities/deps.ts';
-import { createActivities } from '../activities/index.ts';
+import type { Config } from '../config/index.ts';
 import { bundleWorkflows } from './bundle.ts';
 import type { TemporalConnection } from './connection.ts';
-import { mainTaskQueue } from './taskQueues.ts';
 
 export interface RunningWorker {
   /** Stops polling, lets activities end for the grace period, then gives them up to other workers. */
@@ -16,19 +14,26 @@ export interface RunningWorker {
 /** How many model calls and tools one worker process carries at once: they mostly wait for others. */
 const maxActivities = 1_000;
 
-export async function startWorker(options: {
+export interface WorkerOptions {
   temporal: TemporalConnection;
-  deps: ActivityDeps;
+  config: Config;
+  taskQueue: string;
+  /** By the names that workflows call them. */
+  activities: object;
+  /** Whether it runs workflows too. A host only runs activities. */
+  runsWorkflows: boolean;
   shutdownGraceMs: number;
-}): Promise<RunningWorker> {
-  const { temporal, deps, shutdownGraceMs } = options;
-  const { config } = deps;
+}
+
+/** Starts what takes the tasks of one queue. */
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { temporal, config, taskQueue, activities, runsWorkflows, shutdownGraceMs } = options;
   const worker = await Worker.create({
     connection: temporal.native,
     namespace: config.temporal.namespace,
-    taskQueue: mainTaskQueue(config.installation),
-    workflowBundle: await bundleWorkflows(join(config.dataDir, 'cache')),
-    activities: createActivities(deps),
+    taskQueue,
+    ...(runsWorkflows && { workflowBundle: await bundleWorkflows(join(config.dataDir, 'cache')) }),
+    activities,
     maxConcurrentActivityTaskExecutions: maxActivities,
     maxConcurrentWorkflowTaskExecutions: 100,
     maxCachedWorkflows: 2_000,
@@ -42,13 +47,11 @@ export async function startWorker(options: {
     defaultHeartbeatThrottleInterval: 1_000,
   });
   const running = worker.run();
-  deps.headStarts.open(deps);
   return {
     failed: new Promise((_, reject) => running.catch(reject)),
     async stop() {
       if (worker.getState() === 'RUNNING') worker.shutdown();
       await running.catch(() => undefined);
-      await deps.headStarts.close();
     },
   };
 }

@@ -1,0 +1,25 @@
+import type { Catalogue } from '../../integrations/llm/catalogue.ts';
+import type { ModelRunner } from '../../integrations/llm/modelCall.ts';
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { SecretStore } from '../../models/secrets/index.ts';
+import type { TurnLog } from '../../models/turnLog/turnLog.ts';
+import type { CommonDeps } from '../deps.ts';
+import type { PushDeps } from '../push/deps.ts';
+import type { ToolRegistry } from '../tools/registry.ts';
+import type { AttachmentReader } from './context/attachmentReader.ts';
+import type { Metering } from './metering.ts';
+import type { StopWatch } from './stopWatch.ts';
+
+export interface ChatDeps extends CommonDeps, PushDeps {
+  turnLog: TurnLog;
+  modelRunner: ModelRunner;
+  catalogue: Catalogue;
+  metering: Metering;
+  stopWatch: StopWatch;
+  /** Of tool results that are too large for a row. */
+  storage: ObjectStore;
+  tools: ToolRegistry;
+  /** Attached files, for prompts. */
+  attachments: AttachmentReader;
+  secrets: Pick<SecretStore, 'dynamic' | 'redactors'>;
+}

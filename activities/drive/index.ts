@@ -1,0 +1,12 @@
+import type { DriveDeps } from './deps.ts';
+import { createFinishUpload } from './finishUpload.ts';
+import { createDrivePurges } from './purges.ts';
+import { createDriveSweeps } from './sweeps.ts';
+
+export function createDriveActivities(deps: DriveDeps) {
+  return {
+    finishUpload: createFinishUpload(deps),
+    ...createDrivePurges(deps),
+    ...createDriveSweeps(deps),
+  };
+}

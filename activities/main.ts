@@ -1,0 +1,64 @@
+import type { BillingDeps } from './billing/deps.ts';
+import { createBillingActivities } from './billing/index.ts';
+import { billingSweeps } from './billing/sweeps.ts';
+import type { ChatDeps } from './chat/deps.ts';
+import { HeadStarts } from './chat/headStarts.ts';
+import { createChatActivities } from './chat/index.ts';
+import { runStep } from './chat/runStep.ts';
+import { chatSweeps } from './chat/sweeps.ts';
+import type { DriveDeps } from './drive/deps.ts';
+import { createDriveActivities } from './drive/index.ts';
+import { driveSweeps } from './drive/sweeps.ts';
+import { createEgressSweeps, type EgressDeps, egressSweeps } from './egress/sweeps.ts';
+import { createIdentitySweeps, type IdentityDeps, identitySweeps } from './identity/sweeps.ts';
+import type { MailDeps } from './mail/deps.ts';
+import { createMailActivities } from './mail/index.ts';
+import { mailSweeps } from './mail/sweeps.ts';
+import { createOperationActivities } from './operations/index.ts';
+import { operationSweeps } from './operations/sweeps.ts';
+import { createPushTurn } from './push/pushTurn.ts';
+import { createSecretSweeps, type SecretDeps, secretSweeps } from './secrets/sweeps.ts';
+
+/** What the activities of the main queue are made of: what each area asks for. */
+export type MainDeps = ChatDeps & DriveDeps & BillingDeps & MailDeps & EgressDeps & IdentityDeps & SecretDeps;
+
+/** Every activity of the main queue, by the name that workflows call it. */
+function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take'>) {
+  return {
+    ...createChatActivities(deps, headStarts),
+    ...createDriveActivities(deps),
+    ...createBillingActivities(deps),
+    ...createOperationActivities(deps),
+    ...createMailActivities(deps),
+    pushTurn: createPushTurn(deps),
+    ...createEgressSweeps(deps),
+    ...createIdentitySweeps(deps),
+    ...createSecretSweeps(deps),
+  };
+}
+
+export type Activities = ReturnType<typeof createMainActivities>;
+
+/** The activities of the main queue, and the head starts that their process can give. */
+export function createMain(deps: MainDeps): { activities: Activities; headStarts: HeadStarts } {
+  const headStarts = new HeadStarts({
+    logger: deps.logger,
+    takeStep: (input, options) => runStep(deps, input, options),
+  });
+  return { activities: createMainActivities(deps, headStarts), headStarts };
+}
+
+/**
+ * The activities that every sweep runs. The schedule hands them to the workflow as its argument, so that a sweep that is running, or saved,
+ * goes on with those that it was started with.
+ */
+export const sweeps = [
+  ...chatSweeps,
+  ...operationSweeps,
+  ...mailSweeps,
+  ...egressSweeps,
+  ...billingSweeps,
+  ...secretSweeps,
+  ...identitySweeps,
+  ...driveSweeps,
+] as const satisfies readonly (keyof Activities)[];

@@ -1,0 +1,78 @@
+import type { ReadinessCheck } from '../../api/frame/deps.ts';
+import type { Config } from '../../config/index.ts';
+import { EgressGuard } from '../../integrations/egress/guard.ts';
+import { createCatalogue } from '../../integrations/llm/catalogue.ts';
+import { createPayments } from '../../integrations/payments/index.ts';
+import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
+import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
+import { type Database, openDatabase } from '../../models/database.ts';
+import { createEgressRules } from '../../models/egress/egressRules.ts';
+import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
+import { createMcpServers } from '../../models/mcp/mcpServers.ts';
+import { createPushStore } from '../../models/push/index.ts';
+import { createSecretStore } from '../../models/secrets/index.ts';
+import { TurnFeed } from '../../models/turnLog/feed.ts';
+import { TurnLog } from '../../models/turnLog/turnLog.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { connectTemporal } from '../../temporal/connection.ts';
+
+export interface ServiceOptions {
+  config: Config;
+  logger: Logger;
+  /** Whether turns are written in other processes too, so that their logs have to be watched. */
+  remoteWriters: boolean;
+  /** One that is open already; it is left open. */
+  database?: Database;
+}
+
+/** What the API and the workers are both made of, wired once. In a process that is both they share it. */
+export async function createServices({ config, logger, remoteWriters, database: given }: ServiceOptions) {
+  const database = given ?? openDatabase(config);
+  const temporal = await connectTemporal(config, logger);
+  const feed = new TurnFeed({ database, logger, remoteWriters });
+  const turnLog = new TurnLog({ database, onCommit: feed.publish });
+  feed.attach(turnLog);
+  const storage = new ObjectStore(config.storage);
+  const documents = new DocumentReaders();
+  const envelope = await openEnvelope(database, config);
+  const checks: ReadinessCheck[] = [
+    {
+      name: 'temporal',
+      async check() {
+        await temporal.client.workflowService.describeNamespace({ namespace: config.temporal.namespace });
+      },
+    },
+    { name: 'storage', optional: true, check: () => storage.check() },
+  ];
+  return {
+    config,
+    logger,
+    database,
+    temporal,
+    feed,
+    turnLog,
+    storage,
+    checks,
+    documents,
+    identity: createIdentity(database, envelope, config),
+    secrets: createSecretStore(database, envelope),
+    push: createPushStore(database, envelope),
+    mcpServers: createMcpServers(database, envelope),
+    egressRules: createEgressRules(database),
+    egressGuard: new EgressGuard({ allowInternal: config.egress.allowInternal }),
+    catalogue: createCatalogue(config.llm),
+    payments: createPayments(config, createDevelopmentPayments(database)),
+
+    async close(): Promise<void> {
+      documents.close();
+      feed.close();
+      await turnLog.close();
+      storage.close();
+      await temporal.close();
+      if (given === undefined) await database.close();
+    },
+  };
+}
+
+export type Services = Awaited<ReturnType<typeof createServices>>;

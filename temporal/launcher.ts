@@ -1,0 +1,32 @@
+import type { Client } from '@temporalio/client';
+import type { Config } from '../config/index.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import { createLauncherKit } from './launcherKit.ts';
+import { createBillingLauncher } from './launchers/billing.ts';
+import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
+import { createMailLauncher } from './launchers/mail.ts';
+import { createOperationLauncher } from './launchers/operations.ts';
+
+/**
+ * Everything that starts and signals workflows, by function, with ids made from the row. An area adds its own by a file in `launchers/`
+ * and a line here.
+ */
+export function createLauncher(options: {
+  client: Client;
+  config: Config;
+  logger: Logger;
+  /** Whether a worker of this process shares the client's connection, so that it can be given a workflow's first task at once. */
+  sharesWorkersConnection: boolean;
+  headStart?: HeadStart;
+}) {
+  const { config, headStart, logger } = options;
+  const kit = createLauncherKit(options);
+  return {
+    ...createChatLauncher(kit, config, headStart),
+    ...createOperationLauncher(kit, config, logger),
+    ...createMailLauncher(kit),
+    ...createBillingLauncher(kit),
+  };
+}
+
+export type Launcher = ReturnType<typeof createLauncher>;

@@ -1,0 +1,19 @@
+import { sendMail } from '../../workflows/mail/sendMail.ts';
+import type { LauncherKit } from '../launcherKit.ts';
+import { kindKey } from '../searchKeys.ts';
+import { mailWorkflowId } from '../workflowIds.ts';
+
+export function createMailLauncher(kit: LauncherKit) {
+  return {
+    /** Sends a mail that waits in the table. */
+    startMail: (mailId: string) =>
+      kit.start(sendMail, {
+        workflowId: mailWorkflowId(mailId),
+        args: [mailId],
+        attributes: [{ key: kindKey, value: 'mail' }],
+        summary: 'Send a mail',
+      }),
+
+    describeMail: (mailId: string) => kit.describe(mailWorkflowId(mailId)),
+  };
+}

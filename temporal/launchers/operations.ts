@@ -1,0 +1,35 @@
+import type { SearchAttributePair } from '@temporalio/common';
+import type { Config } from '../../config/index.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import type { LauncherKit, Reached } from '../launcherKit.ts';
+import { findDefinition } from '../operations/index.ts';
+import type { OperationReference } from '../operations/operation.ts';
+import { kindKey, spaceIdKey, userIdKey } from '../searchKeys.ts';
+import { operationWorkflowId } from '../workflowIds.ts';
+
+export function createOperationLauncher(kit: LauncherKit, config: Config, logger: Logger) {
+  return {
+    /** Starts the workflow of an operation whose intent is written. One of a kind that only a newer version knows waits for that. */
+    async startOperation(operation: OperationReference): Promise<Reached> {
+      const definition = findDefinition(operation.kind);
+      if (definition === undefined) {
+        logger.warn({ operationId: operation.id, kind: operation.kind }, 'No operation of this kind is known here.');
+        return 'late';
+      }
+      const { workflow, args, taskQueue } = definition.start(operation, config);
+      const attributes: SearchAttributePair[] = [
+        { key: userIdKey, value: operation.userId },
+        { key: kindKey, value: operation.kind },
+      ];
+      if (operation.spaceId !== null) attributes.push({ key: spaceIdKey, value: operation.spaceId });
+      const workflowId = operationWorkflowId(operation.kind, operation.id);
+      return kit.start(workflow, { workflowId, args, attributes, taskQueue });
+    },
+
+    /** Asks an operation's workflow to cancel. */
+    cancelOperation: ({ kind, id }: Pick<OperationReference, 'kind' | 'id'>) =>
+      kit.cancel(operationWorkflowId(kind, id)),
+
+    describeOperation: (kind: string, id: string) => kit.describe(operationWorkflowId(kind, id)),
+  };
+}

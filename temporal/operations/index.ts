@@ -1,0 +1,19 @@
+import type { OperationKind } from '../../models/operation.ts';
+import { billingOperations } from './billing.ts';
+import { chatOperations } from './chat.ts';
+import { driveOperations } from './drive.ts';
+import { identityOperations } from './identity.ts';
+import type { OperationDefinition } from './operation.ts';
+
+/** Every kind of operation. An area adds its own by a file beside this one and a line here. */
+const operations: Readonly<Record<OperationKind, OperationDefinition>> = {
+  ...chatOperations,
+  ...driveOperations,
+  ...billingOperations,
+  ...identityOperations,
+};
+
+/** Undefined for a kind that this version does not know: its row was written by a newer one. */
+export function findDefinition(kind: string): OperationDefinition | undefined {
+  return Object.hasOwn(operations, kind) ? operations[kind as OperationKind] : undefined;
+}

@@ -1,0 +1,32 @@
+import { createBillingSweeps } from '../../activities/billing/sweeps.ts';
+import { createChatSweeps } from '../../activities/chat/sweeps.ts';
+import { createDriveSweeps } from '../../activities/drive/sweeps.ts';
+import { createEgressSweeps } from '../../activities/egress/sweeps.ts';
+import { createIdentitySweeps } from '../../activities/identity/sweeps.ts';
+import { createMailSweeps } from '../../activities/mail/sweeps.ts';
+import { type MainDeps, sweeps } from '../../activities/main.ts';
+import { createOperationSweeps } from '../../activities/operations/sweeps.ts';
+import { createSecretSweeps } from '../../activities/secrets/sweeps.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+
+let environment: TestEnvironment;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+
+test('every sweep of every area is run', () => {
+  const { config, database } = environment;
+  const deps = { config, database } as MainDeps;
+  const made = [
+    createBillingSweeps,
+    createChatSweeps,
+    createDriveSweeps,
+    createEgressSweeps,
+    createIdentitySweeps,
+    createMailSweeps,
+    createOperationSweeps,
+    createSecretSweeps,
+  ].flatMap((create) => Object.keys(create(deps)));
+  expect([...sweeps].sort()).toEqual(made.sort());
+});
