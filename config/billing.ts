@@ -1,24 +1,34 @@
-/** The variables that billing is read from, as config/index.ts validates them. */
-interface BillingEnvironment {
-  ATRIUM_ENV: 'development' | 'test' | 'production';
-  ATRIUM_PAYMENTS?: 'stripe' | 'development' | 'none' | undefined;
-  ATRIUM_STRIPE_SECRET_KEY?: string | undefined;
-  ATRIUM_STRIPE_WEBHOOK_SECRETS: string[];
-  ATRIUM_STRIPE_ADDRESS?: string | undefined;
-  ATRIUM_BILLING_ENFORCED?: boolean | undefined;
-  ATRIUM_BILLING_CURRENCY: string;
-  ATRIUM_BILLING_CREDITS_PER_UNIT: number;
-  ATRIUM_BILLING_TOP_UP_MIN: number;
-  ATRIUM_BILLING_TOP_UP_MAX: number;
-  ATRIUM_BILLING_INITIAL_CREDITS_MAX?: number | undefined;
-  ATRIUM_BILLING_INITIAL_CREDITS_PER_USER: number;
-  ATRIUM_BILLING_INITIAL_CREDITS_TOTAL: number;
-  ATRIUM_BILLING_LOW_CREDITS: number;
-  ATRIUM_BILLING_COMPUTER_CREDITS_PER_MINUTE: number;
-  ATRIUM_BILLING_STORAGE_CREDITS_PER_GIB_DAY: number;
-  ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: number;
-  ATRIUM_BILLING_RECONCILE_MINUTES: number;
-}
+import { z } from 'zod';
+import { ConfigError, requireBeside } from './errors.ts';
+import { amount, bool, integer, list } from './kinds.ts';
+
+const currencies = new Set(Intl.supportedValuesOf('currency').map((code) => code.toLowerCase()));
+
+export const billingSettings = z.object({
+  ATRIUM_PAYMENTS: z.enum(['stripe', 'development', 'none']).optional(),
+  ATRIUM_STRIPE_SECRET_KEY: z.string().min(1).optional(),
+  ATRIUM_STRIPE_WEBHOOK_SECRETS: list.default([]),
+  ATRIUM_STRIPE_ADDRESS: z.url().optional(),
+  ATRIUM_BILLING_ENFORCED: bool.optional(),
+  ATRIUM_BILLING_CURRENCY: z
+    .string()
+    .refine((code) => currencies.has(code), 'a currency of ISO 4217 in lower-case letters, such as usd')
+    .default('usd'),
+  ATRIUM_BILLING_CREDITS_PER_UNIT: integer(1, 1_000_000).default(100),
+  ATRIUM_BILLING_TOP_UP_MIN: amount.default(5),
+  ATRIUM_BILLING_TOP_UP_MAX: amount.default(1_000),
+  ATRIUM_BILLING_INITIAL_CREDITS_MAX: amount.optional(),
+  ATRIUM_BILLING_INITIAL_CREDITS_PER_USER: amount.default(5_000),
+  ATRIUM_BILLING_INITIAL_CREDITS_TOTAL: amount.default(1_000_000),
+  ATRIUM_BILLING_LOW_CREDITS: amount.default(100),
+  ATRIUM_BILLING_COMPUTER_CREDITS_PER_MINUTE: amount.default(0),
+  ATRIUM_BILLING_STORAGE_CREDITS_PER_GIB_DAY: amount.default(0),
+  ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: integer(1, 3_600).default(60),
+  ATRIUM_BILLING_RECONCILE_MINUTES: integer(1, 1_440).default(60),
+});
+
+/** What billing is read from: its own settings and the kind of installation. */
+type BillingEnvironment = z.infer<typeof billingSettings> & { ATRIUM_ENV: 'development' | 'test' | 'production' };
 
 const microPerCredit = 1_000_000;
 const defaultInitialCredits = 1_000;
@@ -30,7 +40,7 @@ export function billingConfig(env: BillingEnvironment) {
   const micro = (credits: number) => Math.round(credits * microPerCredit);
   const digits = new Intl.NumberFormat('en', { style: 'currency', currency: env.ATRIUM_BILLING_CURRENCY });
   const minorPerUnit = 10 ** (digits.resolvedOptions().maximumFractionDigits ?? 2);
-  return Object.freeze({
+  const billing = Object.freeze({
     mode,
     stripe: Object.freeze({
       secretKey: mode === 'stripe' ? env.ATRIUM_STRIPE_SECRET_KEY : undefined,
@@ -58,6 +68,16 @@ export function billingConfig(env: BillingEnvironment) {
     checkoutLookMs: env.ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS * 1_000,
     reconcileMinutes: env.ATRIUM_BILLING_RECONCILE_MINUTES,
   });
+  if (billing.mode === 'stripe') {
+    requireBeside('ATRIUM_PAYMENTS=stripe', 'ATRIUM_STRIPE_SECRET_KEY', env.ATRIUM_STRIPE_SECRET_KEY);
+    if (billing.stripe.webhookSecrets.length === 0) {
+      throw new ConfigError('ATRIUM_STRIPE_WEBHOOK_SECRETS is not set: without it no payment is ever credited.');
+    }
+  }
+  if (billing.topUp.min > billing.topUp.max) {
+    throw new ConfigError('ATRIUM_BILLING_TOP_UP_MIN is more than ATRIUM_BILLING_TOP_UP_MAX: nothing could be bought.');
+  }
+  return billing;
 }
 
 /** In production nobody gets credits by clicking on a page: without Stripe's key there are no payments. */

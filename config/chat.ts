@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import { integer } from './kinds.ts';
+
+export const chatSettings = z.object({
+  ATRIUM_TURN_LOG_RETENTION_DAYS: integer(1, 365).default(7),
+  ATRIUM_MAX_STEPS_PER_TURN: integer(1, 1_000).default(100),
+  ATRIUM_MAX_TOOL_CALLS_PER_TURN: integer(1, 10_000).default(1_000),
+  ATRIUM_MAX_SECONDS_PER_TURN: integer(1, 604_800).default(14_400),
+  ATRIUM_MAX_WAIT_SECONDS: integer(1, 2_592_000).default(604_800),
+});
+
+/** Turns and their limits. */
+export function chatConfig(env: z.infer<typeof chatSettings>) {
+  return Object.freeze({
+    turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,
+    maxStepsPerTurn: env.ATRIUM_MAX_STEPS_PER_TURN,
+    maxToolCallsPerTurn: env.ATRIUM_MAX_TOOL_CALLS_PER_TURN,
+    /** Without the time in which it waits for its client or for leave. */
+    maxWorkMsPerTurn: env.ATRIUM_MAX_SECONDS_PER_TURN * 1_000,
+    /** How long a call waits for a client or a person at most. */
+    maxWaitMs: env.ATRIUM_MAX_WAIT_SECONDS * 1_000,
+  });
+}

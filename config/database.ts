@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { requireSetting } from './errors.ts';
+import { integer } from './kinds.ts';
+
+export const databaseSettings = z.object({
+  ATRIUM_DATABASE_URL: z.url({ protocol: /^mysql$/ }).optional(),
+  ATRIUM_DATABASE_MIGRATION_URL: z.url({ protocol: /^mysql$/ }).optional(),
+  ATRIUM_DATABASE_POOL_SIZE: integer(2, 500).default(20),
+  ATRIUM_DATABASE_TIMEOUT_SECONDS: integer(5, 600).default(15),
+});
+
+/** MySQL. */
+export function databaseConfig(env: z.infer<typeof databaseSettings>) {
+  return Object.freeze({
+    url: requireSetting('ATRIUM_DATABASE_URL', env.ATRIUM_DATABASE_URL),
+    poolSize: env.ATRIUM_DATABASE_POOL_SIZE,
+    /** How long the server may say nothing to a statement before its connection is given up. */
+    silenceMs: env.ATRIUM_DATABASE_TIMEOUT_SECONDS * 1_000,
+  });
+}
+
+/** For what changes tables. */
+export function migrationConfig(env: z.infer<typeof databaseSettings>) {
+  return Object.freeze({
+    /** The same database as an account that may change tables, where the running product's may not. */
+    databaseUrl: env.ATRIUM_DATABASE_MIGRATION_URL ?? env.ATRIUM_DATABASE_URL,
+  });
+}

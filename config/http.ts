@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { integer, list } from './kinds.ts';
+
+export const httpSettings = z.object({
+  ATRIUM_HOST: z.string().min(1).default('127.0.0.1'),
+  ATRIUM_PORT: integer(0, 65_535).default(8080),
+  ATRIUM_PUBLIC_URL: z.url().optional(),
+  ATRIUM_CORS_ORIGINS: list.default([]),
+  ATRIUM_TRUST_PROXY: integer(0, 16).default(0),
+  ATRIUM_METRICS_KEY: z.string().min(16).optional(),
+  ATRIUM_RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000).default(600),
+  ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: integer(0, 1_000_000).default(60),
+});
+
+/** How the API is reached. */
+export function httpConfig(env: z.infer<typeof httpSettings>) {
+  return Object.freeze({
+    host: env.ATRIUM_HOST,
+    port: env.ATRIUM_PORT,
+    publicUrl: env.ATRIUM_PUBLIC_URL ?? `http://localhost:${env.ATRIUM_PORT}`,
+    corsOrigins: env.ATRIUM_CORS_ORIGINS,
+    /** How many reverse proxies stand in front, whose X-Forwarded-For is believed. */
+    trustedProxies: env.ATRIUM_TRUST_PROXY,
+    /** Lets its bearer read /metrics from elsewhere than loopback. */
+    metricsKey: env.ATRIUM_METRICS_KEY,
+    /** Requests a minute for one signed-in caller; 0 turns the limit off. */
+    rateLimitPerMinute: env.ATRIUM_RATE_LIMIT_PER_MINUTE,
+    /** Requests a minute for one address without a credential (sign-in, codes); 0 turns the limit off. */
+    anonymousRateLimitPerMinute: env.ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE,
+  });
+}
