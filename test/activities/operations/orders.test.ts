@@ -75,7 +75,7 @@ test.each(purges)('started by hand, the purge of %s destroys nothing', async (_w
 test.each(purges)('nor under the name of the deletion of something else: %s', async (_what, workflow, input) => {
   const stranger = await product.user();
   await driveOf(product, stranger).put('/own.txt');
-  for (const kind of ['deleteSpace', 'deleteThread', 'purgeItem', 'emptyTrash']) {
+  for (const kind of ['deleteSpace', 'deleteThread', 'purgeItem', 'emptyTrash'] as const) {
     const { id: operationId } = await begin(kind, stranger.spaceId, stranger.spaceId);
     const workflowId = operationWorkflowId(kind, operationId);
     await expectNothingDone(() => startByHand(workflow, { operationId, ...input() }, workflowId));
@@ -86,7 +86,7 @@ test.each([
   ['deleteSpace', () => user.spaceId, ...(purges[0] ?? [])],
   ['deleteThread', () => threadId, ...(purges[1] ?? [])],
   ['purgeItem', () => itemId, ...(purges[2] ?? [])],
-] as [string, () => string, string, string, () => object][])(
+] as [OperationKind, () => string, string, string, () => object][])(
   'nor while what %s names is not deleted',
   async (kind, subjectOf, _what, workflow, input) => {
     const { id: operationId } = await begin(kind, subjectOf());
