@@ -102,6 +102,7 @@ describe('a deny list', () => {
       host: 'good.example',
       port: 443,
       address: '93.184.215.14',
+      isException: false,
     });
   });
 });
