@@ -44,7 +44,8 @@ function loadedFrom(entry: string): Set<string> {
       if (existsSync(found)) open.push(found);
     }
   }
-  return new Set([...seen].map((file) => relative(root, file)));
+  // A file may name the root, to run something there.
+  return new Set([...seen].map((file) => relative(root, file)).filter((file) => file !== ''));
 }
 
 test('the image is built from a list of what it needs', () => {
