@@ -1,8 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
 import type { SpaceAccess } from '../../models/identity/members.ts';
 import type { UserRow } from '../../models/identity/tables.ts';
 import type { TestEnvironment } from '../support/environment.ts';
 
+/** Files share databases, so a name has this file's own part. */
+const fileId = randomBytes(4).toString('hex');
 let counter = 0;
 
 /** The identity services over a test's own database. */
@@ -13,7 +16,7 @@ export async function buildIdentity({ database, config }: TestEnvironment): Prom
 /** A user whom no other test has, signed in. */
 export async function buildUser(identity: Identity, name = 'person'): Promise<{ user: UserRow; token: string }> {
   counter += 1;
-  const user = await identity.users.add(`${name}-${process.pid}-${counter}@example.com`);
+  const user = await identity.users.add(`${name}-${fileId}-${counter}@example.com`);
   return { user, token: await identity.sessions.create(user.id) };
 }
 

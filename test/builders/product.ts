@@ -1,12 +1,19 @@
 import type { Environment } from '../../config/index.ts';
+import type { Database } from '../../models/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import { type FakeProvider, type RecordedRequest, startFakeProvider } from '../fakes/openaiServer.ts';
 import type { FakeRequest, FakeScript } from '../fakes/script.ts';
-import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { createTestEnvironment, openTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
+import { productSettings } from '../support/productSettings.ts';
+import { borrowProduct, returnProduct } from '../support/runServer.ts';
 import { abortStreams } from '../support/sseClient.ts';
+import { waitFor } from '../support/waitFor.ts';
 import { buildChatUser, type ChatUser } from './chat.ts';
 import { buildIdentity } from './identity.ts';
+
+/** How long a file's turns may take to stop before its product is replaced, which takes as long. */
+const endTurnsMs = 5_000;
 
 /** A whole Atrium in a process of its own, with the fake provider as its models' provider. */
 export interface TestProduct {
@@ -23,19 +30,25 @@ export interface TestProduct {
   close(): Promise<void>;
 }
 
-/** `overrides` are further variables of config/, or make them from the provider's address. */
+/**
+ * `overrides` are further variables of config/, or make them from the provider's address. Without any, the product is one that test files
+ * share, one after the other: its database has what they have left, and its process is not the file's to look at or to end. `{}` is for a
+ * file that needs its own.
+ */
 export async function buildProduct(
-  overrides: Environment | ((providerUrl: string) => Environment) = {},
+  overrides?: Environment | ((providerUrl: string) => Environment),
   respond?: (request: FakeRequest) => FakeScript | undefined,
 ): Promise<TestProduct> {
   const provider = await startFakeProvider({ respond });
+  return overrides === undefined ? shareProduct(provider) : ownProduct(provider, overrides);
+}
+
+async function ownProduct(
+  provider: FakeProvider,
+  overrides: Environment | ((providerUrl: string) => Environment),
+): Promise<TestProduct> {
   const environment = await createTestEnvironment({
-    ATRIUM_COMPATIBLE_BASE_URL: provider.url,
-    ATRIUM_COMPATIBLE_MODELS: 'fake-1',
-    ATRIUM_DEMO_MODEL: 'true',
-    ATRIUM_TITLE_MODEL: 'off',
-    ATRIUM_SWEEP_INTERVAL_SECONDS: '1',
-    ATRIUM_SWEEP_GRACE_SECONDS: '2',
+    ...productSettings(provider.url),
     ...(typeof overrides === 'function' ? overrides(provider.url) : overrides),
   });
   const closeParts = async () => {
@@ -66,6 +79,45 @@ export async function buildProduct(
     },
   };
   return product;
+}
+
+async function shareProduct(provider: FakeProvider): Promise<TestProduct> {
+  const { environment: variables, apiUrl } = await borrowProduct(provider.url).catch(async (error: unknown) => {
+    await provider.stop();
+    throw error;
+  });
+  const environment = openTestEnvironment(variables);
+  const notOurs = () =>
+    new Error('This process is shared with other test files: buildProduct({}) makes one of your own.');
+  const product: TestProduct = {
+    environment,
+    identity: await buildIdentity(environment),
+    provider,
+    url: apiUrl,
+    get process(): never {
+      throw notOurs();
+    },
+    user: (name) => buildChatUser(product, name),
+    restart: () => Promise.reject(notOurs()),
+    async close() {
+      abortStreams();
+      const isIdle = await endTurns(environment.database);
+      await returnProduct(!isIdle);
+      await provider.stop();
+      await environment.close();
+    },
+  };
+  return product;
+}
+
+/** Stops what a file has left running, so that it does not ask the next file's provider. False when something did not end. */
+async function endTurns({ pool }: Database): Promise<boolean> {
+  await pool.query('UPDATE turns SET stop_requested_at = NOW(3) WHERE terminal = 0');
+  const isIdle = async () => {
+    const [rows] = await pool.query('SELECT COUNT(*) AS n FROM turns WHERE terminal = 0');
+    return (rows as { n: number }[])[0]?.n === 0;
+  };
+  return waitFor('the turns to end', isIdle, { timeoutMs: endTurnsMs }).catch(() => false);
 }
 
 /** The text of a message that the fake provider answers by this script. */

@@ -6,7 +6,8 @@ import mysql from 'mysql2/promise';
 import { type Config, type Environment, loadConfig } from '../../config/index.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { migrateInstallation } from '../../models/migrate.ts';
-import { testVariablePrefix } from './testStack.ts';
+import { forgetInstallation } from './runServer.ts';
+import { testVariablePrefix } from './stackVariables.ts';
 
 /** An Atrium of a test's own: nothing that it writes or starts is seen by another test. */
 export interface TestEnvironment {
@@ -14,7 +15,7 @@ export interface TestEnvironment {
   /** The variables `config` was read from, for a process that the test starts. */
   environment: Environment;
   database: Database;
-  /** Closes the pools and drops the database. */
+  /** Closes the pools, and drops the database where it was made here. */
   close(): Promise<void>;
 }
 
@@ -42,20 +43,25 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
     ATRIUM_MASTER_KEY: randomBytes(32).toString('base64'),
     ...overrides,
   };
-  const config = loadConfig(environment);
-  await migrateInstallation(config);
-  const database = openDatabase(config);
+  const opened = openTestEnvironment(environment);
+  await migrateInstallation(opened.config);
 
   return {
-    config,
-    environment,
-    database,
+    ...opened,
     async close() {
-      await database.close();
+      await opened.close();
       await empty.drop();
+      await forgetInstallation(name);
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** One that is there already, and that somebody else drops. */
+export function openTestEnvironment(environment: Environment): TestEnvironment {
+  const config = loadConfig(environment);
+  const database = openDatabase(config);
+  return { config, environment, database, close: () => database.close() };
 }
 
 /** A database without any table, on this run's server: as the product uses it, and as who may change its tables. */

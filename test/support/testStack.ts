@@ -5,11 +5,15 @@ import { loadLaunchConfig } from '../../config/launch.ts';
 import { lockDataDir } from '../../stack/dataDir.ts';
 import { removeDataDir } from '../../stack/folders.ts';
 import { type Stack, startStack } from '../../stack/index.ts';
+import { runServerVariable } from './runServer.ts';
+import { type RunServer, serveSharedProducts } from './sharedProducts.ts';
+import { testVariablePrefix } from './stackVariables.ts';
 
-/** Tests in their own processes find the stack by these: the variables of config/, with TEST_ in the name. */
-export const testVariablePrefix = 'ATRIUM_TEST_STACK_';
 const folderPrefix = 'atrium-test-';
+/** Kept from run to run. */
+const compileCache = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'atrium-tests', 'compiled');
 
+let runServer: RunServer | undefined;
 let stack: Stack | undefined;
 let dataDir: string | undefined;
 let lock: { release(): void } | undefined;
@@ -39,11 +43,14 @@ export async function startTestStack(): Promise<void> {
   for (const [name, value] of Object.entries(stack.environment)) {
     process.env[name.replace(/^ATRIUM_/, testVariablePrefix)] = value;
   }
-  // Every product that a test starts loads the same modules: what one has compiled is there for the next, a third of the work of a start.
-  process.env.NODE_COMPILE_CACHE ??= join(dataDir, 'compiled');
+  runServer = await serveSharedProducts({ address: process.env[`${testVariablePrefix}TEMPORAL_ADDRESS`] ?? '' });
+  process.env[runServerVariable] = runServer.url;
+  // Every product that a test starts loads the same modules: what one has compiled is there for the next, and for the next run: a third of the work of a start.
+  process.env.NODE_COMPILE_CACHE ??= compileCache;
 }
 
 export async function stopTestStack(): Promise<void> {
+  await runServer?.close();
   await stack?.stop();
   lock?.release();
   if (dataDir !== undefined) removeDataDir(dataDir);

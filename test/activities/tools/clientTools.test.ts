@@ -11,7 +11,7 @@ import { waitFor } from '../../support/waitFor.ts';
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
-  product = await buildProduct();
+  product = await buildProduct({});
   user = await product.user();
 });
 afterAll(() => product.close());

@@ -1,13 +1,14 @@
 import type { ChatUser } from '../../builders/chat.ts';
-import { buildDrive, driveOf, problemOf, type TestDrive, type UploadBody } from '../../builders/drive.ts';
+import { driveOf, problemOf, type UploadBody } from '../../builders/drive.ts';
+import { buildProduct, type TestProduct } from '../../builders/product.ts';
 
 /** Reading what files hold: here, or by a link straight from the object store. */
-let product: TestDrive;
+let product: TestProduct;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 let file: UploadBody;
 beforeAll(async () => {
-  product = await buildDrive();
+  product = await buildProduct({});
   user = await product.user();
   drive = driveOf(product, user);
   file = await drive.put('/digits.txt', '0123456789');

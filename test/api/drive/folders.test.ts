@@ -1,13 +1,14 @@
 import type { operations } from '../../../api/types.gen.ts';
 import type { ChatUser } from '../../builders/chat.ts';
-import { buildDrive, driveOf, type ItemPage, problemOf, type TestDrive } from '../../builders/drive.ts';
+import { driveOf, type ItemPage, problemOf } from '../../builders/drive.ts';
+import { buildProduct, type TestProduct } from '../../builders/product.ts';
 
 /** Folders made and listed, and what is in them found. */
-let product: TestDrive;
+let product: TestProduct;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
-  product = await buildDrive();
+  product = await buildProduct();
 });
 afterAll(() => product.close());
 beforeEach(async () => {

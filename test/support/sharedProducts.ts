@@ -1,0 +1,140 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import type { Environment } from '../../config/index.ts';
+import { reconcileScheduleId, sweeperScheduleId } from '../../temporal/workflowIds.ts';
+import { createTestEnvironment, type TestEnvironment } from './environment.ts';
+import { type ProductProcess, startProduct } from './product.ts';
+import { productSettings } from './productSettings.ts';
+import { startTcpProxy, type TcpProxy } from './tcpProxy.ts';
+
+/** What a test file is told of the product that it shares with other files. */
+export interface SharedProduct {
+  environment: Environment;
+  apiUrl: string;
+  pid: number;
+}
+
+/** What outlives a test file, in the process that lives as long as the run does. */
+export interface RunServer {
+  url: string;
+  close(): Promise<void>;
+}
+
+interface Product {
+  environment: TestEnvironment;
+  process: ProductProcess;
+  /** The provider's address for the product: behind it comes and goes each file's fake. */
+  proxy: TcpProxy;
+  providerUrl: string;
+  isLeased: boolean;
+}
+
+const healthTimeoutMs = 30_000;
+
+/**
+ * Keeps a product for each Jest worker, for the test files that need no settings of their own: `POST /products/{worker}` lends it, with the
+ * address of the file's provider in the body; `DELETE` gives it back. It is started when the first file asks. One that has died, that was not
+ * given back, or that a file left with work under way (`?broken`) is replaced. `DELETE /installations/{name}` forgets what a closed
+ * environment has left in Temporal.
+ */
+export async function serveSharedProducts(temporal: { address: string }): Promise<RunServer> {
+  const products = new Map<string, Product>();
+  let connection: Promise<Connection> | undefined;
+
+  async function lend(worker: string, providerUrl: string): Promise<SharedProduct> {
+    const found = products.get(worker);
+    if (found !== undefined && !(await isSound(found))) await discard(worker);
+    const product = products.get(worker) ?? (await begin(providerUrl));
+    products.set(worker, product);
+    // What an earlier file's connections still carry is not for this one's provider.
+    product.proxy.cut();
+    Object.assign(product, { providerUrl, isLeased: true });
+    const { apiUrl, pid } = product.process;
+    return { environment: product.environment.environment, apiUrl, pid };
+  }
+
+  async function discard(worker: string): Promise<void> {
+    const product = products.get(worker);
+    products.delete(worker);
+    if (product === undefined) return;
+    await product.process.kill('SIGKILL');
+    await product.proxy.stop();
+    await product.environment.close();
+  }
+
+  async function giveBack(worker: string, isBroken: boolean): Promise<void> {
+    if (isBroken) return discard(worker);
+    const product = products.get(worker);
+    if (product !== undefined) product.isLeased = false;
+  }
+
+  /** A schedule goes on for ever: those of all test files together would keep the server busy. */
+  async function forget(installation: string): Promise<void> {
+    connection ??= Connection.connect(temporal);
+    const { schedule } = new Client({ connection: await connection });
+    for (const id of [sweeperScheduleId(installation), reconcileScheduleId(installation)]) {
+      await schedule
+        .getHandle(id)
+        .delete()
+        .catch((error: unknown) => {
+          if (!(error instanceof ScheduleNotFoundError)) throw error;
+        });
+    }
+  }
+
+  async function answer({ method, url }: IncomingMessage, body: string): Promise<unknown> {
+    const { pathname, searchParams } = new URL(url ?? '/', 'http://run');
+    const [, kind, name = ''] = pathname.split('/');
+    if (kind === 'installations' && method === 'DELETE') return forget(name);
+    if (kind === 'products' && method === 'POST') return lend(name, body);
+    if (kind === 'products' && method === 'DELETE') return giveBack(name, searchParams.has('broken'));
+    throw new Error(`Nothing is known of ${method} ${url}.`);
+  }
+
+  const server = createServer(async (request, response) => {
+    try {
+      response.end(JSON.stringify((await answer(request, await text(request))) ?? {}));
+    } catch (error) {
+      response.writeHead(500).end(String(error instanceof Error ? error.stack : error));
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      // First: their environments ask this server to forget them.
+      await Promise.all([...products.keys()].map(discard));
+      server.close();
+      server.closeAllConnections();
+      await (await connection)?.close();
+    },
+  };
+}
+
+async function begin(providerUrl: string): Promise<Product> {
+  const product = { providerUrl, isLeased: false };
+  const proxy = await startTcpProxy(() => product.providerUrl);
+  const environment = await createTestEnvironment(productSettings(`${proxy.url}/v1`));
+  try {
+    return Object.assign(product, { proxy, environment, process: await startProduct(environment) });
+  } catch (error) {
+    await proxy.stop();
+    await environment.close();
+    throw error;
+  }
+}
+
+/** Whether the next file may have it. */
+async function isSound({ isLeased, process }: Product): Promise<boolean> {
+  if (isLeased) return false;
+  try {
+    return (await fetch(`${process.apiUrl}/healthz`, { signal: AbortSignal.timeout(healthTimeoutMs) })).ok;
+  } catch {
+    return false;
+  }
+}
