@@ -21,14 +21,13 @@ async function stop(turnId: string): Promise<TurnBody> {
 const asked = (text: string) => waitFor('the provider to be asked', () => requestsWith(product.provider, text)[0]);
 
 test('while it answers: the provider’s connection is closed, and what was said is kept', async () => {
-  const stream = await user.send({ content: fake({ tokens: 500, intervalMs: 20 }, 'mid-answer') });
+  // By itself it would go on for hours.
+  const stream = await user.send({ content: fake({ tokens: 500_000, intervalMs: 20 }, 'mid-answer') });
   const begun = await collect(stream, ({ text }) => text.includes('w3 '));
   const { turnId } = idsOf(stream);
   await stop(turnId);
-  const stopped = performance.now();
   const request = await product.provider.closed(await asked('mid-answer'));
   expect(request.closedByClient).toBe(true);
-  expect(performance.now() - stopped).toBeLessThan(1_000);
 
   const rest = await collect(stream);
   expect(rest.complete).toBe(true);
@@ -42,17 +41,17 @@ test('while it answers: the provider’s connection is closed, and what was said
   expect(whole.text).toMatch(/^w0 w1 w2 w3 /);
 });
 
+const anHourMs = 3_600_000;
+
 test.each([
-  ['before the first token', { firstTokenDelayMs: 20_000, tokens: 3 }],
-  ['before the provider’s headers', { headersDelayMs: 20_000, tokens: 3 }],
+  ['before the first token', { firstTokenDelayMs: anHourMs, tokens: 3 }],
+  ['before the provider’s headers', { headersDelayMs: anHourMs, tokens: 3 }],
 ])('%s', async (name, script) => {
   const stream = await user.send({ content: fake(script, name) });
   const { turnId, threadId } = idsOf(stream);
   const request = await asked(name);
   await stop(turnId);
-  const stopped = performance.now();
   expect((await product.provider.closed(request)).closedByClient).toBe(true);
-  expect(performance.now() - stopped).toBeLessThan(1_000);
   expect((await collect(stream)).chunks.at(-1)).toEqual({ type: 'abort', reason: 'stopped' });
   expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
   // A turn that said nothing leaves no message.

@@ -41,8 +41,8 @@ test('/tokens keeps its pace', async () => {
   const { result, parts } = await say('/tokens 20 10');
   expect(textOf(parts)).toMatch(/^w1 w2 .* w20$/);
   expect(result.usage.outputTokens).toBe(20);
+  // A timer is never early, and may be late by what else the machine has to do.
   expect(result.durationMs).toBeGreaterThan(180);
-  expect(result.durationMs).toBeLessThan(400);
 });
 
 test('a limit of tokens is kept', async () => {
@@ -130,11 +130,14 @@ test('/fail CODE TIMES lets the call after them pass, and begins again', async (
   }
 });
 
-test.each(['/tokens 1000 50', '/tokens 100000', '/fail stall'])('%s stops at once', async (line) => {
+// By itself the first would take hours, and the last would never end.
+test.each(['/tokens 1000 60000', '/tokens 100000', '/fail stall'])('%s stops at once', async (line) => {
   const stop = new AbortController();
-  const run = runner.run({ modelId: 'demo', prompt: [user(line)], abortSignal: stop.signal }, () => {});
+  let tokensAfterStop = 0;
+  const run = runner.run({ modelId: 'demo', prompt: [user(line)], abortSignal: stop.signal }, ({ type }) => {
+    if (stop.signal.aborted && type === 'text-delta') tokensAfterStop++;
+  });
   setTimeout(() => stop.abort('stopped'), 30);
-  const startedMs = performance.now();
   await expect(run).rejects.toBe('stopped');
-  expect(performance.now() - startedMs).toBeLessThan(150);
+  expect(tokensAfterStop).toBe(0);
 });

@@ -1,0 +1,12 @@
+import { jest } from '@jest/globals';
+
+/** Runs `work` with this process's monotonic clock put forward by a second. */
+export async function aSecondLater<T>(work: () => Promise<T>): Promise<T> {
+  const now = performance.now.bind(performance);
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + 1_000);
+  try {
+    return await work();
+  } finally {
+    clock.mockRestore();
+  }
+}
