@@ -17,6 +17,7 @@ export default {
   // Plain modules, which Node loads by itself: each only calls its TypeScript neighbour.
   globalSetup: '<rootDir>/test/support/globalSetup.mjs',
   globalTeardown: '<rootDir>/test/support/globalTeardown.mjs',
+  testSequencer: '<rootDir>/test/support/sequencer.mjs',
   maxWorkers: 2,
   // A deadline is against hanging, not for speed: machines differ, and a slow one must not fail.
   testTimeout: 180_000,

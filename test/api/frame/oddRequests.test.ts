@@ -23,8 +23,9 @@ test.each(operations.map((operation) => [operation.id, operation] as const))('%s
   const calls = oddCallsOf(operation, world, await objectsFor(operation, world));
   const faults: string[] = [];
   const next = calls.values();
+  const send = inOneSession(operation, world);
   const lane = async () => {
-    for (const call of next) faults.push(...(await faultsOf(operation, world, call)));
+    for (const call of next) faults.push(...(await faultsOf(operation, call, await send(call))));
   };
   await Promise.all(Array.from({ length: atOnce }, lane));
   expect(faults).toEqual([]);
@@ -34,15 +35,28 @@ test('none of it was an error to log', () => {
   expect(product.process.log()).toBe('');
 });
 
+/** Sends calls in a session of the operation's, and in another one where the operation has ended it: a call is refused for what is odd about it. */
+function inOneSession({ method }: Operation, { identity }: World): (call: OddCall) => Promise<Response> {
+  let session = identity.sessions.create(people.owner.id);
+  const send = async ({ path, headers, body }: OddCall) =>
+    fetch(product.url + path, {
+      method,
+      redirect: 'manual',
+      headers: { ...headers, authorization: `Bearer ${await session}` },
+      ...(method !== 'GET' && body !== undefined && { body }),
+    });
+  return async (call) => {
+    const used = session;
+    const response = await send(call);
+    if (response.status !== 401) return response;
+    await response.body?.cancel();
+    if (session === used) session = identity.sessions.create(people.owner.id);
+    return send(call);
+  };
+}
+
 /** What is wrong with the answer. */
-async function faultsOf(operation: Operation, world: World, call: OddCall): Promise<string[]> {
-  const token = await world.identity.sessions.create(people.owner.id);
-  const response = await fetch(product.url + call.path, {
-    method: operation.method,
-    redirect: 'manual',
-    headers: { ...call.headers, authorization: `Bearer ${token}` },
-    ...(operation.method !== 'GET' && call.body !== undefined && { body: call.body }),
-  });
+async function faultsOf(operation: Operation, call: OddCall, response: Response): Promise<string[]> {
   const { status, headers } = response;
   const said = `${call.name} → ${status}`;
   if (status < 400) {
