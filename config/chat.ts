@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { integer } from './kinds.ts';
 
 export const chatSettings = z.object({
+  ATRIUM_STREAM_HEARTBEAT_SECONDS: integer(1, 60).default(15),
+  ATRIUM_STREAM_CHECK_SECONDS: integer(1, 60).default(3),
   ATRIUM_TURN_LOG_RETENTION_DAYS: integer(1, 365).default(7),
   ATRIUM_MAX_STEPS_PER_TURN: integer(1, 1_000).default(100),
   ATRIUM_MAX_TOOL_CALLS_PER_TURN: integer(1, 10_000).default(1_000),
@@ -12,6 +14,12 @@ export const chatSettings = z.object({
 /** Turns and their limits. */
 export function chatConfig(env: z.infer<typeof chatSettings>) {
   return Object.freeze({
+    streams: Object.freeze({
+      /** How often a stream that says nothing shows that it is alive. */
+      heartbeatMs: env.ATRIUM_STREAM_HEARTBEAT_SECONDS * 1_000,
+      /** With the second for which a session is believed, a removed member reads on for no longer than this and a second. */
+      authorizationMs: env.ATRIUM_STREAM_CHECK_SECONDS * 1_000,
+    }),
     turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,
     maxStepsPerTurn: env.ATRIUM_MAX_STEPS_PER_TURN,
     maxToolCallsPerTurn: env.ATRIUM_MAX_TOOL_CALLS_PER_TURN,

@@ -181,6 +181,7 @@ export function chatRoutes(deps: RouteDeps) {
       after,
       opening,
       feed: deps.feed,
+      intervals: deps.config.chat.streams,
       logger,
       closing: deps.closing,
       onRead(seq) {

@@ -1,11 +1,9 @@
 import type { Request, Response } from 'express';
+import type { Config } from '../../config/index.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import type { TurnFeed, TurnReader } from '../../models/turnLog/feed.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 
-const heartbeatIntervalMs = 15_000;
-/** With the second for which a session is believed, a removed member reads on for less than 5 s. */
-const authorizationIntervalMs = 3_000;
 /** A reader that is this far behind is cut off: it resumes from its last id, and nobody's memory fills up meanwhile. */
 const maxBacklogBytes = 1024 * 1024;
 /** How long a replay waits for a reader that takes nothing at all. */
@@ -20,6 +18,7 @@ export interface TurnStream {
   /** The log's first chunks, for a turn that this request has just begun: they need not be read. */
   opening?: UiChunk[];
   feed: TurnFeed;
+  intervals: Config['chat']['streams'];
   logger: Logger;
   /** Aborted when the server begins to close. */
   closing: AbortSignal;
@@ -64,8 +63,8 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
       ),
     );
   const timers = [
-    setInterval(() => res.write(': hb\n\n'), heartbeatIntervalMs),
-    setInterval(() => void leaveUnlessAllowed(), authorizationIntervalMs),
+    setInterval(() => res.write(': hb\n\n'), stream.intervals.heartbeatMs),
+    setInterval(() => void leaveUnlessAllowed(), stream.intervals.authorizationMs),
   ];
 
   let lastSeq = stream.after + opening.length;
