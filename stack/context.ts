@@ -3,6 +3,8 @@ import { delimiter, join } from 'node:path';
 import type { Environment } from '../config/index.ts';
 import type { Report } from './report.ts';
 
+export type Durability = 'full' | 'relaxed';
+
 /** What every part of the stack needs to know of the start it belongs to. */
 export interface StackContext {
   /** `.atrium`: locks, logs, pid files, what is secret. */
@@ -18,6 +20,8 @@ export interface StackContext {
   bucket: string;
   /** Databases beside the product's own that its accounts may make and use, as GRANT names them, with wildcards. For tests. */
   furtherDatabases?: string[] | undefined;
+  /** Without `full`, the database may lose what was committed last when it is killed: for tests, which have no use for it then. */
+  durability?: Durability | undefined;
   report: Report;
   /** Aborted when the start is given up. */
   signal: AbortSignal;

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Environment } from '../config/index.ts';
-import type { StackContext } from './context.ts';
+import type { Durability, StackContext } from './context.ts';
 import { prepareDataDir, prepareServicesDir } from './folders.ts';
 import { getMariaDb, startMariaDb } from './mariadb.ts';
 import { startObjectStore } from './objectStore.ts';
@@ -18,6 +18,7 @@ export interface StackOptions {
   ports?: 'usual' | 'free';
   bucket?: string;
   furtherDatabases?: string[];
+  durability?: Durability;
   report?: Report;
   signal?: AbortSignal;
 }
@@ -62,6 +63,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     ports: options.ports ?? 'usual',
     bucket: options.bucket ?? 'atrium',
     furtherDatabases: options.furtherDatabases,
+    durability: options.durability,
     report: options.report ?? (() => undefined),
     signal: options.signal ?? new AbortController().signal,
   };

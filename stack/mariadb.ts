@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { CommandError, runCommand } from './commands.ts';
-import { findProgram, type StackContext } from './context.ts';
+import { type Durability, findProgram, type StackContext } from './context.ts';
 import { StackError } from './errors.ts';
 import { canInstall, installPackages } from './install.ts';
 import { type Accounts, databaseName, readOrMakeAccounts, setupStatements } from './mariadbAccounts.ts';
@@ -70,7 +70,7 @@ export async function startMariaDb(context: StackContext, programs: MariaDbProgr
       name: 'database',
       title: 'MariaDB',
       command: programs.server,
-      args: serverArguments(dataFolder, port, setupFile),
+      args: [...serverArguments(dataFolder, port, setupFile), ...durabilityArguments(context.durability)],
       cwd: folder,
       environment: {},
       user,
@@ -142,11 +142,15 @@ function serverArguments(dataFolder: string, port: number, setupFile: string): s
     '--character-set-server=utf8mb4',
     '--max-allowed-packet=64M',
     '--max-connections=300',
-    '--innodb-flush-log-at-trx-commit=1',
     '--innodb-buffer-pool-size=256M',
     '--innodb-log-file-size=256M',
     '--performance-schema=OFF',
   ];
+}
+
+function durabilityArguments(durability: Durability = 'full'): string[] {
+  if (durability === 'full') return ['--innodb-flush-log-at-trx-commit=1'];
+  return ['--innodb-flush-log-at-trx-commit=0', '--skip-innodb-doublewrite', '--sync-frm=0'];
 }
 
 async function assertAnswers(url: string): Promise<void> {

@@ -11,7 +11,7 @@ const missing = scenarios.filter(({ name }) => !isSaved(name));
 if (missing.length > 0) await startTestStack();
 try {
   for (const { environment, run, ...saved } of missing) {
-    const product = await buildProduct(typeof environment === 'function' ? await environment() : environment);
+    const product = await buildProduct(typeof environment === 'function' ? await environment() : (environment ?? {}));
     try {
       await saveHistory(product.environment.config, await run(product, await product.user()), saved);
       process.stdout.write(`Saved ${saved.name}.\n`);

@@ -1,7 +1,12 @@
 import { Connection } from '@temporalio/client';
-import { pendingMigrations } from '../../models/migrate.ts';
+import { openDatabase } from '../../models/database.ts';
+import { migrate, pendingMigrations } from '../../models/migrate.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
-import { createTestEnvironment } from './environment.ts';
+import { createEmptyDatabase, createTestEnvironment } from './environment.ts';
+import { readSchema, withConnection } from './schemaSnapshot.ts';
+
+/** When a migration has run, in the rows that say so. */
+const timesApplied = /'\d{4}-\d\d-\d\d [\d:.]+'/;
 
 test('a test environment is migrated and apart from every other', async () => {
   const [one, other] = await Promise.all([
@@ -15,6 +20,27 @@ test('a test environment is migrated and apart from every other', async () => {
     expect(other.config.env).toBe('production');
   } finally {
     await Promise.all([one.close(), other.close()]);
+  }
+});
+
+test('its database is what the migrations make', async () => {
+  const [restored, migrated] = [await createTestEnvironment(), await createEmptyDatabase()];
+  const database = openDatabase({ database: { url: migrated.ownerUrl, poolSize: 2 } });
+  try {
+    await migrate(database);
+    const [made, expected] = await Promise.all(
+      [restored.environment.ATRIUM_DATABASE_MIGRATION_URL ?? '', migrated.ownerUrl].map((url) => withConnection(url, readSchema)),
+    );
+    const isSecret = (statement: string) => statement.includes("'developmentSecret'");
+    const alike = (statements: string[] = []) =>
+      statements.filter((statement) => !isSecret(statement)).map((each) => each.replace(timesApplied, ''));
+    expect(alike(made)).toEqual(alike(expected));
+    expect(expected?.filter((statement) => /^CREATE.* TRIGGER/.test(statement))).toHaveLength(4);
+    // Each installation has a secret of its own.
+    expect(made?.find(isSecret)).not.toBe(expected?.find(isSecret));
+  } finally {
+    await database.close();
+    await Promise.all([restored.close(), migrated.drop()]);
   }
 });
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { type Config, type Environment, loadConfig } from '../../config/index.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
-import { migrateInstallation } from '../../models/migrate.ts';
 import { forgetInstallation } from './runServer.ts';
+import { restoreSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { testVariablePrefix } from './stackVariables.ts';
 
 /** An Atrium of a test's own: nothing that it writes or starts is seen by another test. */
@@ -44,7 +44,7 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
     ...overrides,
   };
   const opened = openTestEnvironment(environment);
-  await migrateInstallation(opened.config);
+  await restoreSnapshot(empty.ownerUrl, process.env[schemaVariable] ?? '');
 
   return {
     ...opened,

@@ -2,10 +2,14 @@ import { chmodSync, mkdtempSync, readdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadLaunchConfig } from '../../config/launch.ts';
+import { openDatabase } from '../../models/database.ts';
+import { migrate } from '../../models/migrate.ts';
 import { lockDataDir } from '../../stack/dataDir.ts';
 import { removeDataDir } from '../../stack/folders.ts';
 import { type Stack, startStack } from '../../stack/index.ts';
+import { createEmptyDatabase } from './environment.ts';
 import { runServerVariable } from './runServer.ts';
+import { prepareSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { type RunServer, serveSharedProducts } from './sharedProducts.ts';
 import { testVariablePrefix } from './stackVariables.ts';
 
@@ -36,6 +40,7 @@ export async function startTestStack(): Promise<void> {
     need: { database: true, temporal: true, storage: true },
     bucket: 'atrium-test',
     furtherDatabases: ['test\\_%'],
+    durability: 'relaxed',
     ports: 'free',
     report: (line) => process.stderr.write(`${line}\n`),
     signal: abort.signal,
@@ -43,9 +48,11 @@ export async function startTestStack(): Promise<void> {
   for (const [name, value] of Object.entries(stack.environment)) {
     process.env[name.replace(/^ATRIUM_/, testVariablePrefix)] = value;
   }
+  process.env[schemaVariable] = await prepareSnapshot(migrateEmptyDatabase);
   runServer = await serveSharedProducts({ address: process.env[`${testVariablePrefix}TEMPORAL_ADDRESS`] ?? '' });
   process.env[runServerVariable] = runServer.url;
-  // Every product that a test starts loads the same modules: what one has compiled is there for the next, and for the next run: a third of the work of a start.
+  // Every product that a test starts loads the same modules: what one has compiled is there for the next, and for the next run. That is a
+  // third of the work of a start.
   process.env.NODE_COMPILE_CACHE ??= compileCache;
 }
 
@@ -54,6 +61,19 @@ export async function stopTestStack(): Promise<void> {
   await stack?.stop();
   lock?.release();
   if (dataDir !== undefined) removeDataDir(dataDir);
+}
+
+/** Calls `work` with the address of a database that the migrations have just made. */
+async function migrateEmptyDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
+  const empty = await createEmptyDatabase();
+  const database = openDatabase({ database: { url: empty.ownerUrl, poolSize: 2 } });
+  try {
+    await migrate(database);
+    return await work(empty.ownerUrl);
+  } finally {
+    await database.close();
+    await empty.drop();
+  }
 }
 
 /** Jest itself ends at once on a signal, without its teardown. */
