@@ -1,6 +1,5 @@
 import { Connection } from '@temporalio/client';
-import { openDatabase } from '../../models/database.ts';
-import { migrate, pendingMigrations } from '../../models/migrate.ts';
+import { migrateInstallation, pendingMigrations } from '../../models/migrate.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { createEmptyDatabase, createTestEnvironment } from './environment.ts';
 import { readSchema, withConnection } from './schemaSnapshot.ts';
@@ -25,11 +24,12 @@ test('a test environment is migrated and apart from every other', async () => {
 
 test('its database is what the migrations make', async () => {
   const [restored, migrated] = [await createTestEnvironment(), await createEmptyDatabase()];
-  const database = openDatabase({ database: { url: migrated.ownerUrl, poolSize: 2 } });
   try {
-    await migrate(database);
+    await migrateInstallation({ ...restored.config, migration: { databaseUrl: migrated.ownerUrl } });
     const [made, expected] = await Promise.all(
-      [restored.environment.ATRIUM_DATABASE_MIGRATION_URL ?? '', migrated.ownerUrl].map((url) => withConnection(url, readSchema)),
+      [restored.environment.ATRIUM_DATABASE_MIGRATION_URL ?? '', migrated.ownerUrl].map((url) =>
+        withConnection(url, readSchema),
+      ),
     );
     const isSecret = (statement: string) => statement.includes("'developmentSecret'");
     const alike = (statements: string[] = []) =>
@@ -39,7 +39,6 @@ test('its database is what the migrations make', async () => {
     // Each installation has a secret of its own.
     expect(made?.find(isSecret)).not.toBe(expected?.find(isSecret));
   } finally {
-    await database.close();
     await Promise.all([restored.close(), migrated.drop()]);
   }
 });

@@ -6,10 +6,10 @@ import { type Database, openDatabase } from '../../models/database.ts';
  * however busy a machine.
  */
 export async function rowsTouched(
-  { database: { url } }: Pick<Config, 'database'>,
+  config: Pick<Config, 'database'>,
   work: (database: Database) => Promise<unknown>,
 ): Promise<number> {
-  const database = openDatabase({ database: { url, poolSize: 1 } });
+  const database = openDatabase({ database: { ...config.database, poolSize: 1 } });
   const count = async () => {
     const [rows] = await database.sequelize.query(`SHOW SESSION STATUS LIKE 'Handler%'`);
     const counters = rows as { Variable_name: string; Value: string }[];

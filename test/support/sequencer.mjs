@@ -7,7 +7,7 @@ import Sequencer from '@jest/test-sequencer';
 const timings = JSON.parse(readFileSync(new URL('./timings.json', import.meta.url), 'utf8'));
 
 /** The longest files first, so that no worker is left with one of them at the end; and shards that take equally long. */
-export default class LongestFirst extends Sequencer.default {
+export default class LongestFirst extends Sequencer {
   time(test) {
     const file = relative(test.context.config.rootDir, test.path);
     return super.time(test) ?? (timings[file] ?? 0) * 1_000;

@@ -1,13 +1,13 @@
 import { chmodSync, mkdtempSync, readdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadConfig } from '../../config/index.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
-import { openDatabase } from '../../models/database.ts';
-import { migrate } from '../../models/migrate.ts';
+import { migrateInstallation } from '../../models/migrate.ts';
 import { lockDataDir } from '../../stack/dataDir.ts';
 import { removeDataDir } from '../../stack/folders.ts';
 import { type Stack, startStack } from '../../stack/index.ts';
-import { createEmptyDatabase } from './environment.ts';
+import { createEmptyDatabase, stackEnvironment } from './environment.ts';
 import { runServerVariable } from './runServer.ts';
 import { prepareSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { type RunServer, serveSharedProducts } from './sharedProducts.ts';
@@ -66,12 +66,12 @@ export async function stopTestStack(): Promise<void> {
 /** Calls `work` with the address of a database that the migrations have just made. */
 async function migrateEmptyDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
   const empty = await createEmptyDatabase();
-  const database = openDatabase({ database: { url: empty.ownerUrl, poolSize: 2 } });
   try {
-    await migrate(database);
+    await migrateInstallation(
+      loadConfig({ ...stackEnvironment(), ATRIUM_ENV: 'test', ATRIUM_DATABASE_MIGRATION_URL: empty.ownerUrl }),
+    );
     return await work(empty.ownerUrl);
   } finally {
-    await database.close();
     await empty.drop();
   }
 }
