@@ -6,9 +6,9 @@ import { estimateTokens } from '../../integrations/llm/tokens.ts';
 import { holdForCall } from '../../models/billing/gate.ts';
 import { findHold, release, settle } from '../../models/billing/holds.ts';
 import { costOf, isFree, pricesOf } from '../../models/billing/prices.ts';
+import { openHoldsOf } from '../../models/billing/staleCredits.ts';
 import { type Database, transaction } from '../../models/database.ts';
-import { select } from '../../models/sql.ts';
-import { decodeLines } from '../../models/turnLog/entry.ts';
+import { saidSinceStep } from '../../models/turnLog/saidSince.ts';
 import type { MeteredCall, Metering } from '../chat/metering.ts';
 
 /** Metering by the ledger: what a call costs by the catalogue's rates, set aside before and booked after. */
@@ -50,11 +50,7 @@ export function createMetering(options: {
     },
 
     async release(turnId) {
-      const [holds] = await database.pool.query(
-        "SELECT id, space_id AS spaceId FROM billing_holds WHERE turn_id = ? AND status = 'open'",
-        [turnId],
-      );
-      for (const { id, spaceId } of holds as { id: string; spaceId: string }[]) {
+      for (const { id, spaceId } of await openHoldsOf(database, turnId)) {
         await transaction(database, (tx) => release(tx, spaceId, id));
       }
     },
@@ -67,14 +63,8 @@ function holdId({ turn, step }: Pick<MeteredCall, 'turn' | 'step'>): string {
 
 /** What a stopped call has used, for which its provider sends no count: what was said so far, and the prompt. One that said nothing is free. */
 async function estimateStopped(tx: Transaction, { turn, step }: MeteredCall): Promise<TokenUsage | undefined> {
-  const segments = await select<{ chunks: string }>(
-    tx,
-    `SELECT s.chunks FROM model_calls c JOIN turn_segments s ON s.turn_id = c.turn_id AND s.last_seq >= c.first_seq
-      WHERE c.turn_id = ? AND c.step = ?`,
-    [turn.id, step],
-  );
   let characters = 0;
-  for (const chunk of segments.flatMap(({ chunks }) => decodeLines(chunks))) {
+  for (const chunk of await saidSinceStep(tx, turn.id, step)) {
     if (chunk.type === 'text-delta' || chunk.type === 'reasoning-delta') characters += chunk.delta.length;
     else if (chunk.type === 'tool-input-delta') characters += chunk.inputTextDelta.length;
   }

@@ -1,5 +1,4 @@
-import { QueryTypes } from 'sequelize';
-import { chargeStorageDay } from '../../models/billing/usage.ts';
+import { chargeStorageDay, storedBytesAfter } from '../../models/billing/usage.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
 
@@ -17,13 +16,9 @@ export function createStorageMetering({ database, config: { billing } }: Billing
       let booked = 0;
       for (let after = ''; ; ) {
         heartbeat.cancelled.throwIfAborted();
-        const drives = await database.sequelize.query<{ spaceId: string; bytes: number }>(
-          `SELECT d.space_id AS spaceId, d.used_bytes AS bytes FROM drives d JOIN spaces s ON s.id = d.space_id
-            WHERE d.space_id > ? AND d.used_bytes > 0 AND s.deleted_at IS NULL ORDER BY d.space_id LIMIT ${spacesPerRead}`,
-          { replacements: [after], type: QueryTypes.SELECT },
-        );
+        const drives = await storedBytesAfter(database, after, spacesPerRead);
         for (const { spaceId, bytes } of drives) {
-          if (await chargeStorageDay(database, billing, { spaceId, day, bytes: Number(bytes) })) booked++;
+          if (await chargeStorageDay(database, billing, { spaceId, day, bytes })) booked++;
         }
         if (drives.length < spacesPerRead) return booked;
         after = drives.at(-1)?.spaceId ?? after;

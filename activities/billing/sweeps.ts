@@ -1,10 +1,10 @@
-import { QueryTypes } from 'sequelize';
 import { beginAutoTopUp, spacesToTopUp } from '../../models/billing/autoTopUp.ts';
 import { coverDebt } from '../../models/billing/debt.ts';
 import { expireGrants } from '../../models/billing/grants.ts';
 import { release } from '../../models/billing/holds.ts';
 import { lockBalances } from '../../models/billing/ledger.ts';
 import { unsettledBefore } from '../../models/billing/paymentEvents.ts';
+import { findStaleHolds, spacesWithExpiredGrants } from '../../models/billing/staleCredits.ts';
 import { transaction } from '../../models/database.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
@@ -17,18 +17,12 @@ export function createBillingSweeps(deps: BillingDeps) {
   const { database, config, workflows } = deps;
   const graceMs = config.sweeper.graceSeconds * 1_000;
   const before = () => new Date(Date.now() - graceMs);
-  const rows = <Row extends object>(sql: string, replacements: unknown[]) =>
-    database.sequelize.query<Row>(sql, { replacements, type: QueryTypes.SELECT });
 
   return {
     /** What is set aside for turns that have ended, or for messages that never became one. */
     async sweepHolds(): Promise<number> {
       using _heartbeat = keepAlive();
-      const stale = await rows<{ id: string; spaceId: string }>(
-        `SELECT h.id, h.space_id AS spaceId FROM billing_holds h LEFT JOIN turns t ON t.id = h.turn_id
-          WHERE h.status = 'open' AND h.created_at < ? AND (t.id IS NULL OR t.terminal = 1) LIMIT ${maxRows}`,
-        [before()],
-      );
+      const stale = await findStaleHolds(database, before(), maxRows);
       for (const { id, spaceId } of stale) await transaction(database, (tx) => release(tx, spaceId, id));
       return stale.length;
     },
@@ -36,11 +30,8 @@ export function createBillingSweeps(deps: BillingDeps) {
     /** Credits whose time is over. Nobody can spend them before this either: each use looks for itself. */
     async sweepGrants(): Promise<number> {
       using _heartbeat = keepAlive();
-      const spaces = await rows<{ spaceId: string }>(
-        `SELECT DISTINCT space_id AS spaceId FROM billing_grants WHERE expires_at <= ? AND remaining > 0 LIMIT ${maxRows}`,
-        [new Date()],
-      );
-      for (const { spaceId } of spaces) {
+      const spaces = await spacesWithExpiredGrants(database, new Date(), maxRows);
+      for (const spaceId of spaces) {
         await transaction(database, async (tx) => {
           const balances = await lockBalances(tx, spaceId);
           await expireGrants(tx, balances);

@@ -40,12 +40,7 @@ export async function askAside(
     inputTokens,
     call.maxOutputTokens,
   );
-  await deps.database.pool.query(
-    `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at)
-      VALUES (?, ?, 1, ?, ?, 'started', ?)
-      ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id)`,
-    [turn.id, step, noSeq, model.id, new Date()],
-  );
+  await transaction(deps.database, (tx) => ModelCall.begin(tx, { ...key, modelId: model.id, firstSeq: noSeq }));
   let text = '';
   const { finishReason, usage } = await deps.modelRunner.run(
     {

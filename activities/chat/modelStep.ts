@@ -1,4 +1,3 @@
-import type { Transaction } from 'sequelize';
 import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
@@ -6,7 +5,6 @@ import { approvalChunks } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
 import { createRedactor, type Redactor } from '../../models/secrets/redactor.ts';
-import { execute } from '../../models/sql.ts';
 import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
 import { WriterFencedError } from '../../models/turnLog/entry.ts';
 import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
@@ -68,7 +66,12 @@ export class ModelStep {
       const taken = await transaction(database, async (tx) => {
         const fence = await turnLog.takeEpoch(tx, turnId);
         if (fence === undefined) throw new WriterFencedError(turnId);
-        const call = await this.#recordAttempt(tx, fence.nextSeq);
+        const call = await chatModels(tx).ModelCall.begin(tx, {
+          turnId: this.#turn.id,
+          step: this.#step,
+          modelId: this.#modelId,
+          firstSeq: fence.nextSeq,
+        });
         return { ...fence, call };
       });
       const opening = await this.#openingChunks(taken.call);
@@ -158,21 +161,6 @@ export class ModelStep {
     });
     turnLog.announce(segment);
     return calls;
-  }
-
-  /** Which attempt at the step this is, and where in the log the first one began. */
-  async #recordAttempt(tx: Transaction, nextSeq: number): Promise<{ attempts: number; firstSeq: number }> {
-    const key = { turnId: this.#turn.id, step: this.#step };
-    const inserted = await execute(
-      tx,
-      `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at)
-        VALUES (?, ?, 1, ?, ?, 'started', ?)
-        ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id)`,
-      [key.turnId, key.step, nextSeq, this.#modelId, new Date()],
-    );
-    // MySQL counts an insert as one row and an update in its place as two.
-    if (inserted.affectedRows === 1) return { attempts: 1, firstSeq: nextSeq };
-    return chatModels(tx).ModelCall.findOne({ where: key, transaction: tx, rejectOnEmpty: true });
   }
 
   async #openingChunks(call: { attempts: number; firstSeq: number }): Promise<UiChunk[]> {

@@ -6,7 +6,6 @@ import { readChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
-import { insert } from '../../models/sql.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { functionTools } from '../tools/registry.ts';
 import { askAside } from './askAside.ts';
@@ -97,14 +96,7 @@ async function summarize(
     // An edit of the thread stops its turns under this lock: what it has replaced must not come back as a summary.
     const locked = await chatModels(tx).Turn.lock(turn.id, tx);
     if (locked === null || locked.isTerminal || locked.stopRequestedAt !== null) throw new Stopped();
-    await insert(tx, 'thread_summaries', {
-      thread_id: turn.threadId,
-      up_to_ordinal: upToOrdinal,
-      turn_id: turn.id,
-      model_id: model.id,
-      summary,
-      created_at: new Date(),
-    });
+    await ThreadSummary.add(tx, { threadId: turn.threadId, upToOrdinal, turnId: turn.id, modelId: model.id, summary });
   });
 }
 

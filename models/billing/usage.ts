@@ -1,3 +1,4 @@
+import type { RowDataPacket } from 'mysql2';
 import { type Database, transaction } from '../database.ts';
 import { charge } from './credits.ts';
 import { creditsExhausted } from './holds.ts';
@@ -56,4 +57,18 @@ export async function requireCredits(database: Database, rates: UsageRates, spac
   if (!rates.enforced || rates.computerCreditsPerMinute === 0) return;
   const [rows] = await database.pool.query('SELECT available FROM billing_balances WHERE space_id = ?', [spaceId]);
   if (((rows as { available: number }[])[0]?.available ?? 0) === 0) throw creditsExhausted(spaceId);
+}
+
+/** How many bytes living spaces have stored, in the order of the spaces' ids, after one of them. */
+export async function storedBytesAfter(
+  database: Database,
+  spaceId: string,
+  limit: number,
+): Promise<{ spaceId: string; bytes: number }[]> {
+  const [rows] = await database.pool.query<RowDataPacket[]>(
+    `SELECT d.space_id AS spaceId, d.used_bytes AS bytes FROM drives d JOIN spaces s ON s.id = d.space_id
+      WHERE d.space_id > ? AND d.used_bytes > 0 AND s.deleted_at IS NULL ORDER BY d.space_id LIMIT ?`,
+    [spaceId, limit],
+  );
+  return rows.map((row) => ({ spaceId: String(row.spaceId), bytes: Number(row.bytes) }));
 }

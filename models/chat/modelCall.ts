@@ -34,6 +34,24 @@ export function defineModelCall(sequelize: Sequelize) {
     declare startedAt: Date;
     declare endedAt: Date | null;
 
+    /** Writes down that a call begins, or begins again: which attempt it is, and where in the log the first one began. */
+    static async begin(
+      tx: Transaction,
+      call: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'firstSeq'>,
+    ): Promise<{ attempts: number; firstSeq: number }> {
+      const { turnId, step, modelId, firstSeq } = call;
+      const inserted = await execute(
+        tx,
+        `INSERT INTO model_calls (turn_id, step, attempts, first_seq, model_id, status, started_at)
+          VALUES (?, ?, 1, ?, ?, 'started', ?)
+          ON DUPLICATE KEY UPDATE attempts = attempts + 1, model_id = VALUES(model_id)`,
+        [turnId, step, firstSeq, modelId, new Date()],
+      );
+      // MySQL counts an insert as one row and an update in its place as two.
+      if (inserted.affectedRows === 1) return { attempts: 1, firstSeq };
+      return ModelCall.findOne({ where: { turnId, step }, transaction: tx, rejectOnEmpty: true });
+    }
+
     /** Writes down how it ended, and by which model. */
     static async end(
       tx: Transaction,
@@ -61,7 +79,7 @@ export function defineModelCall(sequelize: Sequelize) {
 
     /** The same for many turns, by one query. */
     static async usageOfMany(turnIds: string[]): Promise<(turnId: string) => Usage> {
-      const calls = await ModelCall.findAll({ where: { turnId: turnIds, ...ofTurns } });
+      const calls = await ModelCall.findAll({ where: { turnId: turnIds, ...ofTurns }, raw: true });
       const byTurn = Map.groupBy(calls, ({ turnId }) => turnId);
       return (turnId) => sum(byTurn.get(turnId) ?? []);
     }

@@ -25,6 +25,13 @@ export function defineThreadSummary(sequelize: Sequelize) {
       });
     }
 
+    static async add(
+      tx: Transaction,
+      summary: Pick<ThreadSummary, 'threadId' | 'upToOrdinal' | 'turnId' | 'modelId' | 'summary'>,
+    ): Promise<void> {
+      await ThreadSummary.create({ ...summary, createdAt: new Date() }, { transaction: tx });
+    }
+
     static async countOf(turnId: string): Promise<number> {
       return ThreadSummary.count({ where: { turnId } });
     }

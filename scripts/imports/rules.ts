@@ -74,4 +74,9 @@ export const confined: { pattern: RegExp; only: (path: string) => boolean; messa
     only: (path) => path === 'temporal/launcherKit.ts',
     message: 'starts a workflow; add a launcher to temporal/launchers/',
   },
+  {
+    pattern: /['"`]\s*(SELECT\s|INSERT\s+INTO\s|UPDATE\s+\w+\s+SET\s|DELETE\s+FROM\s)/,
+    only: (path) => !/^(activities|api|temporal|integrations)\//.test(path),
+    message: 'has SQL in it; a query is a function of models/',
+  },
 ];

@@ -82,3 +82,11 @@ test('a circle of files is found, once, by whichever way it goes', () => {
     'test/own.ts → test/own.ts import each other in a circle',
   ]);
 });
+
+test('SQL stands in models/', () => {
+  const statement = 'await database.pool.query(`\n  SELECT id FROM turns`);';
+  expect(check('activities/chat/a.ts', statement)).toEqual([
+    'activities/chat/a.ts:1 has SQL in it; a query is a function of models/',
+  ]);
+  expect(check('models/chat/a.ts', statement)).toEqual([]);
+});
