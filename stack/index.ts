@@ -2,12 +2,13 @@ import { resolve } from 'node:path';
 import type { Environment } from '../config/index.ts';
 import type { Durability, StackContext } from './context.ts';
 import { prepareDataDir, prepareServicesDir } from './folders.ts';
-import { getMariaDb, startMariaDb } from './mariadb.ts';
-import { startObjectStore } from './objectStore.ts';
+import { getMariaDb, type MariaDb, startMariaDb } from './mariadb.ts';
+import { type ObjectStore, startObjectStore } from './objectStore.ts';
 import { getTemporal, getVersitygw } from './programs.ts';
 import type { Report } from './report.ts';
 import type { Service } from './services.ts';
-import { startTemporalServer } from './temporalServer.ts';
+import { supervise } from './supervise.ts';
+import { startTemporalServer, type TemporalServer } from './temporalServer.ts';
 
 export interface StackOptions {
   dataDir: string;
@@ -34,8 +35,10 @@ export interface Part {
 export interface Stack {
   /** The variables of config/ that name what was started. */
   environment: Record<string, string>;
-  parts: Part[];
-  /** Settles with a line for a person when one of them ends though nobody has asked it to. */
+  /** As they run now: one that has ended is started again, with another process. */
+  parts(): Part[];
+  onRestart(listener: () => void): void;
+  /** Settles with a line for a person when one of them has ended and cannot come back. */
   failed: Promise<string>;
   /** Stops the parts: first what writes to the others, the database last. */
   stop(): Promise<void>;
@@ -69,75 +72,98 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
 
   // Programs one after the other: each build uses all cores. Starts at once: each mostly waits.
-  const starts: (() => Promise<Started>)[] = [];
+  const starts: Start[] = [];
   if (options.need.database) {
     const programs = await getMariaDb(context);
-    starts.push(async () => {
-      const { service, address, url, ownerUrl } = await startMariaDb(context, programs);
-      const environment = { ATRIUM_DATABASE_URL: url, ATRIUM_DATABASE_MIGRATION_URL: ownerUrl };
-      return { service, address, environment };
-    });
+    starts.push(
+      again(
+        (former?: MariaDb) => startMariaDb(context, programs, former),
+        ({ url, ownerUrl }) => ({
+          ATRIUM_DATABASE_URL: url,
+          ATRIUM_DATABASE_MIGRATION_URL: ownerUrl,
+        }),
+      ),
+    );
   }
   if (options.need.temporal) {
     const program = await getTemporal(context);
-    starts.push(async () => {
-      const { service, address, uiUrl, openBecause } = await startTemporalServer(context, program);
-      const ui = uiUrl !== undefined && { ATRIUM_TEMPORAL_UI_URL: uiUrl };
-      return { service, address, openBecause, environment: { ATRIUM_TEMPORAL_ADDRESS: address, ...ui } };
-    });
+    starts.push(
+      again(
+        (former?: TemporalServer) => startTemporalServer(context, program, former),
+        ({ address, uiUrl }) => ({
+          ATRIUM_TEMPORAL_ADDRESS: address,
+          ...(uiUrl !== undefined && { ATRIUM_TEMPORAL_UI_URL: uiUrl }),
+        }),
+      ),
+    );
   }
   if (options.need.storage) {
     const program = await getVersitygw(context);
-    starts.push(async () => {
-      const store = await startObjectStore(context, program);
-      return {
-        service: store.service,
-        address: store.address,
-        environment: {
+    starts.push(
+      again(
+        (former?: ObjectStore) => startObjectStore(context, program, former),
+        (store) => ({
           ATRIUM_S3_ENDPOINT: store.endpoint,
           ATRIUM_S3_REGION: store.region,
           ATRIUM_S3_BUCKET: context.bucket,
           ATRIUM_S3_ACCESS_KEY_ID: store.accessKeyId,
           ATRIUM_S3_SECRET_ACCESS_KEY: store.secretAccessKey,
-        },
-      };
-    });
+        }),
+      ),
+    );
   }
-  return running(await startAll(starts));
+  return running(await startAll(starts), context);
+}
+
+type Start = () => Promise<Started>;
+
+/** A start that, when it comes again, takes the place of the former one. */
+function again<T extends Omit<Started, 'environment'>>(
+  start: (former?: T) => Promise<T>,
+  toEnvironment: (part: T) => Record<string, string>,
+): Start {
+  let former: T | undefined;
+  return async () => {
+    former = await start(former);
+    const { service, address, openBecause } = former;
+    return { service, address, openBecause, environment: toEnvironment(former) };
+  };
 }
 
 /** Starts all at once; when one fails, waits for the others and stops them. */
-async function startAll(starts: (() => Promise<Started>)[]): Promise<Started[]> {
-  const results = await Promise.allSettled(starts.map((start) => start()));
+async function startAll(starts: Start[]): Promise<[Started, Start][]> {
+  const results = await Promise.allSettled(
+    starts.map(async (start): Promise<[Started, Start]> => [await start(), start]),
+  );
   const started = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   const failure = results.find((result) => result.status === 'rejected');
   if (failure === undefined) return started;
-  await stopAll(started);
+  for (const [{ service }] of started.toReversed()) await service.stop();
   throw failure.reason;
 }
 
-async function stopAll(started: Started[]): Promise<void> {
-  for (const { service } of started.toReversed()) await service.stop();
-}
-
-function running(started: Started[]): Stack {
+function running(started: [Started, Start][], { report, signal }: StackContext): Stack {
   let stopping: Promise<void> | undefined;
-  const failed = new Promise<string>((resolve) => {
-    for (const { service } of started) {
-      void service.exited.then(() => stopping === undefined && resolve(service.describeEnd()));
-    }
-  });
+  let changed: () => void = () => undefined;
+  const parts = started.map(([first, start]) =>
+    supervise(first, { start, report, signal, onRestart: () => changed() }),
+  );
+  const stopAll = async () => {
+    for (const part of parts.toReversed()) await part.stop();
+  };
   return {
-    environment: Object.assign({}, ...started.map((part) => part.environment)) as Record<string, string>,
-    parts: started.map(({ service, address, openBecause }) => ({
-      name: service.name,
-      address,
-      pid: service.pid,
-      openBecause,
-    })),
-    failed,
+    environment: Object.assign({}, ...parts.map((part) => part.now().environment)) as Record<string, string>,
+    parts: () =>
+      parts.map((part) => {
+        const { service, address, openBecause } = part.now();
+        return { name: service.name, address, pid: service.pid, openBecause };
+      }),
+    failed: Promise.race(parts.map((part) => part.failed)),
+    onRestart(listener) {
+      changed = listener;
+    },
     stop() {
-      stopping ??= stopAll(started);
+      stopping ??= stopAll();
       return stopping;
     },
   };

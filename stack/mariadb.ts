@@ -17,6 +17,7 @@ const startTimeoutMs = 120_000; // a recovery after a power cut replays the redo
 
 export interface MariaDb {
   service: Service;
+  port: number;
   address: string;
   /** As the running product. */
   url: string;
@@ -50,8 +51,12 @@ export async function getMariaDb(context: StackContext): Promise<MariaDbPrograms
   );
 }
 
-/** A private MariaDB with a data directory, port and socket of its own; not the system's service. */
-export async function startMariaDb(context: StackContext, programs: MariaDbPrograms): Promise<MariaDb> {
+/** A private MariaDB with a data directory, port and socket of its own; not the system's service. After `former` it is where that was. */
+export async function startMariaDb(
+  context: StackContext,
+  programs: MariaDbPrograms,
+  former?: Pick<MariaDb, 'port'>,
+): Promise<MariaDb> {
   const user = serviceUser(context, 'database');
   const folder = serviceFolder(context, 'database', user);
   const dataFolder = join(folder, 'data');
@@ -65,7 +70,7 @@ export async function startMariaDb(context: StackContext, programs: MariaDbProgr
   giveTo(setupFile, user);
 
   return timed(context.report, { done: 'MariaDB started' }, async () => {
-    const port = await choosePort(context.ports === 'usual' ? usualPort : undefined);
+    const port = former?.port ?? (await choosePort(context.ports === 'usual' ? usualPort : undefined));
     const service = await startService(context, {
       name: 'database',
       title: 'MariaDB',
@@ -89,7 +94,7 @@ export async function startMariaDb(context: StackContext, programs: MariaDbProgr
       await service.stop();
       throw error;
     }
-    return { service, address: `127.0.0.1:${port}`, url, ownerUrl: urlOf(accounts.owner) };
+    return { service, port, address: `127.0.0.1:${port}`, url, ownerUrl: urlOf(accounts.owner) };
   });
 }
 

@@ -20,13 +20,18 @@ interface Credentials {
 
 export interface ObjectStore extends Credentials {
   service: Service;
+  port: number;
   address: string;
   endpoint: string;
   region: string;
 }
 
-/** versitygw: S3 over a folder. Its keys come in the environment, since everybody on the machine can read a command line. */
-export async function startObjectStore(context: StackContext, program: string): Promise<ObjectStore> {
+/** versitygw: S3 over a folder. Its keys come in the environment, since everybody on the machine can read a command line. After `former` it is where that was. */
+export async function startObjectStore(
+  context: StackContext,
+  program: string,
+  former?: Pick<ObjectStore, 'port'>,
+): Promise<ObjectStore> {
   const user = serviceUser(context, 'storage');
   const folder = serviceFolder(context, 'storage', user);
   const objects = join(folder, 'objects');
@@ -35,7 +40,7 @@ export async function startObjectStore(context: StackContext, program: string): 
   const credentials = readOrMakeCredentials(context);
 
   return timed(context.report, { done: 'Object store started' }, async () => {
-    const port = await choosePort(context.ports === 'usual' ? usualPort : undefined);
+    const port = former?.port ?? (await choosePort(context.ports === 'usual' ? usualPort : undefined));
     const service = await startService(context, {
       name: 'storage',
       title: 'The object store',
@@ -61,7 +66,7 @@ export async function startObjectStore(context: StackContext, program: string): 
       await service.stop();
       throw error;
     }
-    return { service, address: `127.0.0.1:${port}`, endpoint, region, ...credentials };
+    return { service, port, address: `127.0.0.1:${port}`, endpoint, region, ...credentials };
   });
 }
 

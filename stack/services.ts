@@ -28,6 +28,7 @@ export interface ServiceOptions {
 /** A program of the stack that runs. */
 export interface Service {
   name: string;
+  title: string;
   pid: number;
   /** Throws a {@link StackError} with the reason from its log when it has ended. */
   assertAlive(): void;
@@ -90,6 +91,7 @@ export async function startService(context: StackContext, options: ServiceOption
   const describeEnd = () => `${options.title} ${outcome}: ${reasonIn(logFile, log.size)} — the whole log is ${logFile}`;
   return {
     name: options.name,
+    title: options.title,
     pid: child.pid,
     exited,
     describeEnd,

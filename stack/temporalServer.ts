@@ -37,11 +37,18 @@ const sqlitePragmas = ['journal_mode=WAL', 'synchronous=NORMAL'];
 
 export interface TemporalServer {
   service: Service;
+  port: number;
+  ui: Ui | undefined;
   address: string;
   /** With the key in it. Absent where the server cannot be shut off from others: then there is no UI. */
   uiUrl: string | undefined;
   /** Why other users of this machine can reach the server, where they can. */
   openBecause: string | undefined;
+}
+
+interface Ui {
+  port: number;
+  key: string;
 }
 
 interface StartOptions {
@@ -50,22 +57,28 @@ interface StartOptions {
   folder: string;
   user: ServiceUser | undefined;
   port: number;
+  formerUi: Ui | undefined;
 }
 
 /**
  * The Temporal development server, with its database in a file. It asks nobody who they are, so where the system can do it, it runs in a network
  * of its own behind a gate that lets only us in. Elsewhere it has neither UI nor HTTP API, which a web page could be made to use.
+ * After `former` it is where that was, and so is its UI.
  */
-export async function startTemporalServer(context: StackContext, program: string): Promise<TemporalServer> {
+export async function startTemporalServer(
+  context: StackContext,
+  program: string,
+  former?: Pick<TemporalServer, 'port' | 'ui'>,
+): Promise<TemporalServer> {
   const user = serviceUser(context, 'temporal');
   const folder = serviceFolder(context, 'temporal', user);
   return timed(context.report, { done: 'Temporal started' }, async () => {
-    const port = await choosePort(context.ports === 'usual' ? usualPort : undefined);
-    const options = { context, program, folder, user, port };
+    const port = former?.port ?? (await choosePort(context.ports === 'usual' ? usualPort : undefined));
+    const options = { context, program, folder, user, port, formerUi: former?.ui };
     const network = findPrivateNetwork(context.environment);
     const started =
       'missing' in network
-        ? { service: await startOpen(options), uiUrl: undefined, openBecause: network.missing }
+        ? { service: await startOpen(options), ui: undefined, openBecause: network.missing }
         : { ...(await startGated(options, network.wrap)), openBecause: undefined };
     const address = `127.0.0.1:${port}`;
     try {
@@ -79,7 +92,8 @@ export async function startTemporalServer(context: StackContext, program: string
       await started.service.stop();
       throw error;
     }
-    return { ...started, address };
+    const uiUrl = started.ui && uiLink(started.ui.port, started.ui.key);
+    return { ...started, port, address, uiUrl };
   });
 }
 
@@ -96,13 +110,15 @@ function startOpen({ context, program, folder, user, port }: StartOptions): Prom
 }
 
 async function startGated(
-  { context, program, folder, user, port }: StartOptions,
+  { context, program, folder, user, port, formerUi }: StartOptions,
   wrap: (command: string[]) => string[],
-): Promise<{ service: Service; uiUrl: string }> {
-  const uiPort = await choosePort(context.ports === 'usual' ? usualUiPort : undefined);
-  const key = randomBytes(24).toString('base64url');
-  const ui = ['--ui-port', String(innerPorts.ui)];
-  const server = tied(context.environment, [program, ...serverArguments(folder, innerPorts.server, ui)], user);
+): Promise<{ service: Service; ui: Ui }> {
+  const ui = formerUi ?? {
+    port: await choosePort(context.ports === 'usual' ? usualUiPort : undefined),
+    key: randomBytes(24).toString('base64url'),
+  };
+  const uiArguments = ['--ui-port', String(innerPorts.ui)];
+  const server = tied(context.environment, [program, ...serverArguments(folder, innerPorts.server, uiArguments)], user);
   const gate = [process.execPath, join(import.meta.dirname, 'gate', 'program.ts'), ...server];
   const [command = '', ...args] = wrap(tied(context.environment, gate));
   const connections = openSync('/proc/self/net/tcp', 'r');
@@ -121,12 +137,12 @@ async function startGated(
   const send = async (order: GateOrder, at: number) => service.send(order, await listenOn(at));
   try {
     await send({ open: 'server', user: process.getuid?.() ?? 0, upstreamPort: innerPorts.server }, port);
-    await send({ open: 'ui', key, port: uiPort, upstreamPort: innerPorts.ui }, uiPort);
+    await send({ open: 'ui', ...ui, upstreamPort: innerPorts.ui }, ui.port);
   } catch (error) {
     await service.stop();
     throw error;
   }
-  return { service, uiUrl: uiLink(uiPort, key) };
+  return { service, ui };
 }
 
 function serverArguments(folder: string, port: number, ui: string[]): string[] {

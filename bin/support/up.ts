@@ -55,7 +55,8 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   loading.catch(() => undefined);
   const stack = await startStack({ ...launch, report, signal });
   started.defer(() => stack.stop());
-  presence.update({ environment: stack.environment, parts: stack.parts });
+  presence.update({ environment: stack.environment, parts: stack.parts() });
+  stack.onRestart(() => presence.update({ parts: stack.parts() }));
 
   const config = loadConfig({ ...launch.environment, ...stack.environment });
   const { user } = await timed(report, { done: 'Database and namespace up to date' }, () =>

@@ -8,6 +8,7 @@ import { createTestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { processesWith } from '../support/processes.ts';
 import { startTcpProxy } from '../support/tcpProxy.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** `atrium up` with the whole embedded stack, in a data directory of its own. */
 const settings = (dataDir: string) => ({ ATRIUM_DATA_DIR: dataDir, ATRIUM_PORT: '0', ATRIUM_DEMO_MODEL: 'true' });
@@ -136,4 +137,29 @@ test('a Temporal that goes on not serving is told with what it answers', async (
   );
   await expect(wanted({ address: '127.0.0.1:1' })).rejects.toThrow(/^Temporal at 127.0.0.1:1 .* does not serve after /);
   await close();
+});
+
+test('a part that dies is started again where it was, and nothing is lost', async () => {
+  const dataDir = temporaryFolder();
+  const atrium = startAtrium(['up', '--json'], settings(dataDir));
+  await atrium.printed(/"apiUrl"/);
+  const { apiUrl } = readReady(atrium.stdout());
+  const statusNow = async () =>
+    JSON.parse((await runAtrium(['status', '--json'], settings(dataDir))).stdout) as {
+      ready: boolean;
+      parts: { name: string; pid: number; address: string }[];
+    };
+  const before = (await statusNow()).parts;
+  for (const { pid } of before) process.kill(pid, 'SIGKILL');
+  for (const title of ['MariaDB', 'The Temporal server', 'The object store']) {
+    await atrium.printed(new RegExp(`${title} ended with SIGKILL: .*\\. It is started again in 0\\.5 s\\.`));
+    await atrium.printed(new RegExp(`${title} runs again\\.`));
+  }
+  await waitFor('the product to be ready again', async () => (await fetch(`${apiUrl}/readyz`)).ok);
+  const { parts } = await statusNow();
+  expect(parts.map(({ name, address }) => [name, address])).toEqual(before.map(({ name, address }) => [name, address]));
+  expect(parts.map(({ pid }) => pid)).not.toEqual(expect.arrayContaining(before.map(({ pid }) => pid)));
+  atrium.child.kill('SIGINT');
+  expect(await atrium.exited).toEqual({ code: 0, signal: null });
+  expect(processesWith(dataDir)).toEqual([]);
 });

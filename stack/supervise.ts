@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Report } from './report.ts';
+import type { Service } from './services.ts';
+
+/** A part that can be started again where it was: its clients keep its address. */
+export interface Supervised<P extends { service: Service }> {
+  now(): P;
+  /** Settles with a line for a person when it has ended and cannot come back. */
+  failed: Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface SuperviseOptions<P> {
+  start: () => Promise<P>;
+  report: Report;
+  onRestart: () => void;
+  /** Aborted when all are about to be stopped: then an end is nothing to make good. */
+  signal: AbortSignal;
+  /** The wait before each try to start it again: as many as there are. */
+  backoffMs?: readonly number[];
+  /** After so long a life an end counts as the first again. */
+  settledMs?: number;
+}
+
+const usualBackoffMs = [500, 1_000, 2_000, 5_000, 10_000, 20_000] as const;
+const usualSettledMs = 60_000;
+
+/** Starts a part again when it ends though nobody has asked it to, each time after a longer wait. */
+export function supervise<P extends { service: Service }>(first: P, options: SuperviseOptions<P>): Supervised<P> {
+  const { backoffMs = usualBackoffMs, settledMs = usualSettledMs } = options;
+  const stopped = new AbortController();
+  const stopping = AbortSignal.any([stopped.signal, options.signal]);
+  let part = first;
+
+  /** Settles when it has come back, or with why it cannot. */
+  async function bringBack(tries: { left: number[] }): Promise<string | undefined> {
+    for (let reason = part.service.describeEnd(); ; ) {
+      const waitMs = tries.left.shift();
+      if (waitMs === undefined) return reason;
+      options.report(`${reason}. It is started again in ${waitMs / 1_000} s.`);
+      await sleep(waitMs, undefined, { signal: stopping });
+      try {
+        part = await options.start();
+        options.report(`${part.service.title} runs again.`);
+        options.onRestart();
+        return undefined;
+      } catch (error) {
+        stopping.throwIfAborted();
+        reason = error instanceof Error ? error.message : String(error);
+      }
+    }
+  }
+
+  async function watch(): Promise<string> {
+    const tries = { left: [...backoffMs] };
+    for (;;) {
+      const startedAt = performance.now();
+      await Promise.race([part.service.exited, aborted]);
+      stopping.throwIfAborted();
+      if (performance.now() - startedAt > settledMs) tries.left = [...backoffMs];
+      const failure = await bringBack(tries);
+      if (failure !== undefined) return failure;
+    }
+  }
+
+  const aborted = new Promise<void>((resolve) => {
+    if (stopping.aborted) resolve();
+    else stopping.addEventListener('abort', () => resolve());
+  });
+  const watched = watch();
+  const ended = watched.then(
+    () => undefined,
+    () => undefined,
+  );
+  return {
+    now: () => part,
+    failed: watched.catch(() => new Promise<never>(() => undefined)), // stopped: it has not failed
+    async stop() {
+      stopped.abort();
+      await ended; // a start that is under way comes to its end first
+      await part.service.stop();
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { Service } from '../../stack/services.ts';
+import { supervise } from '../../stack/supervise.ts';
+
+/** A service that ends when it is told to. */
+function createService() {
+  const { promise: exited, resolve: end } = Promise.withResolvers<void>();
+  const service = {
+    title: 'The part',
+    exited,
+    describeEnd: () => 'The part ended with code 1: the disk is full',
+    stop: async () => end(),
+  } as unknown as Service;
+  return { service, end };
+}
+
+const { signal } = new AbortController();
+
+test('a part that ends is started again, and its place is taken by the new one', async () => {
+  const [first, second] = [createService(), createService()];
+  const lines: string[] = [];
+  const { promise: restarted, resolve: onRestart } = Promise.withResolvers<void>();
+  const report = (line: string) => void lines.push(line);
+  const part = supervise(first, { start: async () => second, report, onRestart, signal, backoffMs: [1] });
+  first.end();
+  await restarted;
+  expect(part.now()).toBe(second);
+  expect(lines).toEqual([
+    'The part ended with code 1: the disk is full. It is started again in 0.001 s.',
+    'The part runs again.',
+  ]);
+  await part.stop();
+  await second.service.exited;
+});
+
+test('one that cannot come back is told, with what its last start met', async () => {
+  const first = createService();
+  let starts = 0;
+  const start = async () => {
+    starts += 1;
+    throw new Error(`start ${starts} failed`);
+  };
+  const nothing = () => undefined;
+  const part = supervise(first, { start, report: nothing, onRestart: nothing, signal, backoffMs: [1, 1, 1] });
+  first.end();
+  expect(await part.failed).toBe('start 3 failed');
+});
+
+test('one that comes back and ends again at once is not started for ever', async () => {
+  const services = Array.from({ length: 3 }, createService);
+  for (const { end } of services) end();
+  const queue = services.slice(1);
+  const start = async () => queue.shift() ?? createService();
+  const nothing = () => undefined;
+  const part = supervise(services[0] ?? createService(), {
+    start,
+    report: nothing,
+    onRestart: nothing,
+    signal,
+    backoffMs: [1, 1],
+  });
+  expect(await part.failed).toBe('The part ended with code 1: the disk is full');
+});
+
+test('one that is stopped is not started again', async () => {
+  const first = createService();
+  const start = async (): Promise<never> => {
+    throw new Error('must not be called');
+  };
+  const lines: string[] = [];
+  const part = supervise(first, { start, report: (line) => void lines.push(line), onRestart: () => undefined, signal });
+  await part.stop();
+  expect(lines).toEqual([]);
+});
+
+test('while all is being stopped, an end is nothing to make good', async () => {
+  const first = createService();
+  const all = new AbortController();
+  const lines: string[] = [];
+  const start = async (): Promise<never> => {
+    throw new Error('must not be called');
+  };
+  const report = (line: string) => void lines.push(line);
+  const part = supervise(first, { start, report, onRestart: () => undefined, signal: all.signal, backoffMs: [1] });
+  all.abort();
+  first.end();
+  await part.stop();
+  expect(lines).toEqual([]);
+});
