@@ -1,4 +1,4 @@
-import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
 import { modelsOf } from './bound.ts';
 import { newId } from './ids.ts';
 import { jsonText } from './jsonText.ts';
@@ -50,14 +50,6 @@ export function defineOperation(sequelize: Sequelize) {
     ): Promise<Operation> {
       const { id = newId('operation'), ...rest } = fields;
       return Operation.create({ ...rest, id, status: 'running', createdAt: new Date() }, { transaction: tx });
-    }
-
-    static async unendedBefore(before: Date, limit: number): Promise<Operation[]> {
-      return Operation.findAll({
-        where: { status: 'running', createdAt: { [Op.lt]: before } },
-        order: [['createdAt', 'ASC']],
-        limit,
-      });
     }
 
     /** Ends it, once: false when it had ended before. */

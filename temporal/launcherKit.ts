@@ -86,6 +86,29 @@ export function createLauncherKit(options: {
       return reach(workflowId, () => client.workflow.getHandle(workflowId).cancel());
     },
 
+    /**
+     * Those of the keys whose workflow is running, by one look at Temporal's list. The list lags behind a little: what it does not name is
+     * yet to be asked about (`describe`), and so is everything when there is no list.
+     */
+    async running<Key>(keys: readonly Key[], workflowIdOf: (key: Key) => string): Promise<Set<Key>> {
+      const byId = new Map(keys.map((key) => [workflowIdOf(key), key]));
+      const found = new Set<Key>();
+      const names = [...byId.keys()].map((id) => `'${id.replaceAll("'", "''")}'`).join(', ');
+      const query = `ExecutionStatus = 'Running' AND WorkflowId IN (${names})`;
+      if (byId.size === 0) return found;
+      try {
+        await inTime(async () => {
+          for await (const { workflowId } of client.workflow.list({ query, pageSize: byId.size })) {
+            const key = byId.get(workflowId);
+            if (key !== undefined) found.add(key);
+          }
+        });
+      } catch (error) {
+        logger.warn({ err: error }, 'Workflows could not be listed; each is asked about by itself.');
+      }
+      return found;
+    },
+
     /** Rejects when Temporal does not answer: not to know is no state. */
     async describe(workflowId: string): Promise<WorkflowState> {
       try {

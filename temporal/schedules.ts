@@ -1,6 +1,7 @@
 import {
   type Client,
   ScheduleAlreadyRunning,
+  ScheduleNotFoundError,
   type ScheduleOptionsAction,
   ScheduleOverlapPolicy,
 } from '@temporalio/client';
@@ -50,6 +51,17 @@ export async function ensureSchedule<W extends Workflow>(client: Client, recurri
     const handle = client.schedule.getHandle(scheduleId);
     await handle.update((previous) => ({ ...schedule, state: previous.state }));
     if (startsNow) await handle.trigger(ScheduleOverlapPolicy.SKIP);
+  }
+}
+
+/** Whether the sweeper's schedule is there. It is made last, so the others are too. */
+export async function hasSchedules(client: Client, { installation }: Pick<Config, 'installation'>): Promise<boolean> {
+  try {
+    await client.schedule.getHandle(sweeperScheduleId(installation)).describe();
+    return true;
+  } catch (error) {
+    if (error instanceof ScheduleNotFoundError) return false;
+    throw error;
   }
 }
 

@@ -1,12 +1,14 @@
 import { beginAutoTopUp, spacesToTopUp } from '../../models/billing/autoTopUp.ts';
+import { endedCheckouts } from '../../models/billing/checkouts.ts';
 import { coverDebt } from '../../models/billing/debt.ts';
 import { expireGrants } from '../../models/billing/grants.ts';
 import { release } from '../../models/billing/holds.ts';
 import { lockBalances } from '../../models/billing/ledger.ts';
-import { unsettledBefore } from '../../models/billing/paymentEvents.ts';
+import { unsettledEvents } from '../../models/billing/paymentEvents.ts';
 import { findStaleHolds, spacesWithExpiredGrants } from '../../models/billing/staleCredits.ts';
 import { transaction } from '../../models/database.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
 import type { BillingDeps } from './deps.ts';
 import { noticeLowBalances } from './lowBalances.ts';
 
@@ -14,7 +16,7 @@ const maxRows = 500;
 
 /** What the sweeper does for billing. Each is idempotent. */
 export function createBillingSweeps(deps: BillingDeps) {
-  const { database, config, workflows } = deps;
+  const { database, config, logger, workflows } = deps;
   const graceMs = config.sweeper.graceSeconds * 1_000;
   const before = () => new Date(Date.now() - graceMs);
 
@@ -42,12 +44,23 @@ export function createBillingSweeps(deps: BillingDeps) {
     },
 
     /** Notifications whose workflow was never started, or has vanished. */
-    async sweepPaymentEvents(): Promise<number> {
-      using _heartbeat = keepAlive();
-      const events = await unsettledBefore(database, before(), maxRows);
-      for (const eventId of events) await workflows.startSettlement(eventId);
-      return events.length;
-    },
+    sweepPaymentEvents: (): Promise<SweepReport> =>
+      sweepEach({
+        logger,
+        before: before(),
+        page: (page) => unsettledEvents(database, page),
+        look: async ({ id }) => asSwept(await workflows.startSettlement(id), 'started'),
+      }),
+
+    /** Purchases that are over, and whose workflow still waits: it was away when it was told. */
+    sweepCheckouts: (): Promise<SweepReport> =>
+      sweepEach({
+        logger,
+        before: before(),
+        page: (page) => endedCheckouts(database, page),
+        look: async ({ id }) =>
+          asSwept(await workflows.checkoutChanged({ kind: 'topUp', operationId: id }), 'reminded'),
+      }),
 
     /** Starts the top-ups that are due, and tells the owners of spaces that have few credits left. */
     async sweepBalances(): Promise<number> {
@@ -71,5 +84,6 @@ export const billingSweeps = [
   'sweepHolds',
   'sweepGrants',
   'sweepPaymentEvents',
+  'sweepCheckouts',
   'sweepBalances',
 ] as const satisfies readonly (keyof ReturnType<typeof createBillingSweeps>)[];

@@ -2,21 +2,21 @@ import { endTurn } from '../../models/chat/endTurn.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { purgeTurnLogs } from '../../models/chat/purge.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import { type UnendedTurn, unendedTurns } from '../../models/chat/unendedTurns.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { createPushTurn } from '../push/pushTurn.ts';
-import { type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.ts';
 import type { ChatDeps } from './deps.ts';
 import { audienceOf } from './endTurn.ts';
 import { describeTurnError } from './turnErrors.ts';
-
-const maxTurnsPerSweep = 500;
 
 /**
  * What the sweeper does for the chat. Each is idempotent and leaves rows younger than the grace period alone: their API process is
  * probably about to start their workflow.
  */
 export function createChatSweeps(deps: ChatDeps) {
-  const before = () => new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
+  const { config, database, logger, workflows } = deps;
+  const before = () => new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
 
   const pushTurn = createPushTurn(deps);
 
@@ -27,43 +27,60 @@ export function createChatSweeps(deps: ChatDeps) {
     await Promise.allSettled(subscriptionIds.map((subscriptionId) => pushTurn({ turnId, seq, subscriptionId })));
   }
 
+  async function lookAfterTurn(turn: UnendedTurn, isWell: boolean): Promise<Swept> {
+    const state = isWell ? 'running' : await workflows.describeTurn(turn.id);
+    if (state === 'running') {
+      return turn.stopRequestedAt === null ? 'left' : asSwept(await workflows.stopTurn(turn.id), 'reminded');
+    }
+    if (state === 'absent') return asSwept(await workflows.startTurn(turn), 'started');
+    const end = turn.stopRequestedAt === null ? lostTurn : ({ status: 'stopped' } as const);
+    const { turn: ended, nextTurn } = await endTurn(deps, turn.id, end);
+    if (nextTurn !== undefined) await workflows.startTurn(nextTurn);
+    if (end.status === 'failed' && ended !== null) await tell(ended);
+    return 'ended';
+  }
+
   return {
-    /** Unended turns whose workflow is not running: one that never was is started, one that is gone is finalized. */
-    async sweepTurns(): Promise<SweepReport> {
-      using _heartbeat = keepAlive();
-      const turns = await chatModels(deps.database).Turn.unendedBefore(before(), maxTurnsPerSweep);
-      return sweepEach(turns, async (turn) => {
-        const state = await deps.workflows.describeTurn(turn.id);
-        if (state === 'running') return 'left';
-        if (state === 'absent') {
-          await deps.workflows.startTurn(turn);
-          return 'started';
-        }
-        const end = turn.stopRequestedAt === null ? lostTurn : ({ status: 'stopped' } as const);
-        const { turn: ended, nextTurn } = await endTurn(deps, turn.id, end);
-        if (nextTurn !== undefined) await deps.workflows.startTurn(nextTurn);
-        if (end.status === 'failed' && ended !== null) await tell(ended);
-        return 'ended';
-      });
+    /**
+     * Unended turns: one whose workflow never was is started, one whose workflow is gone is finalized, and one that shall stop is told so
+     * again, should its one signal have been lost. Those that wait for their client, for days perhaps, come last.
+     */
+    async sweepTurns(): Promise<SweepReport[]> {
+      const reports: SweepReport[] = [];
+      for (const status of ['running', 'waiting'] as const) {
+        const report = await sweepEach<UnendedTurn>({
+          logger,
+          before: before(),
+          page: (page) => unendedTurns(database, status, page),
+          well: (turns) => workflows.runningTurns(turns.map(({ id }) => id)),
+          look: lookAfterTurn,
+        });
+        reports.push(report);
+      }
+      return reports;
     },
 
     /** Turns whose calls were answered, but whose workflow has not heard of it: the API was killed between the two. */
     async sweepToolAnswers(): Promise<number> {
-      using _heartbeat = keepAlive();
-      const turnIds = await chatModels(deps.database).ToolCall.turnsAnsweredUnheard(
-        deps.database,
-        before(),
-        maxTurnsPerSweep,
-      );
-      for (const turnId of turnIds) await deps.workflows.toolsAnswered(turnId);
-      return turnIds.length;
+      using heartbeat = keepAlive();
+      const answeredBefore = before();
+      let told = 0;
+      for (let last = ''; ; ) {
+        const turnIds = await chatModels(database).ToolCall.turnsAnsweredUnheard(database, answeredBefore, last);
+        const next = turnIds.at(-1);
+        if (next === undefined) return told;
+        last = next;
+        heartbeat.cancelled.throwIfAborted();
+        told += turnIds.length;
+        await Promise.all(turnIds.map((turnId) => workflows.toolsAnswered(turnId)));
+      }
     },
 
     /** Logs whose time is over. The messages stay; a replay is then rebuilt from them. */
     async purgeOldTurnLogs(): Promise<number> {
       using _heartbeat = keepAlive();
-      const retentionMs = deps.config.chat.turnLogRetentionDays * 86_400_000;
-      return purgeTurnLogs(deps.database, new Date(Date.now() - retentionMs));
+      const retentionMs = config.chat.turnLogRetentionDays * 86_400_000;
+      return purgeTurnLogs(database, new Date(Date.now() - retentionMs));
     },
   };
 }

@@ -1,24 +1,23 @@
-import { keepAlive } from '../keepAlive.ts';
+import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
 import type { MailDeps } from './deps.ts';
 
-const maxMailsPerSweep = 200;
-
-export function createMailSweeps(deps: MailDeps) {
+export function createMailSweeps({ config, logger, mails, workflows }: MailDeps) {
   return {
     /** Starts the workflow of each mail that waits without one; a mail whose workflow has ended is not tried again. */
-    async sweepMails(): Promise<number> {
-      using _heartbeat = keepAlive();
-      const before = new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
-      let started = 0;
-      for (const mailId of await deps.mails.waitingSince(before, maxMailsPerSweep)) {
-        const state = await deps.workflows.describeMail(mailId);
-        if (state === 'absent') {
-          await deps.workflows.startMail(mailId);
-          started += 1;
-        } else if (state === 'closed') await deps.mails.remove(mailId);
-      }
-      return started;
-    },
+    sweepMails: (): Promise<SweepReport> =>
+      sweepEach({
+        logger,
+        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
+        page: mails.waiting,
+        well: (rows) => workflows.runningMails(rows.map(({ id }) => id)),
+        async look({ id }, isWell) {
+          const state = isWell ? 'running' : await workflows.describeMail(id);
+          if (state === 'absent') return asSwept(await workflows.startMail(id), 'started');
+          if (state === 'running') return 'left';
+          await mails.remove(id);
+          return 'ended';
+        },
+      }),
   };
 }
 

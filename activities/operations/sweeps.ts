@@ -1,39 +1,45 @@
 import { transaction } from '../../models/database.ts';
 import { idempotencyModels } from '../../models/idempotency.ts';
 import { operationModels } from '../../models/operation.ts';
+import { type UnendedOperation, unendedOperations } from '../../models/unendedOperations.ts';
 import type { CommonDeps } from '../deps.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { type SweepReport, sweepEach } from '../sweepEach.ts';
-
-const maxOperationsPerSweep = 500;
+import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.ts';
 
 /** What the sweeper does for operations, as for turns (chat/sweeps.ts). */
-export function createOperationSweeps(deps: CommonDeps) {
-  const before = () => new Date(Date.now() - deps.config.sweeper.graceSeconds * 1_000);
-  const { Operation } = operationModels(deps.database);
+export function createOperationSweeps({ config, database, logger, workflows }: CommonDeps) {
+  const { Operation } = operationModels(database);
+
+  async function lookAfter(operation: UnendedOperation, isWell: boolean): Promise<Swept> {
+    const { id, kind, cancelRequestedAt } = operation;
+    const state = isWell ? 'running' : await workflows.describeOperation(kind, id);
+    if (state === 'running') {
+      return cancelRequestedAt === null ? 'left' : asSwept(await workflows.cancelOperation(operation), 'reminded');
+    }
+    if (state === 'absent') return asSwept(await workflows.startOperation(operation), 'started');
+    const end = cancelRequestedAt === null ? lostOperation : ({ status: 'cancelled' } as const);
+    await transaction(database, (tx) => Operation.end(id, end, tx));
+    return 'ended';
+  }
+
   return {
-    /** Unended operations whose workflow is not running: one that never was is started, one that is gone is ended. */
-    async sweepOperations(): Promise<SweepReport> {
-      using _heartbeat = keepAlive();
-      const operations = await Operation.unendedBefore(before(), maxOperationsPerSweep);
-      return sweepEach(operations, async (operation) => {
-        const { id, kind, cancelRequestedAt } = operation;
-        const state = await deps.workflows.describeOperation(kind, id);
-        if (state === 'running') return 'left';
-        if (state === 'absent') {
-          await deps.workflows.startOperation(operation);
-          return 'started';
-        }
-        const end = cancelRequestedAt === null ? lostOperation : ({ status: 'cancelled' } as const);
-        await transaction(deps.database, (tx) => Operation.end(id, end, tx));
-        return 'ended';
-      });
-    },
+    /**
+     * Unended operations: one whose workflow never was is started, one whose workflow is gone is ended, and one that shall be called off
+     * is told so again.
+     */
+    sweepOperations: (): Promise<SweepReport> =>
+      sweepEach<UnendedOperation>({
+        logger,
+        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
+        page: (page) => unendedOperations(database, page),
+        well: async (operations) => new Set([...(await workflows.runningOperations(operations))].map(({ id }) => id)),
+        look: lookAfter,
+      }),
 
     /** Idempotency keys older than their 30 days. */
     async purgeIdempotencyKeys(): Promise<number> {
       using _heartbeat = keepAlive();
-      return idempotencyModels(deps.database).Idempotency.purge();
+      return idempotencyModels(database).Idempotency.purge();
     },
   };
 }

@@ -25,7 +25,7 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
     if (worker !== undefined) started.defer(() => worker.stop());
     const api = role === 'worker' ? undefined : await runtime.startApi();
     if (api !== undefined) started.defer(() => api.close({ graceMs: graceMs[role] }));
-    const ensured = runtime.ensureSchedules(sweeper.signal);
+    const ensured = runtime.keepSchedules(sweeper.signal);
     started.defer(async () => {
       sweeper.abort();
       await ensured;

@@ -13,10 +13,11 @@ import { createPushFetch } from '../../integrations/push/pushFetch.ts';
 import { createPushSender } from '../../integrations/push/pushSender.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
-import { ensureSchedules } from '../../temporal/schedules.ts';
+import { ensureSchedules, hasSchedules } from '../../temporal/schedules.ts';
 import { mainTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
 import { createServices, type Services } from './services.ts';
+import { registerWhereAllowed } from './temporal.ts';
 
 /** Which parts of Atrium this process runs. */
 export type Role = 'api' | 'worker' | 'both';
@@ -68,15 +69,23 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       };
     },
 
-    /** Makes the schedules; tries again for as long as Temporal is not there yet. */
-    async ensureSchedules(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
+    /** Makes the schedules, and makes them again when Temporal has lost its data: without the sweeper nothing else would be found. */
+    async keepSchedules(signal: AbortSignal): Promise<void> {
+      let lookAgainMs: number;
+      for (let isFirst = true; !signal.aborted; ) {
         try {
-          return await ensureSchedules(temporal.client, config);
+          if (isFirst || !(await hasSchedules(temporal.client, config))) {
+            if (!isFirst) logger.warn('The schedules are gone: Temporal has lost its data. They are made again.');
+            await registerWhereAllowed(config);
+            await ensureSchedules(temporal.client, config);
+          }
+          isFirst = false;
+          lookAgainMs = config.sweeper.intervalSeconds * 1_000;
         } catch (error) {
-          logger.warn({ err: error }, 'The schedules could not be made; trying again.');
-          await delay(scheduleRetryMs, undefined, { signal }).catch(() => undefined);
+          logger.warn({ err: error }, 'The schedules could not be looked after; trying again.');
+          lookAgainMs = scheduleRetryMs;
         }
+        await delay(lookAgainMs, undefined, { signal }).catch(() => undefined);
       }
     },
 

@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { execute, insert, select } from '../sql.ts';
 import { topUp } from './credits.ts';
 
@@ -44,6 +45,13 @@ type By = 'id' | 'session_id' | 'payment_id';
 export async function findCheckout(database: Database, by: By, value: string): Promise<Checkout | undefined> {
   const [rows] = await database.pool.query(`SELECT ${fields} FROM billing_checkouts WHERE ${by} = ?`, [value]);
   return (rows as Checkout[])[0];
+}
+
+/** Operations of purchases that are over although they have not ended. */
+export function endedCheckouts(database: Pick<Database, 'pool'>, page: OldestFirst<Waiting>): Promise<Waiting[]> {
+  const over = 'SELECT 1 FROM billing_checkouts c WHERE c.id = operations.subject_id AND c.ended_at IS NOT NULL';
+  const where = `status = 'running' AND kind = 'topUp' AND EXISTS (${over})`;
+  return oldestFirst(database, { table: 'operations', where, time: 'created_at' }, page);
 }
 
 /** A space's purchases, the newest first. */

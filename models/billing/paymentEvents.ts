@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { execute, select } from '../sql.ts';
 
 /** A notification of the payment provider, kept for ever. */
@@ -41,12 +42,9 @@ export async function markSettled(tx: Transaction, id: string, outcome: string):
   return result.affectedRows === 1;
 }
 
-export async function unsettledBefore(database: Database, before: Date, limit: number): Promise<string[]> {
-  const [rows] = await database.pool.query(
-    "SELECT id FROM payment_events WHERE status = 'received' AND received_at < ? ORDER BY received_at LIMIT ?",
-    [before, limit],
-  );
-  return (rows as { id: string }[]).map(({ id }) => id);
+/** Notifications that have not been settled. */
+export function unsettledEvents(database: Pick<Database, 'pool'>, page: OldestFirst<Waiting>): Promise<Waiting[]> {
+  return oldestFirst(database, { table: 'payment_events', where: "status = 'received'", time: 'received_at' }, page);
 }
 
 /** What the provider says and our books do not explain. Each has one name, whoever comes across it. */

@@ -2,6 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
 import { jsonText } from '../jsonText.ts';
+import { sweepPageSize } from '../oldestFirst.ts';
 
 export type ToolCallStatus = 'pending' | 'succeeded' | 'failed';
 /** What a call needs before it has a result: a run on the server, an answer of the client, or leave to run. */
@@ -45,15 +46,15 @@ export function defineToolCall(sequelize: Sequelize) {
     static async turnsAnsweredUnheard(
       database: Pick<Database, 'pool'>,
       before: Date,
-      limit: number,
+      after: string,
     ): Promise<string[]> {
       const [rows] = await database.pool.query<RowDataPacket[]>(
         `SELECT DISTINCT c.turn_id AS turnId FROM turns t JOIN tool_calls c ON c.turn_id = t.id
         WHERE t.terminal = 0 AND t.status IN ('running', 'waiting') AND c.answered_at < ?
           AND NOT EXISTS (SELECT 1 FROM model_calls m WHERE m.turn_id = c.turn_id AND m.step > c.step)
           AND (t.status = 'running' OR c.status = 'pending')
-        LIMIT ?`,
-        [before, limit],
+          AND c.turn_id > ? ORDER BY c.turn_id LIMIT ${sweepPageSize}`,
+        [before, after],
       );
       return rows.map(({ turnId }) => String(turnId));
     }

@@ -85,21 +85,6 @@ export function defineTurn(sequelize: Sequelize) {
       return turns.map(({ id }) => id);
     }
 
-    /**
-     * Turns that have their thread's place and have not ended, begun before `before`: each should have a workflow. Those that wait for their
-     * client, for days perhaps, come last.
-     */
-    static async unendedBefore(before: Date, limit: number): Promise<Turn[]> {
-      return Turn.findAll({
-        where: { terminal: 0, status: ['running', 'waiting'], createdAt: { [Op.lt]: before } },
-        order: [
-          ['status', 'ASC'],
-          ['createdAt', 'ASC'],
-        ],
-        limit,
-      });
-    }
-
     /** Those of the given turns that wait for their client; null is no turn. */
     static async waitingOf(turnIds: readonly (string | null)[]): Promise<Set<string>> {
       const ids = turnIds.filter((id) => id !== null);

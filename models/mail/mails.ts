@@ -3,6 +3,7 @@ import type { Transaction } from 'sequelize';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import type { Database } from '../database.ts';
 import { newId } from '../ids.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { insert } from '../sql.ts';
 
 export interface MailContent {
@@ -55,13 +56,8 @@ export function createMails(database: Database, envelope: Envelope) {
     },
 
     /** Mails that wait since `before`, oldest first: each should have a workflow. */
-    async waitingSince(before: Date, limit: number): Promise<string[]> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        'SELECT id FROM mails WHERE created_at < ? ORDER BY created_at LIMIT ?',
-        [before, limit],
-      );
-      return rows.map((row) => String(row.id));
-    },
+    waiting: (page: OldestFirst<Waiting>): Promise<Waiting[]> =>
+      oldestFirst(database, { table: 'mails', where: 'TRUE', time: 'created_at' }, page),
   };
 }
 

@@ -53,5 +53,6 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
     toolsAnswered: (turnId: string) => kit.signal(turnWorkflowId(turnId), toolsAnsweredSignal),
 
     describeTurn: (turnId: string) => kit.describe(turnWorkflowId(turnId)),
+    runningTurns: (turnIds: readonly string[]) => kit.running(turnIds, turnWorkflowId),
   };
 }

@@ -15,5 +15,6 @@ export function createMailLauncher(kit: LauncherKit) {
       }),
 
     describeMail: (mailId: string) => kit.describe(mailWorkflowId(mailId)),
+    runningMails: (mailIds: readonly string[]) => kit.running(mailIds, mailWorkflowId),
   };
 }

@@ -31,5 +31,7 @@ export function createOperationLauncher(kit: LauncherKit, config: Config, logger
       kit.cancel(operationWorkflowId(kind, id)),
 
     describeOperation: (kind: string, id: string) => kit.describe(operationWorkflowId(kind, id)),
+    runningOperations: <Reference extends Pick<OperationReference, 'kind' | 'id'>>(operations: readonly Reference[]) =>
+      kit.running(operations, ({ kind, id }) => operationWorkflowId(kind, id)),
   };
 }

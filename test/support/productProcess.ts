@@ -14,7 +14,7 @@ const runtime = await createRuntime(config, logger, role);
 const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: 1_000 });
 const api = role === 'worker' ? undefined : await runtime.startApi();
 const sweeping = new AbortController();
-const swept = runtime.ensureSchedules(sweeping.signal);
+const swept = runtime.keepSchedules(sweeping.signal);
 
 worker?.failed.catch((error: unknown) => {
   logger.fatal({ err: error }, 'The worker has ended by itself.');
