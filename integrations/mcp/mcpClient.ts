@@ -1,6 +1,7 @@
 import { ReadableStream } from 'node:stream/web';
 import { createMCPClient } from '@ai-sdk/mcp';
 import { DomainError } from '../../models/errors.ts';
+import { limited } from '../http/limitedFetch.ts';
 
 export interface McpEndpoint {
   url: string;
@@ -120,7 +121,9 @@ function watched(
   return async (input, init) => {
     const response = await fetch(input, init);
     const { body, status, headers } = response;
-    if (body === null || init?.method !== 'POST') return response;
+    if (body === null) return response;
+    // What a server says without being asked: the call goes on without it.
+    if (init?.method !== 'POST') return limited(response, largeBytes, tooLarge);
     async function* read(from: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       let bytes = 0;
       try {

@@ -7,6 +7,7 @@ import {
   ClientSecretPost,
   type Configuration,
   calculatePKCECodeChallenge,
+  customFetch,
   discovery,
   fetchUserInfo,
   None,
@@ -14,6 +15,7 @@ import {
   randomPKCECodeVerifier,
 } from 'openid-client';
 import type { Config } from '../../config/index.ts';
+import { limitedFetch } from '../http/limitedFetch.ts';
 import { issuerRefused, normaliseIssuerError } from './errors.ts';
 
 export type OidcConfig = NonNullable<Config['signIn']['oidc']>;
@@ -102,6 +104,7 @@ export type Issuer = ReturnType<typeof createIssuer>;
 export async function discoverIssuer({ issuer, clientId, clientSecret }: OidcConfig): Promise<Configuration> {
   const options = {
     timeout: timeoutSeconds,
+    [customFetch]: limitedFetch,
     // An issuer without TLS is one on this machine, or the operator's own decision.
     ...(issuer.startsWith('http:') && { execute: [allowInsecureRequests] }),
   };

@@ -55,3 +55,11 @@ export const onePixelPng = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
 );
+
+/** The header of a PNG of this size, and nothing behind it. */
+export function pngOf(width: number, height: number): Buffer {
+  const header = Buffer.from(onePixelPng.subarray(0, 33));
+  header.writeUInt32BE(width, 16);
+  header.writeUInt32BE(height, 20);
+  return header;
+}

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { json } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { z } from 'zod';
@@ -60,6 +62,17 @@ function build(): McpServer {
   return server;
 }
 
+/** Settled when a client has had enough of an event that never ends. */
+const flooded = Promise.withResolvers<void>();
+
+function flood(res: ServerResponse): void {
+  res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: ');
+  const endless = async function* () {
+    while (true) yield Buffer.alloc(65_536, 'x');
+  };
+  pipeline(Readable.from(endless()), res).catch(() => flooded.resolve());
+}
+
 const http = createServer((req, res) => {
   if (req.url?.startsWith('/fake')) {
     mode = new URL(req.url, 'http://x').searchParams.get('mode') ?? mode;
@@ -69,10 +82,12 @@ const http = createServer((req, res) => {
   if (mode === 'hang') return;
   if (mode === 'refuse') return res.destroy();
   if (req.headers.authorization !== `Bearer ${token}`) return res.writeHead(401).end();
+  if (mode === 'flood' && req.method === 'GET') return flood(res);
   if (req.method !== 'POST') return res.writeHead(405).end();
   const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
   json(req)
     .then(async (body) => {
+      if (mode === 'flood' && (body as { method: string }).method === 'tools/call') await flooded.promise;
       await build().connect(transport as never);
       await transport.handleRequest(req, res, body);
     })

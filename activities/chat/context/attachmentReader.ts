@@ -2,6 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import type { ModelCapabilities } from '../../../integrations/llm/catalogue.ts';
 import type { DocumentReaders, Reading } from '../../../integrations/readers/documentReaders.ts';
 import { isText } from '../../../integrations/storage/contentType.ts';
+import { imageSize } from '../../../integrations/storage/imageSize.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { isImageType, isPdfType } from '../../../models/chat/attachments.ts';
 import { DomainError } from '../../../models/errors.ts';
@@ -24,6 +25,8 @@ export interface FileSource {
 
 /** What every provider takes of one picture, and of one document. */
 const maxImageBytes = 3_750_000;
+/** In pixels. A few kilobytes can say that they are gigabytes of them. */
+const maxImageSide = 8_000;
 const maxSeenPdfBytes = 10_000_000;
 const maxReadPdfBytes = 50_000_000;
 /** More text than any budget lets through. */
@@ -88,7 +91,15 @@ function canSee({ contentType, size }: FileSource, model: Pick<ModelCapabilities
 }
 
 async function see({ contentType, read }: FileSource): Promise<FileView> {
-  return { kind: 'seen', mediaType: contentType, base64: (await read()).toString('base64') };
+  const bytes = await read();
+  if (isImageType(contentType)) {
+    // A provider refuses the whole request over one picture: every later turn of the thread would fail.
+    const size = imageSize(bytes);
+    if (size === undefined) return absent('the image cannot be read');
+    const { width, height } = size;
+    if (Math.max(width, height) > maxImageSide) return absent(`the image is too large (${width} × ${height} pixels)`);
+  }
+  return { kind: 'seen', mediaType: contentType, base64: bytes.toString('base64') };
 }
 
 function viewOfPdf(reading: Reading<'pdf'>): FileView {

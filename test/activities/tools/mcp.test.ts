@@ -115,6 +115,13 @@ test('a large result is kept as a file', async () => {
   expect((await call('mcp_tracker_dump', {})).output).toMatchObject({ isLarge: true, bytes: 200_000 });
 });
 
+test('an event beside the call that never ends is cut off, and the call goes on', async () => {
+  await mcp.become('flood');
+  // The server answers when its flood has been cut off.
+  expect((await call('mcp_tracker_search_issues', { query: 'water' })).output).toBe('2 issues about water');
+  await mcp.become('serve');
+});
+
 test('killed while a tool runs that may not be repeated: it is not, and the model is told', async () => {
   const content = toolLines([['mcp_tracker_slow_write', {}]]);
   const stream = await user.send({ content, modelId: 'demo', mode: 'work' });

@@ -1,5 +1,6 @@
 import type { ChatUser } from '../../builders/chat.ts';
-import { buildPdf, onePixelPng, putFile } from '../../builders/files.ts';
+import { buildPdf, onePixelPng, pngOf, putFile } from '../../builders/files.ts';
+import { streamBomb } from '../../builders/hostilePdfs.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import type { RecordedRequest } from '../../fakes/openaiServer.ts';
 import type { FakeRequest } from '../../fakes/script.ts';
@@ -67,6 +68,15 @@ describe('files', () => {
     });
   });
 
+  test.each([
+    ['says that it is huge', pngOf(60_000, 50_000), 'the image is too large (60000 × 50000 pixels)'],
+    ['has no size', pngOf(0, 0), 'the image cannot be read'],
+  ])('an image that %s goes to no provider', async (says, bytes, why) => {
+    await putFile(product, user, '/odd.png', bytes);
+    await user.ask({ content: `This one ${says}`, files: [{ path: '/odd.png' }], modelId: 'claude-haiku-4-5' });
+    expect(toldFor(`This one ${says}`).told).toContain(`/odd.png (image/png), not shown: ${why}]`);
+  });
+
   test('a PDF is given whole to a model that takes it, and as its text to one that does not', async () => {
     const pdf = buildPdf(['First page about gardens', 'Second page about rivers']);
     await putFile(product, user, '/report.pdf', pdf);
@@ -80,6 +90,7 @@ describe('files', () => {
 
   test.each([
     ['a broken PDF', '/broken.pdf', '%PDF-1.7 and nothing more', 'the PDF cannot be read'],
+    ['a PDF that unpacks to 1 GB', '/bomb.pdf', streamBomb(1_000), 'reading the PDF takes more time or memory'],
     ['neither text nor picture', '/data.bin', Buffer.from([0, 1, 2, 250, 0]), 'it is no text'],
   ])('%s: the answer comes, and the model knows', async (_name, path, bytes, why) => {
     await putFile(product, user, path, bytes);
