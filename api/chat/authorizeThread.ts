@@ -30,7 +30,38 @@ export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string):
   return turn;
 }
 
+/**
+ * A thread by its id or by the chat id that its client has made; undefined for a chat id that no message was sent with yet. 403 for anybody else's,
+ * 404 where the caller is no member any more, whatever it is called by.
+ */
+export async function authorizeNamedThread(
+  deps: Deps & { identity: Pick<Identity, 'users'> },
+  caller: Caller,
+  name: string,
+  spaceId: string | undefined,
+): Promise<Thread | undefined> {
+  const { Thread, ThreadAlias } = chatModels(deps.database);
+  const thread = await Thread.open(name);
+  if (thread !== null && thread.userId !== caller.userId) throw notThreadOwner();
+  if (thread !== null) return authorizeThread(deps, caller, thread.id);
+  const space = spaceId ?? (await defaultSpaceOf(deps, caller));
+  await authorizeSpace(deps, caller, space, 'viewer');
+  const alias = await ThreadAlias.findOne({ where: { userId: caller.userId, spaceId: space, alias: name } });
+  if (alias === null || (await Thread.open(alias.threadId)) === null) return undefined;
+  return authorizeThread(deps, caller, alias.threadId);
+}
+
+/** The space of a request that names none. */
+export async function defaultSpaceOf(
+  { identity }: { identity: Pick<Identity, 'users'> },
+  caller: Caller,
+): Promise<string> {
+  const spaceId = await identity.users.defaultSpaceId(caller.userId);
+  if (spaceId !== undefined) return spaceId;
+  throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
+}
+
 /** Endpoint 2 says 403 for any thread that is somebody else's, of whichever space (spec §4 and §7). */
-export function notThreadOwner(): DomainError {
+function notThreadOwner(): DomainError {
   return new DomainError('forbidden', 'NOT_THREAD_OWNER', 'This thread belongs to somebody else.');
 }

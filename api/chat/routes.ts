@@ -6,7 +6,6 @@ import { requestStop } from '../../models/chat/endTurn.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { readChatSettings } from '../../models/chat/settings.ts';
-import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import { idPrefixes } from '../../models/ids.ts';
@@ -18,7 +17,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { streamTurn } from '../frame/sse.ts';
-import { authorizeTurn, notThreadOwner } from './authorizeThread.ts';
+import { authorizeNamedThread, authorizeTurn, defaultSpaceOf } from './authorizeThread.ts';
 import { type ChatStreamBody, readContext, readMessage } from './chatRequest.ts';
 import { checkClientTools } from './clientTools.ts';
 import { acceptWithCredits } from './creditGate.ts';
@@ -30,7 +29,7 @@ import { isOnlyResults, takeToolResults } from './toolResults.ts';
 /** Models, sending, and the streams of turns. Threads themselves are in threads.ts. */
 export function chatRoutes(deps: RouteDeps) {
   const { catalogue, identity, launcher, logger } = deps;
-  const { ModelCall, Thread, ThreadAlias, ToolCall, Turn } = chatModels(deps.database);
+  const { ModelCall, ToolCall, Turn } = chatModels(deps.database);
   const router = createRouter();
 
   router.get(['/chat/models', '/api/chat/models'], (_req, res) => {
@@ -46,8 +45,8 @@ export function chatRoutes(deps: RouteDeps) {
     const { turn, created, opening, interrupted } = await acceptWithCredits(deps, intent, () =>
       acceptMessage(deps.database, intent),
     );
-    // An outbox item finds its turn wherever that is: also in a space whose member the sender is no longer.
-    if (!created && turn.spaceId !== intent.spaceId) await authorizeTurn(deps, caller, turn.id);
+    // An outbox item finds its turn wherever that is: in a space whose member the sender is no longer, or in a thread that is deleted.
+    if (!created) await authorizeTurn(deps, caller, turn.id);
     // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
     if (created && turn.status === 'running') void launcher.startNewTurn(turn);
     if (interrupted !== undefined) void launcher.stopTurn(interrupted);
@@ -59,7 +58,7 @@ export function chatRoutes(deps: RouteDeps) {
     const caller = callerOf(req);
     const { threadId } = pathOf<'resumeThreadStream'>(req);
     const { spaceId, after } = queryOf<'resumeThreadStream'>(req);
-    const thread = await findThread(caller, threadId, spaceId);
+    const thread = await authorizeNamedThread(deps, caller, threadId, spaceId);
     // A chat id that its client has made, and sent no message with yet: a chat in which nothing runs. `useChat` asks so when a page is opened.
     if (thread === undefined && threadId.startsWith(`${idPrefixes.thread}_`)) throw notFound('thread');
     const activeTurnId = thread?.activeTurnId ?? null;
@@ -100,7 +99,7 @@ export function chatRoutes(deps: RouteDeps) {
   async function continueTurn(caller: Caller, body: ChatStreamBody) {
     if (body.toolResults === undefined && body.messages?.at(-1)?.role !== 'assistant') return undefined;
     const name = body.threadId ?? body.id;
-    const thread = name === undefined ? undefined : await findThread(caller, name, body.spaceId);
+    const thread = name === undefined ? undefined : await authorizeNamedThread(deps, caller, name, body.spaceId);
     if (thread === undefined && body.threadId !== undefined) throw notFound('thread');
     return takeToolResults(deps, caller, body, thread?.id);
   }
@@ -111,12 +110,12 @@ export function chatRoutes(deps: RouteDeps) {
     }
     checkClientTools(body);
     const name = body.threadId ?? body.id;
-    const thread = name === undefined ? undefined : await findThread(caller, name, body.spaceId);
+    const thread = name === undefined ? undefined : await authorizeNamedThread(deps, caller, name, body.spaceId);
     if (thread === undefined && body.threadId !== undefined) throw notFound('thread');
     if (thread !== undefined && body.spaceId !== undefined && thread.spaceId !== body.spaceId) {
       throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread belongs to another space than `spaceId`.');
     }
-    const spaceId = thread?.spaceId ?? body.spaceId ?? (await defaultSpaceOf(caller));
+    const spaceId = thread?.spaceId ?? body.spaceId ?? (await defaultSpaceOf(deps, caller));
     const mode = body.mode ?? 'ask';
     await authorizeSpace(deps, caller, spaceId, mode === 'work' ? 'editor' : 'viewer');
     const { parts, files, userMessageId, replaces } = readMessage(body);
@@ -152,25 +151,6 @@ export function chatRoutes(deps: RouteDeps) {
   /** What the space has chosen, for a message that chooses nothing itself. A model that has gone since is passed over. */
   function spacesModel(body: ChatStreamBody, chosen: string | null): string | undefined {
     return body.autoModel !== true && chosen !== null && catalogue.find(chosen) !== undefined ? chosen : undefined;
-  }
-
-  /** A thread by its id or by the chat id that the client made. Somebody else's is 403. */
-  async function findThread(caller: Caller, name: string, spaceId: string | undefined): Promise<Thread | undefined> {
-    const thread = await Thread.open(name);
-    if (thread !== null) {
-      if (thread.userId !== caller.userId) throw notThreadOwner();
-      await authorizeSpace(deps, caller, thread.spaceId, 'viewer');
-      return thread;
-    }
-    const space = spaceId ?? (await defaultSpaceOf(caller));
-    const alias = await ThreadAlias.findOne({ where: { userId: caller.userId, spaceId: space, alias: name } });
-    return alias === null ? undefined : ((await Thread.open(alias.threadId)) ?? undefined);
-  }
-
-  async function defaultSpaceOf(caller: Caller): Promise<string> {
-    const spaceId = await identity.users.defaultSpaceId(caller.userId);
-    if (spaceId !== undefined) return spaceId;
-    throw new DomainError('unprocessable', 'SPACE_REQUIRED', 'You have no default space: name one as `spaceId`.');
   }
 
   function stream(req: Request, res: Response, turn: Turn, after: number, opening?: UiChunk[]): void {

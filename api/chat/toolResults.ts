@@ -9,6 +9,7 @@ import { DomainError } from '../../models/errors.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import type { Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
+import { authorizeThread } from './authorizeThread.ts';
 import type { ChatStreamBody } from './chatRequest.ts';
 
 /** A client's result of one tool call, whichever dialect it came in. */
@@ -52,7 +53,8 @@ export async function takeToolResults(
   const unknown = results.findIndex(({ toolCallId }) => !asked.has(toolCallId));
   if (named.length > 0 && (unknown >= 0 || turn === undefined)) throw unknownResult(unknown);
   if (turn === undefined) return undefined;
-  await authorizeSpace(deps, caller, turn.spaceId, turn.mode === 'work' ? 'editor' : 'viewer');
+  await authorizeThread(deps, caller, turn.threadId);
+  if (turn.mode === 'work') await authorizeSpace(deps, caller, turn.spaceId, 'editor');
   const chunks = await Promise.all(
     results.filter(({ toolCallId }) => asked.has(toolCallId)).map((result) => chunkOf(deps, turn, result)),
   );
