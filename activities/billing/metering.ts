@@ -3,13 +3,16 @@ import type { Config } from '../../config/index.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { TokenUsage } from '../../integrations/llm/modelCall.ts';
 import { estimateTokens } from '../../integrations/llm/tokens.ts';
-import { holdForCall } from '../../models/billing/gate.ts';
+import { type CallKind, noteOutput } from '../../models/billing/callSizes.ts';
+import { type CallRequest, holdForCall } from '../../models/billing/gate.ts';
 import { findHold, release, settle } from '../../models/billing/holds.ts';
 import { costOf, isFree, pricesOf } from '../../models/billing/prices.ts';
 import { openHoldsOf } from '../../models/billing/staleCredits.ts';
+import { isAside } from '../../models/chat/modelCall.ts';
 import { type Database, transaction } from '../../models/database.ts';
 import { saidSinceStep } from '../../models/turnLog/saidSince.ts';
-import type { MeteredCall, Metering } from '../chat/metering.ts';
+import type { MeteredCall, Metering, Reservation } from '../chat/metering.ts';
+import { GrowingHold } from './growingHold.ts';
 
 /** Metering by the ledger: what a call costs by the catalogue's rates, set aside before and booked after. */
 export function createMetering(options: {
@@ -22,20 +25,29 @@ export function createMetering(options: {
   const pricesFor = (modelId: string) => pricesOf(catalogue.find(modelId)?.pricingRates ?? []);
 
   return {
-    async reserve({ turn, step, modelId }, inputTokens, maxOutputTokens = Number.POSITIVE_INFINITY) {
+    async reserve({ turn, step, modelId }, { maxOutputTokens, ...size }) {
       const model = catalogue.find(modelId);
       if (model === undefined || isFree(pricesFor(modelId))) return {};
-      return holdForCall(database, {
+      const longest = model.capabilities.maxOutputTokens;
+      const call: CallRequest = {
         id: holdId({ turn, step }),
         spaceId: turn.spaceId,
         userId: turn.userId,
         turnId: turn.id,
         modelId,
+        kind: kindOf({ turn, step }),
         prices: pricesFor(modelId),
-        modelMaxOutputTokens: Math.min(model.capabilities.maxOutputTokens, maxOutputTokens),
-        inputTokens,
+        maxOutputTokens: Math.min(longest, maxOutputTokens ?? longest),
+        ...size,
         enforced,
-      });
+      };
+      const allowance = await holdForCall(database, call);
+      if (allowance === undefined) return {};
+      const hold = new GrowingHold(database, call, allowance);
+      const said: Reservation['said'] = (part) => hold.said(part);
+      if (allowance.maxOutputTokens === undefined) return { said };
+      const endedBy = allowance.boundBy === 'cap' ? 'SPENDING_CAP_REACHED' : 'CREDITS_EXHAUSTED';
+      return { maxOutputTokens: allowance.maxOutputTokens, endedBy, said };
     },
 
     async settle(tx, call, usage) {
@@ -46,7 +58,12 @@ export function createMetering(options: {
       if (isFree(prices) && (!enforced || (await findHold(tx, id)) === undefined)) return;
       const used = usage ?? (await estimateStopped(tx, call));
       const cost = used === undefined ? 0 : costOf(prices, used);
-      await settle(tx, { id, spaceId: turn.spaceId, userId: turn.userId, turnId: turn.id, modelId, cost, enforced });
+      const { spaceId, userId } = turn;
+      await settle(tx, { id, spaceId, userId, turnId: turn.id, modelId, cost, enforced });
+      if (usage === undefined || isFree(prices)) return;
+      // What a stopped answer has cost says nothing of the next.
+      const output = costOf(prices, { ...usage, inputTokens: 0, cachedInputTokens: 0 }) - Math.ceil(prices.perCall);
+      await noteOutput(tx, { spaceId, modelId, kind: kindOf({ turn, step }) }, Math.max(0, output));
     },
 
     async release(turnId) {
@@ -55,6 +72,10 @@ export function createMetering(options: {
       }
     },
   };
+}
+
+function kindOf({ turn, step }: Pick<MeteredCall, 'turn' | 'step'>): CallKind['kind'] {
+  return isAside(step) ? 'aside' : turn.mode;
 }
 
 function holdId({ turn, step }: Pick<MeteredCall, 'turn' | 'step'>): string {

@@ -1,4 +1,5 @@
 import { beginAutoTopUp, spacesToTopUp } from '../../models/billing/autoTopUp.ts';
+import { purgeDayUse } from '../../models/billing/caps.ts';
 import { endedCheckouts } from '../../models/billing/checkouts.ts';
 import { coverDebt } from '../../models/billing/debt.ts';
 import { expireGrants } from '../../models/billing/grants.ts';
@@ -26,6 +27,7 @@ export function createBillingSweeps(deps: BillingDeps) {
       using _heartbeat = keepAlive();
       const stale = await findStaleHolds(database, before(), maxRows);
       for (const { id, spaceId } of stale) await transaction(database, (tx) => release(tx, spaceId, id));
+      await purgeDayUse(database);
       return stale.length;
     },
 

@@ -35,11 +35,8 @@ export async function askAside(
   if ((await ModelCall.findOne({ where: key }))?.status === 'completed') return;
   const metered = { turn, step, modelId: model.id };
   const inputTokens = estimatePromptTokens(prompt);
-  const { maxOutputTokens = call.maxOutputTokens } = await deps.metering.reserve(
-    metered,
-    inputTokens,
-    call.maxOutputTokens,
-  );
+  const reservation = await deps.metering.reserve(metered, { inputTokens, maxOutputTokens: call.maxOutputTokens });
+  const { maxOutputTokens = call.maxOutputTokens } = reservation;
   await transaction(deps.database, (tx) => ModelCall.begin(tx, { ...key, modelId: model.id, firstSeq: noSeq }));
   let text = '';
   const { finishReason, usage } = await deps.modelRunner.run(
@@ -53,6 +50,7 @@ export async function askAside(
     },
     (part) => {
       if (part.type === 'text-delta') text += part.delta;
+      return reservation.said?.(part);
     },
   );
   const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);

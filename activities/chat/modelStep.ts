@@ -1,4 +1,5 @@
 import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
+import type { OutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { approvalChunks } from '../../models/chat/toolResult.ts';
@@ -17,8 +18,8 @@ import { PartRedaction } from './redaction.ts';
 
 /** How one attempt at a step ended. */
 export type StepEnd =
-  | { status: 'completed'; finishReason: FinishReason; usage: TokenUsage }
-  | { status: 'stopped'; usage: undefined };
+  | { status: 'completed'; finishReason: FinishReason | OutOfCredits; usage: TokenUsage }
+  | { status: 'stopped'; finishReason?: OutOfCredits; usage: undefined };
 
 /**
  * One attempt at a step, as the log sees it: an epoch taken, parts appended, an end recorded once. Opening it takes a commit, so

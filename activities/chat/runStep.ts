@@ -3,6 +3,7 @@ import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { ProviderError } from '../../integrations/llm/errors.ts';
 import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
 import type { ModelCall } from '../../models/chat/modelCall.ts';
+import { isOutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { readChatSettings } from '../../models/chat/settings.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
@@ -79,6 +80,7 @@ export async function runStep(
   using stop = deps.stopWatch.watch(turnId);
   const attempt = new ModelStep(deps, turn, step, modelId);
   const abortSignal = AbortSignal.any([cancelled, stop.signal, attempt.fenced]);
+  let isAsked = false;
   try {
     // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
     const opened = attempt.open();
@@ -99,7 +101,16 @@ export async function runStep(
       await attempt.flush();
       return { kind: 'tooLong', by: 'estimate' };
     }
-    const metered = await deps.metering.reserve({ turn, step, modelId }, estimatePromptTokens(prompt) + toolTokens);
+    const [system] = prompt;
+    const systemTokens = system?.role === 'system' ? tokensOfText(system.content) : 0;
+    const metered = await deps.metering.reserve(
+      { turn, step, modelId },
+      {
+        inputTokens: estimatePromptTokens(prompt) + toolTokens,
+        baseTokens: systemTokens + toolTokens,
+        maxOutputTokens: settings.maxOutputTokens,
+      },
+    );
     attempt.redactWith(redactor);
     let isFirst = progress !== undefined;
     attempt.offer(tools);
@@ -110,13 +121,18 @@ export async function runStep(
       attempt.add(part);
       if (isFirst) void attempt.shown().then(progress?.onShown, () => undefined);
       isFirst = false;
+      return metered.said?.(part);
     });
+    isAsked = true;
     progress?.onAsked();
     // Both are awaited whatever happens, so that neither is left running behind a failure of the other.
     const [opening, running] = await Promise.allSettled([opened, ran]);
     if (opening.status === 'rejected') throw opening.reason;
     if (running.status === 'rejected') throw running.reason;
-    const { finishReason, usage } = running.value;
+    const { usage } = running.value;
+    // An answer that is as long as its credits allowed was ended by them.
+    const isCutOff = running.value.finishReason === 'length' && maxOutputTokens === metered.maxOutputTokens;
+    const finishReason = (isCutOff && metered.endedBy) || running.value.finishReason;
     const calls = await attempt.end({ status: 'completed', finishReason, usage });
     return await resultOf(deps, { turnId, step, modelId, finishReason }, calls);
   } catch (error) {
@@ -126,6 +142,11 @@ export async function runStep(
       return { kind: 'stopped' };
     }
     cancelled.throwIfAborted();
+    if (isAsked && error instanceof DomainError && isOutOfCredits(error.code)) {
+      // What it has said is kept, and costs what it costs.
+      await attempt.end({ status: 'stopped', finishReason: error.code, usage: undefined });
+      return { kind: 'failed', code: error.code, retryable: false };
+    }
     // What was said before the failure is kept, until the next attempt discards it.
     await attempt.flush();
     const isTooLong = error instanceof ProviderError && error.code === 'CONTEXT_TOO_LONG';
@@ -144,6 +165,9 @@ async function findStep(
     chatModels(deps.database).ModelCall.findOne({ where: { turnId, step } }),
   ]);
   if (turn === null || turn.isTerminal) return { result: { kind: 'alreadyEnded' } };
+  if (earlier?.status === 'stopped' && isOutOfCredits(earlier.finishReason)) {
+    return { result: { kind: 'failed', code: earlier.finishReason, retryable: false } };
+  }
   if (earlier?.status === 'stopped' || turn.stopRequestedAt !== null) return { result: { kind: 'stopped' } };
   if (earlier?.status !== 'completed') return { turn };
   return { result: await resultOf(deps, earlier, await chatModels(deps.database).ToolCall.ofStep(turnId, step)) };
@@ -160,6 +184,7 @@ async function resultOf(
     if (limit !== undefined) return { kind: 'failed', code: limit, retryable: false };
     return { kind: 'toolCalls', toolCalls: calls.map(referenceTo), modelId };
   }
+  if (isOutOfCredits(finishReason)) return { kind: 'failed', code: finishReason, retryable: false };
   const isKnown = finishReason === 'stop' || finishReason === 'length' || finishReason === 'content-filter';
   return { kind: 'answered', finishReason: isKnown ? finishReason : 'other' };
 }

@@ -20,7 +20,7 @@ import { streamTurn } from '../frame/sse.ts';
 import { authorizeNamedThread, authorizeTurn, defaultSpaceOf } from './authorizeThread.ts';
 import { type ChatStreamBody, readContext, readMessage } from './chatRequest.ts';
 import { checkClientTools } from './clientTools.ts';
-import { acceptWithCredits } from './creditGate.ts';
+import { creditGate } from './creditGate.ts';
 import { presentModel } from './presentModel.ts';
 import { presentTurn } from './presentThread.ts';
 import { replayMessage } from './replayMessage.ts';
@@ -42,8 +42,10 @@ export function chatRoutes(deps: RouteDeps) {
     const continued = await continueTurn(caller, body);
     if (continued !== undefined && isOnlyResults(body)) return stream(req, res, continued.turn, continued.after);
     const intent = await readIntent(caller, body);
-    const { turn, created, opening, interrupted } = await acceptWithCredits(deps, intent, () =>
-      acceptMessage(deps.database, intent),
+    const { turn, created, opening, interrupted } = await acceptMessage(
+      deps.database,
+      intent,
+      creditGate(deps, intent),
     );
     // An outbox item finds its turn wherever that is: in a space whose member the sender is no longer, or in a thread that is deleted.
     if (!created) await authorizeTurn(deps, caller, turn.id);

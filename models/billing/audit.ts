@@ -1,5 +1,6 @@
 import type { PoolConnection } from 'mysql2/promise';
 import type { Database } from '../database.ts';
+import { keptDays } from './caps.ts';
 import { accounts, sources, uses } from './ledger.ts';
 
 /** Something in the books that is not as it must be. */
@@ -21,6 +22,7 @@ export interface Audit {
 
 const sign = `CASE WHEN account IN (${sources.map((account) => `'${account}'`).join(', ')}) THEN -1 ELSE 1 END`;
 const most = 1_000;
+const checkedDays = `UTC_DATE() - INTERVAL ${keptDays - 2} DAY`;
 
 /** Each is a query that finds nothing when the books are right: `subject`, and what is wrong with it. */
 const checks: Record<string, string> = {
@@ -59,6 +61,13 @@ const checks: Record<string, string> = {
       FROM billing_balances b LEFT JOIN (
         SELECT space_id, SUM(held) AS total FROM billing_holds WHERE status = 'open' GROUP BY space_id
       ) h ON h.space_id = b.space_id WHERE b.reserved <> COALESCE(h.total, 0)`,
+  'a day’s use is what its calls cost or may cost': `
+    SELECT CONCAT(u.space_id, ' ', u.day, ' ', u.user_id) AS subject, CONCAT('is ', u.micro, ', the calls come to ', COALESCE(h.total, 0)) AS detail
+      FROM billing_day_use u LEFT JOIN (
+        SELECT space_id, day, SUM(IF(status = 'open', amount, cost)) AS total FROM billing_holds
+         WHERE day >= ${checkedDays} GROUP BY space_id, day
+      ) h ON h.space_id = u.space_id AND h.day = u.day
+     WHERE u.day >= ${checkedDays} AND u.user_id = '' AND u.micro <> COALESCE(h.total, 0)`,
   'no space has both a debt and credits': `
     SELECT space_id AS subject, 'has' AS detail FROM billing_balances WHERE debt > 0 AND available > 0`,
   'each paid checkout is credited, and no other': `

@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
-import { select } from '../sql.ts';
+import type { Database } from '../database.ts';
+import { execute, select } from '../sql.ts';
 import type { HoldRequest } from './holds.ts';
 
 /** What a space's owner allows to be spent, in micro-credits; null is no limit. Days are UTC's. */
@@ -12,10 +13,24 @@ export interface Caps {
 // What is set aside counts as spent until it is settled. The call itself is left out: it is being decided.
 const counted = "IF(status = 'open', amount, cost)";
 
+/** For how many days a day's sum is kept. Only today's is asked for; the others are there to be checked. */
+export const keptDays = 7;
+
+export function today(now = new Date()): string {
+  return now.toISOString().slice(0, 10);
+}
+
+/** A call that counts already, if it does. */
+export interface Counted {
+  day: string;
+  micro: number;
+}
+
 /** How much a call may cost under the space's caps. Ask it with the balances locked, so that calls side by side add up. */
 export async function roomUnderCaps(
   tx: Transaction,
   { id, spaceId, userId, turnId }: Pick<HoldRequest, 'id' | 'spaceId' | 'userId' | 'turnId'>,
+  own: Counted | undefined,
 ): Promise<number> {
   const [caps] = await select<Caps>(
     tx,
@@ -34,15 +49,39 @@ export async function roomUnderCaps(
     rooms.push(caps.perTurn - (used?.micro ?? 0));
   }
   if (caps.perDay !== null || caps.perMemberPerDay !== null) {
-    const [used] = await select<{ micro: number; ofMember: number }>(
+    const day = today();
+    const sums = await select<{ userId: string; micro: number }>(
       tx,
-      `SELECT CAST(COALESCE(SUM(${counted}), 0) AS SIGNED) AS micro,
-              CAST(COALESCE(SUM(IF(user_id = ?, ${counted}, 0)), 0) AS SIGNED) AS ofMember
-         FROM billing_holds WHERE space_id = ? AND day = ? AND id <> ?`,
-      [userId, spaceId, new Date().toISOString().slice(0, 10), id],
+      'SELECT user_id AS userId, micro FROM billing_day_use WHERE space_id = ? AND day = ? AND user_id IN (?)',
+      [spaceId, day, [everybody, userId]],
     );
-    if (caps.perDay !== null) rooms.push(caps.perDay - (used?.micro ?? 0));
-    if (caps.perMemberPerDay !== null) rooms.push(caps.perMemberPerDay - (used?.ofMember ?? 0));
+    const usedBy = (who: string) =>
+      (sums.find((sum) => sum.userId === who)?.micro ?? 0) - (own?.day === day ? own.micro : 0);
+    if (caps.perDay !== null) rooms.push(caps.perDay - usedBy(everybody));
+    if (caps.perMemberPerDay !== null) rooms.push(caps.perMemberPerDay - usedBy(userId));
   }
   return Math.max(0, Math.min(Number.POSITIVE_INFINITY, ...rooms));
+}
+
+/** The sum of all members. */
+const everybody = '';
+
+/** Adds to what a day's calls cost, with the space's balances locked. */
+export async function countUse(
+  tx: Transaction,
+  { spaceId, userId }: Pick<HoldRequest, 'spaceId' | 'userId'>,
+  { day, micro }: Counted,
+): Promise<void> {
+  const isKept = Date.now() - Date.parse(day) < keptDays * 86_400_000;
+  if (micro === 0 || !isKept) return;
+  await execute(
+    tx,
+    'INSERT INTO billing_day_use (space_id, day, user_id, micro) VALUES ? ON DUPLICATE KEY UPDATE micro = micro + VALUES(micro)',
+    [[everybody, userId].map((who) => [spaceId, day, who, micro])],
+  );
+}
+
+export async function purgeDayUse(database: Database): Promise<void> {
+  const before = today(new Date(Date.now() - 2 * keptDays * 86_400_000));
+  await database.pool.query('DELETE FROM billing_day_use WHERE day < ? LIMIT 500', [before]);
 }

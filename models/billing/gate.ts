@@ -1,6 +1,8 @@
+import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
-import { execute, select } from '../sql.ts';
-import { release, reserve } from './holds.ts';
+import { select } from '../sql.ts';
+import { type CallKind, noteBaseTokens, sizeOfCalls } from './callSizes.ts';
+import { reserve } from './holds.ts';
 import { ceilingOf, outputTokensFor, type Prices } from './prices.ts';
 
 /** A model call that wants credits set aside. */
@@ -10,50 +12,121 @@ export interface CallRequest {
   userId: string;
   turnId: string | null;
   modelId: string;
+  kind: CallKind['kind'];
   prices: Prices;
-  modelMaxOutputTokens: number;
+  /** How long the answer may become: by its model, and by the space's settings. */
+  maxOutputTokens: number;
   /** A rough count; what is really used is booked afterwards. */
   inputTokens: number;
+  /** What of it is the system prompt and the tools, where that is known. */
+  baseTokens?: number;
   enforced: boolean;
+}
+
+/** What a call has, and may have. */
+export interface Allowance {
+  /** What is set aside, in micro-credits. */
+  held: number;
+  /** More than this the call cannot cost: neither it nor its space allows it. */
+  atMost: number;
+  /** How long the answer may be, where that is less than it might become, and by what. */
+  maxOutputTokens?: number;
+  boundBy?: 'credits' | 'cap';
 }
 
 /** An answer that cannot be this long is not worth asking for. */
 const shortestAnswerTokens = 16;
+/** What an answer is expected to be before any has been seen: a share of the longest, within bounds. */
+const expectedShare = 0.25;
+const expectedTokens = { least: 64, most: 1_024 };
+/** Beside what answers have cost: half of them cost more than most. */
+const margin = 1.2;
+/** The system prompt and the tools, before any prompt has been seen. */
+const assumedBaseTokens = 500;
 
 /**
- * Sets aside what a call can cost, and says how long its answer may be where that is less than the model could say. Where nobody is refused
- * and the space has no caps, nothing is set aside. Throws 402.
+ * Sets aside what such a call is likely to cost: more is asked for when its answer grows. Says how long the answer may be where that is less
+ * than it might become. Where nobody is refused and the space has no caps, nothing is set aside: undefined. Throws 402.
  */
-export async function holdForCall(database: Database, call: CallRequest): Promise<{ maxOutputTokens?: number }> {
-  const { prices, inputTokens, modelMaxOutputTokens: longest, ...rest } = call;
-  if (!call.enforced && !(await hasCaps(database, call.spaceId))) return {};
-  const atMost = ceilingOf(prices, inputTokens, longest);
-  const atLeast = ceilingOf(prices, inputTokens, Math.min(shortestAnswerTokens, longest));
-  const amount = await transaction(database, (tx) => reserve(tx, { ...rest, inputTokens, atLeast, atMost }));
-  return amount < atMost ? { maxOutputTokens: Math.max(1, outputTokensFor(prices, inputTokens, amount)) } : {};
+export async function holdForCall(database: Database, call: CallRequest): Promise<Allowance | undefined> {
+  return transaction(database, (tx) => holdIn(tx, call));
 }
 
-async function hasCaps(database: Database, spaceId: string): Promise<boolean> {
-  const [rows] = await database.pool.query(
+async function holdIn(tx: Transaction, call: CallRequest): Promise<Allowance | undefined> {
+  const { prices, inputTokens, maxOutputTokens: longest, baseTokens, kind, ...rest } = call;
+  if (!call.enforced && !(await hasCaps(tx, call.spaceId))) return undefined;
+  const size = await sizeOfCalls(tx, call);
+  const atMost = ceilingOf(prices, inputTokens, longest);
+  const atLeast = ceilingOf(prices, inputTokens, Math.min(shortestAnswerTokens, longest));
+  const { least, most } = expectedTokens;
+  const unseen = Math.ceil(Math.min(Math.max(longest * expectedShare, least), most) * prices.output);
+  const output = size?.outputMicro == null ? unseen : Math.ceil(size.outputMicro * margin);
+  const wanted = Math.min(atMost, Math.max(atLeast, ceilingOf(prices, inputTokens, 0) + output));
+  const { amount, ceiling, boundBy } = await reserve(tx, { ...rest, inputTokens, atLeast, wanted, atMost });
+  // With the balances locked, so that no two calls of a space write the row at once.
+  if (baseTokens !== undefined) await noteBaseTokens(tx, call, baseTokens, size);
+  if (boundBy === undefined) return { held: amount, atMost };
+  const maxOutputTokens = Math.max(1, outputTokensFor(prices, inputTokens, ceiling));
+  return { held: amount, atMost: ceiling, maxOutputTokens, boundBy };
+}
+
+/**
+ * Sets more aside for a call whose answer has come to cost `micro` so far, and returns what it has now. Throws 402 when that is not covered any
+ * more.
+ */
+export async function growHold(
+  database: Database,
+  { prices: _, maxOutputTokens: __, baseTokens: ___, kind: ____, ...call }: CallRequest,
+  amounts: { micro: number; wanted: number; atMost: number },
+): Promise<number> {
+  const { micro, ...rest } = amounts;
+  const request = { ...call, ...rest, atLeast: Math.min(micro, rest.atMost), ifOpen: true };
+  return (await transaction(database, (tx) => reserve(tx, request))).amount;
+}
+
+/**
+ * Sets credits aside for a new turn's first call, in the transaction that makes the turn: what was accepted before takes nothing, and who is
+ * refused has sent nothing. Its prompt is counted by what prompts like it had.
+ */
+export async function holdForTurn(
+  tx: Transaction,
+  call: Omit<CallRequest, 'id' | 'turnId' | 'inputTokens'> & {
+    turn: { id: string; threadId: string; ordinal: number };
+    messageTokens: number;
+    contextWindowTokens: number;
+  },
+): Promise<void> {
+  const { turn, messageTokens, contextWindowTokens, ...rest } = call;
+  const before = (await promptOfThread(tx, turn)) ?? (await sizeOfCalls(tx, call))?.baseTokens ?? assumedBaseTokens;
+  const inputTokens = Math.min(before + messageTokens, contextWindowTokens);
+  await holdIn(tx, { ...rest, id: firstHoldId(turn.id), turnId: turn.id, inputTokens });
+}
+
+/** A turn's first call finds what was set aside for its message. */
+export function firstHoldId(turnId: string): string {
+  return `${turnId}:0`;
+}
+
+/** What the thread's last prompt and its answer were: the next prompt begins with them. */
+async function promptOfThread(
+  tx: Transaction,
+  { threadId, ordinal }: { threadId: string; ordinal: number },
+): Promise<number | undefined> {
+  const [last] = await select<{ tokens: number }>(
+    tx,
+    `SELECT c.input_tokens + c.output_tokens AS tokens FROM turns t JOIN model_calls c ON c.turn_id = t.id
+      WHERE t.thread_id = ? AND t.ordinal < ? AND c.status = 'completed' AND c.step < 1000000
+      ORDER BY t.ordinal DESC, c.step DESC LIMIT 1`,
+    [threadId, ordinal],
+  );
+  return last && Number(last.tokens);
+}
+
+async function hasCaps(tx: Transaction, spaceId: string): Promise<boolean> {
+  const rows = await select(
+    tx,
     'SELECT 1 FROM billing_settings WHERE space_id = ? AND COALESCE(cap_per_turn, cap_per_day, cap_per_member_per_day) IS NOT NULL',
     [spaceId],
   );
-  return (rows as unknown[]).length > 0;
-}
-
-/** Gives what was set aside for a message to the turn that it became: its first call finds it. */
-export async function moveHold(database: Database, from: string, turnId: string): Promise<void> {
-  await transaction(database, async (tx) => {
-    const [taken] = await select(tx, 'SELECT 1 FROM billing_holds WHERE id = ?', [`${turnId}:0`]);
-    if (taken !== undefined) return;
-    await execute(tx, "UPDATE billing_holds SET id = ?, turn_id = ? WHERE id = ? AND status = 'open'", [
-      `${turnId}:0`,
-      turnId,
-      from,
-    ]);
-  });
-}
-
-export async function dropHold(database: Database, spaceId: string, id: string): Promise<void> {
-  await transaction(database, (tx) => release(tx, spaceId, id));
+  return rows.length > 0;
 }

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../errors.ts';
 import { execute, insert, select } from '../sql.ts';
-import { roomUnderCaps } from './caps.ts';
+import { countUse, roomUnderCaps, today } from './caps.ts';
 import { coverDebt } from './debt.ts';
 import { burn, expireGrants, giveBack, type Part } from './grants.ts';
 import { type Balances, isPosted, lockBalances, post } from './ledger.ts';
@@ -13,7 +13,7 @@ export interface Hold {
   userId: string;
   turnId: string | null;
   modelId: string;
-  /** What the call may cost. */
+  /** What is set aside for it: more when its answer outgrows that. */
   amount: number;
   /** What of it is reserved in the ledger: all of it where credits are enforced. */
   held: number;
@@ -22,6 +22,8 @@ export interface Hold {
   /** Counts its changes: each is a transaction with a source of its own. */
   revision: number;
   status: 'open' | 'settled' | 'released';
+  /** The day (UTC) whose caps it counts to. */
+  day: string;
 }
 
 export interface HoldRequest {
@@ -33,14 +35,28 @@ export interface HoldRequest {
   inputTokens: number;
   /** Less than this is not worth beginning. */
   atLeast: number;
+  /** What is set aside where there is as much; absent is all that the call can cost. */
+  wanted?: number;
   /** More than this the call cannot cost. */
   atMost: number;
   /** Refuse what the space's credits do not cover. Without it only its own caps are kept. */
   enforced: boolean;
+  /** Only where it is open: a call that has ended sets nothing more aside. */
+  ifOpen?: boolean;
+}
+
+/** What was set aside, and how much more there would be for it. */
+export interface Reserved {
+  amount: number;
+  /** At most `atMost`: what its space, or a cap, leaves for the call now. */
+  ceiling: number;
+  /** What `ceiling` is bounded by; absent is the call itself. */
+  boundBy?: 'credits' | 'cap';
 }
 
 const fields = `id, space_id AS spaceId, user_id AS userId, turn_id AS turnId, model_id AS modelId, amount, held, parts,
-  input_tokens AS inputTokens, revision, status`;
+  input_tokens AS inputTokens, revision, status,
+  DATE_FORMAT(day, '%Y-%m-%d') AS day`;
 
 export async function findHold(tx: Transaction, id: string): Promise<Hold | undefined> {
   const [row] = await select<Omit<Hold, 'parts'> & { parts: string }>(
@@ -52,20 +68,25 @@ export async function findHold(tx: Transaction, id: string): Promise<Hold | unde
 }
 
 /**
- * Sets credits aside, between `atLeast` and `atMost`, and returns how many. The same hold again is brought to what is asked for now: a call
- * that is tried again reserves once. Throws 402 when there is too little, in the space or under a cap.
+ * Sets credits aside, between `atLeast` and `wanted`, and says how many. The same hold again is brought to what is asked for now: a call
+ * that is tried again reserves once, and one whose answer grows has more. Throws 402 when there is too little, in the space or under a cap.
  */
-export async function reserve(tx: Transaction, request: HoldRequest): Promise<number> {
+export async function reserve(tx: Transaction, request: HoldRequest): Promise<Reserved> {
   const balances = await lockBalances(tx, request.spaceId);
   await expireGrants(tx, balances);
   const known = await findHold(tx, request.id);
-  if (known !== undefined && known.status === 'settled') return known.amount;
+  if (known?.status === 'settled' || (request.ifOpen === true && known?.status !== 'open')) {
+    return { amount: known?.amount ?? 0, ceiling: request.atMost };
+  }
   const before = known?.status === 'open' ? known : undefined;
   const pool = balances.available + (before?.held ?? 0);
   if (request.enforced && (pool === 0 || pool < request.atLeast)) throw creditsExhausted(request.spaceId);
-  const room = await roomUnderCaps(tx, request);
+  const counted = before && { day: before.day, micro: before.amount };
+  const room = await roomUnderCaps(tx, request, counted);
   if (room < Math.max(request.atLeast, 1)) throw capReached();
-  const amount = Math.min(request.atMost, room, request.enforced ? pool : Number.POSITIVE_INFINITY);
+  const covered = request.enforced ? pool : Number.POSITIVE_INFINITY;
+  const ceiling = Math.min(request.atMost, room, covered);
+  const amount = Math.min(request.wanted ?? request.atMost, ceiling);
   const held = Math.min(amount, pool);
   const revision = (known?.revision ?? 0) + 1;
   const parts = await shift(tx, balances, before, held, request, revision);
@@ -81,9 +102,12 @@ export async function reserve(tx: Transaction, request: HoldRequest): Promise<nu
     revision,
     status: 'open',
   };
-  if (known === undefined) await insert(tx, 'billing_holds', { id: request.id, ...row, ...today() });
+  const day = known?.day ?? today();
+  if (known === undefined) await insert(tx, 'billing_holds', { id: request.id, ...row, day, created_at: new Date() });
   else await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [row, request.id]);
-  return amount;
+  await countUse(tx, request, { day, micro: amount - (before?.amount ?? 0) });
+  if (ceiling === request.atMost) return { amount, ceiling };
+  return { amount, ceiling, boundBy: ceiling === room ? 'cap' : 'credits' };
 }
 
 /** Moves the ledger from what the hold had to what it shall have. */
@@ -144,6 +168,8 @@ export async function settle(tx: Transaction, settlement: Settlement): Promise<v
     ]);
     await coverDebt(tx, balances);
   }
+  const day = known?.day ?? today();
+  await countUse(tx, { spaceId, userId: known?.userId ?? userId }, { day, micro: cost - (hold?.amount ?? 0) });
   const end = { status: 'settled', cost, held: 0, parts: '[]', ended_at: new Date() };
   if (known !== undefined) await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [end, id]);
   else {
@@ -155,7 +181,7 @@ export async function settle(tx: Transaction, settlement: Settlement): Promise<v
       amount: cost,
       input_tokens: 0,
     };
-    await insert(tx, 'billing_holds', { id, ...row, revision: 1, ...today(), ...end });
+    await insert(tx, 'billing_holds', { id, ...row, revision: 1, day, created_at: new Date(), ...end });
   }
 }
 
@@ -181,15 +207,12 @@ export async function release(tx: Transaction, spaceId: string, id: string): Pro
     ]);
     await coverDebt(tx, balances);
   }
+  await countUse(tx, hold, { day: hold.day, micro: -hold.amount });
   await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [
     { status: 'released', held: 0, cost: 0, parts: '[]', revision, ended_at: new Date() },
     id,
   ]);
   return true;
-}
-
-function today(now = new Date()): { day: string; created_at: Date } {
-  return { day: now.toISOString().slice(0, 10), created_at: now };
 }
 
 /** 402, with the way to more. */

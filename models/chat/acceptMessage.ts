@@ -52,12 +52,15 @@ export interface AcceptedMessage {
  * Writes the intent: thread, user message, turn and the first chunks of its log, in one transaction. The same outbox item,
  * or the same message id in a thread, gives the turn that it gave before, so that no message is answered twice.
  */
-export async function acceptMessage(database: Database, intent: SendIntent): Promise<AcceptedMessage> {
+export async function acceptMessage(database: Database, intent: SendIntent, admit?: Admit): Promise<AcceptedMessage> {
   // Somebody else may write the same outbox item, alias or message meanwhile: the next look finds it.
-  return transaction(database, (tx) => acceptIn(tx, intent), { retryDuplicates: true });
+  return transaction(database, (tx) => acceptIn(tx, intent, admit), { retryDuplicates: true });
 }
 
-async function acceptIn(tx: Transaction, intent: SendIntent): Promise<AcceptedMessage> {
+/** Asked of a new turn alone, when it is sure that there is none for this message; rejects to refuse it. */
+export type Admit = (tx: Transaction, turn: Turn) => Promise<void>;
+
+async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | undefined): Promise<AcceptedMessage> {
   const { Turn } = chatModels(tx);
   if (intent.outboxItemId !== undefined) {
     const known = await Turn.byOutboxItem(intent.userId, intent.outboxItemId, tx);
@@ -109,6 +112,8 @@ async function acceptIn(tx: Transaction, intent: SendIntent): Promise<AcceptedMe
   // Everything that has changed, the ordinal that was taken too: `update` would save only what it is given.
   else await thread.save({ transaction: tx });
   const interrupted = placed.interrupted ?? (busy ? await interrupt(tx, thread, intent, now) : undefined);
+  // The last: what it locks is the whole space's.
+  await admit?.(tx, turn);
   return { turn, created: true, opening, ...(interrupted !== undefined && { interrupted }) };
 }
 

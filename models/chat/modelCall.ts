@@ -9,9 +9,22 @@ import type { FinishReason, Usage } from '../turnLog/chunks.ts';
 const firstSummaryStep = 1_000_000;
 export const titleStep = 2_000_000;
 
+/** Whether it is something that was asked beside the steps of a turn. */
+export function isAside(step: number): boolean {
+  return step >= firstSummaryStep;
+}
+
 /** The number under which a turn's summary is metered, from 0. */
 export function summaryStep(index: number): number {
   return firstSummaryStep + index;
+}
+
+/** Codes of what ends an answer for which there are no credits any more. */
+export const outOfCredits = ['CREDITS_EXHAUSTED', 'SPENDING_CAP_REACHED'] as const;
+export type OutOfCredits = (typeof outOfCredits)[number];
+
+export function isOutOfCredits(code: unknown): code is OutOfCredits {
+  return (outOfCredits as readonly unknown[]).includes(code);
 }
 
 /** The model call of one step of a turn. One row however often it was tried, so its usage counts once. */
@@ -26,7 +39,8 @@ export function defineModelCall(sequelize: Sequelize) {
     declare firstSeq: number;
     declare modelId: string;
     declare status: 'started' | 'completed' | 'stopped';
-    declare finishReason: FinishReason | null;
+    /** Why it said no more: its provider's reason, or the code of what ended it. */
+    declare finishReason: FinishReason | OutOfCredits | null;
     declare inputTokens: number;
     declare cachedInputTokens: number;
     declare outputTokens: number;
@@ -56,7 +70,7 @@ export function defineModelCall(sequelize: Sequelize) {
     static async end(
       tx: Transaction,
       { turnId, step, modelId }: Pick<ModelCall, 'turnId' | 'step' | 'modelId'>,
-      end: { status: 'completed' | 'stopped'; finishReason?: FinishReason; usage: Usage | undefined },
+      end: { status: 'completed' | 'stopped'; finishReason?: FinishReason | OutOfCredits; usage: Usage | undefined },
     ): Promise<void> {
       const { status, finishReason = null, usage } = end;
       const tokens = usage && {

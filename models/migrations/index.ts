@@ -11,6 +11,7 @@ import { egressAndMcp } from './0010-egress-mcp.ts';
 import { mcpFailures } from './0011-mcp-failures.ts';
 import { mispaidCheckouts } from './0012-mispaid-checkouts.ts';
 import { mcpFormSecrets } from './0013-mcp-form-secrets.ts';
+import { holds } from './0014-holds.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -26,4 +27,5 @@ export const migrations: Migration[] = [
   mcpFailures,
   mispaidCheckouts,
   mcpFormSecrets,
+  holds,
 ];

@@ -24,6 +24,14 @@ const models = [
     ...{ id: 'calls', provider: 'compatible', capabilities },
     pricingRates: [{ label: 'Request', creditsPerUnit: 1, unit: 'request' }],
   },
+  {
+    ...{ id: 'answers', provider: 'compatible', capabilities },
+    pricingRates: [perThousand('Output', 10)],
+  },
+  {
+    ...{ id: 'prompts', provider: 'compatible', capabilities },
+    pricingRates: [perThousand('Input', 1)],
+  },
   { id: 'free', provider: 'compatible' },
 ];
 const modelsFile = join(temporaryFolder(), 'models.json');
@@ -78,8 +86,9 @@ test('a call is billed by what the provider counted, at the rate of each kind of
   const page = await user.get<{ data: { kind: string; turnId: string; detail: string }[] }>(
     `/api/billing/${user.spaceId}/entries`,
   );
-  // Reserved by the message alone before it was accepted, and by the whole prompt before the call.
-  expect(page.data.map(({ kind }) => kind)).toEqual(['call', 'reserve', 'reserve', 'topUp']);
+  // Reserved with the message, brought to the whole prompt before the call, and settled.
+  const kinds = page.data.map(({ kind }) => kind);
+  expect([kinds[0], kinds.at(-2), kinds.at(-1)]).toEqual(['call', 'reserve', 'topUp']);
   expect(page.data[0]).toMatchObject({ detail: 'tokens', turnId: expect.stringMatching(/^trn_/) });
 });
 
@@ -98,6 +107,96 @@ test('of 50 messages for the last credit one is answered, and 49 hear 402 with t
   const won = streams.find(({ response }) => response.status === 200);
   if (won !== undefined) await collect(won);
   expect(await settled(user)).toEqual({ spent: micro, paid: micro });
+});
+
+/** An answer of so many tokens, by the provider's count too. */
+const answerOf = (tokens: number, text = '', intervalMs = 0) =>
+  fake({ tokens, intervalMs, usage: { inputTokens: 20, outputTokens: tokens } }, text);
+
+test('of 40 answers at once about as many are given as there are credits for, the others hear 402, and nothing is owed', async () => {
+  const user = await buyer('crowd', 30);
+  const streams = await Promise.all(
+    Array.from({ length: 40 }, (_, n) => user.send({ content: answerOf(182, `crowd ${n}`), modelId: 'answers' })),
+  );
+  const accepted = streams.filter(({ response }) => response.status === 200);
+  expect(streams.filter(({ response }) => response.status === 402)).toHaveLength(40 - accepted.length);
+  const answers = await Promise.all(accepted.map((stream) => collect(stream)));
+  const whole = answers.filter(({ chunks }) => chunks.at(-1)?.type === 'finish');
+  // Thirty credits pay for sixteen answers of 1.82.
+  expect(whole.length).toBeGreaterThanOrEqual(8);
+  expect(whole.length).toBeLessThanOrEqual(16);
+  const { spent = 0, available = 0, paid, ...rest } = await settled(user);
+  expect([spent + available, paid, rest]).toEqual([30 * micro, 30 * micro, {}]);
+  expect(spent).toBeGreaterThanOrEqual(whole.length * 1.82 * micro);
+  // What answers are like is known now: the rest of the credits is not asked to cover the longest one.
+  if (available >= 2.5 * micro) await user.ask({ content: answerOf(182), modelId: 'answers' });
+});
+
+test('an answer that outgrows what is set aside for it has more, step by step, and costs what it is', async () => {
+  const user = await buyer('growing', 30);
+  const stream = await user.send({ content: answerOf(900, 'growing', 2), modelId: 'answers' });
+  const seen = new Set<number>();
+  const watching = collect(stream);
+  let isOver = false;
+  void watching.finally(() => {
+    isOver = true;
+  });
+  await waitFor('the end', async () => {
+    seen.add((await balances(user)).reserved ?? 0);
+    return isOver;
+  });
+  expect((await watching).chunks.at(-1)?.type).toBe('finish');
+  expect(Math.max(...seen)).toBeLessThanOrEqual(10 * micro);
+  expect([...seen].filter((reserved) => reserved > 0).length).toBeGreaterThan(2);
+  expect(await settled(user)).toEqual({ available: 21 * micro, spent: 9 * micro, paid: 30 * micro });
+});
+
+test('an answer for which there are no more credits ends with the code that says so; what was said is kept, and paid', async () => {
+  const user = await buyer('dry', 12);
+  const send = (n: number) => user.send({ content: answerOf(700, `dry ${n}`, 10), modelId: 'answers' });
+  const streams = await Promise.all([send(1), send(2)]);
+  const answers = await Promise.all(streams.map((stream) => collect(stream)));
+  const turns = await Promise.all(streams.map((stream) => user.ended(idsOf(stream).turnId)));
+  const failed = turns.filter(({ status }) => status === 'failed');
+  expect(failed.length).toBeGreaterThan(0);
+  for (const turn of failed) {
+    expect(turn).toMatchObject({ error: { code: 'CREDITS_EXHAUSTED' } });
+    expect(await user.answerOf(turn)).toContain('w3 ');
+  }
+  expect(answers.every(({ complete }) => complete)).toBe(true);
+  const { spent = 0, available = 0, ...rest } = await settled(user);
+  expect([spent + available, rest]).toEqual([12 * micro, { paid: 12 * micro }]);
+  expect(spent).toBeGreaterThan(2 * micro);
+});
+
+test('an answer that is as long as its credits allow says so, and is no answer that has just ended', async () => {
+  const user = await buyer('bounded', 1);
+  const content = fake({ tokens: 50, finishReason: 'length', usage: { inputTokens: 20, outputTokens: 100 } }, 'bound');
+  const { turnId } = await user.ask({ content, modelId: 'answers' });
+  expect(await user.ended(turnId)).toMatchObject({ status: 'failed', error: { code: 'CREDITS_EXHAUSTED' } });
+  expect(await settled(user)).toEqual({ spent: micro, paid: micro });
+});
+
+test('the same message a hundred times at once is one turn, and asks for the credits of one', async () => {
+  const user = await buyer('hundred', 1);
+  const body = { content: 'a hundred times', modelId: 'calls', outboxItemId: 'hundred' };
+  const streams = await Promise.all(Array.from({ length: 100 }, () => user.send(body)));
+  expect(new Set(streams.map(({ response }) => response.status))).toEqual(new Set([200]));
+  expect(new Set(streams.map((stream) => idsOf(stream).turnId)).size).toBe(1);
+  await Promise.all(streams.map((stream) => collect(stream)));
+  expect(await settled(user)).toEqual({ spent: micro, paid: micro });
+});
+
+test('the system prompt and the tools are counted before a message is accepted', async () => {
+  const rich = await buyer('rich', 100);
+  await rich.ask({ content: 'learn', modelId: 'prompts' });
+  const poor = await buyer('poor', 0.05);
+  const { response } = await poor.send({ content: 'hi', modelId: 'prompts' });
+  expect([response.status, await response.json()]).toEqual([
+    402,
+    expect.objectContaining({ code: 'CREDITS_EXHAUSTED' }),
+  ]);
+  expect(await balances(poor)).toEqual({ available: 0.05 * micro, paid: 0.05 * micro });
 });
 
 test('credits that run out in mid-turn end it cleanly: what was said is kept, and the code says why', async () => {

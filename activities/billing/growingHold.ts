@@ -1,0 +1,78 @@
+import type { ModelPart } from '../../integrations/llm/modelCall.ts';
+import { type Allowance, type CallRequest, growHold } from '../../models/billing/gate.ts';
+import { ceilingOf } from '../../models/billing/prices.ts';
+import type { Database } from '../../models/database.ts';
+
+/** Fewer bytes a token than most text has, so that what is set aside stays ahead of what the provider will have counted. */
+const bytesPerToken = 3;
+/** More is asked for when so much of what there is has been said, for the answer not to wait. */
+const askedAtShare = 0.75;
+/** By how much an answer is expected to grow further. */
+const growth = 1.5;
+const leastGrowthTokens = 128;
+
+/** What is set aside for one running call, ahead of what it says. */
+export class GrowingHold {
+  readonly #database: Database;
+  readonly #call: CallRequest;
+  readonly #atMost: number;
+  /** What the call has come to, by a careful count. */
+  #micro: number;
+  #held: number;
+  #askAt: number;
+  #asking: Promise<void> | undefined;
+
+  constructor(database: Database, call: CallRequest, { held, atMost }: Allowance) {
+    this.#database = database;
+    this.#call = call;
+    this.#atMost = atMost;
+    this.#micro = ceilingOf(call.prices, call.inputTokens, 0);
+    this.#held = held;
+    this.#askAt = this.#micro + (held - this.#micro) * askedAtShare;
+  }
+
+  /**
+   * Counts what was said. Its reader has to wait where that is more than is set aside; rejects with 402 when there is no more. An answer for
+   * which all is set aside that it may cost is bounded by its provider.
+   */
+  said(part: ModelPart): void | Promise<void> {
+    this.#micro += this.#costOf(part);
+    if (this.#held >= this.#atMost || this.#micro < this.#askAt) return undefined;
+    if (this.#micro > this.#held) return this.#wait();
+    // An early question that fails is asked again when it matters.
+    if (this.#asking === undefined) this.#ask().catch(() => undefined);
+    return undefined;
+  }
+
+  #costOf(part: ModelPart): number {
+    if (part.type !== 'text-delta' && part.type !== 'reasoning-delta' && part.type !== 'tool-input-delta') return 0;
+    const { output, reasoning } = this.#call.prices;
+    return (Buffer.byteLength(part.delta) / bytesPerToken) * (part.type === 'reasoning-delta' ? reasoning : output);
+  }
+
+  async #wait(): Promise<void> {
+    await this.#asking?.catch(() => undefined);
+    if (this.#micro > this.#held && this.#held < this.#atMost) await this.#ask();
+  }
+
+  #ask(): Promise<void> {
+    this.#asking = this.#grow().finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
+  }
+
+  async #grow(): Promise<void> {
+    const input = ceilingOf(this.#call.prices, this.#call.inputTokens, 0);
+    const next = (this.#micro - input) * growth + leastGrowthTokens * this.#call.prices.output;
+    const wanted = Math.min(Math.ceil(input + next), this.#atMost);
+    const before = this.#held;
+    this.#held = await growHold(this.#database, this.#call, {
+      micro: Math.ceil(this.#micro),
+      wanted: Math.max(wanted, before),
+      atMost: this.#atMost,
+    });
+    // Where there was no more, it is asked again only when there has to be.
+    this.#askAt = this.#held > before ? input + (this.#held - input) * askedAtShare : this.#held;
+  }
+}
