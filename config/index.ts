@@ -10,6 +10,7 @@ import { keysConfig, keysSettings } from './keys.ts';
 import { llmConfig, llmSettings } from './llm.ts';
 import { pushConfig, pushSettings } from './push.ts';
 import { signInConfig, signInSettings } from './signIn.ts';
+import { stoppingConfig, stoppingSettings, workerHttpConfig } from './stopping.ts';
 import { storageConfig, storageSettings } from './storage.ts';
 import { sweeperConfig, sweeperSettings } from './sweeper.ts';
 import { temporalConfig, temporalSettings } from './temporal.ts';
@@ -30,6 +31,7 @@ const environmentSchema = z.object({
   ATRIUM_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   ATRIUM_DATA_DIR: z.string().min(1).default('.atrium'),
   ...httpSettings.shape,
+  ...stoppingSettings.shape,
   ...databaseSettings.shape,
   ...temporalSettings.shape,
   ...storageSettings.shape,
@@ -71,6 +73,8 @@ export function loadConfig(environment: Environment = process.env) {
     logLevel: env.ATRIUM_LOG_LEVEL,
     dataDir: env.ATRIUM_DATA_DIR,
     http,
+    stopping: stoppingConfig(env),
+    workerHttp: workerHttpConfig(env),
     ...keysConfig(env),
     push: pushConfig(env, http.publicUrl),
     database: databaseConfig(env),

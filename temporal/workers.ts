@@ -7,6 +7,10 @@ import type { TemporalConnection } from './connection.ts';
 export interface RunningWorker {
   /** Stops polling, lets activities end for the grace period, then gives them up to other workers. */
   stop(): Promise<void>;
+  /** Whether it polls for work: not before it has begun, and not while it stops. */
+  isPolling(): boolean;
+  /** What it is at, for metrics. */
+  load(): { activities: number; workflowTasks: number; cachedWorkflows: number };
   /** Rejects when the worker fails by itself. */
   readonly failed: Promise<never>;
 }
@@ -48,6 +52,15 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   });
   const running = worker.run();
   return {
+    isPolling: () => worker.getState() === 'RUNNING',
+    load() {
+      const { numInFlightActivities, numInFlightWorkflowActivations, numCachedWorkflows } = worker.getStatus();
+      return {
+        activities: numInFlightActivities,
+        workflowTasks: numInFlightWorkflowActivations,
+        cachedWorkflows: numCachedWorkflows,
+      };
+    },
     failed: new Promise((_, reject) => running.catch(reject)),
     async stop() {
       if (worker.getState() === 'RUNNING') worker.shutdown();

@@ -8,6 +8,29 @@ export function createMetrics(): Registry {
   return registry;
 }
 
+/** What a worker process does itself, and what its worker is at. */
+export function createWorkerMetrics(worker: {
+  load(): { activities: number; workflowTasks: number; cachedWorkflows: number };
+}): Registry {
+  const registry = createMetrics();
+  const gauges = [
+    ['activities', 'atrium_worker_activities_in_flight', 'Activities that have begun and not ended.'],
+    ['workflowTasks', 'atrium_worker_workflow_tasks_in_flight', 'Workflow tasks that have begun and not ended.'],
+    ['cachedWorkflows', 'atrium_worker_cached_workflows', 'Workflows that this worker keeps in memory.'],
+  ] as const;
+  for (const [key, name, help] of gauges) {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(worker.load()[key]);
+      },
+    });
+  }
+  return registry;
+}
+
 /** Counts and times requests by operation: a path would make one series for each id. */
 export function measureRequests(registry: Registry): RequestHandler {
   const durations = new Histogram({

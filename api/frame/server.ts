@@ -55,17 +55,22 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>): 
   };
 }
 
-function listen(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
+/** Throws a ConfigError that names the setting to change. */
+export function listen(
+  server: Server,
+  { host, port }: { host: string; port: number },
+  settings = { host: 'ATRIUM_HOST', port: 'ATRIUM_PORT' },
+): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE') {
-        reject(new ConfigError(`Port ${port} is taken. Stop what uses it, or set ATRIUM_PORT to another one.`));
+        reject(new ConfigError(`Port ${port} is taken. Stop what uses it, or set ${settings.port} to another one.`));
       } else if (error.code === 'EACCES') {
         reject(
-          new ConfigError(`Port ${port} needs more rights than this user has. Set ATRIUM_PORT to one above 1023.`),
+          new ConfigError(`Port ${port} needs more rights than this user has. Set ${settings.port} to one above 1023.`),
         );
       } else if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') {
-        reject(new ConfigError(`This machine has no address ${host}. Set ATRIUM_HOST to one it has.`));
+        reject(new ConfigError(`This machine has no address ${host}. Set ${settings.host} to one it has.`));
       } else reject(error);
     });
     server.listen(port, host, resolve);

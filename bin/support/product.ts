@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config/index.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRuntime, type Role } from './runtime.ts';
@@ -5,38 +6,58 @@ import { createRuntime, type Role } from './runtime.ts';
 /** The running parts of Atrium in this process. */
 export interface Product {
   apiUrl: string | undefined;
+  /** Where a worker answers its operator's probes. */
+  probesUrl: string | undefined;
   /** Settles with a line for a person when a part ends though nobody has asked it to. */
   failed: Promise<string>;
+  /** Ends everything in order, and settles within the drain, the graces and a few seconds, whatever does not answer. */
   stop(): Promise<void>;
 }
 
-/** How long a stop waits: streams of a machine's own clients resume, and turns go on at the next start. */
-const graceMs = { both: 2_000, api: 30_000, worker: 30_000 } as const;
+/** How long an API goes on answering after a stop was asked for. A machine's own has nobody in front who would have to notice. */
+const defaultDrainMs = { both: 0, api: 5_000, worker: 0 } as const;
+/**
+ * How long a stop waits: streams of a machine's own clients resume, and turns go on at the next start. A worker waits longer than nearly any
+ * model call takes, because one that is given up is made, and paid, again.
+ */
+const defaultGraceMs = { both: 2_000, api: 30_000, worker: 300_000 } as const;
+/** Beyond all graces: what is not closed by then waits for something that is frozen, and ends with the process. */
+const closeMs = 10_000;
+const sweeperStopMs = 1_000;
 
 /** Starts the API, a worker, or both over one connection to Temporal. `logFile` takes the log where the terminal has a screen. */
 export async function startProduct(config: Config, role: Role, logFile?: string): Promise<Product> {
   const logger = createLogger({ level: config.logLevel, destination: logFile });
   const runtime = await createRuntime(config, logger, role);
+  const { drainMs = defaultDrainMs[role], graceMs = defaultGraceMs[role] } = config.stopping;
   const started = new AsyncDisposableStack();
   started.defer(() => runtime.close());
   try {
     const sweeper = new AbortController();
-    const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: graceMs[role] });
+    const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: graceMs });
     if (worker !== undefined) started.defer(() => worker.stop());
+    const probes = worker && (await runtime.startWorkerProbes(worker));
+    if (probes !== undefined) started.defer(() => probes.close());
     const api = role === 'worker' ? undefined : await runtime.startApi();
-    if (api !== undefined) started.defer(() => api.close({ graceMs: graceMs[role] }));
+    if (api !== undefined) started.defer(() => api.close({ drainMs, graceMs }));
     const ensured = runtime.keepSchedules(sweeper.signal);
     started.defer(async () => {
       sweeper.abort();
-      await ensured;
+      await Promise.race([ensured, delay(sweeperStopMs)]);
     });
     return {
       apiUrl: api?.url,
+      probesUrl: probes?.url,
       failed: (worker?.failed ?? new Promise<never>(() => undefined)).catch((error: unknown) => {
         logger.fatal({ err: error }, 'The worker has ended by itself.');
         return 'The worker has ended by itself; the log says why.';
       }),
-      stop: () => started.disposeAsync(),
+      async stop() {
+        const parts = (api === undefined ? 0 : 1) + (worker === undefined ? 0 : 1);
+        const overdue = delay(drainMs + parts * graceMs + closeMs, 'overdue', { ref: false });
+        const ended = await Promise.race([started.disposeAsync(), overdue]);
+        if (ended === 'overdue') logger.error('Something did not end in its time, and ends with the process.');
+      },
     };
   } catch (error) {
     await started.disposeAsync();

@@ -5,7 +5,10 @@ import type { HeadStarts } from '../../activities/chat/headStarts.ts';
 import { StopWatch } from '../../activities/chat/stopWatch.ts';
 import { createMain, type MainDeps } from '../../activities/main.ts';
 import { createTools } from '../../activities/tools/index.ts';
+import { createWorkerMetrics } from '../../api/frame/metrics.ts';
 import { type RunningApi, startApi } from '../../api/frame/server.ts';
+import { checkTimeoutMs } from '../../api/service/readiness.ts';
+import { startWorkerProbes, type WorkerProbes } from '../../api/service/workerProbes.ts';
 import type { Config } from '../../config/index.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
@@ -60,13 +63,34 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       });
       headStarts = main.headStarts;
       return {
-        failed: worker.failed,
+        ...worker,
         async stop() {
           headStarts = undefined;
           await worker.stop();
           await main.headStarts.close();
         },
       };
+    },
+
+    /** Answers the probes of a worker's operator, where there is a port for that. */
+    async startWorkerProbes(worker: RunningWorker): Promise<WorkerProbes | undefined> {
+      const { host, port } = config.workerHttp;
+      if (port === undefined) return undefined;
+      const polls = {
+        name: 'worker',
+        async check() {
+          if (!worker.isPolling()) throw new Error('The worker does not poll.');
+        },
+      };
+      const answers = { name: 'database', check: () => database.check(checkTimeoutMs) };
+      return startWorkerProbes({
+        host,
+        port,
+        metricsKey: config.http.metricsKey,
+        checks: [polls, answers, ...services.checks],
+        metrics: createWorkerMetrics(worker),
+        logger,
+      });
     },
 
     /** Makes the schedules, and makes them again when Temporal has lost its data: without the sweeper nothing else would be found. */

@@ -40,11 +40,14 @@ export interface FeedOptions {
   /** Whether other processes write turns: then their commits are looked for at `tailIntervalMs`. */
   remoteWriters: boolean;
   tailIntervalMs?: number;
+  blindMs?: number;
 }
 
 /** How often every subscription is compared with the database even where all writers are in this process. */
 const safetyIntervalMs = 1_000;
 const remoteTailIntervalMs = 10;
+/** After so long without a look at the log readers are sent away: they come back, perhaps to a process that sees it. */
+const longestBlindMs = 10_000;
 /** What is handed over at once of a log that is read: a long one goes out at its reader's pace. */
 const segmentsAtOnce = 200;
 const charactersAtOnce = 128 * 1024;
@@ -61,11 +64,14 @@ export class TurnFeed {
   readonly #subscriptions = new Map<string, Set<Subscription>>();
   #log: TurnLog | undefined;
   #timer: NodeJS.Timeout | undefined;
+  readonly #blindMs: number;
   #tailing = false;
+  #lookedAtMs = 0;
 
   constructor(options: FeedOptions) {
     this.#database = options.database;
     this.#logger = options.logger;
+    this.#blindMs = options.blindMs ?? longestBlindMs;
     this.#intervalMs = options.remoteWriters ? (options.tailIntervalMs ?? remoteTailIntervalMs) : safetyIntervalMs;
   }
 
@@ -100,7 +106,10 @@ export class TurnFeed {
     const subscription = { turnId, position: afterSeq, reader, reading: false, behind: false, closed: false };
     const subscriptions = this.#subscriptions.get(turnId) ?? new Set();
     this.#subscriptions.set(turnId, subscriptions.add(subscription));
-    this.#timer ??= setInterval(() => void this.#tail(), this.#intervalMs);
+    if (this.#timer === undefined) {
+      this.#lookedAtMs = performance.now();
+      this.#timer = setInterval(() => void this.#tail(), this.#intervalMs);
+    }
     if (options.caughtUp !== true) void this.#catchUp(subscription);
     return () => this.#leave(subscription);
   }
@@ -112,10 +121,14 @@ export class TurnFeed {
 
   /** Breaks all readings off: their clients resume elsewhere. */
   close(): void {
+    this.#breakOff(new Error('The process is stopping.'));
+  }
+
+  #breakOff(reason: unknown): void {
     for (const subscriptions of this.#subscriptions.values()) {
       for (const subscription of subscriptions) {
         this.#leave(subscription);
-        subscription.reader.onError(new Error('The process is stopping.'));
+        subscription.reader.onError(reason);
       }
     }
   }
@@ -160,13 +173,16 @@ export class TurnFeed {
     if (this.#tailing) return;
     this.#tailing = true;
     try {
-      for (const state of await this.#readStates([...this.#subscriptions.keys()])) {
+      const states = await this.#readStates([...this.#subscriptions.keys()]);
+      this.#lookedAtMs = performance.now();
+      for (const state of states) {
         for (const subscription of this.#subscriptions.get(state.id) ?? []) {
           if (subscription.position < state.nextSeq - 1 || isAtRest(state)) void this.#catchUp(subscription);
         }
       }
     } catch (error) {
       this.#logger.warn({ err: error }, 'The turn log could not be looked at; trying again.');
+      if (performance.now() - this.#lookedAtMs > this.#blindMs) this.#breakOff(error);
     } finally {
       this.#tailing = false;
     }

@@ -1,5 +1,7 @@
 import { type Database, openDatabase, transaction } from '../../models/database.ts';
+import { TurnFeed } from '../../models/turnLog/feed.ts';
 import { isDatabaseUnavailable } from '../../models/unavailable.ts';
+import { createLogger } from '../../telemetry/logger.ts';
 import { buildTurn, buildTurnLog, buildWriter, delta, readLog, textOf } from '../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
@@ -100,5 +102,23 @@ test('the group committer replaces a connection that has frozen, and every turn 
   for (const writer of writers) writer.append(delta('b', 'after'));
   await Promise.all(writers.map((writer) => writer.flush()));
   for (const turn of turns) expect(textOf(await readLog(turnLog, turn.id))).toBe('before after');
+  await turnLog.close();
+});
+
+test('who reads a turn that cannot be looked at is sent away, to come back', async () => {
+  const { turnLog } = buildTurnLog(database);
+  const turn = await buildTurn(database);
+  const feed = new TurnFeed({
+    database,
+    logger: createLogger({ level: 'silent' }),
+    remoteWriters: true,
+    blindMs: 1_000,
+  });
+  feed.attach(turnLog);
+  const { promise: ended, resolve } = Promise.withResolvers<unknown>();
+  const onEnd = () => resolve('the end of the turn');
+  feed.subscribe(turn.id, 0, { onChunks: () => wire.freeze(), onEnd, onError: resolve });
+  expect(isDatabaseUnavailable(await ended)).toBe(true);
+  expect(feed.hasReaders(turn.id)).toBe(false);
   await turnLog.close();
 });
