@@ -73,7 +73,7 @@ test('a worker without a port for its probes listens nowhere', async () => {
 });
 
 test('an API that was told to stop is not ready, answers while it drains, and ends although its database has frozen', async () => {
-  const process = start('api', { ATRIUM_DRAIN_SECONDS: '2' });
+  const process = start('api', { ATRIUM_DRAIN_SECONDS: '10' });
   const { apiUrl } = await ready(process);
   expect((await readinessOf(apiUrl)).status).toBe(200);
   wire.freeze();
@@ -92,11 +92,29 @@ test('an API that was told to stop is not ready, answers while it drains, and en
   await unanswered;
 });
 
-test('a process that was told to stop before it was ready ends, whatever it waits for', async () => {
-  wire.freeze();
-  const before = wire.connections();
-  const process = start('api', { ATRIUM_DATABASE_TIMEOUT_SECONDS: '600' });
-  await waitFor('its first connection', () => wire.connections() > before);
-  process.child.kill('SIGTERM');
-  expect((await process.exited).code).toBe(0);
+describe('Temporal has frozen', () => {
+  let temporal: TcpProxy;
+  let settings: Record<string, string>;
+  beforeEach(async () => {
+    temporal = await startTcpProxy(() => `http://${atrium.config.temporal.address}`);
+    settings = { ATRIUM_TEMPORAL_ADDRESS: new URL(temporal.url).host };
+  });
+  afterEach(() => temporal.stop());
+
+  test('a worker that was told to stop ends all the same', async () => {
+    const process = start('worker', settings);
+    await ready(process);
+    temporal.freeze();
+    process.child.kill('SIGTERM');
+    expect((await process.exited).code).toBe(0);
+  });
+
+  test('a process that was told to stop before it was ready ends', async () => {
+    temporal.freeze();
+    const process = start('api', settings);
+    await waitFor('its first connection', () => temporal.connections() > 0);
+    process.child.kill('SIGTERM');
+    expect((await process.exited).code).toBe(0);
+    expect(process.stdout()).toBe('');
+  });
 });
