@@ -1839,7 +1839,7 @@ export interface components {
             /** @enum {string} */
             status: "running" | "succeeded" | "failed" | "cancelled";
             /** @description What it made; when it has succeeded. */
-            result?: Record<string, never>;
+            result?: Record<string, unknown>;
             /** @description When it has failed. */
             error?: {
                 code: string;
@@ -2231,8 +2231,8 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @enum {string} */
             role: "user" | "assistant";
-            parts: Record<string, never>[];
-            metadata: Record<string, never> | null;
+            parts: Record<string, unknown>[];
+            metadata: Record<string, unknown> | null;
             turnId: components["schemas"]["Id"];
             createdAt: components["schemas"]["Timestamp"];
         };

@@ -21,10 +21,14 @@ const { document, hash } = readDocument();
 const folder = mkdtempSync(path.join(tmpdir(), 'atrium-contract-'));
 const bundle = path.join(folder, 'openapi.json');
 writeFileSync(bundle, JSON.stringify(document));
-execFileSync(process.execPath, [generator, bundle, '--output', output, '--default-non-nullable', 'false'], {
-  cwd: tools,
-  stdio: ['ignore', 'ignore', 'inherit'],
-});
+execFileSync(
+  process.execPath,
+  [generator, bundle, '--output', output, '--default-non-nullable', 'false', '--empty-objects-unknown'],
+  {
+    cwd: tools,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  },
+);
 rmSync(folder, { recursive: true });
 const header = `// Generated from api/contract/ by "npm run contract". Do not edit.\n// Contract: sha256 ${hash}\n\n`;
 writeFileSync(output, header + readFileSync(output, 'utf8'));

@@ -3,6 +3,7 @@ import { listCheckouts } from '../../models/billing/checkouts.ts';
 import { readLedger } from '../../models/billing/report.ts';
 import type { Database } from '../../models/database.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
+import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
@@ -19,7 +20,7 @@ export function billingEntryRoutes(deps: RouteDeps) {
     const { limit, cursor } = pageOf(req);
     const records = await readLedger(deps.database, spaceId, { limit: limit + 1, before: decodeCursor(cursor) });
     const page = toPage(records, limit, ({ id }) => id);
-    res.json({ data: page.data.map(presentLedgerRecord), nextCursor: page.nextCursor });
+    answer<'listBillingEntries'>(res, 200, { data: page.data.map(presentLedgerRecord), nextCursor: page.nextCursor });
   });
 
   router.get('/api/billing/:spaceId/entries.csv', async (req, res) => {
@@ -34,7 +35,10 @@ export function billingEntryRoutes(deps: RouteDeps) {
     const { limit, cursor } = pageOf(req);
     const checkouts = await listCheckouts(deps.database, spaceId, { limit: limit + 1, before: decodeCursor(cursor) });
     const page = toPage(checkouts, limit, ({ id }) => id);
-    res.json({ data: page.data.map((row) => presentCheckout(row, deps.config)), nextCursor: page.nextCursor });
+    answer<'listCheckouts'>(res, 200, {
+      data: page.data.map((row) => presentCheckout(row, deps.config)),
+      nextCursor: page.nextCursor,
+    });
   });
 
   return router;

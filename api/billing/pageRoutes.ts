@@ -4,6 +4,7 @@ import { signWebhook } from '../../integrations/payments/webhookSignature.ts';
 import { findCheckout } from '../../models/billing/checkouts.ts';
 import { createDevelopmentPayments, type DevelopmentPayment } from '../../models/billing/developmentPayments.ts';
 import { notFound } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { sendPage } from '../frame/pages/page.ts';
 import { pathOf, queryOf } from '../frame/request.ts';
@@ -42,8 +43,10 @@ export function billingPageRoutes(deps: RouteDeps) {
           : ((await findCheckout(database, 'session_id', name)) ?? (await findCheckout(database, 'id', name)));
       const result = presentCheckoutResult(checkout, config);
       res.vary('accept');
-      if (req.accepts(['html', 'json']) === 'json') res.setHeader('cache-control', 'no-store').json(result);
-      else if (hasLeft && result.status === 'open') sendPage(res, leftCheckoutPage(result, checkout?.url ?? null));
+      if (req.accepts(['html', 'json']) === 'json') {
+        res.setHeader('cache-control', 'no-store');
+        answer<'checkoutSuccess' | 'checkoutCancel'>(res, 200, result);
+      } else if (hasLeft && result.status === 'open') sendPage(res, leftCheckoutPage(result, checkout?.url ?? null));
       else sendPage(res, checkoutPage(result));
     };
   router.get('/api/billing/checkout-success', showResult(false));

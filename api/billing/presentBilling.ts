@@ -5,6 +5,7 @@ import { accounts, type Balances } from '../../models/billing/ledger.ts';
 import { toCredits } from '../../models/billing/money.ts';
 import type { LedgerRecord } from '../../models/billing/report.ts';
 import type { AutoTopUp, BillingSettings } from '../../models/billing/settings.ts';
+import type { AnswerOf } from '../frame/answer.ts';
 
 const optionalCredits = (micro: number | null) => (micro === null ? null : toCredits(micro));
 
@@ -71,13 +72,7 @@ export function presentCheckout(checkout: Checkout, { billing }: Pick<Config, 'b
 }
 
 /** What a buyer hears who comes back from the payment page, with or without having paid. */
-export interface CheckoutResult {
-  status: Exclude<Checkout['status'], 'creating'> | 'unknown';
-  credited: boolean;
-  amount?: number;
-  currency?: string;
-  credits?: number;
-}
+export type CheckoutResult = AnswerOf<'checkoutSuccess'>;
 
 export function presentCheckoutResult(
   checkout: Checkout | undefined,

@@ -5,6 +5,7 @@ import { readBalances } from '../../models/billing/report.ts';
 import { readSettings, saveAutoTopUp, saveCaps } from '../../models/billing/settings.ts';
 import { beginSetup, findSetup } from '../../models/billing/setup.ts';
 import { DomainError } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -27,7 +28,7 @@ export function billingRoutes(deps: RouteDeps) {
       readSettings(database, spaceId),
       findSetup(database, spaceId),
     ]);
-    res.json(presentBilling(balances, { ...settings, setUp: setup?.status === 'ready' }, config));
+    answer<'getBilling'>(res, 200, presentBilling(balances, { ...settings, setUp: setup?.status === 'ready' }, config));
   });
 
   router.post('/api/billing/:spaceId/setup', async (req, res) => {
@@ -35,11 +36,11 @@ export function billingRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'setUpBilling'>(req);
     const micro = toMicro(bodyOf<'setUpBilling'>(req).initialCredits ?? 0);
     const begun = await beginSetup(database, { spaceId, userId, micro, limits: billing.initialMicro });
-    if (begun === 'ready') return void res.json({ ok: true });
+    if (begun === 'ready') return void answer<'setUpBilling'>(res, 200, { ok: true });
     const ended = await runOperation(deps, req, begun);
     if (ended === undefined) return answerLater(res, begun);
     if (ended.status !== 'succeeded') throw failureOf(ended);
-    res.json({ ok: true });
+    answer<'setUpBilling'>(res, 200, { ok: true });
   });
 
   router.post('/api/billing/:spaceId/top-up', async (req, res) => {
@@ -48,7 +49,7 @@ export function billingRoutes(deps: RouteDeps) {
     const amountMinor = readAmount(bodyOf<'topUpBilling'>(req).amount, '/amount');
     const { currency, microPerMinor, mode } = billing;
     if (mode === 'none') throw noPayments();
-    await makeOnce(
+    await makeOnce<'topUpBilling'>(
       deps,
       req,
       res,
@@ -82,7 +83,7 @@ export function billingRoutes(deps: RouteDeps) {
     const micro = (credits: number | null) => (credits === null ? null : toMicro(credits));
     const caps = { perTurn: micro(perTurn), perDay: micro(perDay), perMemberPerDay: micro(perMemberPerDay) };
     await saveCaps(database, spaceId, caps, actorOf(req));
-    res.json(presentCaps(caps));
+    answer<'setSpendingCaps'>(res, 200, presentCaps(caps));
   });
 
   router.put('/api/billing/:spaceId/auto-top-up', async (req, res) => {
@@ -105,7 +106,7 @@ export function billingRoutes(deps: RouteDeps) {
       monthlyLimitMinor: limit,
     });
     const { autoTopUp } = await readSettings(database, spaceId);
-    res.json(presentAutoTopUp(autoTopUp, billing.minorPerUnit));
+    answer<'setAutoTopUp'>(res, 200, presentAutoTopUp(autoTopUp, billing.minorPerUnit));
   });
 
   /** Money in the currency's smallest unit: at most two decimals, within what may be bought at once. */

@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import { keepEvent } from '../../models/billing/paymentEvents.ts';
+import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { createRouter } from '../frame/router.ts';
 
@@ -20,7 +21,7 @@ export function paymentWebhookRoutes(deps: RouteDeps) {
         throw error;
       });
     const isNew = await keepEvent(database, { ...event, provider: payments.provider?.name ?? 'none' });
-    res.json({ received: true });
+    answer<'receivePaymentEvent' | 'receiveStripeEvent'>(res, 200, { received: true });
     if (!isNew) return;
     void launcher.startSettlement(event.id);
   };

@@ -1,5 +1,6 @@
 import { decideToolCall } from '../../models/chat/answerToolCalls.ts';
 import { chatModels } from '../../models/chat/models.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
@@ -18,7 +19,9 @@ export function approvalRoutes(deps: RouteDeps) {
     await decideToolCall(deps, { turnId, toolCallId, approved });
     void deps.launcher.toolsAnswered(turnId);
     await turn.reload();
-    res.json(
+    answer<'decideToolCall'>(
+      res,
+      200,
       presentTurn(
         turn,
         await chatModels(deps.database).ModelCall.usageOf(turnId),

@@ -33,7 +33,9 @@ export function presentTurn(turn: Turn, usage: Usage, calls: readonly ToolCall[]
     error: turn.errorCode === null ? null : { code: turn.errorCode, detail: turn.errorDetail ?? '' },
     usage,
     lastSeq: turn.nextSeq - 1,
-    pendingToolCalls: calls.filter(({ turnId }) => turnId === turn.id && !turn.isTerminal).map(presentPendingCall),
+    pendingToolCalls: turn.isTerminal
+      ? []
+      : calls.filter(({ turnId }) => turnId === turn.id).flatMap(presentPendingCall),
     createdAt: turn.createdAt.toISOString(),
     startedAt: turn.startedAt?.toISOString() ?? null,
     endedAt: turn.endedAt?.toISOString() ?? null,
@@ -41,7 +43,9 @@ export function presentTurn(turn: Turn, usage: Usage, calls: readonly ToolCall[]
 }
 
 function presentPendingCall({ id, toolName, input, waitsFor, deadlineAt }: ToolCall) {
-  return { toolCallId: id, toolName, input, waitsFor, deadlineAt: deadlineAt?.toISOString() ?? null };
+  // One that waits for nobody runs by itself.
+  if (waitsFor === 'nothing') return [];
+  return [{ toolCallId: id, toolName, input, waitsFor, deadlineAt: deadlineAt?.toISOString() ?? null }];
 }
 
 export function presentMessage(message: Message) {

@@ -11,6 +11,7 @@ import { DomainError, notFound } from '../../models/errors.ts';
 import { idPrefixes } from '../../models/ids.ts';
 import { noteSeen } from '../../models/push/receipts.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import { answer } from '../frame/answer.ts';
 import { authorizeSpace, isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -33,7 +34,8 @@ export function chatRoutes(deps: RouteDeps) {
   const router = createRouter();
 
   router.get(['/chat/models', '/api/chat/models'], (_req, res) => {
-    res.json({ models: catalogue.list().map(presentModel), defaultModelId: catalogue.defaultModelId });
+    const { defaultModelId } = catalogue;
+    answer<'listChatModels' | 'listModels'>(res, 200, { models: catalogue.list().map(presentModel), defaultModelId });
   });
 
   router.post('/chat/stream', async (req, res) => {
@@ -74,7 +76,7 @@ export function chatRoutes(deps: RouteDeps) {
 
   router.get('/chat/turns/:turnId', async (req, res) => {
     const turn = await authorizeTurn(deps, callerOf(req), pathOf<'getTurn'>(req).turnId);
-    res.json(await present(turn));
+    answer<'getTurn'>(res, 200, await present(turn));
   });
 
   router.get('/chat/turns/:turnId/stream', async (req, res) => {
@@ -94,7 +96,7 @@ export function chatRoutes(deps: RouteDeps) {
     // The worker sees the flag in the row by itself; the signal ends what has no worker.
     if (state === 'stopping') void launcher.stopTurn(turn.id);
     await turn.reload();
-    res.json(await present(turn));
+    answer<'stopTurn'>(res, 200, await present(turn));
   });
 
   /** Takes the tool results of a body, if it has any, into the turn that waits for them. */

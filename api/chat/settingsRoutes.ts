@@ -1,4 +1,5 @@
 import { putChatSettings, readChatSettings } from '../../models/chat/settings.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
@@ -11,7 +12,7 @@ export function chatSettingsRoutes({ database, catalogue }: RouteDeps) {
 
   router.get('/api/spaces/:spaceId/chat-settings', async (req, res) => {
     const { spaceId } = pathOf<'getChatSettings'>(req);
-    res.json(presentChatSettings(await readChatSettings(database, spaceId)));
+    answer<'getChatSettings'>(res, 200, presentChatSettings(await readChatSettings(database, spaceId)));
   });
 
   router.put('/api/spaces/:spaceId/chat-settings', async (req, res) => {
@@ -25,7 +26,11 @@ export function chatSettingsRoutes({ database, catalogue }: RouteDeps) {
       maxOutputTokens: limits?.maxOutputTokens ?? null,
       maxContextTokens: limits?.maxContextTokens ?? null,
     };
-    res.json(presentChatSettings(await putChatSettings(database, spaceId, change, actorOf(req))));
+    answer<'putChatSettings'>(
+      res,
+      200,
+      presentChatSettings(await putChatSettings(database, spaceId, change, actorOf(req))),
+    );
   });
 
   return router;

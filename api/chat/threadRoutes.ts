@@ -2,6 +2,7 @@ import { deleteThread } from '../../models/chat/deleteThread.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
@@ -34,26 +35,33 @@ export function threadRoutes(deps: RouteDeps) {
     });
     const page = toPage(threads, limit, (thread) => `${thread.updatedAt.toISOString()} ${thread.id}`);
     const waiting = await Turn.waitingOf(page.data.map(({ activeTurnId }) => activeTurnId));
-    res.json({ data: page.data.map((thread) => presentThread(thread, waiting)), nextCursor: page.nextCursor });
+    answer<'listThreads'>(res, 200, {
+      data: page.data.map((thread) => presentThread(thread, waiting)),
+      nextCursor: page.nextCursor,
+    });
   });
 
   router.post('/api/spaces/:spaceId/threads', async (req, res) => {
     const { userId } = callerOf(req);
     const { spaceId } = pathOf<'createThread'>(req);
     const title = bodyOf<'createThread'>(req)?.title ?? null;
-    await makeOnce(deps, req, res, 'thread', async (id) => {
+    await makeOnce<'createThread'>(deps, req, res, 'thread', async (id) => {
       return presentThread(await Thread.make({ id, spaceId, userId, title }));
     });
   });
 
   router.get('/api/threads/:threadId', async (req, res) => {
-    res.json(await present(await authorizeThread(deps, callerOf(req), pathOf<'getThread'>(req).threadId)));
+    answer<'getThread'>(
+      res,
+      200,
+      await present(await authorizeThread(deps, callerOf(req), pathOf<'getThread'>(req).threadId)),
+    );
   });
 
   router.patch('/api/threads/:threadId', async (req, res) => {
     const thread = await authorizeThread(deps, callerOf(req), pathOf<'updateThread'>(req).threadId);
     await thread.update({ title: bodyOf<'updateThread'>(req).title });
-    res.json(await present(thread));
+    answer<'updateThread'>(res, 200, await present(thread));
   });
 
   router.delete('/api/threads/:threadId', async (req, res) => {
@@ -73,7 +81,7 @@ export function threadRoutes(deps: RouteDeps) {
       after: turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position },
     });
     const page = toPage(messages, limit, (message) => `${message.turnOrdinal} ${message.position}`);
-    res.json({ data: page.data.map(presentMessage), nextCursor: page.nextCursor });
+    answer<'listMessages'>(res, 200, { data: page.data.map(presentMessage), nextCursor: page.nextCursor });
   });
 
   router.get('/api/threads/:threadId/turns', async (req, res) => {
@@ -84,7 +92,7 @@ export function threadRoutes(deps: RouteDeps) {
     const ids = page.data.map(({ id }) => id);
     const [usages, calls] = await Promise.all([ModelCall.usageOfMany(ids), ToolCall.openOf(ids)]);
     const data = page.data.map((turn) => presentTurn(turn, usages(turn.id), calls));
-    res.json({ data, nextCursor: page.nextCursor });
+    answer<'listTurns'>(res, 200, { data, nextCursor: page.nextCursor });
   });
 
   async function present(thread: Thread) {

@@ -8,6 +8,7 @@ import { driveModels } from '../../models/drive/models.ts';
 import { contentOf, restoreVersion } from '../../models/drive/versions.ts';
 import { DomainError } from '../../models/errors.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import { hasIt, wantedRange } from '../frame/conditionalRead.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -33,7 +34,7 @@ export function driveContentRoutes(deps: RouteDeps) {
     const { version, download = false, expiresIn = 900 } = queryOf<'getDriveUrl'>(req);
     const { item } = await authorizeItem(deps, callerOf(req), pathOf<'getDriveUrl'>(req));
     const content = await contentOf(deps.database, item, version);
-    res.json(await presignedUrl(deps, { name: item.name, ...content }, { expiresIn, download }));
+    answer<'getDriveUrl'>(res, 200, await presignedUrl(deps, { name: item.name, ...content }, { expiresIn, download }));
   });
 
   router.get(`${base}/versions`, async (req, res) => {
@@ -47,7 +48,7 @@ export function driveContentRoutes(deps: RouteDeps) {
     );
     const all = below === undefined && item.isFile ? [item, ...earlier] : earlier;
     const page = toPage(all, limit, ({ version }) => String(version));
-    res.json({ data: page.data.map(presentVersion), nextCursor: page.nextCursor });
+    answer<'listDriveVersions'>(res, 200, { data: page.data.map(presentVersion), nextCursor: page.nextCursor });
   });
 
   router.post(`${base}/versions/:version/restore`, async (req, res) => {
@@ -56,7 +57,7 @@ export function driveContentRoutes(deps: RouteDeps) {
     const text = await readText(await contentOf(deps.database, item, version));
     const change = { ...where, version, text, userId: callerOf(req).userId, ifMatch: req.get('if-match') };
     const restored = await restoreVersion(deps.database, change, deps.config.drive.keptVersions);
-    res.json(presentItem({ item: restored, place }));
+    answer<'restoreDriveVersion'>(res, 200, presentItem({ item: restored, place }));
   });
 
   /** A small text, for the search. */

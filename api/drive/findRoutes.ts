@@ -2,6 +2,7 @@ import { driveContainerId } from '../../models/drive/containers.ts';
 import { buildTree } from '../../models/drive/fsTree.ts';
 import { searchDrive } from '../../models/drive/search.ts';
 import { invalidCursor } from '../../models/pages.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';
@@ -31,7 +32,7 @@ export function driveFindRoutes(deps: RouteDeps) {
     const root = await buildTree(deps.database, item, { budget, depth, from: from?.cut });
     const tree = { containerId: place.containerId, path: place.path, budget, root };
     if (format === 'text') res.type('text/plain').send(treeText(tree));
-    else res.json(presentTree(tree));
+    else answer<'getDriveTree'>(res, 200, presentTree(tree));
   });
 
   router.get('/api/spaces/:spaceId/drive/search', async (req, res) => {
@@ -47,7 +48,10 @@ export function driveFindRoutes(deps: RouteDeps) {
       limit,
       after: decodeSearch(cursor),
     });
-    res.json({ data: found.map(presentFound), nextCursor: next === undefined ? null : encodeSearch(next) });
+    answer<'searchDrive'>(res, 200, {
+      data: found.map(presentFound),
+      nextCursor: next === undefined ? null : encodeSearch(next),
+    });
   });
 
   return router;

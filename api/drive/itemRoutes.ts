@@ -1,5 +1,6 @@
 import { moveItem, restoreItem, trashItem } from '../../models/drive/changes.ts';
 import { beginPurge } from '../../models/drive/purgeItems.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { answerLater, failureOf, runOperation } from '../frame/operationAnswer.ts';
@@ -15,7 +16,11 @@ export function driveItemRoutes(deps: RouteDeps) {
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/drive/items/:itemId', async (req, res) => {
-    res.json(presentItem(await authorizeAnyItem(deps, callerOf(req), pathOf<'getDriveItem'>(req))));
+    answer<'getDriveItem'>(
+      res,
+      200,
+      presentItem(await authorizeAnyItem(deps, callerOf(req), pathOf<'getDriveItem'>(req))),
+    );
   });
 
   router.patch('/api/spaces/:spaceId/drive/items/:itemId', async (req, res) => {
@@ -36,11 +41,15 @@ export function driveItemRoutes(deps: RouteDeps) {
       await authorizeContainer(deps, caller, container);
       const target = splitPath(path);
       const parent = { ...container, names: target.names };
-      return void res.json(presentItem(await moveItem(database, { ...change, parent, name: target.name })));
+      return void answer<'updateDriveItem'>(
+        res,
+        200,
+        presentItem(await moveItem(database, { ...change, parent, name: target.name })),
+      );
     }
     if (parentId !== undefined) await authorizeItem(deps, caller, { ...where, itemId: parentId });
     const parent = parentId === undefined ? undefined : { folderId: parentId };
-    res.json(presentItem(await moveItem(database, { ...change, parent, name })));
+    answer<'updateDriveItem'>(res, 200, presentItem(await moveItem(database, { ...change, parent, name })));
   });
 
   router.delete('/api/spaces/:spaceId/drive/items/:itemId', async (req, res) => {
@@ -67,7 +76,11 @@ export function driveItemRoutes(deps: RouteDeps) {
     const { parentId, name, onConflict = 'error' } = bodyOf<'restoreDriveItem'>(req) ?? {};
     await authorizeAnyItem(deps, caller, { spaceId, itemId });
     if (parentId !== undefined) await authorizeItem(deps, caller, { spaceId, itemId: parentId });
-    res.json(presentItem(await restoreItem(database, { itemId, spaceId, folderId: parentId, name, onConflict })));
+    answer<'restoreDriveItem'>(
+      res,
+      200,
+      presentItem(await restoreItem(database, { itemId, spaceId, folderId: parentId, name, onConflict })),
+    );
   });
 
   return router;

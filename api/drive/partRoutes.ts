@@ -6,6 +6,7 @@ import { driveModels } from '../../models/drive/models.ts';
 import { previewTarget } from '../../models/drive/placeFile.ts';
 import { abortUpload, beginCompletion, beginUpload, giveUpUnlessBegun } from '../../models/drive/uploads.ts';
 import { DomainError } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
@@ -42,7 +43,7 @@ export function drivePartRoutes(deps: RouteDeps) {
       ifMatch,
     };
     if (size > config.drive.maxFileBytes) throw fileTooLarge(config.drive.maxFileBytes);
-    await makeOnce(
+    await makeOnce<'createUpload', { id: string }>(
       deps,
       req,
       res,
@@ -51,7 +52,7 @@ export function drivePartRoutes(deps: RouteDeps) {
         if ((await DriveUpload.findByPk(id)) === null) await begin(id);
         return { id };
       },
-      { show: async (kept) => describe(await DriveUpload.open((kept as { id: string }).id, { spaceId, userId })) },
+      { show: async (kept) => describe(await DriveUpload.open(kept.id, { spaceId, userId })) },
     );
 
     /** Killed in between, it leaves an object whose lease runs out. */
@@ -70,7 +71,7 @@ export function drivePartRoutes(deps: RouteDeps) {
   });
 
   router.get('/api/spaces/:spaceId/drive/uploads/:uploadId', async (req, res) => {
-    res.json(await describe(await open(callerOf(req), pathOf<'getUpload'>(req))));
+    answer<'getUpload'>(res, 200, await describe(await open(callerOf(req), pathOf<'getUpload'>(req))));
   });
 
   router.delete('/api/spaces/:spaceId/drive/uploads/:uploadId', async (req, res) => {
@@ -86,7 +87,11 @@ export function drivePartRoutes(deps: RouteDeps) {
     const ended = await runOperation(deps, req, operation);
     if (ended === undefined) return answerLater(res, operation);
     if (ended.status !== 'succeeded') throw failureOf(ended);
-    res.json(presentItem(await openLiving(database, upload.spaceId, String(ended.result?.itemId))));
+    answer<'completeUpload'>(
+      res,
+      200,
+      presentItem(await openLiving(database, upload.spaceId, String(ended.result?.itemId))),
+    );
   });
 
   /** Only who began an upload has it, for as long as they may write there. */

@@ -26,7 +26,19 @@ export function presentItem({ item, place }: { item: DriveItem; place: Place }) 
 
 /** A file as an upload answers with it: spec.md's four fields, and what is worth knowing beside them. */
 export function presentUploaded({ item, place }: { item: DriveItem; place: Place }) {
-  return { containerId: place.containerId, path: place.path, id: item.id, name: item.name, ...presentContent(item) };
+  const { size, contentType, etag, sha256 } = presentContent(item);
+  if (size === null || contentType === null || etag === null || sha256 === null)
+    throw new Error('A file has no content.');
+  return {
+    containerId: place.containerId,
+    path: place.path,
+    id: item.id,
+    name: item.name,
+    size,
+    contentType,
+    etag,
+    sha256,
+  };
 }
 
 export function presentVersion(version: DriveVersion | DriveItem) {

@@ -1,4 +1,5 @@
 import type { Cut, TreeNode } from '../../models/drive/fsTree.ts';
+import type { components } from '../types.gen.ts';
 import { encodeCut } from './cursors.ts';
 
 export interface Tree {
@@ -20,7 +21,7 @@ export function presentTree({ containerId, path, budget, root }: Tree) {
   };
 }
 
-function presentNode(node: TreeNode): Record<string, unknown> {
+function presentNode(node: TreeNode): components['schemas']['TreeNode'] {
   const { item, children, missing } = node;
   const name = item.isRoot ? '' : item.name;
   if (item.isFile) return { id: item.id, name, kind: item.kind, size: item.size, contentType: item.contentType };

@@ -5,13 +5,8 @@ import { type ArrivedFile, type FileTarget, previewTarget } from '../../models/d
 import type { OnConflict } from '../../models/drive/tree.ts';
 import { UploadSession } from '../../models/drive/uploadSession.ts';
 import { DomainError } from '../../models/errors.ts';
-import {
-  type Idempotency,
-  type IdempotencyKey,
-  idempotencyModels,
-  keyInFlight,
-  type StoredAnswer,
-} from '../../models/idempotency.ts';
+import { type Idempotency, type IdempotencyKey, idempotencyModels, keyInFlight } from '../../models/idempotency.ts';
+import type { AnswerOf } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { idempotencyKeyOf } from '../frame/idempotency.ts';
 import { type FilePart, readMultipart } from '../frame/multipart.ts';
@@ -19,11 +14,14 @@ import { presentUploaded } from './presentItem.ts';
 
 const maxFiles = 100;
 
+/** The answer of both routes that take files. */
+type Uploaded = AnswerOf<'uploadFiles'> & AnswerOf<'uploadThreadFiles'>;
+
 /** Who may put files where is the route's to say, by the fields that come before each of them. */
 export interface ReceiveOptions {
   spaceId: string;
   userId: string;
-  /** Of the answer. */
+  /** Of the answer, as it is kept. */
   status: 200 | 201;
   /** The fields that the route takes besides `path` and `onConflict`. */
   fields: readonly string[];
@@ -36,7 +34,7 @@ export interface ReceiveOptions {
  * them is: a client that leaves half-way, a body that breaks off, a name that is taken in the end leave nothing behind. What was received
  * under an Idempotency-Key is only compared when it comes again.
  */
-export async function receiveFiles(deps: RouteDeps, req: Request, options: ReceiveOptions): Promise<StoredAnswer> {
+export async function receiveFiles(deps: RouteDeps, req: Request, options: ReceiveOptions): Promise<Uploaded> {
   const key = idempotencyKeyOf(req);
   const first = key && (await idempotencyModels(deps.database).Idempotency.answered(key));
   if (first) return repeat(req, options, first);
@@ -55,7 +53,7 @@ async function receive(
   req: Request,
   options: ReceiveOptions,
   key: IdempotencyKey | undefined,
-): Promise<StoredAnswer> {
+): Promise<Uploaded> {
   const { spaceId, userId, status } = options;
   const files: { target: FileTarget; file: ArrivedFile }[] = [];
   const digest = new FilesDigest(req);
@@ -67,25 +65,23 @@ async function receive(
     digest.add(part, file.content.sha256);
     files.push({ target, file });
   });
-  let body: unknown;
+  let body: Uploaded | undefined;
   // Awaited here: what is not placed when this function ends is removed.
   await session.place(files, async (tx, placed) => {
     const uploaded = placed.map(presentUploaded);
-    body = { ...uploaded[0], files: uploaded };
+    const [first] = uploaded;
+    if (first === undefined) throw new Error('No file was placed.');
+    body = { ...first, files: uploaded };
     const requestHash = digest.value();
     if (key !== undefined)
-      await idempotencyModels(tx).Idempotency.keep(
-        { ...key, requestHash },
-        uploaded[0]?.id ?? '',
-        { status, body },
-        tx,
-      );
+      await idempotencyModels(tx).Idempotency.keep({ ...key, requestHash }, first.id, { status, body }, tx);
   });
-  return { status, body };
+  if (body === undefined) throw new Error('Files were placed without a word of where.');
+  return body;
 }
 
 /** A request that was answered before: read to its end, to see whether it is the same, and answered as it was. */
-async function repeat(req: Request, options: ReceiveOptions, first: Idempotency): Promise<StoredAnswer> {
+async function repeat(req: Request, options: ReceiveOptions, first: Idempotency): Promise<Uploaded> {
   const digest = new FilesDigest(req);
   await readFiles(req, options, async (part) => {
     const hash = createHash('sha256');
@@ -93,7 +89,7 @@ async function repeat(req: Request, options: ReceiveOptions, first: Idempotency)
     digest.add(part, hash.digest());
   });
   first.requireSame(digest.value());
-  return { status: options.status, body: first.responseBody };
+  return first.responseBody as Uploaded;
 }
 
 async function readFiles(

@@ -2,6 +2,7 @@ import { type FolderRef, makeFolder } from '../../models/drive/changes.ts';
 import { driveContainerId } from '../../models/drive/containers.ts';
 import { driveModels } from '../../models/drive/models.ts';
 import { toPage } from '../../models/pages.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
@@ -21,7 +22,12 @@ export function driveRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'getDrive'>(req);
     const { quotaBytes, maxFileBytes } = config.drive;
     const usedBytes = await driveModels(database).Drive.usedBytesOf(spaceId);
-    res.json({ spaceId, usedBytes, quotaBytes: quotaBytes === 0 ? null : quotaBytes, maxFileBytes });
+    answer<'getDrive'>(res, 200, {
+      spaceId,
+      usedBytes,
+      quotaBytes: quotaBytes === 0 ? null : quotaBytes,
+      maxFileBytes,
+    });
   });
 
   router.get('/api/spaces/:spaceId/drive/items', async (req, res) => {
@@ -34,7 +40,8 @@ export function driveRoutes(deps: RouteDeps) {
       parentId === undefined
         ? await openPath(deps, { spaceId, containerId, userId: caller.userId }, path ?? '/')
         : await authorizeItem(deps, caller, { spaceId, itemId: parentId });
-    if (item.kind !== 'folder') return void res.json({ data: [presentItem({ item, place })], nextCursor: null });
+    if (item.kind !== 'folder')
+      return void answer<'listDriveItems'>(res, 200, { data: [presentItem({ item, place })], nextCursor: null });
     const { limit, cursor } = pageOf(req);
     const page = toPage(
       await driveModels(database).DriveItem.children(item.id, limit + 1, decodeChild(cursor)),
@@ -42,7 +49,7 @@ export function driveRoutes(deps: RouteDeps) {
       encodeChild,
     );
     const data = page.data.map((child) => presentItem({ item: child, place: place.below(child) }));
-    res.json({ data, nextCursor: page.nextCursor });
+    answer<'listDriveItems'>(res, 200, { data, nextCursor: page.nextCursor });
   });
 
   router.post('/api/spaces/:spaceId/drive/folders', async (req, res) => {
@@ -54,7 +61,7 @@ export function driveRoutes(deps: RouteDeps) {
     const { parent, name } = targetOf(body);
     if ('folderId' in parent) await authorizeItem(deps, caller, { spaceId, itemId: parent.folderId });
     else await authorizeContainer(deps, caller, { spaceId, containerId });
-    await makeOnce(deps, req, res, 'driveItem', async (id) =>
+    await makeOnce<'createDriveFolder'>(deps, req, res, 'driveItem', async (id) =>
       presentItem(await makeFolder(database, { spaceId, containerId, userId, id, parent, name, onConflict })),
     );
   });

@@ -3,6 +3,7 @@ import { parsePath } from '../../models/drive/names.ts';
 import { findByPath } from '../../models/drive/place.ts';
 import { contentOf } from '../../models/drive/versions.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { streamingRoute } from '../frame/multipart.ts';
@@ -21,7 +22,7 @@ export function threadFileRoutes(deps: RouteDeps) {
     streamingRoute(async (req, res) => {
       const caller = callerOf(req);
       const { spaceId } = pathOf<'uploadThreadFiles'>(req);
-      const { status, body } = await receiveFiles(deps, req, {
+      const body = await receiveFiles(deps, req, {
         spaceId,
         userId: caller.userId,
         status: 201,
@@ -33,7 +34,7 @@ export function threadFileRoutes(deps: RouteDeps) {
           return containerId;
         },
       });
-      res.status(status).json(body);
+      answer<'uploadThreadFiles'>(res, 201, body);
     }),
   );
 
@@ -45,7 +46,11 @@ export function threadFileRoutes(deps: RouteDeps) {
     const found = await findByPath(deps.database, { spaceId, containerId, names: parsePath(path) });
     if (found === undefined) throw notFound('file');
     const content = await contentOf(deps.database, found.item);
-    res.json(await presignedUrl(deps, { name: found.item.name, ...content }, { expiresIn, download }));
+    answer<'getThreadFileUrl'>(
+      res,
+      200,
+      await presignedUrl(deps, { name: found.item.name, ...content }, { expiresIn, download }),
+    );
   });
 
   return router;

@@ -3,6 +3,7 @@ import { driveModels } from '../../models/drive/models.ts';
 import { findPlaces } from '../../models/drive/place.ts';
 import { operationModels } from '../../models/operation.ts';
 import { toPage } from '../../models/pages.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { answerLater, failureOf, runOperation } from '../frame/operationAnswer.ts';
@@ -35,7 +36,7 @@ export function driveTrashRoutes(deps: RouteDeps) {
       const place = places.get(item.id);
       return place === undefined ? [] : [presentItem({ item, place })];
     });
-    res.json({ data, nextCursor: page.nextCursor });
+    answer<'listTrash'>(res, 200, { data, nextCursor: page.nextCursor });
   });
 
   router.delete('/api/spaces/:spaceId/drive/trash', async (req, res) => {

@@ -1,4 +1,5 @@
 import { driveContainerId } from '../../models/drive/containers.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { streamingRoute } from '../frame/multipart.ts';
@@ -16,7 +17,7 @@ export function driveUploadRoutes(deps: RouteDeps) {
     streamingRoute(async (req, res) => {
       const caller = callerOf(req);
       const { spaceId } = pathOf<'uploadFiles'>(req);
-      const { status, body } = await receiveFiles(deps, req, {
+      const body = await receiveFiles(deps, req, {
         spaceId,
         userId: caller.userId,
         status: 200,
@@ -26,7 +27,7 @@ export function driveUploadRoutes(deps: RouteDeps) {
           return containerId;
         },
       });
-      res.status(status).json(body);
+      answer<'uploadFiles'>(res, 200, body);
     }),
   );
 

@@ -1,6 +1,7 @@
 import { parseHostPattern } from '../../integrations/egress/hostPattern.ts';
 import type { EgressSettings, LoggedEgress } from '../../models/egress/egressRules.ts';
 import { DomainError } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -14,7 +15,7 @@ export function egressRoutes(deps: RouteDeps) {
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/egress', async (req, res) => {
-    res.json(presentSettings(await egressRules.settings(pathOf<'getEgress'>(req).spaceId)));
+    answer<'getEgress'>(res, 200, presentSettings(await egressRules.settings(pathOf<'getEgress'>(req).spaceId)));
   });
 
   router.put('/api/spaces/:spaceId/egress', async (req, res) => {
@@ -23,12 +24,12 @@ export function egressRoutes(deps: RouteDeps) {
     for (const [name, patterns] of Object.entries({ allow, deny })) requirePatterns(name, patterns);
     const { userId } = callerOf(req);
     await egressRules.put(spaceId, { allow, deny }, { ...actorOf(req), userId });
-    res.json(presentSettings(await egressRules.settings(spaceId)));
+    answer<'putEgress'>(res, 200, presentSettings(await egressRules.settings(spaceId)));
   });
 
   router.get('/api/spaces/:spaceId/egress/log', async (req, res) => {
     const { data, nextCursor } = await egressRules.list(pathOf<'listEgressLog'>(req).spaceId, pageOf(req));
-    res.json({ data: data.map(presentEntry), nextCursor });
+    answer<'listEgressLog'>(res, 200, { data: data.map(presentEntry), nextCursor });
   });
 
   return router;

@@ -3,33 +3,42 @@ import type { Request, Response } from 'express';
 import { DomainError } from '../../models/errors.ts';
 import { type IdempotencyKey, idempotencyModels, type StoredAnswer } from '../../models/idempotency.ts';
 import { type IdKind, newId } from '../../models/ids.ts';
+import type { AnswerOf } from './answer.ts';
+import type { OperationId } from './auth/access.ts';
 import { callerOf } from './auth/caller.ts';
 import type { RouteDeps } from './deps.ts';
 import { GoesOn } from './operationAnswer.ts';
 
-export interface OnceOptions {
+export interface OnceOptions<Kept, Body> {
   /** Of the answer, unless it is that of an operation that goes on. */
   status?: number;
   /**
    * Makes what is answered of what is kept, where that is not the same: a link that gives access is signed anew each time, and kept by
    * nobody.
    */
-  show?: (kept: unknown) => unknown;
+  show?: (kept: Kept) => Body | Promise<Body>;
 }
+
+/** Where what is kept is not what is answered, something must make the one of the other. */
+type Options<Kept, Body> = Kept extends Body
+  ? [options?: OnceOptions<Kept, Body>]
+  : [options: OnceOptions<Kept, Body> & Required<Pick<OnceOptions<Kept, Body>, 'show'>>];
 
 /**
  * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes, and gives the body of
  * a 201 (or of `status`), or the operation that goes on. It may be called again with the same id, after a crash or a failure of which nobody
  * knows how far it came: then it takes what it finds under that id.
  */
-export async function makeOnce(
+export async function makeOnce<Id extends OperationId = never, Kept = AnswerOf<Id>>(
   { database }: Pick<RouteDeps, 'database'>,
   req: Request,
   res: Response,
   kind: IdKind,
-  work: (id: string) => Promise<unknown>,
-  { status = 201, show = (kept) => kept }: OnceOptions = {},
+  work: (id: string) => Promise<Kept | GoesOn>,
+  ...[options]: Options<Kept, AnswerOf<Id>>
 ): Promise<void> {
+  const { status = 201 } = options ?? {};
+  const show = options?.show as Show | undefined;
   const key = idempotencyKeyOf(req);
   if (key === undefined) return send(res, answerOf(await work(newId(kind)), status), show);
   const requestHash = createHash('sha256')
@@ -66,11 +75,9 @@ function answerOf(made: unknown, status: number): StoredAnswer {
   return made instanceof GoesOn ? { status: 202, body: made.body } : { status, body: made };
 }
 
-async function send(
-  res: Response,
-  { status, body }: StoredAnswer,
-  show: NonNullable<OnceOptions['show']>,
-): Promise<void> {
+type Show = (kept: unknown) => unknown;
+
+async function send(res: Response, { status, body }: StoredAnswer, show: Show = (kept) => kept): Promise<void> {
   if (status === 202) res.location(`/api/operations/${(body as GoesOn['body']).id}`);
   res.status(status).json(status === 202 ? body : await show(body));
 }

@@ -1,4 +1,5 @@
 import { listAudit } from '../../models/audit.ts';
+import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
@@ -11,7 +12,7 @@ export function auditRoutes({ database }: RouteDeps) {
   router.get('/api/spaces/:spaceId/audit', async (req, res) => {
     const { spaceId } = pathOf<'listAudit'>(req);
     const { data, nextCursor } = await listAudit(database, spaceId, pageOf(req));
-    res.json({ data: data.map(presentAuditEntry), nextCursor });
+    answer<'listAudit'>(res, 200, { data: data.map(presentAuditEntry), nextCursor });
   });
 
   return router;

@@ -1,3 +1,4 @@
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -15,12 +16,12 @@ export function authRoutes({ identity, limits }: RouteDeps) {
     const sessionToken = await limits.guessing(req, res, () =>
       identity.codes.exchange(code, { label, address: req.ip ?? null }),
     );
-    res.json({ sessionToken });
+    answer<'exchangeCode'>(res, 200, { sessionToken });
   });
 
   router.post('/auth/codes', async (req, res) => {
     const { code, expiresAt } = await identity.codes.create(callerOf(req).userId);
-    res.status(201).json({ code, expiresAt: time(expiresAt) });
+    answer<'createCode'>(res, 201, { code, expiresAt: time(expiresAt) });
   });
 
   router.post('/auth/logout', async (req, res) => {

@@ -1,6 +1,7 @@
 import { DomainError } from '../../models/errors.ts';
 import { newLinkToken } from '../../models/identity/linkTokens.ts';
 import { normalizeEmail } from '../../models/identity/users.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { spaceOf } from '../frame/auth/authorizeSpace.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -23,7 +24,7 @@ export function invitationRoutes({ config, identity, launcher }: RouteDeps) {
   router.get('/api/spaces/:spaceId/invitations', async (req, res) => {
     const { spaceId } = pathOf<'listInvitations'>(req);
     const { data, nextCursor } = await invitations.list(spaceId, pageOf(req));
-    res.json({ data: data.map(presentInvitation), nextCursor });
+    answer<'listInvitations'>(res, 200, { data: data.map(presentInvitation), nextCursor });
   });
 
   router.post('/api/spaces/:spaceId/invitations', async (req, res) => {
@@ -42,7 +43,7 @@ export function invitationRoutes({ config, identity, launcher }: RouteDeps) {
     if (mail !== undefined) {
       void launcher.startMail(mail.id);
     }
-    res.status(201).json({ ...presentInvitation(made), ...(!isMailed && { link }) });
+    answer<'createInvitation'>(res, 201, { ...presentInvitation(made), ...(!isMailed && { link }) });
   });
 
   router.delete('/api/spaces/:spaceId/invitations/:invitationId', async (req, res) => {
@@ -65,7 +66,11 @@ export function invitationRoutes({ config, identity, launcher }: RouteDeps) {
       const { spaceId, role, code } = await identity.acceptInvitation(token, guest);
       if (isPage && code !== undefined) return finish(res, code, {});
       res.setHeader('cache-control', 'no-store');
-      res.json({ spaceId, role, ...(code !== undefined && { code: code.code, expiresAt: time(code.expiresAt) }) });
+      answer<'acceptInvitation'>(res, 200, {
+        spaceId,
+        role,
+        ...(code !== undefined && { code: code.code, expiresAt: time(code.expiresAt) }),
+      });
     } catch (error) {
       if (!isPage || !(error instanceof DomainError) || error.code !== 'SIGN_IN_REQUIRED') throw error;
       sendPage(res, signInToJoinPage(error.message));

@@ -1,4 +1,5 @@
 import { notFound } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -12,7 +13,7 @@ export function keyRoutes({ identity }: RouteDeps) {
 
   router.get('/api/keys', async (req, res) => {
     const { data, nextCursor } = await identity.keys.list(callerOf(req).userId, pageOf(req));
-    res.json({ data: data.map(presentApiKey), nextCursor });
+    answer<'listApiKeys'>(res, 200, { data: data.map(presentApiKey), nextCursor });
   });
 
   router.post('/api/keys', async (req, res) => {
@@ -25,7 +26,7 @@ export function keyRoutes({ identity }: RouteDeps) {
       actor: actorOf(req),
       madeWith: caller.via === 'apiKey' ? caller : undefined,
     });
-    res.status(201).json({ ...presentApiKey(row), key });
+    answer<'createApiKey'>(res, 201, { ...presentApiKey(row), key });
   });
 
   router.delete('/api/keys/:keyId', async (req, res) => {

@@ -1,4 +1,5 @@
 import { notFound } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { type Caller, callerOf, notAuthenticated } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -21,13 +22,16 @@ export function meRoutes({ identity }: RouteDeps) {
       identity.spaces.defaultFor(userId),
     ]);
     if (user === undefined) throw notAuthenticated();
-    res.json(presentMe(user, defaultSpaceId, spaces.data));
+    answer<'getMe'>(res, 200, presentMe(user, defaultSpaceId, spaces.data));
   });
 
   router.get('/api/sessions', async (req, res) => {
     const caller = callerOf(req);
     const { data, nextCursor } = await identity.sessions.list(caller.userId, pageOf(req));
-    res.json({ data: data.map((session) => presentSession(session, currentSessionOf(caller))), nextCursor });
+    answer<'listSessions'>(res, 200, {
+      data: data.map((session) => presentSession(session, currentSessionOf(caller))),
+      nextCursor,
+    });
   });
 
   router.delete('/api/sessions/:sessionId', async (req, res) => {

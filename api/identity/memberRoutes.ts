@@ -1,3 +1,4 @@
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
@@ -11,19 +12,19 @@ export function memberRoutes({ identity: { members } }: RouteDeps) {
   router.get('/api/spaces/:spaceId/members', async (req, res) => {
     const { spaceId } = pathOf<'listMembers'>(req);
     const { data, nextCursor } = await members.list(spaceId, pageOf(req));
-    res.json({ data: data.map(presentMember), nextCursor });
+    answer<'listMembers'>(res, 200, { data: data.map(presentMember), nextCursor });
   });
 
   router.post('/api/spaces/:spaceId/members', async (req, res) => {
     const { spaceId } = pathOf<'addMember'>(req);
     const { email, role } = bodyOf<'addMember'>(req);
-    res.status(201).json(presentMember(await members.add(spaceId, email, role, actorOf(req))));
+    answer<'addMember'>(res, 201, presentMember(await members.add(spaceId, email, role, actorOf(req))));
   });
 
   router.patch('/api/spaces/:spaceId/members/:userId', async (req, res) => {
     const { spaceId, userId } = pathOf<'changeMember'>(req);
     const { role } = bodyOf<'changeMember'>(req);
-    res.json(presentMember(await members.changeRole(spaceId, userId, role, actorOf(req))));
+    answer<'changeMember'>(res, 200, presentMember(await members.changeRole(spaceId, userId, role, actorOf(req))));
   });
 
   router.delete('/api/spaces/:spaceId/members/:userId', async (req, res) => {

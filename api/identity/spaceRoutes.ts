@@ -1,3 +1,4 @@
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { spaceOf } from '../frame/auth/authorizeSpace.ts';
 import { callerOf } from '../frame/auth/caller.ts';
@@ -14,19 +15,19 @@ export function spaceRoutes(deps: RouteDeps) {
 
   router.get('/api/spaces', async (req, res) => {
     const { data, nextCursor } = await identity.spaces.list(callerOf(req).userId, pageOf(req));
-    res.json({ data: data.map(presentSpace), nextCursor });
+    answer<'listSpaces'>(res, 200, { data: data.map(presentSpace), nextCursor });
   });
 
   router.post('/api/spaces', async (req, res) => {
     const { name } = bodyOf<'createSpace'>(req);
     const { userId } = callerOf(req);
-    await makeOnce(deps, req, res, 'space', async (id) =>
+    await makeOnce<'createSpace'>(deps, req, res, 'space', async (id) =>
       presentSpace(await identity.spaces.create(userId, name, { id, actor: actorOf(req) })),
     );
   });
 
   router.get('/api/spaces/:spaceId', async (req, res) => {
-    res.json(presentSpace(spaceOf(req)));
+    answer<'getSpace'>(res, 200, presentSpace(spaceOf(req)));
   });
 
   router.patch('/api/spaces/:spaceId', async (req, res) => {
@@ -34,7 +35,11 @@ export function spaceRoutes(deps: RouteDeps) {
     const { name } = bodyOf<'updateSpace'>(req);
     const access = spaceOf(req);
     if (name !== undefined) await identity.spaces.rename(spaceId, name, actorOf(req));
-    res.json(presentSpace({ ...access, space: { ...access.space, name: name ?? access.space.name } }));
+    answer<'updateSpace'>(
+      res,
+      200,
+      presentSpace({ ...access, space: { ...access.space, name: name ?? access.space.name } }),
+    );
   });
 
   router.delete('/api/spaces/:spaceId', async (req, res) => {

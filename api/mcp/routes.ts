@@ -1,6 +1,7 @@
 import { lookAtMcpServer } from '../../integrations/mcp/lookAtMcpServer.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { McpServer } from '../../models/mcp/mcpServers.ts';
+import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -16,7 +17,7 @@ export function mcpServerRoutes(deps: RouteDeps) {
 
   router.get('/api/spaces/:spaceId/mcp-servers', async (req, res) => {
     const servers = await mcpServers.list(pathOf<'listMcpServers'>(req).spaceId);
-    res.json({ data: servers.map(present), nextCursor: null });
+    answer<'listMcpServers'>(res, 200, { data: servers.map(present), nextCursor: null });
   });
 
   router.post('/api/spaces/:spaceId/mcp-servers', async (req, res) => {
@@ -24,7 +25,7 @@ export function mcpServerRoutes(deps: RouteDeps) {
     const { name, url, headers = {}, approval = 'destructive', takesSecrets = false } = bodyOf<'addMcpServer'>(req);
     requireUrl(url);
     const { userId } = callerOf(req);
-    await makeOnce(deps, req, res, 'mcpServer', async (id) => {
+    await makeOnce<'addMcpServer'>(deps, req, res, 'mcpServer', async (id) => {
       await mcpServers.add({ id, spaceId, name, url, headers, approval, takesSecrets }, { ...actorOf(req), userId });
       // Who adds one hears at once whether it answers, and whether it takes the headers.
       await lookAtMcpServer(deps, await mcpServers.get(spaceId, id));
@@ -35,7 +36,7 @@ export function mcpServerRoutes(deps: RouteDeps) {
   router.post('/api/spaces/:spaceId/mcp-servers/:mcpServerId/check', async (req, res) => {
     const { spaceId, mcpServerId } = pathOf<'checkMcpServer'>(req);
     await lookAtMcpServer(deps, await mcpServers.get(spaceId, mcpServerId));
-    res.json(present(await mcpServers.get(spaceId, mcpServerId)));
+    answer<'checkMcpServer'>(res, 200, present(await mcpServers.get(spaceId, mcpServerId)));
   });
 
   router.delete('/api/spaces/:spaceId/mcp-servers/:mcpServerId', async (req, res) => {
@@ -57,7 +58,7 @@ function requireUrl(text: string): void {
   });
 }
 
-function present(server: McpServer) {
+function present(server: McpServer): AnswerOf<'checkMcpServer'> {
   const { id, name, url, headerNames, approval, takesSecrets, tools, listedAt, failure, createdBy, createdAt } = server;
   return {
     id,
@@ -80,7 +81,7 @@ function present(server: McpServer) {
   };
 }
 
-function statusOf({ failedAt, failureCode, tools }: McpServer) {
+function statusOf({ failedAt, failureCode, tools }: McpServer): AnswerOf<'checkMcpServer'>['status'] {
   if (failedAt !== null) return failureCode === 'MCP_REFUSED' ? 'refused' : 'unreachable';
   return tools === null ? 'new' : 'ok';
 }

@@ -1,6 +1,7 @@
 import { DomainError, notFound } from '../../models/errors.ts';
 import { type Operation, operationModels } from '../../models/operation.ts';
 import { findDefinition } from '../../temporal/operations/index.ts';
+import { answer } from '../frame/answer.ts';
 import { type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { presentOperation } from '../frame/presentOperation.ts';
@@ -12,7 +13,11 @@ export function operationRoutes(deps: RouteDeps) {
   const router = createRouter();
 
   router.get('/api/operations/:operationId', async (req, res) => {
-    res.json(presentOperation(await find(callerOf(req), pathOf<'getOperation'>(req).operationId)));
+    answer<'getOperation'>(
+      res,
+      200,
+      presentOperation(await find(callerOf(req), pathOf<'getOperation'>(req).operationId)),
+    );
   });
 
   router.post('/api/operations/:operationId/cancel', async (req, res) => {
@@ -24,7 +29,7 @@ export function operationRoutes(deps: RouteDeps) {
     if (reason !== undefined) throw new DomainError('conflict', 'NOT_CANCELLABLE', reason);
     await operation.update({ cancelRequestedAt: operation.cancelRequestedAt ?? new Date() });
     void deps.launcher.cancelOperation(operation);
-    res.json(presentOperation(await operation.reload()));
+    answer<'cancelOperation'>(res, 200, presentOperation(await operation.reload()));
   });
 
   async function find(caller: Caller, operationId: string): Promise<Operation> {

@@ -1,4 +1,5 @@
 import { checkPushEndpoint } from '../../integrations/push/pushFetch.ts';
+import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, queryOf } from '../frame/request.ts';
@@ -10,12 +11,12 @@ export function pushRoutes({ egressGuard, push: { keys, subscriptions } }: Route
   const router = createRouter();
 
   router.get('/api/push/key', async (_req, res) => {
-    res.json({ publicKey: (await keys()).publicKey });
+    answer<'getPushKey'>(res, 200, { publicKey: (await keys()).publicKey });
   });
 
   router.get('/api/push/subscriptions', async (req, res) => {
     const { data, nextCursor } = await subscriptions.list(callerOf(req).userId, pageOf(req));
-    res.json({ data: data.map(presentPushDevice), nextCursor });
+    answer<'listPushSubscriptions'>(res, 200, { data: data.map(presentPushDevice), nextCursor });
   });
 
   router.post('/api/push/subscriptions', async (req, res) => {
@@ -24,7 +25,7 @@ export function pushRoutes({ egressGuard, push: { keys, subscriptions } }: Route
     const owner = { userId: caller.userId, sessionId: caller.via === 'session' ? caller.sessionId : null };
     await checkPushEndpoint(egressGuard, endpoint);
     const device = await subscriptions.add(owner, { endpoint, keys: deviceKeys }, deviceName ?? null);
-    res.status(201).json(presentPushDevice(device));
+    answer<'addPushSubscription'>(res, 201, presentPushDevice(device));
   });
 
   router.delete('/api/push/subscriptions', async (req, res) => {

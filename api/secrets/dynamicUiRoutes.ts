@@ -1,4 +1,5 @@
 import { DomainError } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';
 import { callerOf } from '../frame/auth/caller.ts';
@@ -21,7 +22,9 @@ export function dynamicUiRoutes(deps: RouteDeps) {
     }
     await authorizeOperation(deps, req, spaceId);
     const secret = { name, field, value, ttl: ttl ?? defaultTtl };
-    res.json({ secretId: await deps.secrets.dynamic.store(spaceId, secret, actorOf(req)) });
+    answer<'storeDynamicSecret'>(res, 200, {
+      secretId: await deps.secrets.dynamic.store(spaceId, secret, actorOf(req)),
+    });
   });
 
   return router;

@@ -1,4 +1,5 @@
 import { exportStatement } from '../../models/secrets/exports.ts';
+import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
@@ -12,21 +13,21 @@ export function secretRoutes({ secrets: { named } }: RouteDeps) {
   router.get('/api/spaces/:spaceId/secrets', async (req, res) => {
     const { spaceId } = pathOf<'listSecrets'>(req);
     const { data, nextCursor } = await named.list(spaceId, pageOf(req));
-    res.json({ data: data.map(presentSecret), nextCursor });
+    answer<'listSecrets'>(res, 200, { data: data.map(presentSecret), nextCursor });
   });
 
   router.get('/api/spaces/:spaceId/secrets/env', async (req, res) => {
     const { spaceId } = pathOf<'getSecretsEnv'>(req);
     const values = await named.readAll(spaceId, actorOf(req));
     res.setHeader('cache-control', 'no-store');
-    res.json({ secrets: values.map(({ name, value }) => exportStatement(name, value)) });
+    answer<'getSecretsEnv'>(res, 200, { secrets: values.map(({ name, value }) => exportStatement(name, value)) });
   });
 
   router.put('/api/spaces/:spaceId/secrets/:name', async (req, res) => {
     const { spaceId, name } = pathOf<'setSecret'>(req);
     const { value } = bodyOf<'setSecret'>(req);
     const { isNew, info } = await named.put(spaceId, name, value, actorOf(req));
-    res.status(isNew ? 201 : 200).json(presentSecret(info));
+    answer<'setSecret'>(res, isNew ? 201 : 200, presentSecret(info));
   });
 
   router.delete('/api/spaces/:spaceId/secrets/:name', async (req, res) => {

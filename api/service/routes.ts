@@ -1,3 +1,4 @@
+import { answer } from '../frame/answer.ts';
 import type { ReadinessCheck, RouteDeps } from '../frame/deps.ts';
 import { createRouter } from '../frame/router.ts';
 import { requireOperator } from './operator.ts';
@@ -12,12 +13,12 @@ export function serviceRoutes({ config, database, checks, draining, closing, log
   ];
 
   router.get('/healthz', (_req, res) => {
-    res.json({ status: 'ok' });
+    answer<'getHealth'>(res, 200, { status: 'ok' });
   });
 
   router.get('/readyz', async (_req, res) => {
     if (draining.aborted || closing.aborted) throw notReady(['server'], 'is stopping');
-    res.json(await askParts(parts, logger));
+    answer<'getReadiness'>(res, 200, await askParts(parts, logger));
   });
 
   router.get('/metrics', async (req, res) => {
