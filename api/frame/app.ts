@@ -6,6 +6,7 @@ import { areas as allAreas } from '../areas.ts';
 import { type Area, mergeAccess } from './area.ts';
 import { createAuthenticate } from './auth/passport.ts';
 import { createSecurityHandlers } from './auth/securityHandlers.ts';
+import { type ConnectionLimits, connectionLimits as defaultLimits } from './connectionLimits.ts';
 import { type Contract, loadContract } from './contract.ts';
 import type { ApiDeps, RouteDeps } from './deps.ts';
 import { errorHandler } from './errors.ts';
@@ -20,6 +21,7 @@ import { createRateLimits } from './middleware/rateLimits.ts';
 import { requestId } from './middleware/requestId.ts';
 import { createValidator } from './middleware/validator.ts';
 import { pageFiles } from './pages/page.ts';
+import { checkOrigin, upgradeRoutes } from './upgrade.ts';
 
 /** Headers that a browser's script may read. */
 const exposedHeaders = [
@@ -38,6 +40,7 @@ const exposedHeaders = [
 export interface Surface {
   contract: Contract;
   areas: readonly Area[];
+  connectionLimits?: ConnectionLimits;
 }
 
 /**
@@ -45,7 +48,7 @@ export interface Surface {
  * body, the contract's schema, and the route. `app.locals.warmUp` compiles what the first requests of each kind would wait for.
  */
 export function createApp(deps: ApiDeps, surface: Surface = everything()): express.Express {
-  const { contract, areas } = surface;
+  const { contract, areas, connectionLimits = defaultLimits } = surface;
   const limits = createRateLimits(deps.config);
   const metrics = createMetrics();
   const routeDeps: RouteDeps = { ...deps, contract, limits, metrics };
@@ -69,9 +72,10 @@ export function createApp(deps: ApiDeps, surface: Surface = everything()): expre
   app.use('/auth/assets', pageFiles());
   for (const { files = {} } of areas) for (const [path, serve] of Object.entries(files)) app.use(path, serve());
 
-  app.use(findOperation(contract, validator), limits.anonymous, authentication(validator, limits));
+  app.use(findOperation(contract, validator), checkOrigin(deps), limits.anonymous, authentication(validator, limits));
   app.use(authorization(contract, mergeAccess(areas), deps), readBody(), validator.request, validator.response);
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
+  app.use(upgradeRoutes(areas, routeDeps, connectionLimits));
   app.use(() => {
     throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
   });

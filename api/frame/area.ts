@@ -1,6 +1,20 @@
-import type { RequestHandler, Router } from 'express';
+import type { Request, RequestHandler, Router } from 'express';
 import type { AccessTable, OperationId } from './auth/access.ts';
+import type { Connection } from './connection.ts';
 import type { RouteDeps } from './deps.ts';
+
+/** What an area makes of a WebSocket that its caller may open. */
+export interface Upgrade {
+  /** Whose members alone may stay, where the path does not say of which space. */
+  spaceId?: string;
+  open(connection: Connection): void;
+}
+
+/**
+ * Answers the request for a WebSocket: it has passed all that a route's request passes. What it throws is answered as problem+json; what it
+ * gives is opened.
+ */
+export type UpgradeHandler = (deps: RouteDeps) => (req: Request) => Upgrade | Promise<Upgrade>;
 
 /** What a folder of the API gives to the whole: `api/<area>/index.ts`. */
 export interface Area {
@@ -8,6 +22,8 @@ export interface Area {
   access: AccessTable;
   /** In the order in which they are asked: literal paths come before those with parameters. */
   routes: readonly ((deps: RouteDeps) => Router)[];
+  /** WebSockets, by the operation that the contract marks `x-upgrade: websocket`. */
+  upgrades?: Readonly<Record<string, UpgradeHandler>>;
   /** Files that are served as they are and are no operations, by path. */
   files?: Readonly<Record<string, () => RequestHandler>>;
 }

@@ -19,6 +19,8 @@ export interface Operation {
   /** The media types of its body; empty when it has none. */
   bodyTypes: string[];
   bodyRequired: boolean;
+  /** Opens a WebSocket. */
+  isUpgrade: boolean;
 }
 
 export interface Contract {
@@ -31,14 +33,15 @@ interface RawOperation {
   tags?: string[];
   security?: Record<string, string[]>[];
   'x-scope'?: string;
+  'x-upgrade'?: 'websocket';
   requestBody?: { required?: boolean; content?: Record<string, unknown> };
 }
 
 const methods = ['get', 'put', 'post', 'delete', 'patch'] as const;
 
-/** Reads the contract in `api/contract/`. */
-export function loadContract(): Contract {
-  const { document } = readDocument();
+/** Reads the contract in `api/contract/`, and what a test adds to it. */
+export function loadContract(more: Record<string, string> = {}): Contract {
+  const { document } = readDocument(more);
   const operations: Operation[] = [];
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     for (const method of methods) {
@@ -61,5 +64,6 @@ function operationOf(document: OpenApi.DocumentV3_1, path: string, method: strin
     scope: raw['x-scope'],
     bodyTypes: Object.keys(raw.requestBody?.content ?? {}),
     bodyRequired: raw.requestBody?.required ?? false,
+    isUpgrade: raw['x-upgrade'] === 'websocket',
   };
 }

@@ -13,12 +13,13 @@ interface Part {
 const folder = new URL('../contract/', import.meta.url);
 const commonPart = 'common.yaml';
 
-/** The one OpenAPI document, merged from the areas' files, and a hash of those files. */
-export function readDocument(): { document: OpenApi.DocumentV3_1; hash: string } {
+/** The one OpenAPI document, merged from the areas' files and any `more`, and a hash of them all. */
+export function readDocument(more: Record<string, string> = {}): { document: OpenApi.DocumentV3_1; hash: string } {
   const names = readdirSync(folder)
     .filter((name) => name.endsWith('.yaml'))
     .sort();
-  const texts = Object.fromEntries(names.map((name) => [name, readFileSync(new URL(name, folder), 'utf8')]));
+  const own = Object.fromEntries(names.map((name) => [name, readFileSync(new URL(name, folder), 'utf8')]));
+  const texts = { ...own, ...more };
   const hash = createHash('sha256').update(JSON.stringify(texts)).digest('hex');
   return { document: mergeParts(texts) as unknown as OpenApi.DocumentV3_1, hash };
 }

@@ -92,6 +92,8 @@ function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failur
       return { status, code: 'NOT_FOUND', detail: 'There is nothing at this path; /docs shows what there is.' };
     case 405:
       return { status, code: 'METHOD_NOT_ALLOWED', detail: `This path takes ${headers?.allow}.`, headers };
+    case 426:
+      return { status, code: 'UPGRADE_REQUIRED', detail: 'This is a WebSocket: connect by one.', headers };
     case 413:
       return { status, code: 'BODY_TOO_LARGE', detail: 'The body is larger than 1 MiB.' };
     case 415:

@@ -2,6 +2,7 @@ import type { SpaceAccess } from '../../models/identity/members.ts';
 import type { Access } from './auth/access.ts';
 import type { Caller } from './auth/caller.ts';
 import type { Operation } from './contract.ts';
+import type { Handshake } from './upgrade.ts';
 
 declare global {
   namespace Express {
@@ -20,6 +21,10 @@ declare global {
       access?: Access;
       /** The space of the path, where the table names a role for it; read it with `spaceOf`. */
       spaceAccess?: SpaceAccess;
+      /** The socket of a request that wants to be a WebSocket. */
+      handshake?: Handshake;
+      /** How the WebSocket that it became was closed. */
+      closeCode?: number;
       /** Why the credential was refused: the validator would flatten it to a status. */
       authFailure?: unknown;
     }

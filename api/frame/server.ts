@@ -2,9 +2,10 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigError } from '../../config/index.ts';
-import { createApp } from './app.ts';
+import { createApp, type Surface } from './app.ts';
 import type { ApiDeps } from './deps.ts';
 import type { Validator } from './middleware/validator.ts';
+import { answerUpgrades, wantsWebSocket } from './upgrade.ts';
 
 /** How long open requests and streams may go on after the server began to close. */
 const defaultGraceMs = 30_000;
@@ -23,15 +24,16 @@ export interface RunningApi {
 }
 
 /** Starts the API. Resolves when it answers; throws a ConfigError when its port is taken. */
-export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>): Promise<RunningApi> {
+export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, surface?: Surface): Promise<RunningApi> {
   const draining = new AbortController();
   const closing = new AbortController();
-  const app = createApp({ ...runtime, draining: draining.signal, closing: closing.signal });
-  const server = createServer((req, res) => {
+  const app = createApp({ ...runtime, draining: draining.signal, closing: closing.signal }, surface);
+  const server = createServer({ shouldUpgradeCallback: wantsWebSocket }, (req, res) => {
     // A kept-alive connection would keep the server open.
     if (closing.signal.aborted) res.setHeader('connection', 'close');
     app(req, res);
   });
+  const upgrades = answerUpgrades(server, app);
   server.keepAliveTimeout = keepAliveTimeoutMs;
   await listen(server, runtime.config.http);
   // Behind its back: whoever waits for the start need not wait for this. A test compiles what it asks for, and nothing else.
@@ -48,7 +50,7 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>): 
       closed ??= (async () => {
         if (drainMs > 0) await delay(drainMs);
         closing.abort();
-        await drain(server, graceMs);
+        await drain(server, graceMs, upgrades);
       })();
       return closed;
     },
@@ -77,12 +79,15 @@ export function listen(
   });
 }
 
-async function drain(server: Server, graceMs: number): Promise<void> {
+async function drain(server: Server, graceMs: number, upgrades: { cut(): void }): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
   const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs);
-  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  const cut = setTimeout(() => {
+    server.closeAllConnections();
+    upgrades.cut();
+  }, graceMs);
   await ended;
   clearInterval(sweep);
   clearTimeout(cut);

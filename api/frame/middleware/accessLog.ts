@@ -18,6 +18,7 @@ export function accessLog(logger: Logger): RequestHandler {
   const line = (req: IncomingMessage, res: ServerResponse, { durationMs }: { durationMs?: number }) => ({
     request: describe(req as Request),
     status: res.statusCode,
+    ...((req as Request).closeCode !== undefined && { closeCode: (req as Request).closeCode }),
     durationMs,
   });
   return pinoHttp({

@@ -108,6 +108,7 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
     test('names every status that the frame can give', () => {
       const isService = (raw.tags as string[])[0] === 'Service';
       if (!isService) expect(statuses).toEqual(expect.arrayContaining(['429', '500', '503']));
+      if (operation.isUpgrade) expect(statuses).toEqual(expect.arrayContaining(['101', '426']));
       if (!isPublic) expect(statuses).toContain('401');
       // A key may lack the scope, and where only sessions are taken it is refused.
       if (!isPublic && scope !== 'any') expect(statuses).toContain('403');

@@ -1,0 +1,138 @@
+import type { Request } from 'express';
+import type { RawData, WebSocket } from 'ws';
+import { loggable } from '../../telemetry/loggable.ts';
+import { type ConnectionLimits, Throttle } from './connectionLimits.ts';
+import type { Allowed } from './stillAllowed.ts';
+
+/** Why the server closes a connection (RFC 6455 §7.4; what begins with 44 is ours). CONTRIBUTING.md lists them. */
+export const closeCodes = { closing: 1001, failed: 1011, signedOut: 4401, forbidden: 4403, flooded: 4429 } as const;
+
+/** Above this, `send` asks its caller to wait. */
+const highWaterBytes = 64 * 1024;
+
+/** An open WebSocket, as an area sees it. */
+export interface Connection {
+  /** Aborted when it has closed, by whomever. */
+  readonly closed: AbortSignal;
+  /** One listener. What it throws closes the connection with 1011. */
+  onMessage(listener: (data: Buffer, isBinary: boolean) => void): void;
+  /**
+   * Sends text, or bytes as a binary message. False when the reader is behind: then wait for `drained`. A reader that is too far behind is
+   * cut, so a source that does not wait loses its connection and not this process its memory.
+   */
+  send(data: string | Buffer): boolean;
+  /** Resolves when the reader has caught up, or the connection has closed. */
+  drained(): Promise<void>;
+  /** Reads no more from the client until `resume`. */
+  pause(): void;
+  resume(): void;
+  /** 1000, or a code of the area's own from 4000 to 4399. */
+  close(code: number, reason?: string): void;
+}
+
+export interface ConnectionOptions {
+  req: Request;
+  limits: ConnectionLimits;
+  /** Aborted when the server begins to close. */
+  closing: AbortSignal;
+  isAllowed(): Promise<Allowed>;
+  open(connection: Connection): void;
+}
+
+/** Watches over an open socket for as long as it is open, and hands it to its area. */
+export function openConnection(socket: WebSocket, { req, limits, closing, isAllowed, open }: ConnectionOptions): void {
+  const closed = new AbortController();
+  const throttle = new Throttle(limits.messagesPerSecond, limits.messagesAtOnce);
+  const waiting: (() => void)[] = [];
+  let isAlive = true;
+  let isAsking = false;
+  const timers = [
+    setInterval(ping, limits.pingIntervalMs),
+    setInterval(() => void leaveUnlessAllowed(), limits.authorizationIntervalMs),
+  ];
+  const stop = () => socket.close(closeCodes.closing, 'The server is closing.');
+
+  function ping(): void {
+    if (isAlive) socket.ping();
+    else socket.terminate();
+    isAlive = false;
+  }
+
+  async function leaveUnlessAllowed(): Promise<void> {
+    if (isAsking) return;
+    isAsking = true;
+    // A database that is away for a moment closes nothing: the next look decides.
+    const allowed = await isAllowed().catch(() => 'yes' as const);
+    isAsking = false;
+    if (allowed !== 'yes') socket.close(closeCodes[allowed], 'This is no longer yours to use.');
+  }
+
+  function wake(): void {
+    if (socket.bufferedAmount > highWaterBytes && socket.readyState === socket.OPEN) return;
+    for (const resume of waiting.splice(0)) resume();
+  }
+
+  function fail(error: unknown): void {
+    req.log.error({ err: loggable(error), requestId: req.id }, 'A connection failed.');
+    socket.close(closeCodes.failed, 'Something went wrong here.');
+  }
+
+  socket.on('pong', () => {
+    isAlive = true;
+  });
+  // ws closes by itself what breaks the protocol or a limit of its own; there is nothing to add.
+  socket.on('error', () => undefined);
+  socket.once('close', () => {
+    for (const timer of timers) clearInterval(timer);
+    closing.removeEventListener('abort', stop);
+    closed.abort();
+    wake();
+  });
+  closing.addEventListener('abort', stop);
+  if (closing.aborted) stop();
+
+  const connection: Connection = {
+    closed: closed.signal,
+    onMessage(listener) {
+      socket.on('message', (data, isBinary) => {
+        // What comes after the close has begun is nobody's any more.
+        if (socket.readyState !== socket.OPEN) return;
+        if (!throttle.take()) return socket.close(closeCodes.flooded, 'Too many messages.');
+        try {
+          listener(bytesOf(data), isBinary);
+        } catch (error) {
+          fail(error);
+        }
+      });
+    },
+    send(data) {
+      if (socket.readyState !== socket.OPEN) return false;
+      // Looked at before: a message is never too large for a reader that has kept up. A close frame would only queue behind the rest.
+      if (socket.bufferedAmount > limits.maxBacklogBytes) {
+        socket.terminate();
+        return false;
+      }
+      socket.send(data, wake);
+      return socket.bufferedAmount <= highWaterBytes;
+    },
+    drained() {
+      return new Promise((resolve) => {
+        waiting.push(resolve);
+        wake();
+      });
+    },
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+    close: (code, reason) => socket.close(code, reason),
+  };
+  try {
+    open(connection);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function bytesOf(data: RawData): Buffer {
+  if (Array.isArray(data)) return Buffer.concat(data);
+  return Buffer.isBuffer(data) ? data : Buffer.from(data);
+}

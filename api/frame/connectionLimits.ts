@@ -1,0 +1,76 @@
+import { DomainError } from '../../models/errors.ts';
+
+/** What one WebSocket, and one user with many, may take. */
+export interface ConnectionLimits {
+  /** Open ones of one user in this process. */
+  perUser: number;
+  /** One that is larger closes the connection with 1009. */
+  maxMessageBytes: number;
+  /** What a reader may be behind before it is cut. */
+  maxBacklogBytes: number;
+  /** Messages from the client, on average and at once. */
+  messagesPerSecond: number;
+  messagesAtOnce: number;
+  /** A peer that has not answered one ping when the next is due is dead. */
+  pingIntervalMs: number;
+  /** With the second for which a session is believed, a removed member stays for less than 5 s. */
+  authorizationIntervalMs: number;
+}
+
+export const connectionLimits: ConnectionLimits = {
+  perUser: 50,
+  maxMessageBytes: 1024 * 1024,
+  maxBacklogBytes: 4 * 1024 * 1024,
+  messagesPerSecond: 200,
+  messagesAtOnce: 1_000,
+  pingIntervalMs: 30_000,
+  authorizationIntervalMs: 3_000,
+};
+
+/** Counts each user's open connections. */
+export class ConnectionCounter {
+  readonly #most: number;
+  readonly #open = new Map<string, number>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Counts one more, until what it gives is called. Throws when there are too many. */
+  enter(userId: string): () => void {
+    const open = this.#open.get(userId) ?? 0;
+    if (open >= this.#most) {
+      const message = `No more than ${this.#most} connections may be open at once. Close one.`;
+      throw new DomainError('rateLimited', 'TOO_MANY_CONNECTIONS', message, { retryAfterSeconds: 1 });
+    }
+    this.#open.set(userId, open + 1);
+    return () => {
+      const left = (this.#open.get(userId) ?? 1) - 1;
+      if (left > 0) this.#open.set(userId, left);
+      else this.#open.delete(userId);
+    };
+  }
+}
+
+/** Lets `atOnce` through, and then `perSecond`. */
+export class Throttle {
+  readonly #perSecond: number;
+  readonly #atOnce: number;
+  #left: number;
+  #at = performance.now();
+
+  constructor(perSecond: number, atOnce: number) {
+    this.#perSecond = perSecond;
+    this.#atOnce = atOnce;
+    this.#left = atOnce;
+  }
+
+  take(): boolean {
+    const now = performance.now();
+    this.#left = Math.min(this.#atOnce, this.#left + ((now - this.#at) / 1_000) * this.#perSecond);
+    this.#at = now;
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,170 @@
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Express, Request, RequestHandler, Response, Router } from 'express';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { DomainError } from '../../models/errors.ts';
+import type { Area } from './area.ts';
+import { callerOf } from './auth/caller.ts';
+import { openConnection } from './connection.ts';
+import { ConnectionCounter, type ConnectionLimits } from './connectionLimits.ts';
+import type { Operation } from './contract.ts';
+import type { RouteDeps } from './deps.ts';
+import { createRouter } from './router.ts';
+import { stillAllowed } from './stillAllowed.ts';
+
+/** The subprotocol that a client offers, and that the server chooses. */
+const protocol = 'atrium';
+const credentialEntry = /^bearer\.(.+)$/;
+
+/** What came with a request that wants to be a WebSocket; kept on it as `req.handshake`. */
+export interface Handshake {
+  socket: Duplex;
+  head: Buffer;
+}
+
+/** Whether a request wants to be a WebSocket. Any other upgrade that a client offers is passed over, as HTTP allows. */
+export function wantsWebSocket({ method, headers }: IncomingMessage): boolean {
+  return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket';
+}
+
+/**
+ * Lets the app answer upgrades as it answers requests, so that the same authentication, access table, limits and error handler hold for
+ * them. The server must have been made with `shouldUpgradeCallback: wantsWebSocket`. `cut` ends every upgraded socket at once.
+ */
+export function answerUpgrades(server: Server, app: Express): { cut(): void } {
+  const sockets = new Set<Duplex>();
+  server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    // A peer that resets the connection has gone, and nothing is left to do; the close event follows.
+    socket.on('error', () => socket.destroy());
+    takeCredential(req);
+    const res = new ServerResponse(req);
+    res.shouldKeepAlive = false;
+    res.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0]);
+    res.once('finish', () => socket.end());
+    app(Object.assign(req, { handshake: { socket, head } }), res);
+  });
+  return {
+    cut() {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/**
+ * A browser cannot set `Authorization` on a WebSocket, but it can offer subprotocols: `bearer.<token>` is the credential. It is taken out, so
+ * that nothing after this sees it there.
+ */
+function takeCredential({ headers }: IncomingMessage): void {
+  const offered = offeredProtocols(headers['sec-websocket-protocol']);
+  const others = offered.filter((entry) => !credentialEntry.test(entry));
+  const token = offered.map((entry) => credentialEntry.exec(entry)?.[1]).find((found) => found !== undefined);
+  if (token !== undefined) headers.authorization ??= `Bearer ${token}`;
+  if (others.length > 0) headers['sec-websocket-protocol'] = others.join(', ');
+  else delete headers['sec-websocket-protocol'];
+}
+
+function offeredProtocols(header = ''): string[] {
+  return header
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}
+
+/** Refuses pages of foreign origins, which CORS does not for a WebSocket. What is not a browser sends no Origin. */
+export function checkOrigin({ config }: Pick<RouteDeps, 'config'>): RequestHandler {
+  const own = new URL(config.http.publicUrl).origin;
+  const { corsOrigins } = config.http;
+  return (req, _res, next) => {
+    const { origin } = req.headers;
+    const isAllowed =
+      origin === undefined || origin === own || corsOrigins.some((one) => one === '*' || one === origin);
+    if (req.handshake !== undefined && !isAllowed) {
+      throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not connect here.');
+    }
+    next();
+  };
+}
+
+/** Routes for the operations that the contract marks `x-upgrade: websocket`. Throws when one has no handler, or a handler no operation. */
+export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: ConnectionLimits): Router {
+  const router = createRouter();
+  const handlers = new Map(areas.flatMap(({ upgrades = {} }) => Object.entries(upgrades)));
+  const operations = deps.contract.operations.filter(({ isUpgrade }) => isUpgrade);
+  for (const id of handlers.keys()) {
+    if (!operations.some((operation) => operation.id === id))
+      throw new Error(`The contract does not mark ${id} as an upgrade.`);
+  }
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: limits.maxMessageBytes,
+    handleProtocols: () => protocol,
+  });
+  const counter = new ConnectionCounter(limits.perUser);
+  for (const operation of operations) {
+    const create = handlers.get(operation.id);
+    if (create === undefined) throw new Error(`No area takes the upgrade ${operation.id}.`);
+    const prepare = create(deps);
+    router.get(expressPath(operation), async (req, res) => {
+      const { open, spaceId } = await prepare(req);
+      if (req.handshake === undefined) throw upgradeRequired();
+      if (deps.closing.aborted) throw serverClosing();
+      requireProtocol(req);
+      const leave = counter.enter(callerOf(req).userId);
+      res.once('close', leave);
+      const socket = accept(server, req, res, req.handshake);
+      openConnection(socket, { req, limits, closing: deps.closing, isAllowed: stillAllowed(deps, req, spaceId), open });
+    });
+  }
+  return router;
+}
+
+/** Answers 101. Throws when the handshake is not one of RFC 6455. */
+function accept(server: WebSocketServer, req: Request, res: Response, { socket, head }: Handshake): WebSocket {
+  let refusal = 'the client has gone';
+  let accepted: WebSocket | undefined;
+  const refuse = (error: Error) => {
+    refusal = error.message;
+  };
+  const sayId = (headers: string[]) => void headers.push(`x-request-id: ${req.id}`);
+  server.on('wsClientError', refuse).on('headers', sayId);
+  // All of this happens at once: no other handshake comes between.
+  server.handleUpgrade(req, socket, head, (webSocket) => {
+    accepted = webSocket;
+  });
+  server.off('wsClientError', refuse).off('headers', sayId);
+  if (accepted === undefined) {
+    throw new DomainError('invalid', 'BAD_HANDSHAKE', `This is not a WebSocket handshake: ${refusal}.`);
+  }
+  // The log line and the metrics are written when the response closes, and that is when the WebSocket does.
+  res.detachSocket(socket as Parameters<ServerResponse['detachSocket']>[0]);
+  res.statusCode = 101;
+  accepted.once('close', (code) => {
+    req.closeCode = code;
+    res.emit('close');
+  });
+  return accepted;
+}
+
+function expressPath({ path }: Operation): string {
+  return path.replace(/\{(\w+)\}/g, ':$1');
+}
+
+function requireProtocol(req: Request): void {
+  const offered = offeredProtocols(req.get('sec-websocket-protocol'));
+  if (offered.length === 0 || offered.includes(protocol)) return;
+  throw new DomainError('invalid', 'SUBPROTOCOL_UNKNOWN', `Offer the subprotocol "${protocol}".`);
+}
+
+function upgradeRequired(): Error {
+  return Object.assign(new Error('Upgrade required'), { status: 426, headers: { upgrade: 'websocket' } });
+}
+
+function serverClosing(): DomainError {
+  return new DomainError('unavailable', 'SERVER_CLOSING', 'This server is closing. Connect again.', {
+    retryAfterSeconds: 1,
+  });
+}
