@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { loadContract, type Operation } from '../../api/frame/contract.ts';
-import { builderOf, type World } from './world.ts';
+import { builderOf, objects, type World } from './world.ts';
 
 const { document } = loadContract();
 
@@ -38,8 +39,9 @@ export function parametersOf({ path }: Operation): string[] {
 /** An object of the world's for each parameter of the operation's path, and for what its query must name. */
 export async function objectsFor(operation: Operation, world: World): Promise<Record<string, string>> {
   const ids: Record<string, string> = {};
-  for (const name of parametersOf(operation)) ids[name] = await builderOf(name, operation.area)(world);
-  for (const name of namedInQuery(operation)) ids[name] = await builderOf(name, operation.area)(world);
+  for (const name of [...parametersOf(operation), ...namedInQuery(operation)]) {
+    ids[name] = await builderOf(name, operation.area, operation.id)(world);
+  }
   return ids;
 }
 
@@ -49,7 +51,7 @@ export function pathWith(operation: Operation, ids: Record<string, string>): str
     encodeURIComponent(ids[name] ?? 'absent'),
   );
   const query = new URLSearchParams();
-  for (const { in: place, name, required, example } of ownParametersOf(operation)) {
+  for (const { in: place, name, required, example } of describedParametersOf(operation)) {
     if (place === 'query' && required) query.set(name, ids[name] ?? String(example ?? 'a'));
   }
   return query.size === 0 ? path : `${path}?${query}`;
@@ -63,6 +65,19 @@ export function bodyFor(operation: Operation, { spaceId, people }: World): Recor
   const { spaceId: _elsewhere, ...body } = example as Record<string, unknown>;
   if ('email' in body) body.email = people.stranger.email;
   return fieldsOf(operation).includes('spaceId') ? { ...body, spaceId } : body;
+}
+
+/** A body that the operation takes, of whichever type: its example, as JSON or a form, or a file. */
+export async function anyBodyFor(operation: Operation, world: World): Promise<unknown> {
+  const content = rawOf(operation).requestBody?.content ?? {};
+  const form = content['application/x-www-form-urlencoded'];
+  if (form !== undefined) return new URLSearchParams({ ...(form.example as Record<string, string> | undefined) });
+  if (content['multipart/form-data'] === undefined) return bodyFor(operation, world);
+  const body = new FormData();
+  const { properties = {} } = resolve(content['multipart/form-data'].schema ?? {});
+  if ('threadId' in properties) body.append('threadId', await builderOf('threadId', 'Threads')(world));
+  body.append('file', new Blob(['a']), `${randomUUID()}.txt`);
+  return body;
 }
 
 /** What stands in a body for an object of another kind than its name says. */
@@ -98,14 +113,12 @@ export function describedParametersOf(operation: Operation): Parameter[] {
 
 /** The ids that a query must have. */
 function namedInQuery(operation: Operation): string[] {
-  return ownParametersOf(operation)
-    .filter(({ in: place, name, required }) => place === 'query' && required && name.endsWith('Id'))
+  return describedParametersOf(operation)
+    .filter(
+      ({ in: place, name, required }) =>
+        place === 'query' && required && (name.endsWith('Id') || `${operation.id}.${name}` in objects),
+    )
     .map(({ name }) => name);
-}
-
-/** Those that are described in the operation itself. */
-function ownParametersOf(operation: Operation): Parameter[] {
-  return (rawOf(operation).parameters ?? []).filter((one): one is Parameter => !('$ref' in one));
 }
 
 function rawOf({ path, method }: Operation): RawOperation {

@@ -19,8 +19,14 @@ export interface World {
   identity: Identity;
   people: People;
   spaceId: string;
-  /** A request as one of them, in a session of its own; as nobody, without a credential. */
-  fetch(kind: Kind | 'nobody', method: string, path: string, body?: unknown): Promise<Response>;
+  /** A request as one of them, in a session of its own; as nobody, without a credential. What is neither a form nor multipart is sent as JSON. */
+  fetch(
+    kind: Kind | 'nobody',
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Response>;
   /** The body of an answer that must be 2xx. */
   send<T>(kind: Kind, method: string, path: string, body?: unknown): Promise<T>;
 }
@@ -44,16 +50,18 @@ export async function buildWorld(
     identity,
     people,
     spaceId: space.id,
-    async fetch(kind, method, path, body) {
+    async fetch(kind, method, path, body, headers = {}) {
+      const isJson = body !== undefined && !(body instanceof FormData) && !(body instanceof URLSearchParams);
       const token = kind === 'nobody' ? undefined : await identity.sessions.create(people[kind].id);
       return fetch(url + path, {
         method,
         redirect: 'manual',
         headers: {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
-          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(isJson && { 'content-type': 'application/json' }),
+          ...headers,
         },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
+        ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as FormData | URLSearchParams) }),
       });
     },
     async send<T>(kind: Kind, method: string, path: string, body?: unknown) {
@@ -66,11 +74,14 @@ export async function buildWorld(
   return world;
 }
 
+const threadFile = 'a.txt';
+
 type Builder = (world: World) => string | Promise<string>;
 
 /**
  * For each parameter in a path of the contract: makes such an object in the world's space, and gives what stands for it in the path.
- * A new parameter needs a line here; `Area.name` is for a name that another area uses for something else.
+ * A new parameter needs a line here; `Area.name` is for a name that another area uses for something else, `operationId.name` for an operation
+ * that asks more of it.
  */
 export const objects: Record<string, Builder> = {
   spaceId: ({ spaceId }) => spaceId,
@@ -96,6 +107,16 @@ export const objects: Record<string, Builder> = {
   token: async (world) => (await invite(world)).link.split('/').at(-1) ?? '',
   threadId: async (world) =>
     (await world.send<{ id: string }>('viewer', 'POST', `/api/spaces/${world.spaceId}/threads`)).id,
+  // A thread with the file that the same query names.
+  'getThreadFileUrl.threadId': async (world) => {
+    const threadId = await builderOf('threadId', 'Threads')(world);
+    const body = new FormData();
+    body.append('threadId', threadId);
+    body.append('file', new Blob(['a']), threadFile);
+    await world.send('viewer', 'POST', `/api/spaces/${world.spaceId}/thread-files`, body);
+    return threadId;
+  },
+  'getThreadFileUrl.path': () => `/${threadFile}`,
   turnId: async (world) => {
     const body = { content: '/say hello', modelId: 'demo', spaceId: world.spaceId };
     const response = await world.fetch('viewer', 'POST', '/chat/stream', body);
@@ -141,8 +162,8 @@ async function invite(world: World): Promise<{ id: string; link: string }> {
 }
 
 /** The builder of what a path's parameter names. Throws when there is none, and says where it belongs. */
-export function builderOf(parameter: string, area: string): Builder {
-  const build = objects[`${area}.${parameter}`] ?? objects[parameter];
+export function builderOf(parameter: string, area: string, operationId = ''): Builder {
+  const build = objects[`${operationId}.${parameter}`] ?? objects[`${area}.${parameter}`] ?? objects[parameter];
   if (build === undefined)
     throw new Error(`test/builders/world.ts does not know how to make a {${parameter}}: add it.`);
   return build;

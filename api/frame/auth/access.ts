@@ -12,10 +12,20 @@ export type OperationId = keyof operations;
  * - `signedIn`: anybody with a credential, who sees and makes only what is theirs
  * - `self`: whose object it is; for everybody else it is not there (404)
  * - `threadOwner`: whose thread it is, for as long as they are a member; nobody else, an owner of the space neither (403)
+ * - `editorsOwn`: the editor of the space whose object it is; for other editors it is not there (404)
  * - `viewer`, `editor`, `owner`: a member of the space with at least this role (403); for others the space is not there (404)
  * - `ownerOrSelf`: an owner of the space, or the member whom it is about
  */
-export type Access = 'anyone' | 'operator' | 'signed' | 'signedIn' | 'self' | 'threadOwner' | Role | 'ownerOrSelf';
+export type Access =
+  | 'anyone'
+  | 'operator'
+  | 'signed'
+  | 'signedIn'
+  | 'self'
+  | 'threadOwner'
+  | 'editorsOwn'
+  | Role
+  | 'ownerOrSelf';
 
 /** The rows of one area. */
 export type AccessRows = Readonly<Partial<Record<OperationId, Access>>>;
@@ -37,5 +47,8 @@ export function accessOf(table: AccessTable, operationId: string): Access {
 /** The role that an access asks of a caller in a space; undefined where it is none of that kind. */
 export function roleOf(access: Access, isAboutCaller = false): Role | undefined {
   if (access === 'ownerOrSelf') return isAboutCaller ? 'viewer' : 'owner';
+  if (access === 'editorsOwn') return 'editor';
+  // Whoever left the space has left their threads there.
+  if (access === 'threadOwner') return 'viewer';
   return access === 'viewer' || access === 'editor' || access === 'owner' ? access : undefined;
 }
