@@ -53,7 +53,8 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
   const stop = () => socket.close(closeCodes.closing, 'The server is closing.');
 
   function ping(): void {
-    if (isAlive) socket.ping();
+    // Of one that its area does not read nothing is heard.
+    if (isAlive || socket.isPaused) socket.ping();
     else socket.terminate();
     isAlive = false;
   }
@@ -122,7 +123,10 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
       });
     },
     pause: () => socket.pause(),
-    resume: () => socket.resume(),
+    resume() {
+      isAlive = true;
+      socket.resume();
+    },
     close: (code, reason) => socket.close(code, reason),
   };
   try {

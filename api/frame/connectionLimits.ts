@@ -13,6 +13,8 @@ export interface ConnectionLimits {
   messagesAtOnce: number;
   /** A peer that has not answered one ping when the next is due is dead. */
   pingIntervalMs: number;
+  /** How long a peer may take to answer a close before it is cut. */
+  closeTimeoutMs: number;
   /** With the second for which a session is believed, a removed member stays for less than 5 s. */
   authorizationIntervalMs: number;
 }
@@ -24,6 +26,7 @@ export const connectionLimits: ConnectionLimits = {
   messagesPerSecond: 200,
   messagesAtOnce: 1_000,
   pingIntervalMs: 30_000,
+  closeTimeoutMs: 5_000,
   authorizationIntervalMs: 3_000,
 };
 

@@ -1,4 +1,5 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Express, Request, RequestHandler, Response, Router } from 'express';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -41,8 +42,9 @@ export function answerUpgrades(server: Server, app: Express): { cut(): void } {
     takeCredential(req);
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
-    res.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0]);
-    res.once('finish', () => socket.end());
+    // A server over TCP has no other kind.
+    res.assignSocket(socket as Socket);
+    res.once('finish', () => (socket as Socket).destroySoon());
     app(Object.assign(req, { handshake: { socket, head } }), res);
   });
   return {
@@ -102,6 +104,8 @@ export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: C
     perMessageDeflate: false,
     maxPayload: limits.maxMessageBytes,
     handleProtocols: () => protocol,
+    // Its types do not know of it: how long a peer may take to answer a close.
+    ...{ closeTimeout: limits.closeTimeoutMs },
   });
   const counter = new ConnectionCounter(limits.perUser);
   for (const operation of operations) {
@@ -140,7 +144,7 @@ function accept(server: WebSocketServer, req: Request, res: Response, { socket, 
     throw new DomainError('invalid', 'BAD_HANDSHAKE', `This is not a WebSocket handshake: ${refusal}.`);
   }
   // The log line and the metrics are written when the response closes, and that is when the WebSocket does.
-  res.detachSocket(socket as Parameters<ServerResponse['detachSocket']>[0]);
+  res.detachSocket(socket as Socket);
   res.statusCode = 101;
   accepted.once('close', (code) => {
     req.closeCode = code;

@@ -142,8 +142,8 @@ describe('what is asked before the upgrade', () => {
     const plain = await fetch(url + path, { headers });
     expect([plain.status, plain.headers.get('upgrade')]).toEqual([426, 'websocket']);
     expect(await plain.json()).toMatchObject({ code: 'UPGRADE_REQUIRED' });
-    const broken = await refusal(path, editor.token, { headers: { 'sec-websocket-version': '7' } });
-    expect(broken.said).toBe('400 BAD_HANDSHAKE');
+    const withoutKey = await answerTo(path, { ...headers, upgrade: 'websocket' });
+    expect(withoutKey).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*"code":"BAD_HANDSHAKE"/s);
     // An operation that is no upgrade answers as it always does.
     expect((await answerTo(`/api/me`, { ...headers, upgrade: 'websocket' })).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
     expect((await answerTo(`/healthz`, { upgrade: 'h2c' })).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
@@ -177,6 +177,19 @@ describe('what holds while it is open', () => {
       address: null,
     });
     expect(await closeOf(socket)).toBe(4401);
+  });
+
+  test('a peer that does not answer the close is cut', async () => {
+    const { editor, space, path } = await buildEditor();
+    const { url: at } = await start({ closeTimeoutMs: 100 });
+    const socket = await open(path, editor.token, { at });
+    socket.pause();
+    const [{ connection }] = opened as [(typeof opened)[0]];
+    const isClosed = once(connection.closed, 'abort');
+    await api.identity.members.remove(space.id, editor.user.id, { userId: null, credentialId: null, address: null });
+    await isClosed;
+    expect(connection.send('still there?')).toBe(false);
+    socket.terminate();
   });
 
   test('a member who is removed, or may do less, loses it', async () => {
