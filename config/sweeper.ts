@@ -4,6 +4,7 @@ import { integer } from './kinds.ts';
 export const sweeperSettings = z.object({
   ATRIUM_SWEEP_INTERVAL_SECONDS: integer(1, 3_600).default(30),
   ATRIUM_SWEEP_GRACE_SECONDS: integer(1, 3_600).default(5),
+  ATRIUM_RECORD_RETENTION_DAYS: integer(30, 3_650).default(90),
 });
 
 /** The sweeper. */
@@ -12,5 +13,7 @@ export function sweeperConfig(env: z.infer<typeof sweeperSettings>) {
     intervalSeconds: env.ATRIUM_SWEEP_INTERVAL_SECONDS,
     /** How old a row must be before the sweeper looks for its workflow. */
     graceSeconds: env.ATRIUM_SWEEP_GRACE_SECONDS,
+    /** How long the records of finished work stay: how a turn came about, operations, holds. */
+    recordRetentionMs: env.ATRIUM_RECORD_RETENTION_DAYS * 86_400_000,
   });
 }

@@ -1,4 +1,4 @@
-import { monotonicFactory } from 'ulid';
+import { encodeTime, monotonicFactory } from 'ulid';
 
 /** Every kind of id that Atrium makes. The prefix tells a reader of a log what an id names. */
 export const idPrefixes = {
@@ -31,6 +31,13 @@ export type IdKind = keyof typeof idPrefixes;
 
 // Monotonic, so that ids made in one millisecond still sort in the order in which they were made.
 const nextUlid = monotonicFactory();
+
+const timeLength = 10;
+
+/** Before every id of this kind that is made at `time` or later, and behind the earlier ones. */
+export function idBound(kind: IdKind, time: Date): string {
+  return `${idPrefixes[kind]}_${encodeTime(time.getTime(), timeLength)}`;
+}
 
 /** A new id, `<prefix>_<ULID>`: unique, sortable by time of making, safe in a URL. */
 export function newId(kind: IdKind): string {

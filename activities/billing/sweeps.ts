@@ -5,6 +5,7 @@ import { coverDebt } from '../../models/billing/debt.ts';
 import { expireGrants } from '../../models/billing/grants.ts';
 import { release } from '../../models/billing/holds.ts';
 import { lockBalances } from '../../models/billing/ledger.ts';
+import { purgeOldHolds } from '../../models/billing/oldHolds.ts';
 import { unsettledEvents } from '../../models/billing/paymentEvents.ts';
 import { findStaleHolds, spacesWithExpiredGrants } from '../../models/billing/staleCredits.ts';
 import { transaction } from '../../models/database.ts';
@@ -29,6 +30,13 @@ export function createBillingSweeps(deps: BillingDeps) {
       for (const { id, spaceId } of stale) await transaction(database, (tx) => release(tx, spaceId, id));
       await purgeDayUse(database);
       return stale.length;
+    },
+
+    /** What was set aside long ago, and has been spent or freed. */
+    async purgeOldHolds(): Promise<number> {
+      using heartbeat = keepAlive();
+      const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
+      return purgeOldHolds(database, old, () => heartbeat.cancelled.throwIfAborted());
     },
 
     /** Credits whose time is over. Nobody can spend them before this either: each use looks for itself. */
@@ -84,6 +92,7 @@ export function createBillingSweeps(deps: BillingDeps) {
 
 export const billingSweeps = [
   'sweepHolds',
+  'purgeOldHolds',
   'sweepGrants',
   'sweepPaymentEvents',
   'sweepCheckouts',

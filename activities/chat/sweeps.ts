@@ -1,5 +1,6 @@
 import { endTurn } from '../../models/chat/endTurn.ts';
 import { chatModels } from '../../models/chat/models.ts';
+import { purgeOldTurns } from '../../models/chat/oldTurns.ts';
 import { purgeTurnLogs } from '../../models/chat/purge.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { type UnendedTurn, unendedTurns } from '../../models/chat/unendedTurns.ts';
@@ -76,6 +77,13 @@ export function createChatSweeps(deps: ChatDeps) {
       }
     },
 
+    /** How turns came about, once that is of no use any more. What was said stays. */
+    async purgeOldTurns(): Promise<number> {
+      using heartbeat = keepAlive();
+      const before = new Date(Date.now() - config.sweeper.recordRetentionMs);
+      return purgeOldTurns(database, before, () => heartbeat.cancelled.throwIfAborted());
+    },
+
     /** Logs whose time is over. The messages stay; a replay is then rebuilt from them. */
     async purgeOldTurnLogs(): Promise<number> {
       using _heartbeat = keepAlive();
@@ -91,4 +99,5 @@ export const chatSweeps = [
   'sweepTurns',
   'sweepToolAnswers',
   'purgeOldTurnLogs',
+  'purgeOldTurns',
 ] as const satisfies readonly (keyof ReturnType<typeof createChatSweeps>)[];

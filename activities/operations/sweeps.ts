@@ -1,5 +1,6 @@
 import { transaction } from '../../models/database.ts';
 import { idempotencyModels } from '../../models/idempotency.ts';
+import { purgeOldOperations } from '../../models/oldOperations.ts';
 import { operationModels } from '../../models/operation.ts';
 import { type UnendedOperation, unendedOperations } from '../../models/unendedOperations.ts';
 import type { CommonDeps } from '../deps.ts';
@@ -36,6 +37,12 @@ export function createOperationSweeps({ config, database, logger, workflows }: C
         look: lookAfter,
       }),
 
+    async purgeOldOperations(): Promise<number> {
+      using heartbeat = keepAlive();
+      const before = new Date(Date.now() - config.sweeper.recordRetentionMs);
+      return purgeOldOperations(database, before, () => heartbeat.cancelled.throwIfAborted());
+    },
+
     /** Idempotency keys older than their 30 days. */
     async purgeIdempotencyKeys(): Promise<number> {
       using _heartbeat = keepAlive();
@@ -52,5 +59,6 @@ const lostOperation = {
 
 export const operationSweeps = [
   'sweepOperations',
+  'purgeOldOperations',
   'purgeIdempotencyKeys',
 ] as const satisfies readonly (keyof ReturnType<typeof createOperationSweeps>)[];

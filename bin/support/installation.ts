@@ -30,9 +30,9 @@ export async function withDatabase<T>(work: (database: Database, config: Config)
 }
 
 /** Runs a command that works on users and what is theirs. */
-export async function withIdentity<T>(work: (identity: Identity) => Promise<T>): Promise<T> {
+export async function withIdentity<T>(work: (identity: Identity, database: Database) => Promise<T>): Promise<T> {
   return withDatabase(async (database, config) =>
-    work(createIdentity(database, await openEnvelope(database, config), config)),
+    work(createIdentity(database, await openEnvelope(database, config), config), database),
   );
 }
 

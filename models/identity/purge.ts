@@ -1,5 +1,5 @@
-import type { ResultSetHeader } from 'mysql2';
 import type { AreaPurge } from '../areaPurge.ts';
+import { deleteInBatches } from '../batches.ts';
 import type { Database } from '../database.ts';
 
 const ofPeople = 'It is a person’s, for all of their spaces.';
@@ -25,7 +25,6 @@ export const identityPurge: AreaPurge = {
   },
 };
 
-const rowsPerStatement = 1_000;
 const endedKeptMs = 30 * 86_400_000;
 
 /** Keys that are over. One with children stays as long as they do: revoking goes from parent to child. */
@@ -39,21 +38,12 @@ const deadKeys = `DELETE FROM api_keys WHERE LEAST(COALESCE(revoked_at, expires_
  * small, so that none of them holds up a sign-in. Returns how many rows that were.
  */
 export async function purgeIdentity(database: Database, now: Date): Promise<number> {
-  const codes = await deleteAll(database, 'DELETE FROM auth_codes WHERE expires_at < ? LIMIT ?', now);
-  const signIns = await deleteAll(database, 'DELETE FROM sign_ins WHERE expires_at < ? LIMIT ?', now);
-  const mails = await deleteAll(database, 'DELETE FROM mails WHERE expires_at < ? LIMIT ?', now);
+  const codes = await deleteInBatches(database, 'DELETE FROM auth_codes WHERE expires_at < ? LIMIT ?', [now]);
+  const signIns = await deleteInBatches(database, 'DELETE FROM sign_ins WHERE expires_at < ? LIMIT ?', [now]);
+  const mails = await deleteInBatches(database, 'DELETE FROM mails WHERE expires_at < ? LIMIT ?', [now]);
   const before = new Date(now.getTime() - endedKeptMs);
-  const invitations = await deleteAll(database, 'DELETE FROM invitations WHERE expires_at < ? LIMIT ?', before);
-  const sessions = await deleteAll(database, 'DELETE FROM sessions WHERE expires_at < ? LIMIT ?', before);
-  const keys = await deleteAll(database, deadKeys, before);
+  const invitations = await deleteInBatches(database, 'DELETE FROM invitations WHERE expires_at < ? LIMIT ?', [before]);
+  const sessions = await deleteInBatches(database, 'DELETE FROM sessions WHERE expires_at < ? LIMIT ?', [before]);
+  const keys = await deleteInBatches(database, deadKeys, [before]);
   return codes + signIns + mails + invitations + sessions + keys;
-}
-
-async function deleteAll(database: Database, statement: string, before: Date): Promise<number> {
-  let deleted = 0;
-  for (;;) {
-    const [result] = await database.pool.query<ResultSetHeader>(statement, [before, rowsPerStatement]);
-    deleted += result.affectedRows;
-    if (result.affectedRows < rowsPerStatement) return deleted;
-  }
 }

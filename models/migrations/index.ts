@@ -12,6 +12,7 @@ import { mcpFailures } from './0011-mcp-failures.ts';
 import { mispaidCheckouts } from './0012-mispaid-checkouts.ts';
 import { mcpFormSecrets } from './0013-mcp-form-secrets.ts';
 import { holds } from './0014-holds.ts';
+import { retention } from './0019-retention.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -28,4 +29,5 @@ export const migrations: Migration[] = [
   mispaidCheckouts,
   mcpFormSecrets,
   holds,
+  retention,
 ];

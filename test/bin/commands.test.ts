@@ -20,7 +20,9 @@ test('a user, a space, a key, a code and a token are made and printed', async ()
     id: expect.stringMatching(/^usr_/),
     email: 'ada@example.org',
     name: 'Ada',
+    spaceId: expect.stringMatching(/^spc_/),
   });
+  expect(await runJson('user', 'add', 'bob@example.org', '--no-space')).toMatchObject({ name: 'bob', spaceId: null });
   expect(await runJson('space', 'add', 'Work')).toEqual({
     id: expect.stringMatching(/^spc_/),
     name: 'Work',

@@ -1,0 +1,12 @@
+import { deleteInBatches } from '../batches.ts';
+import type { Database } from '../database.ts';
+
+/** Removes what was set aside before `before`, and has been spent or freed since. What it came to is in the ledger. */
+export async function purgeOldHolds(database: Database, before: Date, onBatch: () => void): Promise<number> {
+  let removed = 0;
+  for (const status of ['settled', 'released']) {
+    const statement = 'DELETE FROM billing_holds WHERE status = ? AND created_at < ? LIMIT ?';
+    removed += await deleteInBatches(database, statement, [status, before], onBatch);
+  }
+  return removed;
+}
