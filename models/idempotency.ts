@@ -1,9 +1,11 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
+import { deleteInBatches } from './batches.ts';
 import { modelsOf } from './bound.ts';
+import type { Database } from './database.ts';
 import { DomainError } from './errors.ts';
 import { jsonText } from './jsonText.ts';
 
-const keptDays = 30;
+const keptMs = 30 * 86_400_000;
 /** After this, a claim without an answer is a process that died: whoever brings the key again takes it over. */
 const claimSeconds = 60;
 
@@ -138,10 +140,6 @@ export function defineIdempotency(sequelize: Sequelize) {
       const { caller, operation, idempotencyKey, objectId, claimedAt } = this;
       return { caller, operation, idempotencyKey, objectId, claimedAt, responseStatus: null };
     }
-
-    static async purge(): Promise<number> {
-      return Idempotency.destroy({ where: { createdAt: { [Op.lt]: new Date(Date.now() - keptDays * 86_400_000) } } });
-    }
   }
 
   Idempotency.init(
@@ -172,3 +170,9 @@ export function keyInFlight(): DomainError {
 }
 
 export const idempotencyModels = modelsOf((sequelize) => ({ Idempotency: defineIdempotency(sequelize) }));
+
+/** Removes keys whose 30 days are over. */
+export function purgeIdempotencyKeys(database: Database, now: Date, onBatch: () => void): Promise<number> {
+  const before = new Date(now.getTime() - keptMs);
+  return deleteInBatches(database, 'DELETE FROM idempotency_keys WHERE created_at < ? LIMIT ?', [before], onBatch);
+}

@@ -1,5 +1,5 @@
 import { transaction } from '../../models/database.ts';
-import { idempotencyModels } from '../../models/idempotency.ts';
+import { purgeIdempotencyKeys } from '../../models/idempotency.ts';
 import { purgeOldOperations } from '../../models/oldOperations.ts';
 import { operationModels } from '../../models/operation.ts';
 import { type UnendedOperation, unendedOperations } from '../../models/unendedOperations.ts';
@@ -45,8 +45,8 @@ export function createOperationSweeps({ config, database, logger, workflows }: C
 
     /** Idempotency keys older than their 30 days. */
     async purgeIdempotencyKeys(): Promise<number> {
-      using _heartbeat = keepAlive();
-      return idempotencyModels(database).Idempotency.purge();
+      using heartbeat = keepAlive();
+      return purgeIdempotencyKeys(database, new Date(), () => heartbeat.cancelled.throwIfAborted());
     },
   };
 }
