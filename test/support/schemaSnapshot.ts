@@ -17,9 +17,11 @@ const fresh = ["UPDATE billing_state SET value = HEX(RANDOM_BYTES(32)) WHERE nam
  * `migrated` makes, and kept for as long as the migrations stay the same.
  */
 export async function prepareSnapshot(
+  serverVersion: string,
   migrated: (work: (url: string) => Promise<string[]>) => Promise<string[]>,
 ): Promise<string> {
-  const hash = createHash('sha256');
+  // Each server writes a table's definition in its own words.
+  const hash = createHash('sha256').update(serverVersion);
   for (const file of [...globSync('models/migrat*/**/*.ts', { cwd: root }), 'models/migrate.ts'].sort()) {
     hash.update(file).update(readFileSync(join(root, file)));
   }
@@ -50,7 +52,8 @@ export async function readSchema(connection: Connection): Promise<string[]> {
   const statements = ['SET FOREIGN_KEY_CHECKS = 0'];
   for (const table of (await rowsOf('SHOW TABLES')).map((row) => String(Object.values(row)[0]))) {
     const [made] = await rowsOf(`SHOW CREATE TABLE ${table}`);
-    statements.push(String(made?.['Create Table']));
+    // MySQL repeats the character set where a collation was named by itself.
+    statements.push(String(made?.['Create Table']).replaceAll(' CHARACTER SET utf8mb4 COLLATE ', ' COLLATE '));
     for (const row of await rowsOf(`SELECT * FROM ${table}`)) {
       const values = Object.values(row).map((value) => connection.escape(value));
       statements.push(`INSERT INTO ${table} VALUES (${values.join(', ')})`);
@@ -59,7 +62,11 @@ export async function readSchema(connection: Connection): Promise<string[]> {
   for (const { Trigger: name } of await rowsOf('SHOW TRIGGERS')) {
     const [made] = await rowsOf(`SHOW CREATE TRIGGER ${name}`);
     // Its definer is whoever restores it.
-    statements.push(String(made?.['SQL Original Statement']).replace(/ DEFINER=\S+/, ''));
+    statements.push(
+      String(made?.['SQL Original Statement'])
+        .replace(/ DEFINER=\S+/, '')
+        .replace(/;$/, ''),
+    );
   }
   return statements;
 }

@@ -12,6 +12,7 @@ import { runServerVariable } from './runServer.ts';
 import { prepareSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { type RunServer, serveSharedProducts } from './sharedProducts.ts';
 import { testVariablePrefix } from './stackVariables.ts';
+import { chooseDatabase, databaseVariables, testDatabases, versionOf } from './testDatabase.ts';
 
 const folderPrefix = 'atrium-test-';
 /** Kept from run to run. */
@@ -19,6 +20,7 @@ const compileCache = join(import.meta.dirname, '..', '..', 'node_modules', '.cac
 
 let runServer: RunServer | undefined;
 let stack: Stack | undefined;
+let stopDatabase: (() => Promise<void>) | undefined;
 let dataDir: string | undefined;
 let lock: { release(): void } | undefined;
 
@@ -35,20 +37,28 @@ export async function startTestStack(): Promise<void> {
   stopOnSignal(abort);
 
   const launch = loadLaunchConfig({ ...process.env, ATRIUM_DATA_DIR: dataDir });
+  const report = (line: string) => void process.stderr.write(`${line}\n`);
+  const database = await chooseDatabase({ ...launch, report, signal: abort.signal });
+  stopDatabase = database?.stop;
   stack = await startStack({
     ...launch,
-    need: { database: true, temporal: true, storage: true },
+    need: { database: database === undefined, temporal: true, storage: true },
     bucket: 'atrium-test',
-    furtherDatabases: ['test\\_%'],
+    furtherDatabases: [testDatabases],
     durability: 'relaxed',
     ports: 'free',
-    report: (line) => process.stderr.write(`${line}\n`),
+    report,
     signal: abort.signal,
   });
-  for (const [name, value] of Object.entries(stack.environment)) {
+  for (const [name, value] of Object.entries({ ...stack.environment, ...database?.environment })) {
     process.env[name.replace(/^ATRIUM_/, testVariablePrefix)] = value;
   }
-  process.env[schemaVariable] = await prepareSnapshot(migrateEmptyDatabase);
+  // Test files find the database as they find the rest of the stack, and what they start must not find it by itself.
+  for (const name of databaseVariables) delete process.env[name];
+  process.env[schemaVariable] = await prepareSnapshot(
+    await versionOf(stackEnvironment().ATRIUM_DATABASE_MIGRATION_URL),
+    migrateEmptyDatabase,
+  );
   runServer = await serveSharedProducts({ address: process.env[`${testVariablePrefix}TEMPORAL_ADDRESS`] ?? '' });
   process.env[runServerVariable] = runServer.url;
   // Every product that a test starts loads the same modules: what one has compiled is there for the next, and for the next run. That is a
@@ -59,6 +69,7 @@ export async function startTestStack(): Promise<void> {
 export async function stopTestStack(): Promise<void> {
   await runServer?.close();
   await stack?.stop();
+  await stopDatabase?.();
   lock?.release();
   if (dataDir !== undefined) removeDataDir(dataDir);
 }

@@ -1,0 +1,189 @@
+import { existsSync, globSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import mysql from 'mysql2/promise';
+import { CommandError, runCommand } from '../../stack/commands.ts';
+import { findProgram, type StackContext } from '../../stack/context.ts';
+import { StackError } from '../../stack/errors.ts';
+import { waitForLock } from '../../stack/fileLock.mjs';
+import { isReachableByOthers, makeSharedFolder } from '../../stack/folders.ts';
+import { canInstall, installPackages } from '../../stack/install.ts';
+import { type Accounts, readOrMakeAccounts } from '../../stack/mariadbAccounts.ts';
+import { choosePort } from '../../stack/ports.ts';
+import { timed } from '../../stack/report.ts';
+import { serviceLog, startService } from '../../stack/services.ts';
+import { giveTo, serviceFolder, serviceUser } from '../../stack/users.ts';
+import { waitUntil } from '../../stack/waiting.ts';
+
+/** MySQL is in Debian's unstable release alone. */
+const release = 'sid';
+const startTimeoutMs = 120_000;
+
+export interface MySql {
+  url: string;
+  ownerUrl: string;
+  stop(): Promise<void>;
+}
+
+interface MySqlOptions {
+  /** Names as GRANT has them, on which the accounts have their rights. */
+  databases: string[];
+  /** Further arguments of the server, for measurements: the binary log, for one. */
+  args?: string[];
+}
+
+/** A private MySQL with a data directory and a port of its own, and the same two accounts that the embedded database has. */
+export async function startMySql(context: StackContext, { databases, args = [] }: MySqlOptions): Promise<MySql> {
+  const command = serverCommand(await getMySql(context));
+  const user = serviceUser(context, 'database');
+  const folder = serviceFolder(context, 'mysql', user);
+  const data = join(folder, 'data');
+  const accounts = readOrMakeAccounts(context);
+  const setupFile = join(folder, 'setup.sql');
+  writeFileSync(setupFile, setupStatements(accounts, databases), { mode: 0o600 });
+  giveTo(setupFile, user);
+
+  const initialise = [...command, `--datadir=${data}`, '--initialize-insecure'];
+  const options = {
+    logFile: serviceLog(context, 'mysql'),
+    environment: context.environment,
+    signal: context.signal,
+    cwd: folder,
+  };
+  if (!existsSync(data)) {
+    const [program = '', ...rest] = initialise;
+    await timed(context.report, { done: 'MySQL initialised' }, () =>
+      runCommand(program, rest, { ...options, ...(user !== undefined && { user }) }),
+    );
+  }
+  return timed(context.report, { done: 'MySQL started' }, async () => {
+    const port = await choosePort(undefined);
+    const [program = '', ...rest] = command;
+    const service = await startService(context, {
+      name: 'mysql',
+      title: 'MySQL',
+      command: program,
+      args: [...rest, ...serverArguments(data, port, setupFile), ...args],
+      cwd: folder,
+      environment: {},
+      user,
+    });
+    const urlOf = (account: Accounts['app']) => `mysql://${account.user}:${account.password}@127.0.0.1:${port}/atrium`;
+    await waitUntil(() => assertAnswers(urlOf(accounts.owner)), {
+      ...context,
+      title: 'MySQL',
+      timeoutMs: startTimeoutMs,
+      assertAlive: service.assertAlive,
+    });
+    return { url: urlOf(accounts.app), ownerUrl: urlOf(accounts.owner), stop: () => service.stop() };
+  });
+}
+
+/** The folder with Debian's package in it and all that it needs, which is made once for this machine. */
+export async function getMySql(context: StackContext): Promise<string> {
+  // Root's cache folder is usually closed to the user as whom the server runs.
+  mkdirSync(context.cacheDir, { recursive: true });
+  const isOpen = process.getuid?.() !== 0 || isReachableByOthers(context.cacheDir);
+  const folder = join(isOpen ? context.cacheDir : makeSharedFolder('programs'), `mysql-${release}`);
+  if (existsSync(folder)) return folder;
+  if (!canInstall(context)) {
+    throw new StackError(
+      'MySQL can be fetched by root on Debian and Ubuntu. Elsewhere start one (8.4 or later) and name it by ATRIUM_DATABASE_URL.',
+    );
+  }
+  const lock = await waitForLock(`${folder}.lock`, {
+    signal: context.signal,
+    onWait: (owner) => context.report(`Waiting for process ${owner.pid}, which is getting MySQL …`),
+  });
+  try {
+    if (!existsSync(folder)) await bootstrap(context, folder);
+    return folder;
+  } finally {
+    lock.release();
+  }
+}
+
+async function bootstrap(context: StackContext, folder: string): Promise<void> {
+  const find = () => findProgram('debootstrap', context.environment);
+  if (find() === undefined) {
+    await installPackages(context, ['debootstrap', 'debian-archive-keyring'], 'debootstrap');
+  }
+  const unfinished = `${folder}.new`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { mode: 0o755 });
+  const logFile = serviceLog(context, 'debootstrap');
+  const { environment, signal } = context;
+  try {
+    await timed(context.report, { announce: 'Getting MySQL, once for this machine', done: 'Got MySQL' }, () =>
+      runCommand(find() ?? 'debootstrap', ['--variant=minbase', '--include=mysql-server-core', release, unfinished], {
+        logFile,
+        environment,
+        signal,
+      }),
+    );
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    throw new StackError(`MySQL could not be fetched: ${error.reason} — the whole log is ${logFile}`);
+  }
+  for (const kept of ['var/cache/apt', 'var/lib/apt']) {
+    rmSync(join(unfinished, kept), { recursive: true, force: true });
+  }
+  renameSync(unfinished, folder);
+}
+
+/** Runs the program with the libraries beside it: that needs neither root nor a change of root, and works on data anywhere. */
+function serverCommand(folder: string): string[] {
+  const [loader] = globSync('usr/lib/*-linux-gnu*/ld-linux-*.so.*', { cwd: folder });
+  if (loader === undefined) throw new StackError(`${folder} is not complete. Remove it, then start again.`);
+  return [
+    join(folder, loader),
+    '--library-path',
+    [dirname(join(folder, loader)), join(folder, 'usr/lib/mysql/private')].join(':'),
+    join(folder, 'usr/sbin/mysqld'),
+    '--no-defaults',
+    `--basedir=${join(folder, 'usr')}`,
+  ];
+}
+
+function serverArguments(data: string, port: number, setupFile: string): string[] {
+  return [
+    `--datadir=${data}`,
+    '--bind-address=127.0.0.1',
+    `--port=${port}`,
+    '--socket=mysql.sock', // within the data directory: a full path can be too long for a socket
+    '--pid-file=mysql.pid',
+    `--init-file=${setupFile}`,
+    '--secure-file-priv=NULL',
+    '--mysqlx=OFF',
+    '--skip-name-resolve',
+    '--skip-log-bin',
+    '--max-allowed-packet=64M',
+    '--max-connections=500',
+    '--innodb-buffer-pool-size=256M',
+    '--innodb-flush-log-at-trx-commit=0',
+    '--skip-innodb-doublewrite',
+    '--performance-schema=OFF',
+  ];
+}
+
+function setupStatements({ owner, app, root }: Accounts, databases: string[]): string {
+  const at = ({ user }: { user: string }) => `'${user}'@'127.0.0.1'`;
+  return [
+    'CREATE DATABASE IF NOT EXISTS atrium CHARACTER SET utf8mb4;',
+    ...[owner, app].map((account) => `CREATE USER IF NOT EXISTS ${at(account)} IDENTIFIED BY '${account.password}';`),
+    ...databases.flatMap((name) => [
+      `GRANT ALL PRIVILEGES ON \`${name}\`.* TO ${at(owner)};`,
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON \`${name}\`.* TO ${at(app)};`,
+    ]),
+    `ALTER USER 'root'@'localhost' IDENTIFIED BY '${root.password}';`,
+    '',
+  ].join('\n');
+}
+
+async function assertAnswers(url: string): Promise<void> {
+  const connection = await mysql.createConnection({ uri: url, connectTimeout: 2_000 });
+  try {
+    await connection.query('SELECT 1');
+  } finally {
+    await connection.end();
+  }
+}
