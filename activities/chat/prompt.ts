@@ -6,6 +6,7 @@ import type { Turn } from '../../models/chat/turn.ts';
 import { readTurnContexts } from '../../models/chat/turnContext.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
+import { may } from '../../models/identity/authority.ts';
 import { MessageFold } from '../../models/turnLog/foldChunks.ts';
 import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { AttachmentReader } from './context/attachmentReader.ts';
@@ -81,7 +82,7 @@ async function threadMessages(
     }
     const { attachments, database } = deps;
     const content = await userContent(
-      { attachments, database, model, spaceId: turn.spaceId, allowance },
+      { attachments, database, model, spaceId: turn.spaceId, mayReadDrive: may(turn, 'drive:read'), allowance },
       message,
       contexts.get(message.turnId),
     );

@@ -3,7 +3,7 @@ import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall, WaitsFor } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
-import { needsApproval, secretRefusal, type Tool } from '../tools/tool.ts';
+import { needsApproval, scopesOf, secretRefusal, type Tool } from '../tools/tool.ts';
 import type { ChunkMapper, MadeToolCall } from './chunkMapper.ts';
 
 interface Offer {
@@ -24,7 +24,8 @@ export async function recordToolCalls(
 ): Promise<ToolCall[]> {
   const now = new Date();
   const rows = (made?.toolCalls ?? []).map((call) => {
-    const wait = waitOf(call, tools.get(call.toolName), registry);
+    const tool = tools.get(call.toolName);
+    const wait = waitOf(call, tool, registry, turn);
     const deadline = wait.for === 'nothing' ? null : new Date(now.getTime() + Math.min(wait.forMs, maxWaitMs));
     return {
       id: call.id,
@@ -32,6 +33,7 @@ export async function recordToolCalls(
       step,
       toolName: call.toolName,
       input: call.input ?? {},
+      scopes: tool && scopesOf(tool, call.input),
       // The stream says that its input is no JSON; there is nothing to run.
       status: call.inputError === undefined ? 'pending' : 'failed',
       waitsFor: wait.for,
@@ -48,6 +50,7 @@ function waitOf(
   { input, inputError }: MadeToolCall,
   tool: Tool | undefined,
   registry: Pick<ToolRegistry, 'faultsOf'>,
+  turn: Turn,
 ): { for: WaitsFor; forMs: number } {
   const nothing = { for: 'nothing', forMs: 0 } as const;
   if (inputError !== undefined || tool === undefined) return nothing;
@@ -55,6 +58,6 @@ function waitOf(
     const isRight = registry.faultsOf(tool, structuredClone(input)) === undefined;
     return isRight ? { for: 'client', forMs: tool.deadlineMs } : nothing;
   }
-  if (secretRefusal(tool, input) !== undefined) return nothing;
+  if (secretRefusal(tool, input, turn) !== undefined) return nothing;
   return needsApproval(tool, input) ? { for: 'approval', forMs: Number.POSITIVE_INFINITY } : nothing;
 }

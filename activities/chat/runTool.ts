@@ -54,7 +54,7 @@ async function resultOf(
   if (tool.runs === 'client') {
     return failedResult(call.id, deps.tools.faultsOf(tool, call.input) ?? `${tool.name} cannot be used here.`);
   }
-  const refused = secretRefusal(tool, call.input);
+  const refused = secretRefusal(tool, call.input, turn);
   if (refused !== undefined) return failedResult(call.id, refused);
   // Nobody was asked about a tool that was not offered, or not dangerous, when the model called it.
   if (needsApproval(tool, call.input) && call.decision !== 'approved') return failedResult(call.id, notAllowed);

@@ -1,4 +1,5 @@
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { McpServers } from '../../models/mcp/mcpServers.ts';
 import type { CommonDeps } from '../deps.ts';
@@ -13,7 +14,7 @@ import { type WebFetchDeps, webFetchTool } from './web/webFetch.ts';
 export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'database' | 'logger'> {
   storage: ObjectStore;
   mcpServers: McpServers;
-  identity: Pick<Identity, 'members'>;
+  identity: Pick<Identity, 'members' | 'keys'>;
 }
 
 /** Every tool there is. A new area is a file in this folder and a line here. */
@@ -22,6 +23,6 @@ export function createTools(deps: ToolDeps): ToolRegistry {
     tools: [...driveTools(deps), webFetchTool(deps), askUserTool],
     checked: knownClientTools,
     sources: [clientToolSource(deps.database), mcpToolSource(deps)],
-    roleOf: async ({ spaceId, userId }) => (await deps.identity.members.access(spaceId, userId))?.role,
+    standingOf: (turn) => standingOf(deps.identity, turn),
   });
 }

@@ -1,35 +1,35 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Turn } from '../../models/chat/turn.ts';
+import { may, type Standing } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
-import type { Role } from '../../models/identity/tables.ts';
-import type { Tool, ToolSource } from './tool.ts';
+import { scopeRefusal, type Tool, type ToolSource } from './tool.ts';
 
-/** Who the turn's user is in its space now; undefined when no member any more. */
-export type RoleOf = (turn: Turn) => Promise<Role | undefined>;
+/** What the turn's authority rests on, looked at now. */
+export type StandingOf = (turn: Turn) => Promise<Standing>;
 
 /** A tool that this turn may use, or why it may not, for the model to read. */
 export type Found = { tool: Tool } | { refused: string };
 
 const shownFaults = 5;
 
-/** The tools there are, and which of them a turn may use: by its mode and by its user's role, looked at each time. */
+/** The tools there are, and which of them a turn may use: by its mode, by the scopes of whoever asked for it, and by its user's role, looked at each time. */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #validators: ReadonlyMap<Tool, ValidateFunction>;
   readonly #sources: readonly ToolSource[];
-  readonly #roleOf: RoleOf;
+  readonly #standingOf: StandingOf;
 
   /** `checked` are tools of sources whose inputs are checked like those of the tools that all turns have. */
   constructor(options: {
     tools: readonly Tool[];
     checked?: readonly Tool[];
     sources?: readonly ToolSource[];
-    roleOf: RoleOf;
+    standingOf: StandingOf;
   }) {
     this.#tools = byName(options.tools);
     this.#sources = options.sources ?? [];
-    this.#roleOf = options.roleOf;
+    this.#standingOf = options.standingOf;
     const ajv = new Ajv2020.default({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true });
     const checked = [...options.tools, ...(options.checked ?? [])];
     this.#validators = new Map(checked.map((tool) => [tool, ajv.compile(tool.inputSchema)]));
@@ -37,16 +37,16 @@ export class ToolRegistry {
 
   /** The tools that a model call of this turn is offered, by name. */
   async offered(turn: Turn): Promise<Map<string, Tool>> {
-    const [all, role] = await Promise.all([this.#allFor(turn), this.#roleOf(turn)]);
-    return new Map([...all].filter(([, tool]) => refusalOf(tool, turn, role) === undefined));
+    const [all, standing] = await Promise.all([this.#allFor(turn), this.#standingOf(turn)]);
+    return new Map([...all].filter(([, tool]) => refusalOf(tool, turn, standing) === undefined));
   }
 
   /** The tool of that name, if this turn may use it. */
   async find(turn: Turn, name: string): Promise<Found> {
-    const [all, role] = await Promise.all([this.#allFor(turn), this.#roleOf(turn)]);
+    const [all, standing] = await Promise.all([this.#allFor(turn), this.#standingOf(turn)]);
     const tool = all.get(name);
     if (tool === undefined) return { refused: `There is no tool named ${name}.` };
-    const refused = refusalOf(tool, turn, role);
+    const refused = refusalOf(tool, turn, standing);
     return refused === undefined ? { tool } : { refused };
   }
 
@@ -78,9 +78,11 @@ export function functionTools(tools: ReadonlyMap<string, Tool>): LanguageModelV4
   }));
 }
 
-function refusalOf(tool: Tool, turn: Turn, role: Role | undefined): string | undefined {
+function refusalOf(tool: Tool, turn: Turn, { role, keyHolds }: Standing): string | undefined {
   if (turn.mode === 'ask' && tool.access === 'act') return `${tool.name} changes things, and this turn only reads.`;
   if (role === undefined || !isAtLeast(role, tool.role)) return `The user may not use ${tool.name} in this space.`;
+  if (!keyHolds) return `${tool.name} cannot be used: the API key that asked for this turn does not hold any more.`;
+  if (!may(turn, tool.scope)) return scopeRefusal(`${tool.name} cannot be used`, tool.scope);
   return undefined;
 }
 

@@ -1,5 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { Turn } from '../../models/chat/turn.ts';
+import { type Authority, may } from '../../models/identity/authority.ts';
+import type { Scope } from '../../models/identity/scopes.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { namesSecrets } from '../../models/secrets/references.ts';
 
@@ -16,6 +18,8 @@ interface ToolBase {
   access: 'read' | 'act';
   /** The least role in the space that may use it. */
   role: Role;
+  /** What an API key takes for its turns to use it. */
+  scope: Scope;
 }
 
 /** A tool that runs on the server, as an activity. */
@@ -69,9 +73,27 @@ export function needsApproval({ isDangerous = false, takesSecrets = false }: Ser
   return isDangerous || (takesSecrets && namesSecrets(input));
 }
 
+const secretScope = 'secrets:read';
+
+/** What an API key takes to do the same as this call. */
+export function scopesOf({ scope }: Tool, input: unknown): Scope[] {
+  return namesSecrets(input) ? [scope, secretScope] : [scope];
+}
+
+/** For the model to read. */
+export function scopeRefusal(what: string, scope: Scope): string {
+  return `${what}: the API key that asked for this turn lacks the scope "${scope}".`;
+}
+
 /** Why this input cannot be given to the tool, in words for the model: it names a secret, and the tool takes none. */
-export function secretRefusal({ name, takesSecrets = false }: ServerTool, input: unknown): string | undefined {
-  if (takesSecrets || !namesSecrets(input)) return undefined;
+export function secretRefusal(
+  { name, takesSecrets = false }: ServerTool,
+  input: unknown,
+  turn: Pick<Authority, 'scopes'>,
+): string | undefined {
+  if (!namesSecrets(input)) return undefined;
+  if (takesSecrets)
+    return may(turn, secretScope) ? undefined : scopeRefusal(`${name} cannot be given this`, secretScope);
   return `${name} takes no secrets, so this one was not read. Only tools of MCP servers that an owner of the space lets take secrets can be given one.`;
 }
 

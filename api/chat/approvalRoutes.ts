@@ -1,7 +1,7 @@
 import { decideToolCall } from '../../models/chat/answerToolCalls.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { answer } from '../frame/answer.ts';
-import { callerOf } from '../frame/auth/caller.ts';
+import { authorityOf, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
@@ -14,9 +14,10 @@ export function approvalRoutes(deps: RouteDeps) {
 
   router.post('/chat/turns/:turnId/approvals/:toolCallId', async (req, res) => {
     const { turnId, toolCallId } = pathOf<'decideToolCall'>(req);
-    const turn = await authorizeTurn(deps, callerOf(req), turnId);
+    const caller = callerOf(req);
+    const turn = await authorizeTurn(deps, caller, turnId);
     const { approved } = bodyOf<'decideToolCall'>(req);
-    await decideToolCall(deps, { turnId, toolCallId, approved });
+    await decideToolCall(deps, { turnId, toolCallId, approved, by: authorityOf(caller) });
     void deps.launcher.toolsAnswered(turnId);
     await turn.reload();
     answer<'decideToolCall'>(

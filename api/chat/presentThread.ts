@@ -2,6 +2,7 @@ import type { Message } from '../../models/chat/message.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import type { Scope } from '../../models/identity/scopes.ts';
 import type { Usage } from '../../models/turnLog/chunks.ts';
 
 /** `waiting` are the ids of turns that wait for their client. */
@@ -27,6 +28,7 @@ export function presentTurn(turn: Turn, usage: Usage, calls: readonly ToolCall[]
     mode: turn.mode,
     modelId: turn.modelId,
     effort: turn.effort,
+    scopes: turn.scopes as Scope[] | null,
     userMessageId: turn.userMessageId,
     assistantMessageId: turn.assistantMessageId,
     finishReason: turn.finishReason,

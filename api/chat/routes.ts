@@ -13,7 +13,7 @@ import { noteSeen } from '../../models/push/receipts.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { answer } from '../frame/answer.ts';
 import { authorizeSpace, isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
-import { type Caller, callerOf } from '../frame/auth/caller.ts';
+import { authorityOf, type Caller, callerOf, requireScope } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
@@ -123,6 +123,7 @@ export function chatRoutes(deps: RouteDeps) {
     const mode = body.mode ?? 'ask';
     await authorizeSpace(deps, caller, spaceId, mode === 'work' ? 'editor' : 'viewer');
     const { parts, files, userMessageId, replaces } = readMessage(body);
+    if (files.length > 0) requireScope(caller, 'drive:read', ', which attaching files takes');
     const [attached, settings] = await Promise.all([
       attachFiles(deps.database, { spaceId, userId: caller.userId }, files),
       readChatSettings(deps.database, spaceId),
@@ -137,6 +138,7 @@ export function chatRoutes(deps: RouteDeps) {
     return {
       userId: caller.userId,
       spaceId,
+      authority: authorityOf(caller),
       threadId: thread?.id,
       alias: thread === undefined ? body.id : undefined,
       parts,

@@ -6,8 +6,9 @@ import { failedResult, type ResultChunk, succeededResult } from '../../models/ch
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
+import { insufficientScope, lackingOf } from '../../models/identity/authority.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
-import type { Caller } from '../frame/auth/caller.ts';
+import { authorityOf, type Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { authorizeThread } from './authorizeThread.ts';
 import type { ChatStreamBody } from './chatRequest.ts';
@@ -54,6 +55,8 @@ export async function takeToolResults(
   if (named.length > 0 && (unknown >= 0 || turn === undefined)) throw unknownResult(unknown);
   if (turn === undefined) return undefined;
   await authorizeThread(deps, caller, turn.threadId);
+  const lacking = lackingOf(authorityOf(caller), turn.scopes);
+  if (lacking !== undefined) throw insufficientScope(lacking, ', which this turn has, so it cannot take it further');
   if (turn.mode === 'work') await authorizeSpace(deps, caller, turn.spaceId, 'editor');
   const chunks = await Promise.all(
     results.filter(({ toolCallId }) => asked.has(toolCallId)).map((result) => chunkOf(deps, turn, result)),

@@ -1,6 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
+import type { Authority } from '../identity/authority.ts';
 import { newId } from '../ids.ts';
 import { insert, insertInstance } from '../sql.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
@@ -18,6 +19,8 @@ const maxQueuedTurns = 50;
 export interface SendIntent {
   userId: string;
   spaceId: string;
+  /** Of the credential that sends it: the turn never does more. */
+  authority: Authority;
   /** An existing thread of the user's; absent makes one, under `alias` when the client named it. */
   threadId?: string;
   alias?: string;
@@ -92,6 +95,8 @@ async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | unde
     mode: intent.mode,
     modelId: intent.modelId,
     effort: intent.effort,
+    scopes: intent.authority.scopes,
+    apiKeyId: intent.authority.apiKeyId,
     notificationPriority: intent.notificationPriority,
     createdAt: now,
     startedAt: busy ? null : now,

@@ -1,5 +1,6 @@
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
+import { type Authority, insufficientScope, lackingOf } from '../identity/authority.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import type { CommittedSegment } from '../turnLog/entry.ts';
 import type { TurnLog } from '../turnLog/turnLog.ts';
@@ -49,11 +50,11 @@ export async function answerToolCalls(
 
 /**
  * Allows a call to run, or denies it: once, from any device. The same decision again is fine. Throws 409: `APPROVAL_DECIDED` for another one,
- * `APPROVAL_EXPIRED` after its time, `APPROVAL_CLOSED` after the turn's end.
+ * `APPROVAL_EXPIRED` after its time, `APPROVAL_CLOSED` after the turn's end; 403 `INSUFFICIENT_SCOPE` to a key that allows what it could not do.
  */
 export async function decideToolCall(
   { database, turnLog }: Deps,
-  { turnId, toolCallId, approved }: { turnId: string; toolCallId: string; approved: boolean },
+  { turnId, toolCallId, approved, by }: { turnId: string; toolCallId: string; approved: boolean; by: Authority },
 ): Promise<void> {
   const decision = approved ? 'approved' : 'denied';
   const { ToolCall, Turn } = chatModels(database);
@@ -63,6 +64,9 @@ export async function decideToolCall(
     const turn = await Turn.lock(turnId, tx);
     const call = await ToolCall.findOne({ where: { id: toolCallId, turnId }, transaction: tx });
     if (turn === null || call === null || call.waitsFor !== 'approval') throw notFound('approval');
+    const lacking = lackingOf(by, call.scopes);
+    if (approved && lacking !== undefined)
+      throw insufficientScope(lacking, ', without which it cannot allow this call');
     if (call.decision === decision) return;
     if (call.decision !== null) {
       throw new DomainError('conflict', 'APPROVAL_DECIDED', `This call has been ${call.decision} already.`);

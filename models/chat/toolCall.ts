@@ -1,6 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
+import type { Scope } from '../identity/scopes.ts';
 import { jsonText } from '../jsonText.ts';
 import { sweepPageSize } from '../oldestFirst.ts';
 
@@ -18,6 +19,8 @@ export function defineToolCall(sequelize: Sequelize) {
     declare step: number;
     declare toolName: string;
     declare input: unknown;
+    /** What a key takes to allow it; null for a call from before there were any: everything. */
+    declare scopes: readonly Scope[] | null;
     declare status: ToolCallStatus;
     declare waitsFor: WaitsFor;
     /** Until when a client or a person may answer. */
@@ -154,6 +157,7 @@ export function defineToolCall(sequelize: Sequelize) {
       step: DataTypes.INTEGER.UNSIGNED,
       toolName: DataTypes.STRING(200),
       input: jsonText('input'),
+      scopes: jsonText('scopes'),
       status: DataTypes.STRING(20),
       waitsFor: DataTypes.STRING(20),
       deadlineAt: DataTypes.DATE(3),

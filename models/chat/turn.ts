@@ -1,4 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { jsonText } from '../jsonText.ts';
 import type { FinishReason, TurnStatus, UiChunk } from '../turnLog/chunks.ts';
 
 export type NotificationPriority = 'low' | 'default' | 'high';
@@ -28,6 +29,9 @@ export function defineTurn(sequelize: Sequelize) {
     declare modelId: string;
     declare effort: string | null;
     declare notificationPriority: NotificationPriority;
+    /** What the credential was allowed that asked for it, and which key that was: see models/identity/authority.ts. */
+    declare scopes: readonly string[] | null;
+    declare apiKeyId: string | null;
     declare stopRequestedAt: Date | null;
     declare finishReason: FinishReason | null;
     declare errorCode: string | null;
@@ -129,6 +133,8 @@ export function defineTurn(sequelize: Sequelize) {
       modelId: DataTypes.STRING(200),
       effort: DataTypes.STRING(40),
       notificationPriority: DataTypes.STRING(10),
+      scopes: jsonText('scopes'),
+      apiKeyId: DataTypes.STRING(40),
       stopRequestedAt: DataTypes.DATE(3),
       finishReason: DataTypes.STRING(20),
       errorCode: DataTypes.STRING(80),

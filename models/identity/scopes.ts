@@ -10,11 +10,15 @@ export const scopes = {
   'spaces:write': 'Make, change and delete spaces and their members. Includes spaces:read.',
   billing: 'Credits: see balances and the ledger, set up, buy, limit.',
   secrets: 'List the names of secrets, set and delete them, and store what a form has asked for. Reads no value.',
-  'secrets:read': 'Read the values of secrets.',
+  'secrets:read': 'Read the values of secrets, and let agents give tools what a form has asked for.',
   audit: 'Read the audit log of spaces that its user owns.',
   'drive:read': 'Read the drive: its tree, its files, thread files.',
   'drive:write': 'Change the drive, and put files into it and into threads. Includes drive:read.',
   tools: 'What agents may use and reach: MCP servers, egress lists and their log.',
+  web: 'Let agents fetch pages of the web.',
+  mcp: 'Let agents use the tools of the MCP servers of a space.',
+  device: 'Let agents use the computer and the open tabs of their user, as far as a client there does it.',
+  approvals: 'Decide about calls that wait for it, as far as its other scopes cover them.',
   keys: 'List, make and revoke API keys, never with more than its own scopes.',
 } as const;
 

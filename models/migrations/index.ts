@@ -13,6 +13,7 @@ import { mispaidCheckouts } from './0012-mispaid-checkouts.ts';
 import { mcpFormSecrets } from './0013-mcp-form-secrets.ts';
 import { holds } from './0014-holds.ts';
 import { retention } from './0019-retention.ts';
+import { authority } from './0020-authority.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -30,4 +31,5 @@ export const migrations: Migration[] = [
   mcpFormSecrets,
   holds,
   retention,
+  authority,
 ];

@@ -41,6 +41,7 @@ export const layers: Record<string, Layer> = {
       chat: {
         drive: 'attachments and large results are files',
         turnLog: 'a turn ends with its log',
+        identity: 'a turn has the authority of the credential that asked for it',
       },
       drive: { chat: 'the container of a thread is its owner’s' },
       identity: { mail: 'links to sign in go by mail' },

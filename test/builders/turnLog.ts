@@ -18,6 +18,7 @@ export async function buildTurn(database: Database, overrides: Partial<SendInten
   const { turn } = await acceptMessage(database, {
     userId: newId('user'),
     spaceId: newId('space'),
+    authority: { scopes: null, apiKeyId: null },
     parts: [{ type: 'text', text: 'Hello', state: 'done' }],
     mode: 'ask',
     modelId: 'demo',

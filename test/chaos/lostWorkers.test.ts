@@ -74,6 +74,7 @@ it('starts the turn of a process that was killed between its intent and its work
   const { turn } = await acceptMessage(product.environment.database, {
     userId: user.id,
     spaceId: user.spaceId,
+    authority: { scopes: null, apiKeyId: null },
     parts: [{ type: 'text', text: fake({ tokens: ['found'] }), state: 'done' }],
     mode: 'ask',
     modelId: 'fake-1',

@@ -34,6 +34,8 @@ export interface ContentDeps {
   attachments: AttachmentReader;
   model: Pick<CatalogueModel, 'capabilities'>;
   spaceId: string;
+  /** Files are of the drive, also those of earlier messages: a turn that may not read it is not shown them. */
+  mayReadDrive: boolean;
   allowance: FileAllowance;
 }
 
@@ -55,6 +57,10 @@ export async function userContent(
 }
 
 async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserContent> {
+  if (!deps.mayReadDrive) {
+    const why = 'the API key that asked for this turn may not read the drive';
+    return show(file.path, file.mimeType, { kind: 'absent', why }, deps.allowance);
+  }
   const found = await contentOfAttached(deps.database, file, deps.spaceId);
   const view: FileView =
     found === undefined

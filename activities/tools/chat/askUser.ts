@@ -10,6 +10,7 @@ export const askUserTool: ClientTool = {
     'Asks the user a question and waits for the answer. Use it when you cannot go on without a decision that only the user can make.',
   access: 'read',
   role: 'viewer',
+  scope: 'chat',
   deadlineMs: weekMs,
   inputSchema: objectSchema(
     {

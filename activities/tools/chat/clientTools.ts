@@ -17,7 +17,7 @@ const deviceDeadlineMs = 15 * minuteMs;
 
 const path = { type: 'string', minLength: 1, maxLength: 4_096 };
 const id = { type: 'string', minLength: 1, maxLength: 200 };
-const common = { runs: 'client', role: 'viewer', deadlineMs: deviceDeadlineMs } as const;
+const common = { runs: 'client', role: 'viewer', scope: 'device', deadlineMs: deviceDeadlineMs } as const;
 
 /** Tools on the sender's own computer, which the client runs there. */
 const deviceTools: ClientTool[] = [
@@ -110,6 +110,7 @@ function declaredTool({
     inputSchema,
     access: 'read',
     role: 'viewer',
+    scope: 'chat',
     deadlineMs: timeoutSeconds === undefined ? weekMs : timeoutSeconds * 1_000,
   };
 }

@@ -5,7 +5,7 @@ import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { containerOf, containerProperty, openPath, type PathInput, pathProperty } from './place.ts';
 
-const common = { access: 'act', role: 'editor', timeoutMs: 60_000, afterCrash: 'again' } as const;
+const common = { access: 'act', role: 'editor', scope: 'drive:write', timeoutMs: 60_000, afterCrash: 'again' } as const;
 
 /** What moves and removes. Each change and the record of it are one commit. */
 export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): ServerTool[] {

@@ -16,7 +16,7 @@ import {
 import { readLines } from './readText.ts';
 
 const timeoutMs = 60_000;
-const common = { access: 'read', role: 'viewer', timeoutMs, afterCrash: 'again' } as const;
+const common = { access: 'read', role: 'viewer', scope: 'drive:read', timeoutMs, afterCrash: 'again' } as const;
 const maxEntries = 500;
 
 /** What looks at the drive. */

@@ -19,6 +19,7 @@ export function driveSearchTool({ database }: { database: Database }): ServerToo
       'Finds files and folders of the drive in whose names or texts every word of the query begins a word. Case and accents do not matter.',
     access: 'read',
     role: 'viewer',
+    scope: 'drive:read',
     timeoutMs: 60_000,
     afterCrash: 'again',
     inputSchema: objectSchema(

@@ -12,7 +12,13 @@ import { replaceText } from './replaceText.ts';
 
 type Deps = Pick<CommonDeps, 'config' | 'database'> & { storage: ObjectStore };
 
-const common = { access: 'act', role: 'editor', timeoutMs: 120_000, afterCrash: 'again' } as const;
+const common = {
+  access: 'act',
+  role: 'editor',
+  scope: 'drive:write',
+  timeoutMs: 120_000,
+  afterCrash: 'again',
+} as const;
 const maxEditedBytes = 8 * 1_048_576;
 /** Edits of one file side by side: each is made anew on what the other has left. */
 const editAttempts = 10;

@@ -55,6 +55,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
     inputSchema: tool.inputSchema as InputSchema,
     access: tool.isReadOnly ? 'read' : 'act',
     role: tool.isReadOnly ? 'viewer' : 'editor',
+    scope: 'mcp',
     timeoutMs: callTimeoutMs,
     isDangerous: isAsked,
     takesSecrets: server.takesSecrets,

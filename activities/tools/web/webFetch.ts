@@ -27,6 +27,7 @@ export function webFetchTool(deps: WebFetchDeps): ServerTool {
       'Fetches a page or a text from the web by its URL. A page comes as Markdown without its menus. A long text is cut: go on at `nextOffset`.',
     access: 'read',
     role: 'viewer',
+    scope: 'web',
     timeoutMs: 60_000,
     afterCrash: 'again',
     inputSchema: objectSchema(

@@ -1,10 +1,24 @@
 import type { Request } from 'express';
 import { DomainError } from '../../../models/errors.ts';
+import { type Authority, insufficientScope, may } from '../../../models/identity/authority.ts';
+import type { Scope } from '../../../models/identity/scopes.ts';
 
 /** Who makes the request, and with what. */
 export type Caller =
   | { userId: string; via: 'session'; sessionId: string; expiresAt: Date; scopes: readonly string[] }
   | { userId: string; via: 'apiKey'; keyId: string; expiresAt: Date | null; scopes: readonly string[] };
+
+/** What work may do that goes on after the caller's request. */
+export function authorityOf(caller: Caller): Authority {
+  return caller.via === 'session'
+    ? { scopes: null, apiKeyId: null }
+    : { scopes: caller.scopes, apiKeyId: caller.keyId };
+}
+
+/** Throws 403 `INSUFFICIENT_SCOPE`: for what an operation does beside that which its own scope is for. */
+export function requireScope(caller: Caller, needed: Scope, why?: string): void {
+  if (!may(authorityOf(caller), needed)) throw insufficientScope(needed, why);
+}
 
 /** The caller of an operation that needs one. */
 export function callerOf(req: Request): Caller {

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { DomainError } from '../../../models/errors.ts';
 import { apiKeyPrefix } from '../../../models/identity/apiKeyFormat.ts';
+import { insufficientScope } from '../../../models/identity/authority.ts';
 import { allows } from '../../../models/identity/scopes.ts';
 import type { Operation } from '../contract.ts';
 import type { Caller } from './caller.ts';
@@ -31,7 +32,7 @@ export function createSecurityHandlers(authenticate: Authenticate) {
       if (!isApiKey(req)) return Promise.resolve(false);
       return accept(req, async () => {
         const caller = await authenticate('apiKey', req);
-        requireScope(caller, req.operation);
+        requireScopeOf(caller, req.operation);
         return caller;
       });
     },
@@ -47,12 +48,12 @@ function isApiKey(req: Request): boolean {
     : false;
 }
 
-function requireScope(caller: Caller, operation: Operation | undefined): void {
+function requireScopeOf(caller: Caller, operation: Operation | undefined): void {
   const needed = operation?.scope;
   if (needed === 'any') return;
   // An operation without a scope is refused to keys: forgetting it must not open a door.
   if (needed !== undefined && allows(caller.scopes, needed)) return;
-  throw new DomainError('forbidden', 'INSUFFICIENT_SCOPE', `This API key lacks the scope "${needed ?? '*'}".`);
+  throw insufficientScope(needed ?? '*');
 }
 
 function sessionRequired(): DomainError {
