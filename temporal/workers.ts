@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { Worker } from '@temporalio/worker';
+import { withoutVainRetries } from '../activities/unstorable.ts';
 import type { Config } from '../config/index.ts';
 import { bundleWorkflows } from './bundle.ts';
 import type { TemporalConnection } from './connection.ts';
@@ -38,6 +39,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     taskQueue,
     ...(runsWorkflows && { workflowBundle: await bundleWorkflows(join(config.dataDir, 'cache')) }),
     activities,
+    interceptors: { activity: [withoutVainRetries] },
     maxConcurrentActivityTaskExecutions: maxActivities,
     maxConcurrentWorkflowTaskExecutions: 100,
     maxCachedWorkflows: 2_000,

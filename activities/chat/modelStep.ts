@@ -166,7 +166,8 @@ export class ModelStep {
 
   async #openingChunks(call: { attempts: number; firstSeq: number }): Promise<UiChunk[]> {
     if (call.attempts === 1) return [{ type: 'start-step' }];
-    const said = await this.#deps.turnLog.chunksAfter(this.#turn.id, call.firstSeq - 1);
+    const said: UiChunk[] = [];
+    await this.#deps.turnLog.eachAfter(this.#turn.id, call.firstSeq - 1, (chunk) => said.push(chunk));
     if (said.length === 0) return [{ type: 'start-step' }];
     const fold = new MessageFold();
     for (const chunk of said) fold.add(chunk);

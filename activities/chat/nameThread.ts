@@ -30,7 +30,7 @@ export function createNameThread(deps: ChatDeps) {
     const thread = turn && (await Thread.open(turn.threadId));
     const model = turn && deps.catalogue.titleModelFor(turn.modelId);
     if (!turn || !thread || !model || thread.title !== null) return;
-    const messages = await Message.page({ threadId: thread.id, upToOrdinal: turn.ordinal, limit: 4 });
+    const { messages } = await Message.page({ threadId: thread.id, upToOrdinal: turn.ordinal, limit: 4 });
     if (model.adapter === 'demo') {
       return transaction(deps.database, (tx) => Thread.nameOnce(thread.id, firstWords(messages), tx));
     }

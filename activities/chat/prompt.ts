@@ -93,7 +93,7 @@ async function threadMessages(
 
 async function partsSoFar(turnLog: TurnLog, turnId: string): Promise<StoredPart[]> {
   const fold = new MessageFold();
-  for (const chunk of await turnLog.chunksAfter(turnId, 0)) fold.add(chunk);
+  await turnLog.eachAfter(turnId, 0, (chunk) => fold.add(chunk));
   return fold.parts();
 }
 

@@ -1,4 +1,3 @@
-import { ApplicationFailure } from '@temporalio/activity';
 import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { ProviderError } from '../../integrations/llm/errors.ts';
 import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
@@ -10,6 +9,7 @@ import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
+import { cannotBeStored } from '../../models/unstorable.ts';
 import { limitReached } from '../tools/limits.ts';
 import { functionTools } from '../tools/registry.ts';
 import { isStopByWorkflow } from './cancellation.ts';
@@ -136,7 +136,7 @@ export async function runStep(
     const calls = await attempt.end({ status: 'completed', finishReason, usage });
     return await resultOf(deps, { turnId, step, modelId, finishReason }, calls);
   } catch (error) {
-    if (attempt.fenced.aborted) throw asFailure(attempt.fenced.reason);
+    if (attempt.fenced.aborted) return failedCall(deps, turn, modelId, asFailure(attempt.fenced.reason));
     if (stop.signal.aborted || isStopByWorkflow(cancelled)) {
       await attempt.end({ status: 'stopped', usage: undefined });
       return { kind: 'stopped' };
@@ -210,8 +210,8 @@ function smallest(...limits: (number | null | undefined)[]): number | undefined 
   return given.length === 0 ? undefined : Math.min(...given);
 }
 
-/** What the next try would meet again is not tried again. */
+/** What the next try would meet again is not tried again, and the client is told. */
 function asFailure(error: unknown): unknown {
-  if (!(error instanceof SegmentTooLargeError)) return error;
-  return ApplicationFailure.create({ type: 'SegmentTooLarge', message: error.message, nonRetryable: true });
+  if (!(error instanceof SegmentTooLargeError) && !cannotBeStored(error)) return error;
+  return new DomainError('unprocessable', 'ANSWER_TOO_LARGE', 'The answer is larger than the database takes.');
 }

@@ -129,22 +129,22 @@ async function readLines(
   let tokens = 0;
   for (;;) {
     const after = { turnOrdinal: upToOrdinal ?? afterOrdinal, position: assistantPosition };
-    const page = await chatModels(database).Message.page({
+    const { messages: page, hasMore } = await chatModels(database).Message.page({
       threadId,
       after,
       upToOrdinal: beforeOrdinal - 1,
       limit: messagesPerLook,
     });
     const turns = [...Map.groupBy(page, ({ turnOrdinal }) => turnOrdinal)];
-    const isLast = page.length < messagesPerLook;
-    // The page may end within its last turn.
-    for (const [ordinal, ofTurn] of isLast ? turns : turns.slice(0, -1)) {
+    // The page may end within its last turn, whose answer is then on the next one.
+    const isCut = hasMore && page.at(-1)?.position !== assistantPosition;
+    for (const [ordinal, ofTurn] of isCut ? turns.slice(0, -1) : turns) {
       const made = ofTurn.map((message) => transcriptLine(message, Math.max(minMessageTokens, roomTokens / 2)));
       tokens += made.reduce((sum, line) => sum + tokensOfText(line), 0);
       if (upToOrdinal !== undefined && tokens > roomTokens) return { lines, upToOrdinal };
       lines.push(...made);
       upToOrdinal = ordinal;
     }
-    if (isLast) return { lines, upToOrdinal };
+    if (!hasMore) return { lines, upToOrdinal };
   }
 }

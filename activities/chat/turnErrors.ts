@@ -9,6 +9,7 @@ const details: Record<string, string> = {
   CREDITS_EXHAUSTED: 'The space has no credits left for this answer.',
   SPENDING_CAP_REACHED: 'A spending cap of the space is reached. Its owner can raise it.',
   WORKFLOW_LOST: 'The turn was ended by an operator or lost by the workflow server.',
+  ANSWER_TOO_LARGE: 'The answer is larger than the database takes. Its beginning is kept.',
   INTERNAL: 'Something went wrong on our side. The answer so far is kept.',
 };
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/activity';
-import { assistantPosition } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { DomainError } from '../../models/errors.ts';
 import { wasSeen } from '../../models/push/receipts.ts';
@@ -33,9 +32,7 @@ export function createPushTurn(deps: PushDeps) {
     const { subscriptions } = deps.push;
     const target = await subscriptions.open(turn.userId, subscriptionId);
     if (target === undefined) return;
-    const answer = await Message.findOne({
-      where: { threadId: turn.threadId, turnOrdinal: turn.ordinal, position: assistantPosition },
-    });
+    const answer = await Message.find(turn.threadId, turn.assistantMessageId);
     const outcome = await deps
       .pushSender({
         target,

@@ -1,23 +1,34 @@
 import type { Response } from 'express';
-import type { StoredPart } from '../../models/chat/message.ts';
+import type { Message, StoredPart } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { encodeChunks } from '../../models/turnLog/entry.ts';
-import { doneEvent, formatEvents, openEventStream } from '../frame/sse.ts';
+import { doneEvent, drained, formatEvents, openEventStream } from '../frame/sse.ts';
 
 /** Streams an ended turn whose log has been purged: the same message, rebuilt from its stored parts. */
 export async function replayMessage(database: Database, res: Response, turn: Turn): Promise<void> {
   const message = await chatModels(database).Message.find(turn.threadId, turn.assistantMessageId);
-  const chunks: UiChunk[] = [
-    { type: 'start', messageId: turn.assistantMessageId, messageMetadata: message?.metadata ?? {} },
-    ...(message?.parts ?? []).flatMap(chunksOf),
-    lastChunk(turn, message?.metadata ?? undefined),
-  ];
   openEventStream(res, { turnId: turn.id, threadId: turn.threadId });
-  res.write(formatEvents(1, encodeChunks(chunks).split('\n')));
+  let seq = 1;
+  // Part by part, as fast as the reader takes them: an answer may be many megabytes long.
+  for (const chunks of partsAsChunks(turn, message)) {
+    if (res.destroyed) return;
+    if (!res.write(formatEvents(seq, encodeChunks(chunks).split('\n')))) await drained(res);
+    seq += chunks.length;
+  }
   res.end(doneEvent);
+}
+
+function* partsAsChunks(turn: Turn, message: Message | null): Generator<UiChunk[]> {
+  const metadata = message?.metadata ?? undefined;
+  yield [{ type: 'start', messageId: turn.assistantMessageId, messageMetadata: metadata ?? {} }];
+  for (const [index, part] of (message?.parts ?? []).entries()) {
+    const chunks = chunksOf(part, index);
+    if (chunks.length > 0) yield chunks;
+  }
+  yield [lastChunk(turn, metadata)];
 }
 
 function chunksOf(part: StoredPart, index: number): UiChunk[] {

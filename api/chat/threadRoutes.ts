@@ -1,7 +1,7 @@
 import { deleteThread } from '../../models/chat/deleteThread.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
-import { decodeCursor, toPage } from '../../models/pages.ts';
+import { decodeCursor, encodeCursor, toPage } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -75,13 +75,14 @@ export function threadRoutes(deps: RouteDeps) {
     const thread = await authorizeThread(deps, callerOf(req), pathOf<'listMessages'>(req).threadId);
     const { limit, cursor } = pageOf(req);
     const [turnOrdinal, position] = decodeCursor(cursor, messageKey)?.split(' ').map(Number) ?? [];
-    const messages = await Message.page({
+    const { messages, hasMore } = await Message.page({
       threadId: thread.id,
-      limit: limit + 1,
+      limit,
       after: turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position },
     });
-    const page = toPage(messages, limit, (message) => `${message.turnOrdinal} ${message.position}`);
-    answer<'listMessages'>(res, 200, { data: page.data.map(presentMessage), nextCursor: page.nextCursor });
+    const last = hasMore ? messages.at(-1) : undefined;
+    const nextCursor = last === undefined ? null : encodeCursor(`${last.turnOrdinal} ${last.position}`);
+    answer<'listMessages'>(res, 200, { data: messages.map(presentMessage), nextCursor });
   });
 
   router.get('/api/threads/:threadId/turns', async (req, res) => {

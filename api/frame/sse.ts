@@ -109,7 +109,7 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
 }
 
 /** Resolves when what was written is on its way, or when the reader has gone. */
-function drained(res: Response): Promise<void> {
+export function drained(res: Response): Promise<void> {
   if (!res.writableNeedDrain || res.destroyed) return Promise.resolve();
   return new Promise((resolve, reject) => {
     const stalled = setTimeout(() => settle(() => reject(new Error('The reader takes nothing.'))), stallTimeoutMs);

@@ -3,8 +3,10 @@ import { type Database, transaction } from '../database.ts';
 import { execute, insertInstance } from '../sql.ts';
 import type { FinishReason, TurnLimit, UiChunk, Usage } from '../turnLog/chunks.ts';
 import type { CommittedSegment } from '../turnLog/entry.ts';
-import { MessageFold } from '../turnLog/foldChunks.ts';
+import { MessageFold, type MessagePart } from '../turnLog/foldChunks.ts';
 import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
+import { cannotBeStored } from '../unstorable.ts';
+import { beginningOf, storePieces } from './answerPieces.ts';
 import { assistantPosition, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
@@ -26,14 +28,45 @@ export interface EndedTurn {
   nextTurn: Turn | undefined;
 }
 
+/** What makes the message of what was said. */
+type Keep = (parts: MessagePart[]) => MessagePart[];
+
+const tooLarge: TurnEnd = {
+  status: 'failed',
+  code: 'ANSWER_TOO_LARGE',
+  detail: 'The answer is larger than the database takes. Its beginning is kept.',
+};
+
 /**
  * Ends a turn in one transaction: the assistant's message as its readers saw it, the last chunk, the terminal state, and
- * the thread's next turn. Safe to call again, by the workflow and the sweeper alike.
+ * the thread's next turn. Safe to call again, by the workflow and the sweeper alike. A message that the database will never take fails the
+ * turn, with as much of it as it does take: the thread is free in any case.
  */
 export async function endTurn(
   deps: { database: Database; turnLog: TurnLog },
   turnId: string,
   end: TurnEnd,
+): Promise<EndedTurn> {
+  const ways: [TurnEnd, Keep][] = [
+    [end, (parts) => parts],
+    [tooLarge, beginningOf],
+    [tooLarge, () => []],
+  ];
+  for (const [at, [asEnd, keep]] of ways.entries()) {
+    try {
+      return await endOnce(deps, turnId, asEnd, keep);
+    } catch (error) {
+      if (!cannotBeStored(error) || at === ways.length - 1) throw error;
+    }
+  }
+  throw new Error('Unreachable: the last way returns or throws.');
+}
+
+async function endOnce(
+  deps: { database: Database; turnLog: TurnLog },
+  turnId: string,
+  end: TurnEnd,
+  keep: Keep,
 ): Promise<EndedTurn> {
   const { database, turnLog } = deps;
   const { ModelCall, Thread, Turn } = chatModels(database);
@@ -46,7 +79,7 @@ export async function endTurn(
     if (turn === null) return { ended: false, turn, thread, nextTurn: undefined };
     if (turn.isTerminal) return { ended: false, turn, thread, nextTurn: await successorOf(tx, thread, turnId) };
     const fold = new MessageFold();
-    for (const chunk of await turnLog.chunksAfter(turnId, 0, tx)) fold.add(chunk);
+    await turnLog.eachAfter(turnId, 0, (chunk) => fold.add(chunk), tx);
     const usage = await ModelCall.usageOf(turnId, tx);
     const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);
@@ -55,7 +88,7 @@ export async function endTurn(
     const segment = await turnLog.appendLocked(tx, turn, chunks, { changes: endOf(end, now) });
     segments.push(segment);
     turn.set({ nextSeq: segment.lastSeq + 1, terminal: 1, status: end.status, endedAt: now });
-    await storeAnswer(tx, turn, end, fold, usage);
+    await storeAnswer(tx, turn, end, keep(fold.parts()), usage);
     const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, now) : undefined;
     if (next !== undefined) segments.push(next.segment);
     return { ended: true, turn, thread, nextTurn: next?.turn };
@@ -157,10 +190,16 @@ function answerMetadata(turn: Turn, end: TurnEnd, usage: Usage): Record<string, 
 }
 
 /** What was said is kept, however the turn ended; a turn that said nothing leaves no message. */
-async function storeAnswer(tx: Transaction, turn: Turn, end: TurnEnd, fold: MessageFold, usage: Usage): Promise<void> {
-  const parts = fold.parts();
+async function storeAnswer(
+  tx: Transaction,
+  turn: Turn,
+  end: TurnEnd,
+  parts: MessagePart[],
+  usage: Usage,
+): Promise<void> {
   if (parts.every((part) => part.type === 'step-start')) return;
   const now = new Date();
+  const pieces = await storePieces(tx, turn.id, parts);
   const message = chatModels(tx).Message.build({
     threadId: turn.threadId,
     turnOrdinal: turn.ordinal,
@@ -168,7 +207,8 @@ async function storeAnswer(tx: Transaction, turn: Turn, end: TurnEnd, fold: Mess
     id: turn.assistantMessageId,
     turnId: turn.id,
     role: 'assistant',
-    parts,
+    parts: pieces === 0 ? parts : [],
+    pieces,
     metadata: answerMetadata(turn, end, usage),
     createdAt: now,
     replacedAt: (await isReplaced(tx, turn)) ? now : null,

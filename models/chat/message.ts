@@ -1,6 +1,7 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { jsonText } from '../jsonText.ts';
 import type { MessagePart } from '../turnLog/foldChunks.ts';
+import { piecesAtOnce, readPieces } from './answerPieces.ts';
 
 /** A file that the user attached, by reference: the bytes stay where they are. */
 export interface FileReference {
@@ -32,6 +33,21 @@ export type StoredPart = MessagePart | { type: 'data-file'; data: AttachedFile }
 export const userPosition = 0;
 export const assistantPosition = 1;
 
+/** Where a message stands in its thread. */
+export interface MessagePlace {
+  turnOrdinal: number;
+  position: number;
+}
+
+export interface MessagePage {
+  messages: Message[];
+  /** Whether there are more behind them: a page ends at its limit, or before, where its answers are long. */
+  hasMore: boolean;
+}
+
+/** A page gets on by a turn at least: a user's message and its answer. */
+const leastPerPage = 2;
+
 export type Message = InstanceType<ReturnType<typeof defineMessage>>;
 
 export function defineMessage(sequelize: Sequelize) {
@@ -43,6 +59,10 @@ export function defineMessage(sequelize: Sequelize) {
     declare turnId: string;
     declare role: 'user' | 'assistant';
     declare parts: StoredPart[];
+    /** In how many rows of their own the parts are; 0 where they are in this one. */
+    declare pieces: number;
+    /** What those rows hold, once they are read. */
+    declare wholeParts: StoredPart[] | undefined;
     declare metadata: Record<string, unknown> | null;
     declare createdAt: Date;
     declare replacedAt: Date | null;
@@ -50,12 +70,12 @@ export function defineMessage(sequelize: Sequelize) {
     /** A thread's messages after a place, oldest first. Answers that were regenerated are left out. */
     static async page(options: {
       threadId: string;
-      after?: { turnOrdinal: number; position: number };
+      after?: MessagePlace;
       upToOrdinal?: number;
-      limit?: number;
-    }): Promise<Message[]> {
+      limit: number;
+    }): Promise<MessagePage> {
       const { threadId, after, upToOrdinal, limit } = options;
-      return Message.findAll({
+      const messages = await Message.findAll({
         where: {
           threadId,
           replacedAt: null,
@@ -71,19 +91,20 @@ export function defineMessage(sequelize: Sequelize) {
           ['turnOrdinal', 'ASC'],
           ['position', 'ASC'],
         ],
-        limit,
+        limit: limit + 1,
       });
+      return Message.#readWhole(messages, limit);
     }
 
     /** A thread's messages before a place, newest first, and only those of turns after `afterOrdinal`. */
     static async latest(options: {
       threadId: string;
       afterOrdinal: number;
-      before: { turnOrdinal: number; position: number };
+      before: MessagePlace;
       limit: number;
-    }): Promise<Message[]> {
+    }): Promise<MessagePage> {
       const { threadId, afterOrdinal, before, limit } = options;
-      return Message.findAll({
+      const messages = await Message.findAll({
         where: {
           threadId,
           replacedAt: null,
@@ -97,15 +118,35 @@ export function defineMessage(sequelize: Sequelize) {
           ['turnOrdinal', 'DESC'],
           ['position', 'DESC'],
         ],
-        limit,
+        limit: limit + 1,
       });
+      return Message.#readWhole(messages, limit);
+    }
+
+    /** As many of these as may be in memory at once. `rows` are one more than wanted, where there is more. */
+    static async #readWhole(rows: Message[], limit: number): Promise<MessagePage> {
+      let pieces = 0;
+      const excess = rows.findIndex((row, at) => {
+        pieces += row.pieces;
+        return at >= leastPerPage && pieces > piecesAtOnce;
+      });
+      const messages = rows.slice(0, Math.min(limit, excess < 0 ? rows.length : excess));
+      for (const message of messages) await message.readWhole();
+      return { messages, hasMore: messages.length < rows.length };
     }
 
     static async find(threadId: string, id: string, tx?: Transaction): Promise<Message | null> {
-      return Message.findOne({ where: { threadId, id }, transaction: tx });
+      const message = await Message.findOne({ where: { threadId, id }, transaction: tx });
+      await message?.readWhole(tx);
+      return message;
+    }
+
+    async readWhole(tx?: Transaction): Promise<void> {
+      if (this.pieces > 0) this.wholeParts = await readPieces({ sequelize }, this.turnId, tx);
     }
   }
 
+  const partsText = jsonText('parts');
   Message.init(
     {
       threadId: { type: DataTypes.STRING(40), primaryKey: true },
@@ -114,7 +155,13 @@ export function defineMessage(sequelize: Sequelize) {
       id: DataTypes.STRING(200),
       turnId: DataTypes.STRING(40),
       role: DataTypes.STRING(10),
-      parts: jsonText('parts'),
+      parts: {
+        ...partsText,
+        get(this: Message) {
+          return this.wholeParts ?? partsText.get.call(this);
+        },
+      },
+      pieces: { type: DataTypes.INTEGER.UNSIGNED, defaultValue: 0 },
       metadata: jsonText('metadata'),
       createdAt: DataTypes.DATE(3),
       replacedAt: DataTypes.DATE(3),

@@ -8,7 +8,7 @@ export type PurgeScope = { threadId: string } | { spaceId: string };
 const turnsPerBatch = 50;
 
 export const chatPurge: AreaPurge = {
-  ofTurn: ['turn_segments', 'turn_contexts', 'model_calls', 'tool_calls'],
+  ofTurn: ['turn_segments', 'answer_pieces', 'turn_contexts', 'model_calls', 'tool_calls'],
   ofThread: ['messages', 'thread_summaries', 'thread_aliases'],
   ofSpace: ['chat_settings'],
   own: ['threads', 'turns'],

@@ -12,6 +12,7 @@ import { mcpFailures } from './0011-mcp-failures.ts';
 import { mispaidCheckouts } from './0012-mispaid-checkouts.ts';
 import { mcpFormSecrets } from './0013-mcp-form-secrets.ts';
 import { holds } from './0014-holds.ts';
+import { longAnswers } from './0016-long-answers.ts';
 import { retention } from './0019-retention.ts';
 import { authority } from './0020-authority.ts';
 
@@ -30,6 +31,7 @@ export const migrations: Migration[] = [
   mispaidCheckouts,
   mcpFormSecrets,
   holds,
+  longAnswers,
   retention,
   authority,
 ];

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Pool, PoolConnection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import { cannotBeStored } from '../unstorable.ts';
 import { SegmentTooLargeError, WriterFencedError } from './entry.ts';
 import type { PendingSegment } from './turnWriter.ts';
 
@@ -10,12 +11,6 @@ import type { PendingSegment } from './turnWriter.ts';
 const giveUpAfterMs = 45_000;
 const firstRetryMs = 5;
 const longestRetryMs = 500;
-
-const tooLargeErrorNumbers = new Set([
-  1153, // packet bigger than max_allowed_packet
-  1406, // data too long for the column
-  2020, // the client's own limit
-]);
 
 interface Fence extends RowDataPacket {
   writer_epoch: number;
@@ -47,7 +42,7 @@ export async function commitAlone(
     } catch (error) {
       connection?.destroy();
       if (error instanceof WriterFencedError) throw error;
-      if (tooLargeErrorNumbers.has((error as { errno?: number }).errno ?? 0) || segment.bytes > options.maxBytes * 4) {
+      if (cannotBeStored(error) || segment.bytes > options.maxBytes * 4) {
         throw new SegmentTooLargeError(turnId, segment.bytes);
       }
       if (performance.now() - startedAtMs > giveUpAfterMs) throw error;

@@ -39,7 +39,7 @@ export interface RowChanges {
 
 /** Bytes of chunks that one batch carries at most; MySQL's own default packet is 16 MiB or more everywhere. */
 const maxBatchBytes = 4 * 1024 * 1024;
-const segmentsAtOnce = 500;
+const segmentsAtOnce = 100;
 
 /**
  * The turn log: what a turn said, chunk by chunk, numbered from 1 without a gap. It is written in two ways: by a writer
@@ -135,14 +135,13 @@ export class TurnLog {
     return rows as unknown as SegmentRow[];
   }
 
-  /** All chunks after `afterSeq`, in order. */
-  async chunksAfter(turnId: string, afterSeq: number, tx?: Transaction): Promise<UiChunk[]> {
-    const chunks: UiChunk[] = [];
+  /** Tells of each chunk after `afterSeq`, in order, and never holds many segments: a log may be long. */
+  async eachAfter(turnId: string, afterSeq: number, tell: (chunk: UiChunk) => void, tx?: Transaction): Promise<void> {
     for (let position = afterSeq; ; ) {
       const segments = await this.read(turnId, position, segmentsAtOnce, tx);
-      for (const segment of segments) for (const chunk of decodeLines(segment.lines)) chunks.push(chunk);
+      for (const segment of segments) for (const chunk of decodeLines(segment.lines)) tell(chunk);
       const last = segments.at(-1);
-      if (last === undefined || segments.length < segmentsAtOnce) return chunks;
+      if (last === undefined || segments.length < segmentsAtOnce) return;
       position = last.lastSeq;
     }
   }

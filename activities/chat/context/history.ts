@@ -30,10 +30,15 @@ export async function readHistory(database: Database, turn: Turn, budgetTokens: 
   let before = { turnOrdinal: ordinal, position: userPosition + 1 };
   for (let tokens = 0; tokens <= budgetTokens; ) {
     const afterOrdinal = summary?.upToOrdinal ?? 0;
-    const earlier = await Message.latest({ threadId, afterOrdinal, before, limit: messagesPerLook });
+    const { messages: earlier, hasMore } = await Message.latest({
+      threadId,
+      afterOrdinal,
+      before,
+      limit: messagesPerLook,
+    });
     messages.push(...earlier);
     const oldest = earlier.at(-1);
-    if (oldest === undefined || earlier.length < messagesPerLook) {
+    if (oldest === undefined || !hasMore) {
       return { summary, messages: messages.reverse(), isWhole: true };
     }
     before = { turnOrdinal: oldest.turnOrdinal, position: oldest.position };

@@ -1,0 +1,24 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import { cannotBeStored } from '../models/unstorable.ts';
+
+/**
+ * Around every activity: what the database will never take is not tried again. The error says no more than that, since a statement's own
+ * words hold what it carried.
+ */
+export const withoutVainRetries: ActivityInterceptorsFactory = () => ({
+  inbound: {
+    async execute(input, next) {
+      try {
+        return await next(input);
+      } catch (error) {
+        if (!cannotBeStored(error)) throw error;
+        throw ApplicationFailure.create({
+          type: 'NOT_STORABLE',
+          message: 'The database does not take this, however often it is tried.',
+          nonRetryable: true,
+        });
+      }
+    },
+  },
+});

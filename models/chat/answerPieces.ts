@@ -1,0 +1,82 @@
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { insert } from '../sql.ts';
+import type { MessagePart } from '../turnLog/foldChunks.ts';
+import type { StoredPart } from './message.ts';
+
+/** An answer of more than this is kept in rows of so much each, which any packet and any column carries. */
+const pieceCharacters = 128 * 1024;
+/** So many of them are read at a time: about 8 MB. */
+export const piecesAtOnce = 64;
+/** What is kept of an answer that the database refuses. */
+const keptCharacters = 32 * 1024;
+
+/** The parts as text in pieces, a part a line. A line may go on in the next piece; no character is cut in two. */
+export function* piecesOf(parts: Iterable<StoredPart>): Generator<string> {
+  let piece = '';
+  for (const part of parts) {
+    const line = `${JSON.stringify(part)}\n`;
+    for (let at = 0; at < line.length; ) {
+      let end = Math.min(line.length, at + pieceCharacters - piece.length);
+      if (isHighSurrogate(line.charCodeAt(end - 1))) end++;
+      piece += line.slice(at, end);
+      at = end;
+      if (piece.length < pieceCharacters) continue;
+      yield piece;
+      piece = '';
+    }
+  }
+  if (piece !== '') yield piece;
+}
+
+function isHighSurrogate(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdbff;
+}
+
+/** Writes an answer that is too long for its message's row, and returns in how many pieces; 0 for one that is not. */
+export async function storePieces(tx: Transaction, turnId: string, parts: Iterable<StoredPart>): Promise<number> {
+  let count = 0;
+  let held: string | undefined;
+  for (const piece of piecesOf(parts)) {
+    if (held !== undefined) await insert(tx, 'answer_pieces', { turn_id: turnId, piece: count++, parts: held });
+    held = piece;
+  }
+  if (count === 0 || held === undefined) return 0;
+  await insert(tx, 'answer_pieces', { turn_id: turnId, piece: count++, parts: held });
+  return count;
+}
+
+/** The parts of an answer that was stored in pieces. */
+export async function readPieces(
+  { sequelize }: Pick<Database, 'sequelize'>,
+  turnId: string,
+  tx?: Transaction,
+): Promise<StoredPart[]> {
+  const parts: StoredPart[] = [];
+  let rest = '';
+  for (let from = 0; ; from += piecesAtOnce) {
+    const [rows] = await sequelize.query(
+      'SELECT parts FROM answer_pieces WHERE turn_id = ? AND piece >= ? ORDER BY piece LIMIT ?',
+      { replacements: [turnId, from, piecesAtOnce], ...(tx && { transaction: tx }) },
+    );
+    for (const { parts: piece } of rows as { parts: string }[]) {
+      const lines = (rest + piece).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) parts.push(JSON.parse(line) as StoredPart);
+    }
+    if (rows.length < piecesAtOnce) return parts;
+  }
+}
+
+/** Of an answer that cannot be stored whole: texts from its beginning, as much as any row takes. */
+export function beginningOf(parts: readonly MessagePart[]): MessagePart[] {
+  let room = keptCharacters;
+  const kept: MessagePart[] = [];
+  for (const part of parts) {
+    if (part.type !== 'text' || room === 0) continue;
+    const text = part.text.slice(0, room).toWellFormed();
+    room -= text.length;
+    kept.push({ type: 'text', text, state: 'done' });
+  }
+  return kept;
+}
