@@ -5,8 +5,8 @@ const beatsPerTimeout = 3;
 const longestIntervalMs = 5_000;
 
 /**
- * Heartbeats on a timer while an activity waits for somebody else, so that its death is noticed and its cancellation arrives. The signal is
- * the activity's own; dispose of it when the work is done.
+ * Heartbeats on a timer while an activity waits for somebody else, so that its death is noticed and its cancellation
+ * arrives. The signal is the activity's own; dispose of it when the work is done.
  */
 export function keepAlive(): { cancelled: AbortSignal } & Disposable {
   const context = Context.current();

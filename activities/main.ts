@@ -49,8 +49,8 @@ export function createMain(deps: MainDeps): { activities: Activities; headStarts
 }
 
 /**
- * The activities that every sweep runs. The schedule hands them to the workflow as its argument, so that a sweep that is running, or saved,
- * goes on with those that it was started with.
+ * The activities that every sweep runs. The schedule hands them to the workflow as its argument, so that a sweep that
+ * is running, or saved, goes on with those that it was started with.
  */
 export const sweeps = [
   ...chatSweeps,

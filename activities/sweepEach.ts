@@ -22,8 +22,8 @@ export interface Sweep<Row extends Waiting> {
 }
 
 /**
- * Looks after every row there is, page by page, some side by side. One that fails is logged and counted, and stops nobody else; the next
- * sweep looks at it again.
+ * Looks after every row there is, page by page, some side by side. One that fails is logged and counted, and stops
+ * nobody else; the next sweep looks at it again.
  */
 export async function sweepEach<Row extends Waiting>(sweep: Sweep<Row>): Promise<SweepReport> {
   using heartbeat = keepAlive();

@@ -26,7 +26,8 @@ export const areas = [
 ] as const satisfies readonly Area[];
 
 /**
- * Who may do what: the areas' rows as the one table. An operation without a row does not compile, nor does one with two, nor a row of no
- * operation. test/api/frame/roles.test.ts calls every operation as every kind of caller and compares.
+ * Who may do what: the areas' rows as the one table. An operation without a row does not compile, nor does one with
+ * two, nor a row of no operation. test/api/frame/roles.test.ts calls every operation as every kind of caller and
+ * compares.
  */
 export const accessTable = tableOf(areas) satisfies Record<OperationId, Access>;

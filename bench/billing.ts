@@ -13,9 +13,10 @@ import { startAtrium } from './support/atrium.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * How fast payments are settled: `npx node bench/billing.ts`. The reference is the same MySQL, in the same run and over as many connections, that
- * does nothing but insert one row of a notification's size per commit. A settlement writes a notification, a workflow with an activity, the
- * ledger (a transaction and two entries), a grant, the balances, the checkout and the notification's mark.
+ * How fast payments are settled: `npx node bench/billing.ts`. The reference is the same MySQL, in the same run and over
+ * as many connections, that does nothing but insert one row of a notification's size per commit. A settlement writes a
+ * notification, a workflow with an activity, the ledger (a transaction and two entries), a grant, the balances, the
+ * checkout and the notification's mark.
  */
 const notifications = 2_000;
 const atOnce = 16;

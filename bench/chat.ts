@@ -5,9 +5,9 @@ import { quantile } from './support/quantile.ts';
 import { type OnText, readAtrium, readProvider } from './support/streams.ts';
 
 /**
- * What Atrium adds to a model's answer: `npx node bench/chat.ts`. The reference is the same paced provider called directly, in the same run
- * and by the same client; each round runs both, one after the other. Tokens carry the time at which the provider sent
- * them, so a lag is a token's own way from the provider to the client.
+ * What Atrium adds to a model's answer: `npx node bench/chat.ts`. The reference is the same paced provider called
+ * directly, in the same run and by the same client; each round runs both, one after the other. Tokens carry the time at
+ * which the provider sent them, so a lag is a token's own way from the provider to the client.
  */
 const tokens = 200;
 const intervalMs = 20;

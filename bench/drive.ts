@@ -10,9 +10,10 @@ import { quantile } from './support/quantile.ts';
 import { startStorageAndDatabase } from './support/stack.ts';
 
 /**
- * What Atrium's drive costs: `npx node bench/drive.ts`, or only a part of it, `files` or `tree`. Uploads and downloads go through Atrium and, as the reference, by the AWS SDK straight
- * to the same object store, in turn, from the same process; a ratio of 1 means that Atrium adds nothing. `ATRIUM_BENCH_LARGE_MIB` is the size
- * of the large file, 1,024 unless told. Then the tree's time in drives of 1,000, 100,000 and 1,000,000 items.
+ * What Atrium's drive costs: `npx node bench/drive.ts`, or only a part of it, `files` or `tree`. Uploads and downloads
+ * go through Atrium and, as the reference, by the AWS SDK straight to the same object store, in turn, from the same
+ * process; a ratio of 1 means that Atrium adds nothing. `ATRIUM_BENCH_LARGE_MIB` is the size of the large file, 1,024
+ * unless told. Then the tree's time in drives of 1,000, 100,000 and 1,000,000 items.
  */
 const mebibyte = 1_048_576;
 const largeMiB = Number(process.env.ATRIUM_BENCH_LARGE_MIB ?? 1_024);

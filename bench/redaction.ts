@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { createRedactor } from '../models/secrets/redactor.ts';
 import { secretForms } from '../telemetry/secretForms.ts';
 
-// How long redaction takes, against one pass of `indexOf` over the same text, and against looking for each form by itself. `npx node bench/redaction.ts`
+// How long redaction takes, against one pass of `indexOf` over the same text, and against looking for each form by
+// itself. `npx node bench/redaction.ts`
 
 const text = (() => {
   const words =

@@ -6,8 +6,9 @@ import { fillThread } from './support/fillThread.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * How the time that a thread takes grows with its messages: `npx node bench/thread.ts`. Each figure is a median, with its ratio to the
- * thread of one message beside it. The model is a fake that answers at once, so what is measured is Atrium.
+ * How the time that a thread takes grows with its messages: `npx node bench/thread.ts`. Each figure is a median, with
+ * its ratio to the thread of one message beside it. The model is a fake that answers at once, so what is measured is
+ * Atrium.
  */
 const sizes = [1, 100, 1_000, 5_000];
 const repeats = 15;

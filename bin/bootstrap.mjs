@@ -1,5 +1,5 @@
-// The first thing that runs in a fresh clone, so: plain JavaScript, no dependencies, on the machine's own Node from 20 on.
-// It installs the dependencies when they are missing or stale, and hands over to Node 24, which they bring along.
+// The first thing that runs in a fresh clone, so: plain JavaScript, no dependencies, on the machine's own Node from 20
+// on. It installs the dependencies when they are missing or stale, and hands over to Node 24, which they bring along.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -18,8 +18,8 @@ function fail(message) {
 }
 
 /**
- * Runs a program in our process group and waits for its end. The kernel sends it SIGTERM should this process be killed, where
- * the machine has `setpriv`.
+ * Runs a program in our process group and waits for its end. The kernel sends it SIGTERM should this process be killed,
+ * where the machine has `setpriv`.
  */
 function run(command, args, options = {}) {
   return new Promise((resolve) => {
@@ -68,8 +68,8 @@ async function install() {
 }
 
 /**
- * `npm ci` for a fresh clone, and after an installation that was broken off. Else `npm install`, which changes only what the lockfile has changed:
- * an Atrium that runs from this folder keeps its modules.
+ * `npm ci` for a fresh clone, and after an installation that was broken off. Else `npm install`, which changes only
+ * what the lockfile has changed: an Atrium that runs from this folder keeps its modules.
  */
 async function installFromLockfile() {
   const unfinished = join(root, '.atrium', 'install.unfinished');

@@ -17,7 +17,10 @@ export function chatConfig(env: z.infer<typeof chatSettings>) {
     streams: Object.freeze({
       /** How often a stream that says nothing shows that it is alive. */
       heartbeatMs: env.ATRIUM_STREAM_HEARTBEAT_SECONDS * 1_000,
-      /** With the second for which a session is believed, a removed member reads on for no longer than this and a second. */
+      /**
+       * With the second for which a session is believed, a removed member reads on for no longer than this and a
+       * second.
+       */
       authorizationMs: env.ATRIUM_STREAM_CHECK_SECONDS * 1_000,
     }),
     turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,

@@ -18,9 +18,9 @@ import { temporalConfig, temporalSettings } from './temporal.ts';
 export { ConfigError };
 
 /**
- * Everything Atrium reads from its environment, validated once at start and frozen. No other file reads
- * `process.env` (lint keeps it so). An area has a file here and a line in each of the two lists below, and `docs/configuration.md` a row
- * for each variable.
+ * Everything Atrium reads from its environment, validated once at start and frozen. No other file reads `process.env`
+ * (lint keeps it so). An area has a file here and a line in each of the two lists below, and `docs/configuration.md` a
+ * row for each variable.
  */
 const environmentSchema = z.object({
   ATRIUM_ENV: z.enum(['development', 'test', 'production']).default('development'),
@@ -51,7 +51,9 @@ export const settingNames: readonly string[] = Object.keys(environmentSchema.sha
 
 export type Environment = Record<string, string | undefined>;
 
-/** The environment as typed settings, with the defaults; what a process needs beyond them is `loadConfig`'s to ask for. */
+/**
+ * The environment as typed settings, with the defaults; what a process needs beyond them is `loadConfig`'s to ask for.
+ */
 export function parseEnvironment(environment: Environment) {
   // An empty variable means "not set": compose files and shells make them easily.
   const present = Object.fromEntries(

@@ -3,8 +3,9 @@ import { join, resolve } from 'node:path';
 import { type Environment, parseEnvironment } from './index.ts';
 
 /**
- * What `atrium up` knows before the stack runs, and so before there is a whole configuration: where data go, which parts are
- * configured elsewhere, and where programs are looked for and kept. Throws a ConfigError for any wrong setting.
+ * What `atrium up` knows before the stack runs, and so before there is a whole configuration: where data go, which
+ * parts are configured elsewhere, and where programs are looked for and kept. Throws a ConfigError for any wrong
+ * setting.
  */
 export function loadLaunchConfig(environment: Environment = process.env) {
   const env = parseEnvironment(environment);

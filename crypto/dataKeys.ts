@@ -30,7 +30,10 @@ export interface DataKey {
 const currentMaxAgeMs = 30_000;
 const cachedKeys = 2_000;
 
-/** Unwraps data keys, makes the missing ones and keeps some in memory: a key management service is not asked for each row. */
+/**
+ * Unwraps data keys, makes the missing ones and keeps some in memory: a key management service is not asked for each
+ * row.
+ */
 export function createDataKeys(masterKeys: MasterKeyRing, store: DataKeyStore) {
   const unwrapped = new Map<string, Promise<Buffer>>();
   const newest = new Map<string, { version: number; readAt: number }>();

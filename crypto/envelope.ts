@@ -19,7 +19,8 @@ export interface Envelope {
   rotateDataKey(scope: string): Promise<void>;
 }
 
-// The format: version (1 byte) ‖ data key's version (4 bytes) ‖ nonce ‖ ciphertext ‖ tag. The header is authenticated too.
+// The format: version (1 byte) ‖ data key's version (4 bytes) ‖ nonce ‖ ciphertext ‖ tag. The header is authenticated
+// too.
 const formatVersion = 1;
 const headerBytes = 5;
 const purpose = 'atrium/sealed/v1';

@@ -5,8 +5,9 @@ import { type MasterKeyConfig, openMasterKeys } from './openMasterKeys.ts';
 import { type RotationReport, type RotationStore, rewrapDataKeys, rotateDataKeys } from './rotateKeys.ts';
 
 /**
- * Rotates all keys while the installation works: every scope gets a new data key, and every data key is wrapped under the master key
- * that is configured now, or, where that is a file, under a new one. Broken off anywhere, it is begun again and comes to its end.
+ * Rotates all keys while the installation works: every scope gets a new data key, and every data key is wrapped under
+ * the master key that is configured now, or, where that is a file, under a new one. Broken off anywhere, it is begun
+ * again and comes to its end.
  */
 export async function rotateAllKeys(store: RotationStore, config: MasterKeyConfig): Promise<RotationReport> {
   const masterKeys = await openMasterKeys(config);
@@ -22,7 +23,9 @@ export async function rotateAllKeys(store: RotationStore, config: MasterKeyConfi
   return { masterKeyId: target.id, rotated, rewrapped };
 }
 
-/** The new key is on the disk before it wraps anything: running processes look there for a key that they do not know. */
+/**
+ * The new key is on the disk before it wraps anything: running processes look there for a key that they do not know.
+ */
 async function nextInFile(dataDir: string): Promise<MasterKey> {
   await readOrCreateMasterKey(dataDir);
   return localMasterKey(await readOrCreateNextMasterKey(dataDir));

@@ -15,8 +15,9 @@ const maxAttempts = 4;
 const requestTimeoutMs = 5_000;
 
 /**
- * A master key that never leaves AWS KMS. Credentials come from where the AWS SDK looks for them (the role of the machine, `AWS_…`). What
- * the data key belongs to goes along as the encryption context, which KMS authenticates and CloudTrail shows.
+ * A master key that never leaves AWS KMS. Credentials come from where the AWS SDK looks for them (the role of the
+ * machine, `AWS_…`). What the data key belongs to goes along as the encryption context, which KMS authenticates and
+ * CloudTrail shows.
  */
 export function kmsMasterKey(settings: KmsSettings): MasterKey {
   const { keyId, region, endpoint } = settings;

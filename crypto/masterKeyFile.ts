@@ -28,8 +28,8 @@ export async function readOrCreateMasterKey(dataDir: string): Promise<Buffer> {
 }
 
 /**
- * All keys of the data directory, the current one first. The next one is read before the current one, which it may become meanwhile: read
- * in the other order, it could be missed in both places.
+ * All keys of the data directory, the current one first. The next one is read before the current one, which it may
+ * become meanwhile: read in the other order, it could be missed in both places.
  */
 export async function readMasterKeys(dataDir: string): Promise<Buffer[]> {
   const next = await readIfThere(path.join(dataDir, nextKeyFileName));
@@ -55,8 +55,8 @@ export async function readOrCreateNextMasterKey(dataDir: string): Promise<Buffer
 }
 
 /**
- * Makes the next key the current one. Each step leaves both on the disk under some name, so whenever it is broken off, every
- * key that wraps anything can be found.
+ * Makes the next key the current one. Each step leaves both on the disk under some name, so whenever it is broken off,
+ * every key that wraps anything can be found.
  */
 export async function promoteNextMasterKey(dataDir: string): Promise<void> {
   const [current, next, previous] = [masterKeyFileName, nextKeyFileName, previousKeyFileName].map((name) =>

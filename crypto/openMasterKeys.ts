@@ -8,9 +8,9 @@ import { readMasterKeys } from './masterKeyFile.ts';
 export type MasterKeyConfig = Pick<Config, 'masterKey' | 'otherMasterKeys' | 'kms' | 'dataDir'>;
 
 /**
- * The master keys this installation is configured with. This is the one place that chooses between sources: AWS KMS where it is named, else
- * the key of the environment, else the file in the data directory. The keys of the sources that were not chosen still unwrap, so that
- * `atrium rotate-key` can move from any source to any other.
+ * The master keys this installation is configured with. This is the one place that chooses between sources: AWS KMS
+ * where it is named, else the key of the environment, else the file in the data directory. The keys of the sources that
+ * were not chosen still unwrap, so that `atrium rotate-key` can move from any source to any other.
  */
 export async function openMasterKeys(config: MasterKeyConfig): Promise<MasterKeyRing> {
   const given = [config.masterKey, ...config.otherMasterKeys]

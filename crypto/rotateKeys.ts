@@ -23,7 +23,10 @@ export interface RotationReport {
 
 const rowsAtOnce = 100;
 
-/** Gives each scope a new data key, wrapped under `target`. Other processes notice within half a minute; what is sealed stays. */
+/**
+ * Gives each scope a new data key, wrapped under `target`. Other processes notice within half a minute; what is sealed
+ * stays.
+ */
 export async function rotateDataKeys(store: RotationStore, target: MasterKey): Promise<number> {
   const scopes = await store.scopes();
   for (const scope of scopes) {
@@ -37,8 +40,8 @@ export async function rotateDataKeys(store: RotationStore, target: MasterKey): P
 }
 
 /**
- * Wraps under `target` every data key that is wrapped under another master key. One row at a time and each by itself, so it
- * may be broken off anywhere and begun again, and everybody can read every row at every moment.
+ * Wraps under `target` every data key that is wrapped under another master key. One row at a time and each by itself,
+ * so it may be broken off anywhere and begun again, and everybody can read every row at every moment.
  */
 export async function rewrapDataKeys(
   store: RotationStore,

@@ -1,8 +1,8 @@
 import type { Database } from './database.ts';
 
 /**
- * What an area does with its rows when a thread or a space is removed for good. Each table of the database is named by one area, once:
- * `test/models/purge.test.ts` compares them with the schema.
+ * What an area does with its rows when a thread or a space is removed for good. Each table of the database is named by
+ * one area, once: `test/models/purge.test.ts` compares them with the schema.
  */
 export interface AreaPurge {
   /** Tables whose rows go with their `turn_id`. */

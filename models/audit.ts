@@ -53,8 +53,8 @@ export interface AuditEntry extends Actor {
 }
 
 /**
- * Writes one line of a space's audit log, in the transaction of what it tells of: neither is ever there without the other. Lines are
- * added and read; nothing changes or deletes one for as long as its space exists.
+ * Writes one line of a space's audit log, in the transaction of what it tells of: neither is ever there without the
+ * other. Lines are added and read; nothing changes or deletes one for as long as its space exists.
  */
 export async function appendAudit(
   tx: Transaction,
@@ -75,7 +75,10 @@ export async function appendAudit(
   });
 }
 
-/** Writes the same line into the log of each space that the user belongs to now: what somebody does with their account concerns all of them. */
+/**
+ * Writes the same line into the log of each space that the user belongs to now: what somebody does with their account
+ * concerns all of them.
+ */
 export async function appendAuditOfUser(
   tx: Transaction,
   userId: string,

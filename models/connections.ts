@@ -18,15 +18,18 @@ interface Wire {
 
 const keepAliveDelayMs = 10_000;
 
-/** What a statement fails with whose answer did not come. Like a lost connection it says nothing about whether the statement was carried out. */
+/**
+ * What a statement fails with whose answer did not come. Like a lost connection it says nothing about whether the
+ * statement was carried out.
+ */
 export function silent(what: string): Error {
   return Object.assign(new Error(what), { code: 'ETIMEDOUT', fatal: true });
 }
 
 /**
- * The sockets under both pools. One over which nothing passes for `silenceMs` is destroyed, with the statement that it carried: the
- * server, or the way to it, is frozen, and nobody can know what became of the statement, so the connection is never used again. A server
- * that is at work on a long answer is not silent while rows come.
+ * The sockets under both pools. One over which nothing passes for `silenceMs` is destroyed, with the statement that it
+ * carried: the server, or the way to it, is frozen, and nobody can know what became of the statement, so the connection
+ * is never used again. A server that is at work on a long answer is not silent while rows come.
  */
 export class Connections {
   readonly #silenceMs: number;
@@ -64,7 +67,10 @@ export class Connections {
     }
   }
 
-  /** Whether a connection that has rested may be used: not if it is older than the last sign that connections have frozen. */
+  /**
+   * Whether a connection that has rested may be used: not if it is older than the last sign that connections have
+   * frozen.
+   */
   isTrusted(connection: Connected): boolean {
     const wire = this.#wires.get(connection.config);
     return wire !== undefined && wire.openedAtMs > this.#suspectMs;

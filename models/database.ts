@@ -29,9 +29,10 @@ export interface Database {
 const utc = '+00:00';
 
 /**
- * A process that freezes inside a transaction keeps its row locks for as long as the server keeps the connection: by default
- * 8 hours, and whoever takes its work over waits. So the server drops a connection that says nothing for this long, and the pools give
- * theirs up sooner. Who waits for such a lock tries again until then: `transaction` and the turn log's writers do.
+ * A process that freezes inside a transaction keeps its row locks for as long as the server keeps the connection: by
+ * default 8 hours, and whoever takes its work over waits. So the server drops a connection that says nothing for this
+ * long, and the pools give theirs up sooner. Who waits for such a lock tries again until then: `transaction` and the
+ * turn log's writers do.
  */
 const connectionTimeoutSeconds = 30;
 const longestIdleMs = 10_000;
@@ -61,7 +62,10 @@ export function openDatabase(config: Pick<Config, 'database'>): Database {
   return openPools(config, { silenceMs, lockWaitSeconds });
 }
 
-/** What each connection is told first. Row locks without gap locks: naming it per transaction costs a round trip each time. */
+/**
+ * What each connection is told first. Row locks without gap locks: naming it per transaction costs a round trip each
+ * time.
+ */
 function sessionSettings({ lockWaitSeconds }: Patience): string[] {
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
@@ -161,9 +165,9 @@ export function isRetriable(error: unknown): boolean {
 }
 
 /**
- * Runs `work` in one transaction (READ COMMITTED), and again, up to 5 times, when MySQL chose it as a deadlock's victim. So `work` must do
- * nothing that a rollback does not undo. With `retryDuplicates` also when it met a unique key that somebody else had just taken: for work
- * that looks first, and finds that row when it looks again.
+ * Runs `work` in one transaction (READ COMMITTED), and again, up to 5 times, when MySQL chose it as a deadlock's
+ * victim. So `work` must do nothing that a rollback does not undo. With `retryDuplicates` also when it met a unique key
+ * that somebody else had just taken: for work that looks first, and finds that row when it looks again.
  */
 export async function transaction<T>(
   database: Database,

@@ -29,8 +29,8 @@ export interface StoredAnswer {
 }
 
 /**
- * One row per (caller, operation, key). The id of what the request makes is chosen with the claim, so that a request taken over
- * after a crash makes the same object and not a second one.
+ * One row per (caller, operation, key). The id of what the request makes is chosen with the claim, so that a request
+ * taken over after a crash makes the same object and not a second one.
  */
 export type Idempotency = InstanceType<ReturnType<typeof defineIdempotency>>;
 
@@ -47,8 +47,8 @@ export function defineIdempotency(sequelize: Sequelize) {
     declare createdAt: Date;
 
     /**
-     * Claims the key, or gives the answer that it has already. 422 for another body, 409 while the first one runs. Unless the claim is the
-     * first, the object may be there.
+     * Claims the key, or gives the answer that it has already. 422 for another body, 409 while the first one runs.
+     * Unless the claim is the first, the object may be there.
      */
     static async claim(
       claim: IdempotencyClaim,
@@ -93,14 +93,17 @@ export function defineIdempotency(sequelize: Sequelize) {
     }
 
     /**
-     * The row of a key whose request is a stream, so that its hash is known only when it has been read. Such a key is not claimed: its row is
-     * written with what the request does.
+     * The row of a key whose request is a stream, so that its hash is known only when it has been read. Such a key is
+     * not claimed: its row is written with what the request does.
      */
     static async answered(key: IdempotencyKey): Promise<Idempotency | null> {
       return Idempotency.findOne({ where: columnsOf(key) });
     }
 
-    /** Keeps a stream's answer in the transaction of what it says. Rejects when the same request has come in twice and the other was faster. */
+    /**
+     * Keeps a stream's answer in the transaction of what it says. Rejects when the same request has come in twice and
+     * the other was faster.
+     */
     static async keep(claim: IdempotencyClaim, objectId: string, answer: StoredAnswer, tx: Transaction): Promise<void> {
       const now = new Date();
       const { status: responseStatus, body: responseBody } = answer;

@@ -11,10 +11,16 @@ export interface Migration {
   up(queryInterface: QueryInterface): Promise<void>;
 }
 
-/** Longer than any step of a usual installation takes; who has larger tables waits for the one that runs, and starts again. */
+/**
+ * Longer than any step of a usual installation takes; who has larger tables waits for the one that runs, and starts
+ * again.
+ */
 const lockTimeoutSeconds = 120;
 
-/** A name of this database's own: named locks are the server's. A hash, because they may have 64 characters and a database's name as many. */
+/**
+ * A name of this database's own: named locks are the server's. A hash, because they may have 64 characters and a
+ * database's name as many.
+ */
 const lockName = "CONCAT('atrium_migrate_', LEFT(SHA2(DATABASE(), 256), 40))";
 
 /** Another process migrates this database, and went on for longer than we wait. */
@@ -23,8 +29,8 @@ export class MigrationLockError extends Error {
 }
 
 /**
- * Brings the schema up to date and returns the names of the steps that ran. Several processes may call it at once: a named lock lets one do
- * the work and the others find it done. Nothing is touched without the lock.
+ * Brings the schema up to date and returns the names of the steps that ran. Several processes may call it at once: a
+ * named lock lets one do the work and the others find it done. Nothing is touched without the lock.
  */
 export async function migrate(database: Database, options: { lockTimeoutSeconds?: number } = {}): Promise<string[]> {
   const patient = database.patient();

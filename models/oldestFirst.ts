@@ -19,8 +19,8 @@ export interface OldestFirst<Row extends Waiting> {
 export const sweepPageSize = 500;
 
 /**
- * A page of the rows that wait, oldest first. `columns` are besides `id` and `since`; `time` is the column that says since when a row waits. An
- * index that begins with what `where` fixes and then has `time` reads just this page.
+ * A page of the rows that wait, oldest first. `columns` are besides `id` and `since`; `time` is the column that says
+ * since when a row waits. An index that begins with what `where` fixes and then has `time` reads just this page.
  */
 export async function oldestFirst<Row extends Waiting>(
   { pool }: Pick<Database, 'pool'>,

@@ -3,7 +3,10 @@ import { modelsOf } from './bound.ts';
 import { newId } from './ids.ts';
 import { jsonText } from './jsonText.ts';
 
-/** What operations there are; temporal/operations/ says what each one does. The name is kept in rows and in workflow ids. */
+/**
+ * What operations there are; temporal/operations/ says what each one does. The name is kept in rows and in workflow
+ * ids.
+ */
 export type OperationKind =
   | 'deleteThread'
   | 'deleteSpace'
@@ -23,8 +26,8 @@ export type OperationEnd =
   | { status: 'cancelled' };
 
 /**
- * One multi-step request: the intent that its workflow fulfils, and the answer that outlives Temporal's retention. `kind` names
- * the workflow, `subjectId` what it works on; the workflow's id is made of the two.
+ * One multi-step request: the intent that its workflow fulfils, and the answer that outlives Temporal's retention.
+ * `kind` names the workflow, `subjectId` what it works on; the workflow's id is made of the two.
  */
 export type Operation = InstanceType<ReturnType<typeof defineOperation>>;
 

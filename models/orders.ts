@@ -4,7 +4,9 @@ import { type Operation, operationModels } from './operation.ts';
 /** What is to be destroyed, as an activity is told it. */
 export type Destruction = { threadId: string } | { spaceId: string } | { itemId: string } | { trashOf: string };
 
-/** For each kind of operation that destroys: its subject is out of everybody's sight since the request, or gone already. */
+/**
+ * For each kind of operation that destroys: its subject is out of everybody's sight since the request, or gone already.
+ */
 const livingSubject: Readonly<Record<string, string | undefined>> = {
   deleteThread: 'SELECT 1 FROM threads WHERE id = ? AND deleted_at IS NULL',
   deleteSpace: 'SELECT 1 FROM spaces WHERE id = ? AND deleted_at IS NULL',
@@ -12,8 +14,9 @@ const livingSubject: Readonly<Record<string, string | undefined>> = {
 };
 
 /**
- * The operation by which somebody has ordered this destruction: running, of the kind and the subject that are meant, and its subject
- * deleted. Undefined when nobody has. Whoever can start a workflow must not be able to destroy what nobody has deleted.
+ * The operation by which somebody has ordered this destruction: running, of the kind and the subject that are meant,
+ * and its subject deleted. Undefined when nobody has. Whoever can start a workflow must not be able to destroy what
+ * nobody has deleted.
  */
 export async function findOrder(
   database: Database,

@@ -15,8 +15,8 @@ export interface Page<T> {
 }
 
 /**
- * The key after which the page begins, or undefined for the first page. Cursors are opaque to clients, so
- * that the order of a list can change without breaking one. A list whose keys are more than ids says what they look like.
+ * The key after which the page begins, or undefined for the first page. Cursors are opaque to clients, so that the
+ * order of a list can change without breaking one. A list whose keys are more than ids says what they look like.
  */
 export function decodeCursor(cursor: string | undefined, pattern = /^/): string | undefined {
   if (cursor === undefined) return undefined;

@@ -30,7 +30,10 @@ const sharedPurge: AreaPurge = {
   },
 };
 
-/** In the order in which they finish. Identity is the last: it destroys the keys that everything of a space is sealed with. */
+/**
+ * In the order in which they finish. Identity is the last: it destroys the keys that everything of a space is sealed
+ * with.
+ */
 export const areaPurges: readonly AreaPurge[] = [
   chatPurge,
   drivePurge,
@@ -48,7 +51,10 @@ const ofTurn = areaPurges.flatMap((area) => area.ofTurn ?? []);
 const ofThread = areaPurges.flatMap((area) => area.ofThread ?? []);
 const ofSpace = areaPurges.flatMap((area) => area.ofSpace ?? []);
 
-/** Removes the rows of a deleted thread, or all of a deleted space but its drive, in batches that lock little. Safe to run again. */
+/**
+ * Removes the rows of a deleted thread, or all of a deleted space but its drive, in batches that lock little. Safe to
+ * run again.
+ */
 export async function purgeRows(database: Database, scope: PurgeScope, onBatch: () => void): Promise<void> {
   await purgeThreads(database, scope, { ofTurn, ofThread }, onBatch);
   if (!('spaceId' in scope)) return;

@@ -19,7 +19,10 @@ const unavailableCodes = new Set([
 /** The statement has waited too long for another transaction, or was ended for it. */
 const busyCodes = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
-/** Whether a query failed because MySQL is down, frozen, restarting, full or busy: the same request may succeed a little later. */
+/**
+ * Whether a query failed because MySQL is down, frozen, restarting, full or busy: the same request may succeed a little
+ * later.
+ */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name.startsWith('SequelizeConnection') || error.name === 'SequelizeHostNotFoundError') return true;

@@ -26,8 +26,8 @@ export class CommandError extends Error {
 }
 
 /**
- * Runs a tool to its end in a process group of its own: Ctrl-C in the terminal does not reach it directly, and giving up the start ends
- * the tool with all its children, before this function returns.
+ * Runs a tool to its end in a process group of its own: Ctrl-C in the terminal does not reach it directly, and giving
+ * up the start ends the tool with all its children, before this function returns.
  */
 export async function runCommand(command: string, args: string[], options: CommandOptions): Promise<void> {
   options.signal?.throwIfAborted();
@@ -71,7 +71,10 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   }
 }
 
-/** The line that most likely says why a program has ended, of what it has added to its log: the last with an error in it, else the last. */
+/**
+ * The line that most likely says why a program has ended, of what it has added to its log: the last with an error in
+ * it, else the last.
+ */
 export function reasonIn(file: string, fromByte: number): string {
   const lines = readFileSync(file)
     .subarray(fromByte)

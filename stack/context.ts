@@ -15,12 +15,20 @@ export interface StackContext {
   cacheDir: string;
   /** The caller's environment: where programs are looked for, and what a build runs with. */
   environment: Environment;
-  /** `usual` takes each part's well-known port when it is free, `free` never does, so that tests stay out of the way. */
+  /**
+   * `usual` takes each part's well-known port when it is free, `free` never does, so that tests stay out of the way.
+   */
   ports: 'usual' | 'free';
   bucket: string;
-  /** Databases beside the product's own that its accounts may make and use, as GRANT names them, with wildcards. For tests. */
+  /**
+   * Databases beside the product's own that its accounts may make and use, as GRANT names them, with wildcards. For
+   * tests.
+   */
   furtherDatabases?: string[] | undefined;
-  /** Without `full`, the database may lose what was committed last when it is killed: for tests, which have no use for it then. */
+  /**
+   * Without `full`, the database may lose what was committed last when it is killed: for tests, which have no use for
+   * it then.
+   */
   durability?: Durability | undefined;
   report: Report;
   /** Aborted when the start is given up. */

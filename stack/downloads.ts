@@ -6,14 +6,16 @@ import { isExecutable, type StackContext } from './context.ts';
 import { formatDuration } from './report.ts';
 import { serviceLog } from './services.ts';
 
-/** How long the download may take to begin. On a machine without a way out it never does, and building is the next way. */
+/**
+ * How long the download may take to begin. On a machine without a way out it never does, and building is the next way.
+ */
 const beginTimeoutMs = 10_000;
 const downloadTimeoutMs = 5 * 60_000;
 
 /**
- * Gets the `temporal` command with the official downloader of the test environment into `folder`, and answers with its path; undefined
- * where that does not work. The downloader can neither be stopped nor asked how far it is, so it runs in a process of its own, and
- * a file in the folder tells that it has begun.
+ * Gets the `temporal` command with the official downloader of the test environment into `folder`, and answers with its
+ * path; undefined where that does not work. The downloader can neither be stopped nor asked how far it is, so it runs
+ * in a process of its own, and a file in the folder tells that it has begun.
  */
 export async function downloadTemporal(
   context: StackContext,

@@ -54,8 +54,8 @@ function linkIfFree(from, to) {
 }
 
 /**
- * Removes a lock whose owner is dead. Two starts may find that at once; without the second lock around it, the slower one would remove
- * the faster one's new lock.
+ * Removes a lock whose owner is dead. Two starts may find that at once; without the second lock around it, the slower
+ * one would remove the faster one's new lock.
  */
 function removeStale(path, claim) {
   const breaking = `${path}.breaking`;
@@ -70,7 +70,9 @@ function removeStale(path, claim) {
   }
 }
 
-/** Takes the lock file, or answers with the owner that runs and has it. A lock left by a dead process is no hindrance. */
+/**
+ * Takes the lock file, or answers with the owner that runs and has it. A lock left by a dead process is no hindrance.
+ */
 export function tryLock(path) {
   mkdirSync(dirname(path), { recursive: true });
   const self = { ...processStamp(process.pid), token: randomBytes(8).toString('hex') };
@@ -94,7 +96,9 @@ export function tryLock(path) {
   }
 }
 
-/** As {@link tryLock}, but waits for the owner to let go: `onWait` is called once, with the owner, when there is one. */
+/**
+ * As {@link tryLock}, but waits for the owner to let go: `onWait` is called once, with the owner, when there is one.
+ */
 export async function waitForLock(path, { signal, onWait } = {}) {
   for (let waited = false; ; waited = true) {
     signal?.throwIfAborted();

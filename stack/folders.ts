@@ -40,9 +40,9 @@ export function prepareDataDir(dataDir: string): void {
 }
 
 /**
- * The folder in which the services keep their data: `services` in the data directory. As root, with the data directory somewhere below a
- * folder that only root may enter (/root, a private temporary folder), the services' users could not get there: then it is a
- * link to a folder of its own under /var/lib/atrium.
+ * The folder in which the services keep their data: `services` in the data directory. As root, with the data directory
+ * somewhere below a folder that only root may enter (/root, a private temporary folder), the services' users could not
+ * get there: then it is a link to a folder of its own under /var/lib/atrium.
  */
 export function prepareServicesDir(dataDir: string): string {
   const path = join(dataDir, 'services');
@@ -71,7 +71,10 @@ export function prepareServicesDir(dataDir: string): string {
   return real;
 }
 
-/** Removes a data directory that is no longer wanted, with what `services` links to. For tests: nothing else removes data. */
+/**
+ * Removes a data directory that is no longer wanted, with what `services` links to. For tests: nothing else removes
+ * data.
+ */
 export function removeDataDir(dataDir: string): void {
   const services = join(dataDir, 'services');
   if (statSync(services, { throwIfNoEntry: false }) !== undefined) {

@@ -52,8 +52,8 @@ interface Started {
 }
 
 /**
- * Gets and starts the parts that are needed on this machine, on loopback only. When it throws, or the signal is aborted, nothing that it
- * started is left running. The caller holds the data directory's lock.
+ * Gets and starts the parts that are needed on this machine, on loopback only. When it throws, or the signal is
+ * aborted, nothing that it started is left running. The caller holds the data directory's lock.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const dataDir = resolve(options.dataDir);

@@ -12,8 +12,8 @@ export function canInstall(context: Pick<StackContext, 'environment'>): boolean 
 }
 
 /**
- * Installs Debian packages as root. Only the download can be broken off: to stop dpkg in the middle would leave the system's package
- * database to be repaired by hand, and that step takes seconds.
+ * Installs Debian packages as root. Only the download can be broken off: to stop dpkg in the middle would leave the
+ * system's package database to be repaired by hand, and that step takes seconds.
  */
 export async function installPackages(context: StackContext, names: string[], purpose: string): Promise<void> {
   const lock = await waitForLock(existsSync('/run/lock') ? '/run/lock/atrium-apt' : '/tmp/atrium-apt', context);

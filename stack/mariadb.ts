@@ -25,7 +25,9 @@ export interface MariaDb {
   ownerUrl: string;
 }
 
-/** What is needed of the packages: the server, the script that fills a data directory, and a tool that the script calls. */
+/**
+ * What is needed of the packages: the server, the script that fills a data directory, and a tool that the script calls.
+ */
 const packages = ['mariadb-server-core', 'mariadb-client-core'];
 const programNames = ['mariadbd', 'mariadb-install-db', 'my_print_defaults'] as const;
 
@@ -39,7 +41,9 @@ function findMariaDb(context: StackContext): MariaDbPrograms | undefined {
   return server !== undefined && installer !== undefined && helper !== undefined ? { server, installer } : undefined;
 }
 
-/** Gets MariaDB, on Debian and Ubuntu by installing it when root asks: its programs alone, without the system service. */
+/**
+ * Gets MariaDB, on Debian and Ubuntu by installing it when root asks: its programs alone, without the system service.
+ */
 export async function getMariaDb(context: StackContext): Promise<MariaDbPrograms> {
   const found = findMariaDb(context);
   if (found !== undefined) return found;
@@ -51,7 +55,10 @@ export async function getMariaDb(context: StackContext): Promise<MariaDbPrograms
   );
 }
 
-/** A private MariaDB with a data directory, port and socket of its own; not the system's service. After `former` it is where that was. */
+/**
+ * A private MariaDB with a data directory, port and socket of its own; not the system's service. After `former` it is
+ * where that was.
+ */
 export async function startMariaDb(
   context: StackContext,
   programs: MariaDbPrograms,
@@ -98,7 +105,9 @@ export async function startMariaDb(
   });
 }
 
-/** Fills a new data directory beside its final place, so that a start that is killed here begins afresh the next time. */
+/**
+ * Fills a new data directory beside its final place, so that a start that is killed here begins afresh the next time.
+ */
 async function initialise(
   context: StackContext,
   installer: string,

@@ -36,8 +36,9 @@ function readOrMakePassword(file: string): string {
 }
 
 /**
- * Runs at each start before the first connection is let in. Rights that an earlier version has given are taken back. `databases` are names
- * as GRANT has them, with their wildcards: on those the accounts have their rights, and on nothing else.
+ * Runs at each start before the first connection is let in. Rights that an earlier version has given are taken back.
+ * `databases` are names as GRANT has them, with their wildcards: on those the accounts have their rights, and on
+ * nothing else.
  */
 export function setupStatements({ owner, app, root }: Accounts, databases: string[]): string {
   const grants = databases.flatMap((name) => [
@@ -53,7 +54,8 @@ export function setupStatements({ owner, app, root }: Accounts, databases: strin
     ]),
     ...grants,
     `ALTER USER 'root'@'localhost' IDENTIFIED BY '${root.password}';`,
-    // What the installer may have made beside them. It names some by the machine, which the server never asks for (--skip-name-resolve).
+    // What the installer may have made beside them. It names some by the machine, which the server never asks for
+    // (--skip-name-resolve).
     "DELETE FROM mysql.global_priv WHERE User IN ('', 'root') AND NOT (User = 'root' AND Host = 'localhost');",
     'FLUSH PRIVILEGES;',
     '',

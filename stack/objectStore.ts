@@ -26,7 +26,10 @@ export interface ObjectStore extends Credentials {
   region: string;
 }
 
-/** versitygw: S3 over a folder. Its keys come in the environment, since everybody on the machine can read a command line. After `former` it is where that was. */
+/**
+ * versitygw: S3 over a folder. Its keys come in the environment, since everybody on the machine can read a command
+ * line. After `former` it is where that was.
+ */
 export async function startObjectStore(
   context: StackContext,
   program: string,

@@ -11,7 +11,8 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
   });
 }
 
-// Below the range from which the kernel takes ports for outgoing connections, so that none of those is in the way a moment later.
+// Below the range from which the kernel takes ports for outgoing connections, so that none of those is in the way a
+// moment later.
 const firstFreePort = 20_000;
 const lastFreePort = 32_000;
 

@@ -144,8 +144,8 @@ function removeLeftovers(cacheDir: string, name: string): void {
 }
 
 /**
- * A path to the program that the services' users can run. Root's cache folder is closed to them: then a second link to the same file,
- * or a copy where links do not reach, stands under /var/lib/atrium.
+ * A path to the program that the services' users can run. Root's cache folder is closed to them: then a second link to
+ * the same file, or a copy where links do not reach, stands under /var/lib/atrium.
  */
 function shared(program: string): string {
   if (process.getuid?.() !== 0 || isReachableByOthers(program)) return program;

@@ -46,9 +46,9 @@ const stopTimeoutMs = 20_000;
 const maxLogBytes = 20 * 1024 * 1024;
 
 /**
- * Starts a service in a process group of its own, so that Ctrl-C in the terminal reaches only Atrium, which then stops its parts in
- * order. Should Atrium itself be killed, the kernel ends the service (`--pdeathsig`), and where that is not to be had the next start does,
- * by the pid file.
+ * Starts a service in a process group of its own, so that Ctrl-C in the terminal reaches only Atrium, which then stops
+ * its parts in order. Should Atrium itself be killed, the kernel ends the service (`--pdeathsig`), and where that is
+ * not to be had the next start does, by the pid file.
  */
 export async function startService(context: StackContext, options: ServiceOptions): Promise<Service> {
   context.signal.throwIfAborted();

@@ -21,8 +21,8 @@ const innerPorts = { server: usualPort, ui: usualUiPort };
 const startTimeoutMs = 180_000; // a slow disk, or a machine that is busy with other starts
 
 /**
- * Measured (design §3, §9): by default the server's one shard is polled 20 times a second, so each hop of a task waits up to 50 ms.
- * With these a turn's start takes a fifth of that.
+ * Measured (design §3, §9): by default the server's one shard is polled 20 times a second, so each hop of a task waits
+ * up to 50 ms. With these a turn's start takes a fifth of that.
  */
 const dynamicConfig = [
   'system.enableActivityEagerExecution=true',
@@ -61,9 +61,9 @@ interface StartOptions {
 }
 
 /**
- * The Temporal development server, with its database in a file. It asks nobody who they are, so where the system can do it, it runs in a network
- * of its own behind a gate that lets only us in. Elsewhere it has neither UI nor HTTP API, which a web page could be made to use.
- * After `former` it is where that was, and so is its UI.
+ * The Temporal development server, with its database in a file. It asks nobody who they are, so where the system can do
+ * it, it runs in a network of its own behind a gate that lets only us in. Elsewhere it has neither UI nor HTTP API,
+ * which a web page could be made to use. After `former` it is where that was, and so is its UI.
  */
 export async function startTemporalServer(
   context: StackContext,
@@ -147,7 +147,8 @@ async function startGated(
 
 function serverArguments(folder: string, port: number, ui: string[]): string[] {
   const databaseFile = join(folder, 'temporal.db');
-  // A server that finds its file ignores these; in a new one they stand from the first moment, without the wait for a cache.
+  // A server that finds its file ignores these; in a new one they stand from the first moment, without the wait for a
+  // cache.
   const attributes = existsSync(databaseFile)
     ? []
     : searchAttributes.flatMap((name) => ['--search-attribute', `${name}=Keyword`]);

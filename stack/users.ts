@@ -20,8 +20,8 @@ function lookUp(name: string): ServiceUser | undefined {
 }
 
 /**
- * One user a service, so that none of them can read another's data, made where it is missing. Undefined when Atrium was not started by
- * root: then everything belongs to whoever did.
+ * One user a service, so that none of them can read another's data, made where it is missing. Undefined when Atrium was
+ * not started by root: then everything belongs to whoever did.
  */
 export function serviceUser(context: StackContext, service: string): ServiceUser | undefined {
   if (process.getuid?.() !== 0 || process.platform !== 'linux') return undefined;
@@ -60,7 +60,10 @@ export function serviceFolder(context: StackContext, name: string, user: Service
   }
 }
 
-/** Makes `user` the owner of a folder and all in it. Does nothing when that is so already, or when there is no service user. */
+/**
+ * Makes `user` the owner of a folder and all in it. Does nothing when that is so already, or when there is no service
+ * user.
+ */
 export function giveTo(path: string, user: ServiceUser | undefined): void {
   if (user === undefined || statSync(path).uid === user.uid) return;
   execFileSync('chown', ['-R', `${user.uid}:${user.gid}`, path], { stdio: 'ignore' });

@@ -18,8 +18,8 @@ export interface WaitOptions {
 }
 
 /**
- * Calls `probe` until it does not throw, and returns what it has answered. Ends early with the reason when the start is given up or the service has
- * died, and at the deadline with what the last try met.
+ * Calls `probe` until it does not throw, and returns what it has answered. Ends early with the reason when the start is
+ * given up or the service has died, and at the deadline with what the last try met.
  */
 export async function waitUntil<T>(probe: () => Promise<T>, options: WaitOptions): Promise<T> {
   const { title, report, signal, timeoutMs, progressMs = 10_000, pollMs = 50 } = options;

@@ -13,8 +13,8 @@ let automata = [new SecretAutomaton([]), new SecretAutomaton([])] as const;
 let hasChanged = false;
 
 /**
- * Remembers secret values that this process has in memory, so that none of them gets into its log, whatever line or error it is in. The log is
- * the process's, and so is this list.
+ * Remembers secret values that this process has in memory, so that none of them gets into its log, whatever line or
+ * error it is in. The log is the process's, and so is this list.
  */
 export function keepOutOfLogs(values: Iterable<string>): void {
   for (const value of values) {

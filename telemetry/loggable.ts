@@ -8,8 +8,8 @@ export interface LoggableError {
 }
 
 /**
- * What of an error goes into the log, and not its other fields: a database error carries its statement and the values in it, a provider's the whole
- * prompt, a request's the headers.
+ * What of an error goes into the log, and not its other fields: a database error carries its statement and the values
+ * in it, a provider's the whole prompt, a request's the headers.
  */
 export function loggable(error: unknown): LoggableError {
   if (!isErrorLike(error)) return { type: typeof error, message: String(error), stack: undefined };

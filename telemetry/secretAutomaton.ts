@@ -1,17 +1,23 @@
 import { pieceLength, piecesOf } from './secretForms.ts';
 
-/** Of a text of `pieceLength` only so much is in the automaton: a long secret has many, and each character is a node. */
+/**
+ * Of a text of `pieceLength` only so much is in the automaton: a long secret has many, and each character is a node.
+ */
 const anchorLength = 8;
 
 /**
- * An Aho–Corasick automaton over many texts: it reads a character at a time, and at each knows which of the texts ends there, in a time that does not
- * depend on how many there are. Written here since it must run over pieces of a stream, in little memory, and say what may still become a match.
+ * An Aho–Corasick automaton over many texts: it reads a character at a time, and at each knows which of the texts ends
+ * there, in a time that does not depend on how many there are. Written here since it must run over pieces of a stream,
+ * in little memory, and say what may still become a match.
  */
 export class SecretAutomaton {
   readonly isEmpty: boolean;
   /** Texts of which only the anchor is in the automaton. */
   readonly #anchored = new Set<string>();
-  /** By node: its depth, the longest text that ends there, whether an anchor does, and where to go on when no child fits. */
+  /**
+   * By node: its depth, the longest text that ends there, whether an anchor does, and where to go on when no child
+   * fits.
+   */
   readonly #depth: Uint8Array;
   readonly #found: Uint8Array;
   readonly #anchor: Uint8Array;
@@ -57,7 +63,9 @@ export class SecretAutomaton {
     return this.#found[state] ?? 0;
   }
 
-  /** How far back a text of `pieceLength` may have begun, whose rest is to be looked at with `isPiece`; 0 when none has. */
+  /**
+   * How far back a text of `pieceLength` may have begun, whose rest is to be looked at with `isPiece`; 0 when none has.
+   */
   anchorAt(state: number): number {
     return this.#anchor[state] === 1 ? anchorLength : 0;
   }

@@ -8,8 +8,8 @@ const minDistinct = 6;
 export const pieceLength = 64;
 
 /**
- * What to look for so that a secret is found: the value in the spellings in which it would turn up, as it is and as JSON, URLs, base64 and hexadecimal
- * write it, and each of its lines. None is longer than `pieceLength`.
+ * What to look for so that a secret is found: the value in the spellings in which it would turn up, as it is and as
+ * JSON, URLs, base64 and hexadecimal write it, and each of its lines. None is longer than `pieceLength`.
  */
 export function secretForms(value: string): string[] {
   const text = value.trim();
@@ -46,8 +46,8 @@ function encodings(text: string): string[] {
 }
 
 /**
- * As a whole, with its padding and without, and as a part of something longer (`user:secret`): wherever it begins there, one of three alignments has
- * it, but for the characters that its neighbours share in.
+ * As a whole, with its padding and without, and as a part of something longer (`user:secret`): wherever it begins
+ * there, one of three alignments has it, but for the characters that its neighbours share in.
  */
 function base64Forms(bytes: Buffer): string[] {
   const whole = bytes.toString('base64');

@@ -2,8 +2,8 @@ import type { SecretAutomaton } from './secretAutomaton.ts';
 import { pieceLength, redacted } from './secretForms.ts';
 
 /**
- * Replaces secrets in a text that comes in pieces, wherever the pieces are cut. It holds back no more than what may be the beginning of a
- * secret, so ordinary text passes at once. Secrets that overlap or touch are one.
+ * Replaces secrets in a text that comes in pieces, wherever the pieces are cut. It holds back no more than what may be
+ * the beginning of a secret, so ordinary text passes at once. Secrets that overlap or touch are one.
  */
 export class StreamRedactor {
   readonly #automaton: SecretAutomaton;

@@ -15,8 +15,8 @@ const preloadModules = ['@temporalio/workflow', '@temporalio/common'];
 const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log() {} };
 
 /**
- * The workflows as one script for Temporal's sandbox. Building it takes seconds, so it is kept in `cacheDir` under a hash of
- * everything that it is made of.
+ * The workflows as one script for Temporal's sandbox. Building it takes seconds, so it is kept in `cacheDir` under a
+ * hash of everything that it is made of.
  */
 export async function bundleWorkflows(cacheDir: string): Promise<WorkflowBundle> {
   const cached = join(cacheDir, `workflows-${await hashSources()}.js`);

@@ -11,8 +11,8 @@ export interface TemporalConnection {
 }
 
 /**
- * One connection for a process's client and its worker. Sharing it is what lets a start hand the first workflow task to the worker
- * beside it, without a round trip through the server's queue (eager start).
+ * One connection for a process's client and its worker. Sharing it is what lets a start hand the first workflow task to
+ * the worker beside it, without a round trip through the server's queue (eager start).
  */
 export async function connectTemporal(config: Pick<Config, 'temporal'>, logger: Logger): Promise<TemporalConnection> {
   // The first connection makes the SDK's runtime, which keeps the logger that it was made with.

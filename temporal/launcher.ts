@@ -8,14 +8,17 @@ import { createMailLauncher } from './launchers/mail.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
 
 /**
- * Everything that starts and signals workflows, by function, with ids made from the row. An area adds its own by a file in `launchers/`
- * and a line here.
+ * Everything that starts and signals workflows, by function, with ids made from the row. An area adds its own by a file
+ * in `launchers/` and a line here.
  */
 export function createLauncher(options: {
   client: Client;
   config: Config;
   logger: Logger;
-  /** Whether a worker of this process shares the client's connection, so that it can be given a workflow's first task at once. */
+  /**
+   * Whether a worker of this process shares the client's connection, so that it can be given a workflow's first task at
+   * once.
+   */
   sharesWorkersConnection: boolean;
   headStart?: HeadStart;
 }) {

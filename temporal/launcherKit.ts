@@ -32,8 +32,8 @@ export interface StartOptions<W extends Workflow> {
 }
 
 /**
- * What all launchers start and signal workflows with. A start that is repeated, by a retry or by the sweeper, finds the first one.
- * Starts and signals never reject: they are hints about rows that are written already.
+ * What all launchers start and signal workflows with. A start that is repeated, by a retry or by the sweeper, finds the
+ * first one. Starts and signals never reject: they are hints about rows that are written already.
  */
 export function createLauncherKit(options: {
   client: Client;
@@ -71,7 +71,8 @@ export function createLauncherKit(options: {
         workflowIdReusePolicy: mayStartAgain
           ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
           : WorkflowIdReusePolicy.REJECT_DUPLICATE,
-        // Only where client and worker share a connection, and for the worker's own queue: elsewhere, asking for it is an error.
+        // Only where client and worker share a connection, and for the worker's own queue: elsewhere, asking for it is
+        // an error.
         ...(sharesWorkersConnection && taskQueue === mainQueue && { requestEagerStart: true }),
         ...(summary !== undefined && { staticSummary: summary }),
       } as unknown as WithWorkflowArgs<W, WorkflowStartOptions>;
@@ -87,8 +88,8 @@ export function createLauncherKit(options: {
     },
 
     /**
-     * Those of the keys whose workflow is running, by one look at Temporal's list. The list lags behind a little: what it does not name is
-     * yet to be asked about (`describe`), and so is everything when there is no list.
+     * Those of the keys whose workflow is running, by one look at Temporal's list. The list lags behind a little: what
+     * it does not name is yet to be asked about (`describe`), and so is everything when there is no list.
      */
     async running<Key>(keys: readonly Key[], workflowIdOf: (key: Key) => string): Promise<Set<Key>> {
       const byId = new Map(keys.map((key) => [workflowIdOf(key), key]));

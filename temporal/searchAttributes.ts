@@ -5,9 +5,9 @@ import proto from '@temporalio/proto'; // CommonJS: its names are not seen as na
 export const searchAttributes = ['SpaceId', 'ThreadId', 'UserId', 'Kind'] as const;
 
 /**
- * Registers the missing search attributes of a namespace and returns their names. A workflow that starts with an unregistered one fails,
- * so this runs at each start. Throws the server's PERMISSION_DENIED or UNIMPLEMENTED where that is not allowed (Temporal Cloud): there an
- * operator makes them.
+ * Registers the missing search attributes of a namespace and returns their names. A workflow that starts with an
+ * unregistered one fails, so this runs at each start. Throws the server's PERMISSION_DENIED or UNIMPLEMENTED where that
+ * is not allowed (Temporal Cloud): there an operator makes them.
  */
 export async function registerSearchAttributes(connection: Connection, namespace: string): Promise<string[]> {
   const missing = await missingSearchAttributes(connection, namespace);

@@ -43,10 +43,12 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     maxConcurrentActivityTaskExecutions: maxActivities,
     maxConcurrentWorkflowTaskExecutions: 100,
     maxCachedWorkflows: 2_000,
-    // A workflow whose worker has died goes on elsewhere after this; by default that takes 10 s, whatever the heartbeats say.
+    // A workflow whose worker has died goes on elsewhere after this; by default that takes 10 s, whatever the
+    // heartbeats say.
     stickyQueueScheduleToStartTimeout: config.temporal.heartbeatTimeoutMs,
     shutdownGraceTime: shutdownGraceMs,
-    // An activity that ignores its cancellation does not hold up the process: what it was at is written, or tried again.
+    // An activity that ignores its cancellation does not hold up the process: what it was at is written, or tried
+    // again.
     shutdownForceTime: shutdownGraceMs + 5_000,
     // Cancellations arrive with heartbeats, so these are not held back for long.
     maxHeartbeatThrottleInterval: 1_000,

@@ -9,9 +9,9 @@ const { endOperation } = proxyActivities<Activities>({
 });
 
 /**
- * Does the work of an operation and writes how it ended, whatever happens. `work` returns the end, nothing for a success without a
- * result, or `ended` where its last transaction has written the end. What it throws ends the operation as cancelled or failed, and then
- * the workflow too, so that an operator sees it.
+ * Does the work of an operation and writes how it ended, whatever happens. `work` returns the end, nothing for a
+ * success without a result, or `ended` where its last transaction has written the end. What it throws ends the
+ * operation as cancelled or failed, and then the workflow too, so that an operator sees it.
  */
 export async function asOperation(
   operationId: string,

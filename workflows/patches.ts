@@ -1,8 +1,9 @@
 import { patched } from '@temporalio/workflow';
 
 /**
- * Every change to a workflow that may be half done when a new version begins to run it, with the condition under which its old branch can
- * be deleted (docs/operations.md, "Upgrades"). Names are in histories: one that is gone is never used again.
+ * Every change to a workflow that may be half done when a new version begins to run it, with the condition under which
+ * its old branch can be deleted (docs/operations.md, "Upgrades"). Names are in histories: one that is gone is never
+ * used again.
  */
 const patches = {
   drive:

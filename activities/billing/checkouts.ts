@@ -146,7 +146,10 @@ export function createCheckoutActivities(deps: BillingDeps) {
     return stateOf(await find(checkoutId));
   }
 
-  /** How a checkout ends of which its provider will say nothing more; undefined while it may. Money that comes later is credited all the same. */
+  /**
+   * How a checkout ends of which its provider will say nothing more; undefined while it may. Money that comes later is
+   * credited all the same.
+   */
   async function overdue(
     { sessionId, expiresAt }: Checkout,
     session: ProviderCheckout | undefined,

@@ -3,7 +3,9 @@ import { type Allowance, type CallRequest, growHold } from '../../models/billing
 import { ceilingOf } from '../../models/billing/prices.ts';
 import type { Database } from '../../models/database.ts';
 
-/** Fewer bytes a token than most text has, so that what is set aside stays ahead of what the provider will have counted. */
+/**
+ * Fewer bytes a token than most text has, so that what is set aside stays ahead of what the provider will have counted.
+ */
 const bytesPerToken = 3;
 /** More is asked for when so much of what there is has been said, for the answer not to wait. */
 const askedAtShare = 0.75;
@@ -32,8 +34,8 @@ export class GrowingHold {
   }
 
   /**
-   * Counts what was said. Its reader has to wait where that is more than is set aside; rejects with 402 when there is no more. An answer for
-   * which all is set aside that it may cost is bounded by its provider.
+   * Counts what was said. Its reader has to wait where that is more than is set aside; rejects with 402 when there is
+   * no more. An answer for which all is set aside that it may cost is bounded by its provider.
    */
   said(part: ModelPart): void | Promise<void> {
     this.#micro += this.#costOf(part);

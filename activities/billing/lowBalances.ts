@@ -7,7 +7,10 @@ const spacesPerSweep = 200;
 /** News of today is no use in a week. */
 const mailDays = 3;
 
-/** Tells the owners of each space that has few credits left, once until it has more: the note and the mails are one commit. */
+/**
+ * Tells the owners of each space that has few credits left, once until it has more: the note and the mails are one
+ * commit.
+ */
 export async function noticeLowBalances(deps: BillingDeps): Promise<void> {
   const { database, config, logger, mailer, mails } = deps;
   for (const low of await findLowBalances(database, config.billing.lowBalanceMicro, spacesPerSweep)) {

@@ -82,7 +82,10 @@ function holdId({ turn, step }: Pick<MeteredCall, 'turn' | 'step'>): string {
   return `${turn.id}:${step}`;
 }
 
-/** What a stopped call has used, for which its provider sends no count: what was said so far, and the prompt. One that said nothing is free. */
+/**
+ * What a stopped call has used, for which its provider sends no count: what was said so far, and the prompt. One that
+ * said nothing is free.
+ */
 async function estimateStopped(tx: Transaction, { turn, step }: MeteredCall): Promise<TokenUsage | undefined> {
   let characters = 0;
   for (const chunk of await saidSinceStep(tx, turn.id, step)) {

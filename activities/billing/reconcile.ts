@@ -49,7 +49,10 @@ export function createReconciliation(deps: BillingDeps) {
     else await credit(report, checkout, session);
   }
 
-  /** Charges of the saved means of payment. Those of a hosted checkout have their session's line, and others are not ours. */
+  /**
+   * Charges of the saved means of payment. Those of a hosted checkout have their session's line, and others are not
+   * ours.
+   */
   async function compareCharge(charge: ProviderCharge, report: ReconciliationReport): Promise<void> {
     if (charge.checkoutId === null) return;
     const checkout = await findCheckout(database, 'id', charge.checkoutId);

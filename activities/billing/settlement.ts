@@ -25,8 +25,8 @@ export interface Settled {
 }
 
 /**
- * Does what a kept notification says, once: the ledger, the checkout and the event's mark are one commit. What it says is a hint as to
- * where to look; a repeat, or an older one that comes later, finds it done.
+ * Does what a kept notification says, once: the ledger, the checkout and the event's mark are one commit. What it says
+ * is a hint as to where to look; a repeat, or an older one that comes later, finds it done.
  */
 export async function settleEvent(deps: SettlementDeps, eventId: string): Promise<Settled> {
   const { database, payments } = deps;
@@ -80,7 +80,9 @@ async function settleCheckout(
   });
 }
 
-/** A charge of the saved means of payment. What a checkout's session brought is told by the session's own notifications. */
+/**
+ * A charge of the saved means of payment. What a checkout's session brought is told by the session's own notifications.
+ */
 async function settleCharge(
   { database }: SettlementDeps,
   eventId: string,
@@ -128,7 +130,9 @@ async function settleDispute(
   return settleReversals(database, eventId, paid, [dispute]);
 }
 
-/** Told of a refund or a dispute, we know that the payment went through, whether or not we have been told that before. */
+/**
+ * Told of a refund or a dispute, we know that the payment went through, whether or not we have been told that before.
+ */
 async function settleReversals(
   database: Database,
   eventId: string,
@@ -192,8 +196,8 @@ export function isSameAmount(
 }
 
 /**
- * Another amount was paid than was asked for: the checkout ends as mispaid, nothing is credited, and the operator is told. Says whether
- * that is new. The subject is the session's id or, where there is none, the charge's.
+ * Another amount was paid than was asked for: the checkout ends as mispaid, nothing is credited, and the operator is
+ * told. Says whether that is new. The subject is the session's id or, where there is none, the charge's.
  */
 export async function fileOtherAmount(database: Database, checkout: Checkout, subjectId: string): Promise<boolean> {
   await noteFinding(database, subjectId, 'PAID_OTHER_AMOUNT');

@@ -21,8 +21,8 @@ export interface AsideCall {
 const noSeq = 4_294_967_295;
 
 /**
- * Asks a model something for the turn's sake that nobody reads as it comes: metered as a step is, and once, since what comes of it is
- * stored in the commit that settles it. A call that is recorded as answered is not made again.
+ * Asks a model something for the turn's sake that nobody reads as it comes: metered as a step is, and once, since what
+ * comes of it is stored in the commit that settles it. A call that is recorded as answered is not made again.
  */
 export async function askAside(
   deps: ChatDeps,

@@ -11,9 +11,9 @@ export interface MadeToolCall {
 }
 
 /**
- * Turns a model's parts into chunks of the UI stream. Part ids get the step and the epoch as a prefix: they are unique in the turn, and
- * those of an attempt that failed never meet those of the next. Tool calls get ids of our own, since some providers
- * number theirs from 0 in every answer.
+ * Turns a model's parts into chunks of the UI stream. Part ids get the step and the epoch as a prefix: they are unique
+ * in the turn, and those of an attempt that failed never meet those of the next. Tool calls get ids of our own, since
+ * some providers number theirs from 0 in every answer.
  */
 export class ChunkMapper {
   readonly #prefix: string;

@@ -25,10 +25,10 @@ const firstWordsMs = 100;
 const keptMs = 60_000;
 
 /**
- * First model calls that began before their activity: a new turn is in the database when its workflow is asked for, so in the process that
- * is API and worker in one the model is called while Temporal does its part, and the activity finds the call under way.
- * Nothing depends on it. A call that nobody takes is fenced off by the attempt that another worker makes, like that of a
- * worker that was lost; when this process dies, its activity is tried again like any other.
+ * First model calls that began before their activity: a new turn is in the database when its workflow is asked for, so
+ * in the process that is API and worker in one the model is called while Temporal does its part, and the activity finds
+ * the call under way. Nothing depends on it. A call that nobody takes is fenced off by the attempt that another worker
+ * makes, like that of a worker that was lost; when this process dies, its activity is tried again like any other.
  */
 export class HeadStarts {
   readonly #logger: Logger;
@@ -42,8 +42,9 @@ export class HeadStarts {
   }
 
   /**
-   * Begins the first step of a turn that was made just now: no other attempt at it can be under way anywhere. Returns when it is time
-   * for the turn's workflow: what starting it costs, on the same cores and disk, would make the first words late.
+   * Begins the first step of a turn that was made just now: no other attempt at it can be under way anywhere. Returns
+   * when it is time for the turn's workflow: what starting it costs, on the same cores and disk, would make the first
+   * words late.
    */
   async begin(turn: Turn): Promise<void> {
     const { id: turnId, modelId } = turn;

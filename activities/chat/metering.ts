@@ -24,13 +24,16 @@ export interface Reservation {
   maxOutputTokens?: number;
   /** What an answer that becomes so long has been ended by. */
   endedBy?: OutOfCredits;
-  /** Counts what the model says. The reader waits where more has to be set aside; rejects with a DomainError (402) when there is no more. */
+  /**
+   * Counts what the model says. The reader waits where more has to be set aside; rejects with a DomainError (402) when
+   * there is no more.
+   */
   said?(part: ModelPart): void | Promise<void>;
 }
 
 /**
- * What a model call costs, around the call: reserved before it, settled in the transaction that records its end. A call is named
- * by turn and step, so that one that is tried again is reserved and settled once.
+ * What a model call costs, around the call: reserved before it, settled in the transaction that records its end. A call
+ * is named by turn and step, so that one that is tried again is reserved and settled once.
  */
 export interface Metering {
   /** Sets credits aside for a call before it is made. Throws a DomainError (402) when there are none. */

@@ -22,8 +22,8 @@ export type StepEnd =
   | { status: 'stopped'; finishReason?: OutOfCredits; usage: undefined };
 
 /**
- * One attempt at a step, as the log sees it: an epoch taken, parts appended, an end recorded once. Opening it takes a commit, so
- * it runs beside the provider's own first milliseconds; parts that are faster wait for it.
+ * One attempt at a step, as the log sees it: an epoch taken, parts appended, an end recorded once. Opening it takes a
+ * commit, so it runs beside the provider's own first milliseconds; parts that are faster wait for it.
  */
 export class ModelStep {
   readonly #deps: ChatDeps;
@@ -54,7 +54,10 @@ export class ModelStep {
     return this.#abort.signal;
   }
 
-  /** Takes the epoch. What an earlier attempt at this step has said is discarded in the log, for readers and message alike. */
+  /**
+   * Takes the epoch. What an earlier attempt at this step has said is discarded in the log, for readers and message
+   * alike.
+   */
   open(): Promise<void> {
     this.#opened = this.#takeOver();
     return this.#opened;
@@ -131,7 +134,10 @@ export class ModelStep {
     await this.#writer?.flush();
   }
 
-  /** Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. Returns the calls. */
+  /**
+   * Records the step's end with its last chunk, its usage and its tool calls, in one commit that happens once. Returns
+   * the calls.
+   */
   async end(end: StepEnd): Promise<ToolCall[]> {
     const { config, database, turnLog, metering } = this.#deps;
     await this.#opened;

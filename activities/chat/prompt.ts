@@ -40,8 +40,8 @@ export interface PromptRequest {
 const ownShare = 0.6;
 
 /**
- * The prompt of a turn's next step: the thread up to the turn's own message, then what the turn has said and done so far.
- * Undefined when that is more than the model takes: the thread's beginning is then to be summarised. Throws
+ * The prompt of a turn's next step: the thread up to the turn's own message, then what the turn has said and done so
+ * far. Undefined when that is more than the model takes: the thread's beginning is then to be summarised. Throws
  * `CONTEXT_TOO_LONG` when the turn's own message is too long by itself.
  */
 export async function buildPrompt(
@@ -65,7 +65,10 @@ export async function buildPrompt(
   return tokensOf(prompt) <= budget ? prompt : undefined;
 }
 
-/** The thread's messages for a model. They are made from the last to the first: what the newest show of files, older ones cannot. */
+/**
+ * The thread's messages for a model. They are made from the last to the first: what the newest show of files, older
+ * ones cannot.
+ */
 async function threadMessages(
   deps: PromptDeps,
   { turn, model }: PromptRequest,

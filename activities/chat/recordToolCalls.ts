@@ -14,7 +14,10 @@ interface Offer {
   maxWaitMs: number;
 }
 
-/** Writes down the calls that a step has made, in the order in which the model made them, and what each of them waits for. */
+/**
+ * Writes down the calls that a step has made, in the order in which the model made them, and what each of them waits
+ * for.
+ */
 export async function recordToolCalls(
   tx: Transaction,
   turn: Turn,

@@ -40,7 +40,10 @@ export type CallModelResult =
   | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string }
   | { kind: 'stopped' }
   | { kind: 'alreadyEnded' }
-  /** The thread is to be summarised first; or, where the provider says so, the prompt is to be made smaller than it seemed. */
+  /**
+   * The thread is to be summarised first; or, where the provider says so, the prompt is to be made smaller than it
+   * seemed.
+   */
   | { kind: 'tooLong'; by: 'estimate' | 'provider' }
   | FailedCall;
 
@@ -64,9 +67,10 @@ export interface StepProgress {
 }
 
 /**
- * Takes one step of a turn: asks the model and streams its answer into the turn's log. Idempotent by turn and step: a step that is
- * recorded as ended is not asked again, and one that was cut off begins anew under the next epoch. `cancelled` gives it up; what it
- * says is kept when its reason is the workflow's cancellation, and else is the next attempt's to discard.
+ * Takes one step of a turn: asks the model and streams its answer into the turn's log. Idempotent by turn and step: a
+ * step that is recorded as ended is not asked again, and one that was cut off begins anew under the next epoch.
+ * `cancelled` gives it up; what it says is kept when its reason is the workflow's cancellation, and else is the next
+ * attempt's to discard.
  */
 export async function runStep(
   deps: ChatDeps,
@@ -82,7 +86,8 @@ export async function runStep(
   const abortSignal = AbortSignal.any([cancelled, stop.signal, attempt.fenced]);
   let isAsked = false;
   try {
-    // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first part.
+    // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first
+    // part.
     const opened = attempt.open();
     opened.catch(() => undefined);
     const [settings, tools, redactor] = await Promise.all([

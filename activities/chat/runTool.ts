@@ -24,9 +24,9 @@ const interrupted =
 const notAllowed = 'The user has to allow this first. Call the tool again.';
 
 /**
- * Runs one tool call and puts its result into the turn's log. The row's change and the chunk are one commit, so the result is there
- * once, however often the activity runs; what the tool does is done once too, as its definition says. Secrets go into the tool by
- * reference, and do not come out of it.
+ * Runs one tool call and puts its result into the turn's log. The row's change and the chunk are one commit, so the
+ * result is there once, however often the activity runs; what the tool does is done once too, as its definition says.
+ * Secrets go into the tool by reference, and do not come out of it.
  */
 export function createRunTool(deps: ChatDeps) {
   const largeResults = new LargeResults();

@@ -5,8 +5,9 @@ import type { Logger } from '../../telemetry/logger.ts';
 const intervalMs = 200;
 
 /**
- * Looks for the stop flag of the turns that this worker is busy with. Temporal tells of a cancellation with a heartbeat's answer,
- * seconds later; one query for all running turns tells it in a fifth of a second, from whichever process it was set.
+ * Looks for the stop flag of the turns that this worker is busy with. Temporal tells of a cancellation with a
+ * heartbeat's answer, seconds later; one query for all running turns tells it in a fifth of a second, from whichever
+ * process it was set.
  */
 export class StopWatch {
   readonly #database: Database;

@@ -36,8 +36,8 @@ const maxSummaryTokens = 4_000;
 const wordsPerToken = 0.6;
 
 /**
- * Makes room in a long thread: its oldest turns that no summary holds yet, as many as one model call can read, become one. Each call
- * gets the thread further, and what it made is stored before the next; a crash loses one call at most.
+ * Makes room in a long thread: its oldest turns that no summary holds yet, as many as one model call can read, become
+ * one. Each call gets the thread further, and what it made is stored before the next; a crash loses one call at most.
  */
 export function createSummarizeThread(deps: ChatDeps) {
   return async function summarizeThread(input: SummarizeThreadInput): Promise<SummarizeThreadResult> {
@@ -100,7 +100,10 @@ async function summarize(
   });
 }
 
-/** Where the part of the thread begins that stays as it is: whole turns from the end, but never all that there is before the turn. */
+/**
+ * Where the part of the thread begins that stays as it is: whole turns from the end, but never all that there is before
+ * the turn.
+ */
 async function firstKeptOrdinal(database: Database, turn: Turn, budget: number): Promise<number> {
   const { messages, isWhole } = await readHistory(database, turn, budget * keptShare);
   const turns = [...Map.groupBy(messages.toReversed(), ({ turnOrdinal }) => turnOrdinal)];

@@ -12,8 +12,8 @@ import { audienceOf } from './endTurn.ts';
 import { describeTurnError } from './turnErrors.ts';
 
 /**
- * What the sweeper does for the chat. Each is idempotent and leaves rows younger than the grace period alone: their API process is
- * probably about to start their workflow.
+ * What the sweeper does for the chat. Each is idempotent and leaves rows younger than the grace period alone: their API
+ * process is probably about to start their workflow.
  */
 export function createChatSweeps(deps: ChatDeps) {
   const { config, database, logger, workflows } = deps;
@@ -43,8 +43,9 @@ export function createChatSweeps(deps: ChatDeps) {
 
   return {
     /**
-     * Unended turns: one whose workflow never was is started, one whose workflow is gone is finalized, and one that shall stop is told so
-     * again, should its one signal have been lost. Those that wait for their client, for days perhaps, come last.
+     * Unended turns: one whose workflow never was is started, one whose workflow is gone is finalized, and one that
+     * shall stop is told so again, should its one signal have been lost. Those that wait for their client, for days
+     * perhaps, come last.
      */
     async sweepTurns(): Promise<SweepReport[]> {
       const reports: SweepReport[] = [];

@@ -11,8 +11,8 @@ import type { DriveDeps } from './deps.ts';
 export type FinishedUpload = { kind: 'placed'; itemId: string } | { kind: 'refused'; code: string; detail: string };
 
 /**
- * Puts the parts of an upload together, reads the whole once for its hash and its type, and places it in the tree. A store or a
- * database that is away is an error, to be tried again; what its client must mend is a result.
+ * Puts the parts of an upload together, reads the whole once for its hash and its type, and places it in the tree. A
+ * store or a database that is away is an error, to be tried again; what its client must mend is a result.
  */
 export function createFinishUpload(deps: DriveDeps) {
   return async function finishUpload({ uploadId }: { uploadId: string }): Promise<FinishedUpload> {

@@ -12,8 +12,8 @@ export function createDelivery(deps: MailDeps) {
 
   return {
     /**
-     * Sends one mail, and removes it. One that is not there any more has been sent, or would come too late: both are done. Killed between the two
-     * it is sent again, under the same Message-ID.
+     * Sends one mail, and removes it. One that is not there any more has been sent, or would come too late: both are
+     * done. Killed between the two it is sent again, under the same Message-ID.
      */
     async deliverMail(mailId: string): Promise<'sent' | 'gone'> {
       using _heartbeat = keepAlive();

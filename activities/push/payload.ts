@@ -4,7 +4,10 @@ import type { NotificationPriority, Turn } from '../../models/chat/turn.ts';
 
 const maxBodyLength = 200;
 
-/** How a device shows a notification: spec.md's priorities in the terms of the Notifications API. iOS knows none of them. */
+/**
+ * How a device shows a notification: spec.md's priorities in the terms of the Notifications API. iOS knows none of
+ * them.
+ */
 const manners: Record<NotificationPriority, object> = {
   low: { silent: true, renotify: false, requireInteraction: false },
   default: { silent: false, renotify: false, requireInteraction: false },
@@ -16,7 +19,10 @@ export function urgencyOf(priority: NotificationPriority): 'low' | 'normal' | 'h
   return priority === 'default' ? 'normal' : priority;
 }
 
-/** What the service worker of a client is told, and can hand to `showNotification` as it is. docs/notifications.md has it. */
+/**
+ * What the service worker of a client is told, and can hand to `showNotification` as it is. docs/notifications.md has
+ * it.
+ */
 export function payloadOf(turn: Turn, thread: Thread, answer: Message | null): string {
   return JSON.stringify({
     type: `turn.${turn.status}`,

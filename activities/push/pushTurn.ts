@@ -16,8 +16,8 @@ export interface PushTurnInput {
 const ttlSeconds = 86_400;
 
 /**
- * Tells one device that a turn has ended or waits, unless somebody has seen it, or it has gone on. May push twice when it is killed between the push
- * and its end: both carry the turn's tag, so the device shows one.
+ * Tells one device that a turn has ended or waits, unless somebody has seen it, or it has gone on. May push twice when
+ * it is killed between the push and its end: both carry the turn's tag, so the device shows one.
  */
 export function createPushTurn(deps: PushDeps) {
   const { Message, Thread, Turn } = chatModels(deps.database);

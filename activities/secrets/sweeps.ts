@@ -7,7 +7,9 @@ export interface SecretDeps {
 
 export function createSecretSweeps({ secrets }: SecretDeps) {
   return {
-    /** What people typed into a form and its time is over. Reads have not seen it since; this takes it out of the table. */
+    /**
+     * What people typed into a form and its time is over. Reads have not seen it since; this takes it out of the table.
+     */
     async purgeExpiredSecrets(): Promise<number> {
       using _heartbeat = keepAlive();
       return secrets.dynamic.purgeExpired(new Date());

@@ -17,8 +17,8 @@ interface Waiting {
 }
 
 /**
- * Keeps a worker's memory bounded where many calls have large results at once: results of 100 MB are read, redacted and stored one after the
- * other, while small ones pass.
+ * Keeps a worker's memory bounded where many calls have large results at once: results of 100 MB are read, redacted and
+ * stored one after the other, while small ones pass.
  */
 export class LargeResults {
   /** The spaces that have a place now. */

@@ -13,7 +13,10 @@ export type Found = { tool: Tool } | { refused: string };
 
 const shownFaults = 5;
 
-/** The tools there are, and which of them a turn may use: by its mode, by the scopes of whoever asked for it, and by its user's role, looked at each time. */
+/**
+ * The tools there are, and which of them a turn may use: by its mode, by the scopes of whoever asked for it, and by its
+ * user's role, looked at each time.
+ */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
   readonly #validators: ReadonlyMap<Tool, ValidateFunction>;

@@ -28,19 +28,21 @@ export interface ServerTool extends ToolBase {
   /** Whoever runs it is asked first. */
   isDangerous?: boolean;
   /**
-   * Its input may name what a person has typed into a form, by `{"$secret": …}`; that person is then asked first. All other tools refuse such an input,
-   * and the secret stays sealed: what they are given is kept, shown or sent to where the model chooses.
+   * Its input may name what a person has typed into a form, by `{"$secret": …}`; that person is then asked first. All
+   * other tools refuse such an input, and the secret stays sealed: what they are given is kept, shown or sent to where
+   * the model chooses.
    */
   takesSecrets?: boolean;
   timeoutMs: number;
   /**
-   * What a second run does after a crash. `again`: no harm; it reads, or writes its effect down with {@link ToolContext.record}. `never`: the effect
-   * may have happened already, and nobody can tell, so the model is told just that.
+   * What a second run does after a crash. `again`: no harm; it reads, or writes its effect down with {@link
+   * ToolContext.record}. `never`: the effect may have happened already, and nobody can tell, so the model is told just
+   * that.
    */
   afterCrash: 'again' | 'never';
   /**
-   * `input` has secrets in place of their references. What it gives back, or throws as a DomainError, is redacted and shown. It must end
-   * soon after the signal.
+   * `input` has secrets in place of their references. What it gives back, or throws as a DomainError, is redacted and
+   * shown. It must end soon after the signal.
    */
   run(input: never, context: ToolContext): Promise<unknown>;
 }
@@ -62,8 +64,8 @@ export interface ToolContext {
   /** To be awaited before a result of more than 4 MB is read into memory: a worker holds few of them at a time. */
   admitLarge(): Promise<void>;
   /**
-   * Writes the result down in the transaction that has the effect, so that both happen once, whatever is killed. Throws, so that nothing
-   * happens, when the call has been done or has ended.
+   * Writes the result down in the transaction that has the effect, so that both happen once, whatever is killed.
+   * Throws, so that nothing happens, when the call has been done or has ended.
    */
   record(tx: Transaction, result: unknown): Promise<void>;
 }

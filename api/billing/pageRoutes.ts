@@ -26,7 +26,10 @@ const outcomes = {
 
 const deliveryTimeoutMs = 5_000;
 
-/** What a browser sees of buying credits: endpoints 22 and 23, and the development provider's page. No credential, since a browser comes back without one. */
+/**
+ * What a browser sees of buying credits: endpoints 22 and 23, and the development provider's page. No credential, since
+ * a browser comes back without one.
+ */
 export function billingPageRoutes(deps: RouteDeps) {
   const { config, database } = deps;
   const payments = createDevelopmentPayments(database);
@@ -74,7 +77,10 @@ export function billingPageRoutes(deps: RouteDeps) {
     return payment;
   }
 
-  /** Sends the notification as a provider does: by HTTP, to this server's own endpoint. One that is lost is found by the purchase's workflow. */
+  /**
+   * Sends the notification as a provider does: by HTTP, to this server's own endpoint. One that is lost is found by the
+   * purchase's workflow.
+   */
   async function deliver(req: Request, payload: string): Promise<void> {
     const { localAddress = '127.0.0.1', localPort } = req.socket;
     const host = localAddress.includes(':') ? `[${localAddress}]` : localAddress;

@@ -110,7 +110,9 @@ export function presentLedgerRecord(record: LedgerRecord) {
 export const csvHeader =
   'time,transaction,kind,source,account,amount_micro_credits,balance_micro_credits,user,turn\r\n';
 
-/** A record's lines of the CSV export. Every field is ours or quoted, and none begins as a spreadsheet's formula does. */
+/**
+ * A record's lines of the CSV export. Every field is ours or quoted, and none begins as a spreadsheet's formula does.
+ */
 export function csvLines({ id, kind, sourceId, userId, turnId, createdAt, lines }: LedgerRecord): string {
   return lines
     .map(({ account, amount, balanceAfter }) =>

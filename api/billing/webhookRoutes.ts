@@ -5,8 +5,8 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { createRouter } from '../frame/router.ts';
 
 /**
- * Endpoint 26 and its alias: verified over the raw bytes, kept, acknowledged. What it means is done by its workflow, which the sweeper starts if
- * this process cannot.
+ * Endpoint 26 and its alias: verified over the raw bytes, kept, acknowledged. What it means is done by its workflow,
+ * which the sweeper starts if this process cannot.
  */
 export function paymentWebhookRoutes(deps: RouteDeps) {
   const { database, payments, launcher, limits } = deps;

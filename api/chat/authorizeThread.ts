@@ -31,8 +31,8 @@ export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string):
 }
 
 /**
- * A thread by its id or by the chat id that its client has made; undefined for a chat id that no message was sent with yet. 403 for anybody else's,
- * 404 where the caller is no member any more, whatever it is called by.
+ * A thread by its id or by the chat id that its client has made; undefined for a chat id that no message was sent with
+ * yet. 403 for anybody else's, 404 where the caller is no member any more, whatever it is called by.
  */
 export async function authorizeNamedThread(
   deps: Deps & { identity: Pick<Identity, 'users'> },

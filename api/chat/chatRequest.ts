@@ -12,13 +12,16 @@ export interface ReadMessage {
   /** Named, and still to be found. */
   files: FileReference[];
   userMessageId: string | undefined;
-  /** The message takes the place of an earlier one, and of everything after it: answered again as it is, or in other words. */
+  /**
+   * The message takes the place of an earlier one, and of everything after it: answered again as it is, or in other
+   * words.
+   */
   replaces: 'again' | 'edited' | undefined;
 }
 
 /**
- * Reads the user's message from a body: spec.md's `content` and `files`, or the AI SDK's `messages`, of which the last one counts,
- * since the thread is the server's.
+ * Reads the user's message from a body: spec.md's `content` and `files`, or the AI SDK's `messages`, of which the last
+ * one counts, since the thread is the server's.
  */
 export function readMessage(body: ChatStreamBody): ReadMessage {
   const files = (body.files ?? []) as FileReference[];

@@ -49,7 +49,8 @@ export function chatRoutes(deps: RouteDeps) {
       intent,
       creditGate(deps, intent),
     );
-    // An outbox item finds its turn wherever that is: in a space whose member the sender is no longer, or in a thread that is deleted.
+    // An outbox item finds its turn wherever that is: in a space whose member the sender is no longer, or in a thread
+    // that is deleted.
     if (!created) await authorizeTurn(deps, caller, turn.id);
     // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
     if (created && turn.status === 'running') void launcher.startNewTurn(turn);
@@ -63,7 +64,8 @@ export function chatRoutes(deps: RouteDeps) {
     const { threadId } = pathOf<'resumeThreadStream'>(req);
     const { spaceId, after } = queryOf<'resumeThreadStream'>(req);
     const thread = await authorizeNamedThread(deps, caller, threadId, spaceId);
-    // A chat id that its client has made, and sent no message with yet: a chat in which nothing runs. `useChat` asks so when a page is opened.
+    // A chat id that its client has made, and sent no message with yet: a chat in which nothing runs. `useChat` asks so
+    // when a page is opened.
     if (thread === undefined && threadId.startsWith(`${idPrefixes.thread}_`)) throw notFound('thread');
     const activeTurnId = thread?.activeTurnId ?? null;
     const turn = activeTurnId === null ? null : await Turn.findByPk(activeTurnId);
@@ -154,7 +156,9 @@ export function chatRoutes(deps: RouteDeps) {
     };
   }
 
-  /** What the space has chosen, for a message that chooses nothing itself. A model that has gone since is passed over. */
+  /**
+   * What the space has chosen, for a message that chooses nothing itself. A model that has gone since is passed over.
+   */
   function spacesModel(body: ChatStreamBody, chosen: string | null): string | undefined {
     return body.autoModel !== true && chosen !== null && catalogue.find(chosen) !== undefined ? chosen : undefined;
   }
@@ -194,7 +198,10 @@ function charactersOf(parts: readonly StoredPart[]): number {
   return parts.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0);
 }
 
-/** The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. One that was never given is 400. */
+/**
+ * The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. One that was never given is
+ * 400.
+ */
 function positionIn(turn: Turn, req: Request, after: number | undefined): number {
   const header = req.get('last-event-id');
   const position =

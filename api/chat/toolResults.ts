@@ -28,9 +28,9 @@ export interface Continued {
 }
 
 /**
- * Takes the tool results of a body into their turn. Undefined when there are none. In spec.md's dialect each id must be of a call that a client
- * was asked to answer, in one of the caller's turns (422 `TOOL_RESULT_UNKNOWN`); AI SDK clients send all results of their last message, and only
- * those that we wait for, or have had, count.
+ * Takes the tool results of a body into their turn. Undefined when there are none. In spec.md's dialect each id must be
+ * of a call that a client was asked to answer, in one of the caller's turns (422 `TOOL_RESULT_UNKNOWN`); AI SDK clients
+ * send all results of their last message, and only those that we wait for, or have had, count.
  */
 export async function takeToolResults(
   deps: RouteDeps,

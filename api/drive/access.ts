@@ -1,6 +1,9 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** Who may do what in the drive. What is in a thread's container is its owner's alone, whatever the role: the routes ask, by authorizeDrive.ts. */
+/**
+ * Who may do what in the drive. What is in a thread's container is its owner's alone, whatever the role: the routes
+ * ask, by authorizeDrive.ts.
+ */
 export const access = {
   getDrive: 'viewer',
   uploadFiles: 'editor',

@@ -10,8 +10,9 @@ type Deps = { database: Database; identity: Pick<Identity, 'members'> };
 type ItemRef = { spaceId: string; itemId: string };
 
 /**
- * What there is to ask beside the role, which the table has asked for already (roles.ts): the container must be of this space, and a
- * thread's files are for the thread's owner alone. 404 for any other container, 403 for another member's thread.
+ * What there is to ask beside the role, which the table has asked for already (roles.ts): the container must be of this
+ * space, and a thread's files are for the thread's owner alone. 404 for any other container, 403 for another member's
+ * thread.
  */
 export async function authorizeContainer(
   deps: Deps,

@@ -37,8 +37,8 @@ function presentNode(node: TreeNode): components['schemas']['TreeNode'] {
 }
 
 /**
- * The tree for a reader, human or model: one line an entry, two spaces a level, a slash after what is a folder, and wherever
- * something is left out, how much it is and how to get it.
+ * The tree for a reader, human or model: one line an entry, two spaces a level, a slash after what is a folder, and
+ * wherever something is left out, how much it is and how to get it.
  */
 export function treeText({ path, root }: Tree): string {
   const lines = [`${path}${path.endsWith('/') || root.item.isFile ? '' : '/'}${note(root)}`];
@@ -62,7 +62,10 @@ function note({ item, children, missing }: TreeNode): string {
   return children.length === 0 && missing > 0 ? `  … ${missing} not shown` : '';
 }
 
-/** Names cannot hold control characters; these few would still mislead a reader about where a line ends or which way it runs. */
+/**
+ * Names cannot hold control characters; these few would still mislead a reader about where a line ends or which way it
+ * runs.
+ */
 function printable(name: string): string {
   return name.replace(/[\u0080-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -30,9 +30,9 @@ export interface ReceiveOptions {
 }
 
 /**
- * Takes the files of a multipart body into a drive, straight through to the object store. They are all there when it resolves, or none of
- * them is: a client that leaves half-way, a body that breaks off, a name that is taken in the end leave nothing behind. What was received
- * under an Idempotency-Key is only compared when it comes again.
+ * Takes the files of a multipart body into a drive, straight through to the object store. They are all there when it
+ * resolves, or none of them is: a client that leaves half-way, a body that breaks off, a name that is taken in the end
+ * leave nothing behind. What was received under an Idempotency-Key is only compared when it comes again.
  */
 export async function receiveFiles(deps: RouteDeps, req: Request, options: ReceiveOptions): Promise<Uploaded> {
   const key = idempotencyKeyOf(req);

@@ -20,7 +20,10 @@ export type AnswerOf<Id extends OperationId, Status = 200 | 201> = Id extends Op
   ? JsonOf<AnswersOf<Id>[Status & keyof AnswersOf<Id>]>
   : never;
 
-/** Sends an answer of JSON: `answer<'getThread'>(res, 200, thread)`. One that the contract does not describe does not compile. */
+/**
+ * Sends an answer of JSON: `answer<'getThread'>(res, 200, thread)`. One that the contract does not describe does not
+ * compile.
+ */
 export function answer<Id extends OperationId = never>(res: Response, ...[status, body]: Answers<Id>): void {
   res.status(status as number).json(body);
 }

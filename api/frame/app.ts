@@ -44,8 +44,9 @@ export interface Surface {
 }
 
 /**
- * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its caller's role, its
- * body, the contract's schema, and the route. `app.locals.warmUp` compiles what the first requests of each kind would wait for.
+ * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its
+ * caller's role, its body, the contract's schema, and the route. `app.locals.warmUp` compiles what the first requests
+ * of each kind would wait for.
  */
 export function createApp(deps: ApiDeps, surface: Surface = everything()): express.Express {
   const { contract, areas, connectionLimits = defaultLimits } = surface;

@@ -11,8 +11,8 @@ export interface Upgrade {
 }
 
 /**
- * Answers the request for a WebSocket: it has passed all that a route's request passes. What it throws is answered as problem+json; what it
- * gives is opened.
+ * Answers the request for a WebSocket: it has passed all that a route's request passes. What it throws is answered as
+ * problem+json; what it gives is opened.
  */
 export type UpgradeHandler = (deps: RouteDeps) => (req: Request) => Upgrade | Promise<Upgrade>;
 

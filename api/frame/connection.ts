@@ -17,8 +17,8 @@ export interface Connection {
   /** One listener. What it throws closes the connection with 1011. */
   onMessage(listener: (data: Buffer, isBinary: boolean) => void): void;
   /**
-   * Sends text, or bytes as a binary message. False when the reader is behind: then wait for `drained`. A reader that is too far behind is
-   * cut, so a source that does not wait loses its connection and not this process its memory.
+   * Sends text, or bytes as a binary message. False when the reader is behind: then wait for `drained`. A reader that
+   * is too far behind is cut, so a source that does not wait loses its connection and not this process its memory.
    */
   send(data: string | Buffer): boolean;
   /** Resolves when the reader has caught up, or the connection has closed. */
@@ -108,7 +108,8 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
     },
     send(data) {
       if (socket.readyState !== socket.OPEN) return false;
-      // Looked at before: a message is never too large for a reader that has kept up. A close frame would only queue behind the rest.
+      // Looked at before: a message is never too large for a reader that has kept up. A close frame would only queue
+      // behind the rest.
       if (socket.bufferedAmount > limits.maxBacklogBytes) {
         socket.terminate();
         return false;

@@ -25,8 +25,8 @@ export function readDocument(more: Record<string, string> = {}): { document: Ope
 }
 
 /**
- * Merges the parts: `common.yaml` is the document, and every other file adds paths and components to it. Throws when two describe the
- * same one, or when a part has anything else.
+ * Merges the parts: `common.yaml` is the document, and every other file adds paths and components to it. Throws when
+ * two describe the same one, or when a part has anything else.
  */
 export function mergeParts(texts: Record<string, string>): Named {
   const { [commonPart]: common = '', ...areas } = texts;

@@ -10,8 +10,9 @@ export interface ContractPart {
 type Json = Record<string, unknown>;
 
 /**
- * Splits the contract by area. The validator hands the whole document to the schema compiler for each operation, which walks it from end
- * to end every time: with all areas in one document the start would take time by the square of their number.
+ * Splits the contract by area. The validator hands the whole document to the schema compiler for each operation, which
+ * walks it from end to end every time: with all areas in one document the start would take time by the square of their
+ * number.
  */
 export function splitContract({ document, operations }: Contract): ContractPart[] {
   const areas = new Map<string, Set<string>>();

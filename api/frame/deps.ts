@@ -48,7 +48,9 @@ export interface ApiDeps {
   checks: readonly ReadinessCheck[];
   /** Aborted when a stop was asked for: the server is not ready any more, and still answers whoever comes. */
   draining: AbortSignal;
-  /** Aborted when the server begins to close: streams then end at their next event, and their clients resume elsewhere. */
+  /**
+   * Aborted when the server begins to close: streams then end at their next event, and their clients resume elsewhere.
+   */
   closing: AbortSignal;
 }
 

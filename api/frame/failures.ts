@@ -34,8 +34,8 @@ const statusOf: Record<DomainErrorKind, number> = {
 const databaseRetryAfterSeconds = 2;
 
 /**
- * Every error that can reach the API, in the client's terms; what is not known is a 500 that tells nothing. `bodyTypes` are the media types that the
- * operation takes.
+ * Every error that can reach the API, in the client's terms; what is not known is a 500 that tells nothing. `bodyTypes`
+ * are the media types that the operation takes.
  */
 export function describeFailure(error: unknown, bodyTypes: readonly string[] = []): Failure {
   if (error instanceof DomainError) return describeDomainError(error);

@@ -13,8 +13,8 @@ export interface OnceOptions<Kept, Body> {
   /** Of the answer, unless it is that of an operation that goes on. */
   status?: number;
   /**
-   * Makes what is answered of what is kept, where that is not the same: a link that gives access is signed anew each time, and kept by
-   * nobody.
+   * Makes what is answered of what is kept, where that is not the same: a link that gives access is signed anew each
+   * time, and kept by nobody.
    */
   show?: (kept: Kept) => Body | Promise<Body>;
 }
@@ -25,9 +25,9 @@ type Options<Kept, Body> = Kept extends Body
   : [options: OnceOptions<Kept, Body> & Required<Pick<OnceOptions<Kept, Body>, 'show'>>];
 
 /**
- * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes, and gives the body of
- * a 201 (or of `status`), or the operation that goes on. It may be called again with the same id, after a crash or a failure of which nobody
- * knows how far it came: then it takes what it finds under that id.
+ * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes,
+ * and gives the body of a 201 (or of `status`), or the operation that goes on. It may be called again with the same id,
+ * after a crash or a failure of which nobody knows how far it came: then it takes what it finds under that id.
  */
 export async function makeOnce<Id extends OperationId = never, Kept = AnswerOf<Id>>(
   { database }: Pick<RouteDeps, 'database'>,
@@ -53,8 +53,9 @@ export async function makeOnce<Id extends OperationId = never, Kept = AnswerOf<I
     made = answerOf(await work(row.objectId), status);
     await row.answer(made.status, made.body);
   } catch (error) {
-    // Only a refusal of a first try has surely made nothing. Of everything else the truth is not known (a COMMIT whose answer was lost may
-    // have happened), so the key keeps the object's id: the same request again finds what there is, or makes it under that id.
+    // Only a refusal of a first try has surely made nothing. Of everything else the truth is not known (a COMMIT whose
+    // answer was lost may have happened), so the key keeps the object's id: the same request again finds what there is,
+    // or makes it under that id.
     const isRefused = isFirst && error instanceof DomainError;
     await (isRefused ? row.release() : row.reopen()).catch((failure: unknown) => {
       req.log.warn({ err: failure }, 'An Idempotency-Key stays claimed for a minute.');

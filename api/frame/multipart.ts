@@ -29,9 +29,10 @@ const discardBytes = 64 * 1024 * 1024;
 const discardMs = 10_000;
 
 /**
- * Reads a `multipart/form-data` body as it streams in. `onFile` gets the files one after the other, and how fast it reads them is how fast
- * they come. Resolves with the number of files when the body is complete and well-formed. Otherwise it rejects, after `onFile` has
- * ended; a file whose body breaks off ends with an error, never as if it were whole.
+ * Reads a `multipart/form-data` body as it streams in. `onFile` gets the files one after the other, and how fast it
+ * reads them is how fast they come. Resolves with the number of files when the body is complete and well-formed.
+ * Otherwise it rejects, after `onFile` has ended; a file whose body breaks off ends with an error, never as if it were
+ * whole.
  */
 export async function readMultipart(
   req: Request,
@@ -97,7 +98,10 @@ export async function readMultipart(
   }
 }
 
-/** A file's bytes. Where the body ends within the file, that is the body's fault and not that of whoever stores the bytes. */
+/**
+ * A file's bytes. Where the body ends within the file, that is the body's fault and not that of whoever stores the
+ * bytes.
+ */
 async function* bytesOf(file: Readable): AsyncGenerator<Buffer> {
   try {
     for await (const chunk of file) {
@@ -110,8 +114,8 @@ async function* bytesOf(file: Readable): AsyncGenerator<Buffer> {
 }
 
 /**
- * Gives a chunk's memory back at once, unless it shares it with the body's next or last bytes. The collector would look through all that the
- * process has in memory for each 64 MiB of chunks: most of what an upload costs.
+ * Gives a chunk's memory back at once, unless it shares it with the body's next or last bytes. The collector would look
+ * through all that the process has in memory for each 64 MiB of chunks: most of what an upload costs.
  */
 function release({ buffer, byteLength }: Buffer<ArrayBuffer>): void {
   if (byteLength === buffer.byteLength) buffer.transfer(0);
@@ -139,8 +143,8 @@ function createParser(req: Request, { maxFiles }: MultipartLimits): BusboyInstan
 }
 
 /**
- * A route that reads a stream. Where it refuses, what is still to come is read and thrown away, for a while, so that the sender gets to
- * see the answer and not a reset connection.
+ * A route that reads a stream. Where it refuses, what is still to come is read and thrown away, for a while, so that
+ * the sender gets to see the answer and not a reset connection.
  */
 export function streamingRoute(route: RequestHandler): RequestHandler {
   return async (req, res, next) => {

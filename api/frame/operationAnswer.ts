@@ -13,8 +13,8 @@ const firstLookMs = 15;
 const longestLookMs = 250;
 
 /**
- * Waits until `look` gives something, for 20 seconds at most, or until the client is gone. Rows are looked at and not the workflow, so that it does not
- * matter which process does the work.
+ * Waits until `look` gives something, for 20 seconds at most, or until the client is gone. Rows are looked at and not
+ * the workflow, so that it does not matter which process does the work.
  */
 export async function waitForRow<T>(req: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
   const deadline = performance.now() + longestWaitMs;

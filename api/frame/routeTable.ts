@@ -15,8 +15,8 @@ interface Route {
 
 /**
  * Finds the operation of a path. A literal segment always wins over a parameter (`/billing/checkout-success` before
- * `/billing/{spaceId}`), whatever the order in the contract is. It is compiled once; express-openapi-validator's own lookup compiles
- * every path again on every request.
+ * `/billing/{spaceId}`), whatever the order in the contract is. It is compiled once; express-openapi-validator's own
+ * lookup compiles every path again on every request.
  */
 export function createRouteTable(operations: readonly Operation[]) {
   const byPath = new Map<string, Route>();

@@ -10,15 +10,17 @@ import { answerUpgrades, wantsWebSocket } from './upgrade.ts';
 /** How long open requests and streams may go on after the server began to close. */
 const defaultGraceMs = 30_000;
 const idleSweepMs = 100;
-/** Longer than the 60 s after which the usual load balancers drop an idle connection: they must be the ones to close it. */
+/**
+ * Longer than the 60 s after which the usual load balancers drop an idle connection: they must be the ones to close it.
+ */
 const keepAliveTimeoutMs = 65_000;
 
 export interface RunningApi {
   /** With the real port, also where it was chosen free. */
   url: string;
   /**
-   * Says that it is not ready, and answers as before for `drainMs`, in which load balancers turn to others. Then it takes no new connections,
-   * tells streams to end, waits for open requests, and cuts what is left after `graceMs`.
+   * Says that it is not ready, and answers as before for `drainMs`, in which load balancers turn to others. Then it
+   * takes no new connections, tells streams to end, waits for open requests, and cuts what is left after `graceMs`.
    */
   close(options?: { drainMs?: number; graceMs?: number }): Promise<void>;
 }
@@ -36,7 +38,8 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
   const upgrades = answerUpgrades(server, app);
   server.keepAliveTimeout = keepAliveTimeoutMs;
   await listen(server, runtime.config.http);
-  // Behind its back: whoever waits for the start need not wait for this. A test compiles what it asks for, and nothing else.
+  // Behind its back: whoever waits for the start need not wait for this. A test compiles what it asks for, and nothing
+  // else.
   if (runtime.config.env !== 'test') {
     const warmUp = app.locals.warmUp as Validator['warmUp'];
     warmUp(closing.signal).catch((error: unknown) => runtime.logger.error({ err: error }, 'The contract is broken.'));

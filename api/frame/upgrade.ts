@@ -29,8 +29,9 @@ export function wantsWebSocket({ method, headers }: IncomingMessage): boolean {
 }
 
 /**
- * Lets the app answer upgrades as it answers requests, so that the same authentication, access table, limits and error handler hold for
- * them. The server must have been made with `shouldUpgradeCallback: wantsWebSocket`. `cut` ends every upgraded socket at once.
+ * Lets the app answer upgrades as it answers requests, so that the same authentication, access table, limits and error
+ * handler hold for them. The server must have been made with `shouldUpgradeCallback: wantsWebSocket`. `cut` ends every
+ * upgraded socket at once.
  */
 export function answerUpgrades(server: Server, app: Express): { cut(): void } {
   const sockets = new Set<Duplex>();
@@ -55,8 +56,8 @@ export function answerUpgrades(server: Server, app: Express): { cut(): void } {
 }
 
 /**
- * A browser cannot set `Authorization` on a WebSocket, but it can offer subprotocols: `bearer.<token>` is the credential. It is taken out, so
- * that nothing after this sees it there.
+ * A browser cannot set `Authorization` on a WebSocket, but it can offer subprotocols: `bearer.<token>` is the
+ * credential. It is taken out, so that nothing after this sees it there.
  */
 function takeCredential({ headers }: IncomingMessage): void {
   const offered = offeredProtocols(headers['sec-websocket-protocol']);
@@ -89,7 +90,10 @@ export function checkOrigin({ config }: Pick<RouteDeps, 'config'>): RequestHandl
   };
 }
 
-/** Routes for the operations that the contract marks `x-upgrade: websocket`. Throws when one has no handler, or a handler no operation. */
+/**
+ * Routes for the operations that the contract marks `x-upgrade: websocket`. Throws when one has no handler, or a
+ * handler no operation.
+ */
 export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: ConnectionLimits): Router {
   const router = createRouter();
   const handlers = new Map(areas.flatMap(({ upgrades = {} }) => Object.entries(upgrades)));

@@ -6,8 +6,8 @@ const lifetimeMs = 10 * 60_000;
 const acceptable = /^[A-Za-z0-9_-]{43}$/;
 
 /**
- * A cookie by which the browser that comes back from an issuer is known as the one that was sent there: nobody can make another's browser
- * finish a sign-in of theirs. It means nothing else, and several tabs share it.
+ * A cookie by which the browser that comes back from an issuer is known as the one that was sent there: nobody can make
+ * another's browser finish a sign-in of theirs. It means nothing else, and several tabs share it.
  */
 export function createBrowserCookie({ http }: Pick<Config, 'http'>) {
   const secure = http.publicUrl.startsWith('https:');

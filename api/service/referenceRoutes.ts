@@ -9,8 +9,8 @@ import { createRouter } from '../frame/router.ts';
 const page = fileURLToPath(new URL('./reference/', import.meta.url));
 
 /**
- * Everything comes from here: the page works offline, and nothing else may run in it. Swagger UI draws its icons as data: images, and sets
- * styles through the DOM, which needs no exception.
+ * Everything comes from here: the page works offline, and nothing else may run in it. Swagger UI draws its icons as
+ * data: images, and sets styles through the DOM, which needs no exception.
  */
 const pagePolicy = [
   "default-src 'none'",

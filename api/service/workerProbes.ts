@@ -28,7 +28,10 @@ interface Answer {
   body: string;
 }
 
-/** What an operator's tools ask a worker, which serves nothing else: `/healthz`, `/readyz` and `/metrics`, as they are of an API. */
+/**
+ * What an operator's tools ask a worker, which serves nothing else: `/healthz`, `/readyz` and `/metrics`, as they are
+ * of an API.
+ */
 export async function startWorkerProbes(options: WorkerProbeOptions): Promise<WorkerProbes> {
   const { host, port } = options;
   const server = createServer((req, res) => void respond(options, req, res));

@@ -4,7 +4,10 @@ import type { Check } from '../support/check.ts';
 
 const marks = { ok: '✓', off: '–', wrong: '✗' } as const;
 
-/** `atrium doctor`: looks at everything Atrium needs, and says of each what is wrong and what to do. Exit code 1 when something is. */
+/**
+ * `atrium doctor`: looks at everything Atrium needs, and says of each what is wrong and what to do. Exit code 1 when
+ * something is.
+ */
 export function addDoctor(program: Command): void {
   program
     .command('doctor')

@@ -3,7 +3,10 @@ import { migrateInstallation } from '../../models/migrate.ts';
 import { print } from '../support/answer.ts';
 import { loadCommandConfig } from '../support/installation.ts';
 
-/** `atrium migrate`: brings the database up to date, and the search attributes of the Temporal namespace. For production: `up` does both itself. */
+/**
+ * `atrium migrate`: brings the database up to date, and the search attributes of the Temporal namespace. For
+ * production: `up` does both itself.
+ */
 export function addMigrate(program: Command): void {
   program
     .command('migrate')

@@ -2,7 +2,10 @@ import type { Command } from 'commander';
 import { print } from '../support/answer.ts';
 import { findUser, withIdentity } from '../support/installation.ts';
 
-/** `atrium token`: a session for whoever can reach the installation's database and master key, and so could make one anyway. */
+/**
+ * `atrium token`: a session for whoever can reach the installation's database and master key, and so could make one
+ * anyway.
+ */
 export function addToken(program: Command): void {
   program
     .command('token')

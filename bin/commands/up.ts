@@ -3,7 +3,10 @@ import type { Report } from '../../stack/report.ts';
 import { wantsJson } from '../support/answer.ts';
 import { readyScreen } from '../support/screen.ts';
 
-/** `atrium up`, which is `npm start`: the whole product in one process, with those of its parts that are not configured elsewhere. */
+/**
+ * `atrium up`, which is `npm start`: the whole product in one process, with those of its parts that are not configured
+ * elsewhere.
+ */
 export function addUp(program: Command): void {
   program
     .command('up')

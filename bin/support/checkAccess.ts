@@ -7,7 +7,9 @@ import type { RunningAtrium } from './running.ts';
 
 const timeoutMs = 3_000;
 
-/** Whether other users of this machine can give the embedded Temporal server orders; before a start, whether they could. */
+/**
+ * Whether other users of this machine can give the embedded Temporal server orders; before a start, whether they could.
+ */
 export function checkTemporalAccess(launch: LaunchConfig, running: RunningAtrium | undefined): CheckResult {
   const network = findPrivateNetwork(launch.environment);
   const couldBeOpen = 'missing' in network ? network.missing : undefined;
@@ -40,7 +42,9 @@ async function letsIn(url: URL): Promise<boolean> {
   }
 }
 
-/** Whether the embedded object store refuses a request without a key, and lets no page of elsewhere read its answers. */
+/**
+ * Whether the embedded object store refuses a request without a key, and lets no page of elsewhere read its answers.
+ */
 export async function checkStorageAccess({ storage }: Pick<Config, 'storage'>): Promise<CheckResult> {
   const bucket = new URL(`/${storage.bucket}?list-type=2`, storage.endpoint);
   const answer = await fetch(bucket, {

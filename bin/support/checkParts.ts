@@ -41,7 +41,10 @@ export async function checkTemporal(config: Config) {
   });
 }
 
-/** Whether the bucket is there, and these keys may upload in parts and find what was begun: else what is abandoned would stay for ever. */
+/**
+ * Whether the bucket is there, and these keys may upload in parts and find what was begun: else what is abandoned would
+ * stay for ever.
+ */
 export async function checkStorage({ storage }: Config) {
   const { endpoint, region, bucket, accessKeyId, secretAccessKey } = storage;
   const client = new S3Client({

@@ -5,7 +5,10 @@ import { countEgressLists } from '../../models/egress/egressRules.ts';
 import { readMcpOverview } from '../../models/mcp/overview.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 
-/** What agents may reach beyond the public internet, and how many spaces narrow it. An exception that nobody can read would hold for nothing, silently. */
+/**
+ * What agents may reach beyond the public internet, and how many spaces narrow it. An exception that nobody can read
+ * would hold for nothing, silently.
+ */
 export async function checkEgress(config: Config): Promise<CheckResult> {
   const { allowInternal } = config.egress;
   const unread = allowInternal.filter((text) => parseHostPattern(text) === undefined);
@@ -20,7 +23,10 @@ export async function checkEgress(config: Config): Promise<CheckResult> {
   }
 }
 
-/** Which MCP servers of spaces do not answer. They are the spaces' own, so that is not wrong here; but people will ask the operator. */
+/**
+ * Which MCP servers of spaces do not answer. They are the spaces' own, so that is not wrong here; but people will ask
+ * the operator.
+ */
 export async function checkMcpServers(config: Config): Promise<CheckResult> {
   const database = openDatabase(config);
   try {

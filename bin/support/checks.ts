@@ -61,7 +61,8 @@ export async function runChecks(): Promise<Check[]> {
 function checkNames({ environment }: LaunchConfig, isRunning: boolean): CheckResult {
   const names = Object.keys(environment).filter((name) => name.startsWith('ATRIUM_'));
   const unknown = names.filter((name) => !settingNames.includes(name));
-  // Keys of providers and the like are in nobody's file: what the running Atrium was given, only its own environment has.
+  // Keys of providers and the like are in nobody's file: what the running Atrium was given, only its own environment
+  // has.
   const unseen = isRunning ? '; those that only the running Atrium was started with are not seen from here' : '';
   if (unknown.length === 0) return ok(`${names.length} are set here${unseen}`);
   return wrong(`there is no ${unknown.join(', ')}; docs/configuration.md has them all`);

@@ -9,7 +9,10 @@ import { registerWhenServed } from './temporal.ts';
 const firstUserEmail = 'admin@localhost';
 const firstSpaceName = 'Home';
 
-/** Brings the database and the Temporal namespace to this version, and makes the first user. Safe to run again at each start. */
+/**
+ * Brings the database and the Temporal namespace to this version, and makes the first user. Safe to run again at each
+ * start.
+ */
 export async function prepareInstallation(
   config: Config,
   waiting: { report: Report; signal: AbortSignal },

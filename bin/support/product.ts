@@ -14,18 +14,24 @@ export interface Product {
   stop(): Promise<void>;
 }
 
-/** How long an API goes on answering after a stop was asked for. A machine's own has nobody in front who would have to notice. */
+/**
+ * How long an API goes on answering after a stop was asked for. A machine's own has nobody in front who would have to
+ * notice.
+ */
 const defaultDrainMs = { both: 0, api: 5_000, worker: 0 } as const;
 /**
- * How long a stop waits: streams of a machine's own clients resume, and turns go on at the next start. A worker waits longer than nearly any
- * model call takes, because one that is given up is made, and paid, again.
+ * How long a stop waits: streams of a machine's own clients resume, and turns go on at the next start. A worker waits
+ * longer than nearly any model call takes, because one that is given up is made, and paid, again.
  */
 const defaultGraceMs = { both: 2_000, api: 30_000, worker: 300_000 } as const;
 /** Beyond all graces: what is not closed by then waits for something that is frozen, and ends with the process. */
 const closeMs = 10_000;
 const sweeperStopMs = 1_000;
 
-/** Starts the API, a worker, or both over one connection to Temporal. `logFile` takes the log where the terminal has a screen. */
+/**
+ * Starts the API, a worker, or both over one connection to Temporal. `logFile` takes the log where the terminal has a
+ * screen.
+ */
 export async function startProduct(config: Config, role: Role, logFile?: string): Promise<Product> {
   const logger = createLogger({ level: config.logLevel, destination: logFile });
   const runtime = await createRuntime(config, logger, role);

@@ -7,7 +7,10 @@ import { type HeldLock, isRunning, type ProcessStamp, processStamp } from '../..
 import type { Part } from '../../stack/index.ts';
 import type { Report } from '../../stack/report.ts';
 
-/** What `atrium up` leaves in the data directory for the commands beside it: `token` must find the database that it started. */
+/**
+ * What `atrium up` leaves in the data directory for the commands beside it: `token` must find the database that it
+ * started.
+ */
 export interface RunningAtrium {
   process: ProcessStamp;
   state: 'starting' | 'running' | 'stopping';
@@ -67,8 +70,8 @@ export function announceOurselves(dataDir: string): {
 }
 
 /**
- * Takes the data directory for this process. Waits for an earlier Atrium that is about to stop: somebody who has ended it and starts it again
- * at once should not have to try twice.
+ * Takes the data directory for this process. Waits for an earlier Atrium that is about to stop: somebody who has ended
+ * it and starts it again at once should not have to try twice.
  */
 export async function takeDataDir(dataDir: string, report: Report, signal: AbortSignal): Promise<HeldLock> {
   let deadline = performance.now() + noticeMs;

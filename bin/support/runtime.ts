@@ -93,7 +93,10 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       });
     },
 
-    /** Makes the schedules, and makes them again when Temporal has lost its data: without the sweeper nothing else would be found. */
+    /**
+     * Makes the schedules, and makes them again when Temporal has lost its data: without the sweeper nothing else would
+     * be found.
+     */
     async keepSchedules(signal: AbortSignal): Promise<void> {
       let lookAgainMs: number;
       for (let isFirst = true; !signal.aborted; ) {

@@ -8,8 +8,8 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const sameKeyPressMs = 2_000;
 
 /**
- * A signal that is aborted when a person or a supervisor asks to stop. Asked for again, the process ends at once; what it had started ends
- * with it.
+ * A signal that is aborted when a person or a supervisor asks to stop. Asked for again, the process ends at once; what
+ * it had started ends with it.
  */
 export function stopOnSignals(): AbortSignal {
   const controller = new AbortController();

@@ -23,7 +23,9 @@ export async function withTemporal<T>(config: Config, work: (connection: Connect
 /** gRPC: PERMISSION_DENIED and UNIMPLEMENTED, with which Temporal Cloud answers. */
 const refusals = new Set([7, 12]);
 
-/** Registers the missing search attributes; where that is not allowed, an operator has made them, which `doctor` checks. */
+/**
+ * Registers the missing search attributes; where that is not allowed, an operator has made them, which `doctor` checks.
+ */
 export async function registerWhereAllowed(config: Config): Promise<string[]> {
   return withTemporal(config, async (connection) => {
     try {
@@ -41,8 +43,8 @@ const serveTimeoutMs = 180_000;
 const retryMs = 500;
 
 /**
- * As {@link registerWhereAllowed}, for a start: waits for a server that does not serve yet, says that it does, and says what is wrong when it goes on
- * for too long.
+ * As {@link registerWhereAllowed}, for a start: waits for a server that does not serve yet, says that it does, and says
+ * what is wrong when it goes on for too long.
  */
 export async function registerWhenServed(
   config: Config,

@@ -41,7 +41,10 @@ export async function up(report: Report, show: (facts: ScreenFacts) => void): Pr
   }
 }
 
-/** Starts all in order. What has to be undone is put on `started`, so that it is undone in the reverse order, however far this came. */
+/**
+ * Starts all in order. What has to be undone is put on `started`, so that it is undone in the reverse order, however
+ * far this came.
+ */
 async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, started: AsyncDisposableStack) {
   const lock = await takeDataDir(launch.dataDir, report, signal);
   started.defer(() => lock.release());

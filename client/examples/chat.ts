@@ -3,8 +3,8 @@ import type { UIMessage } from 'ai';
 import { AtriumChatTransport, createAtriumClient } from '../src/index.ts';
 
 /**
- * A chat in a terminal: `node client/examples/chat.ts http://localhost:8080 TOKEN [MODEL]`. Restart the server in the middle of an
- * answer: the answer goes on. `npm run -s atrium -- token` prints a token.
+ * A chat in a terminal: `node client/examples/chat.ts http://localhost:8080 TOKEN [MODEL]`. Restart the server in the
+ * middle of an answer: the answer goes on. `npm run -s atrium -- token` prints a token.
  */
 const [baseUrl = 'http://localhost:8080', token = '', modelId] = process.argv.slice(2);
 const connection = { baseUrl, token };

@@ -7,7 +7,10 @@ import { nameParts } from './visibleParts.ts';
 export interface ChatTransportOptions extends Connection {
   /** Where chats are; without it, in the user's default space. */
   spaceId?: string;
-  /** Further fields of each message: `modelId`, `mode`, `notification`, `openTabs` … What `sendMessage` is given beats them. */
+  /**
+   * Further fields of each message: `modelId`, `mode`, `notification`, `openTabs` … What `sendMessage` is given beats
+   * them.
+   */
   body?: Record<string, unknown> | (() => Record<string, unknown>);
   /** Whether `stop()` stops the turn too, or only hangs up. Default: true. */
   stopsTurns?: boolean;
@@ -21,8 +24,9 @@ type ReconnectOptions<Message extends UIMessage> = Parameters<ChatTransport<Mess
 const defaultGiveUpAfterMs = 5 * 60_000;
 
 /**
- * The AI SDK's chat transport on Atrium: `useChat({ transport: new AtriumChatTransport({ baseUrl, token }) })`. A message is sent once however
- * often its request is, and an answer is read to its end however often its connection breaks.
+ * The AI SDK's chat transport on Atrium: `useChat({ transport: new AtriumChatTransport({ baseUrl, token }) })`. A
+ * message is sent once however often its request is, and an answer is read to its end however often its connection
+ * breaks.
  */
 export class AtriumChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
   /** Reconnecting gives all of the running answer: `useChat` begins it anew. */

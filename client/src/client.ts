@@ -8,8 +8,8 @@ export type ClientOptions = Connection;
 export type AtriumClient = Client<paths>;
 
 /**
- * A client of the whole API: `const { data, error } = await client.GET('/api/threads/{threadId}', { params: … })`. An answer that is no
- * success is in `error`, as the contract has it.
+ * A client of the whole API: `const { data, error } = await client.GET('/api/threads/{threadId}', { params: … })`. An
+ * answer that is no success is in `error`, as the contract has it.
  */
 export function createAtriumClient({ baseUrl, token, fetch }: ClientOptions): AtriumClient {
   const client = createClient<paths>({ baseUrl, ...(fetch && { fetch: (asked: Request) => fetch(asked) }) });

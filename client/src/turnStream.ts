@@ -15,8 +15,8 @@ export interface TurnStreamOptions {
 }
 
 /**
- * A turn's chunks from its first response on, to its end. Where the connection breaks, it goes on behind the last chunk that has arrived:
- * none is lost, and none comes twice.
+ * A turn's chunks from its first response on, to its end. Where the connection breaks, it goes on behind the last chunk
+ * that has arrived: none is lost, and none comes twice.
  */
 export async function* turnChunks(
   connection: Connection,
@@ -38,7 +38,10 @@ export async function* turnChunks(
   }
 }
 
-/** Tries until there is a success, or a refusal that stays one. Throws {@link AtriumError} then, or the last failure after a long while. */
+/**
+ * Tries until there is a success, or a refusal that stays one. Throws {@link AtriumError} then, or the last failure
+ * after a long while.
+ */
 export async function persistently(ask: () => Promise<Response>, options: TurnStreamOptions): Promise<Response> {
   const giveUpAt = Date.now() + options.giveUpAfterMs;
   for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, longestDelayMs)) {

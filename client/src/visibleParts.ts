@@ -7,8 +7,8 @@ interface Attempt {
 }
 
 /**
- * Gives each part of a message the id that the server knows it by, and keeps what it says of new attempts in the message: clients of
- * the AI SDK put a message together from chunks, and have no chunk that takes a part back.
+ * Gives each part of a message the id that the server knows it by, and keeps what it says of new attempts in the
+ * message: clients of the AI SDK put a message together from chunks, and have no chunk that takes a part back.
  */
 export async function* nameParts(chunks: AsyncIterable<UIMessageChunk>): AsyncGenerator<UIMessageChunk> {
   for await (const chunk of chunks) {
@@ -28,7 +28,9 @@ export async function* nameParts(chunks: AsyncIterable<UIMessageChunk>): AsyncGe
   }
 }
 
-/** The parts of a message to show: without those that a later attempt has taken back, and without what is no content. */
+/**
+ * The parts of a message to show: without those that a later attempt has taken back, and without what is no content.
+ */
 export function visibleParts<Message extends UIMessage>(message: Message): Message['parts'] {
   const attempts = (message.parts as unknown as { type: string }[]).filter(isAttempt);
   const discarded = new Set(attempts.flatMap(({ data }) => data.discard));

@@ -2,19 +2,25 @@ import ipaddr from 'ipaddr.js';
 
 /** Special to one cloud, though its address is a public one: Azure's host agent. */
 const cloudServices = new Set(['168.63.129.16']);
-/** The only part of IPv6 that has been given out. Whatever is outside of it stands for another address, or leads nowhere. */
+/**
+ * The only part of IPv6 that has been given out. Whatever is outside of it stands for another address, or leads
+ * nowhere.
+ */
 const globalIpv6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * An address in its one spelling, or undefined when this is none. A mapped one (::ffff:127.0.0.1) is the IPv4 address that a socket would dial;
- * one with a zone (fe80::1%eth0) means a network of this machine, so it is none.
+ * An address in its one spelling, or undefined when this is none. A mapped one (::ffff:127.0.0.1) is the IPv4 address
+ * that a socket would dial; one with a zone (fe80::1%eth0) means a network of this machine, so it is none.
  */
 export function normaliseAddress(text: string): string | undefined {
   if (text.includes('%') || !isStrict(text)) return undefined;
   return ipaddr.process(text).toString();
 }
 
-/** Why a request of a user's may not reach this address; undefined when it may. The ranges are IANA's special-purpose registries, as ipaddr.js keeps them. */
+/**
+ * Why a request of a user's may not reach this address; undefined when it may. The ranges are IANA's special-purpose
+ * registries, as ipaddr.js keeps them.
+ */
 export function refusalOf(address: string): string | undefined {
   const known = normaliseAddress(address);
   if (known === undefined) return 'not an address';

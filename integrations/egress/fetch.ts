@@ -2,7 +2,9 @@ import { Agent, buildConnector, type Dispatcher, fetch as undiciFetch } from 'un
 import type { EgressGuard, EgressOwner } from './guard.ts';
 import { authorityOf, normaliseHost } from './hostName.ts';
 
-/** A fetch whose every connection, of each redirect too, goes through the guard. Dispose of it when the work is done. */
+/**
+ * A fetch whose every connection, of each redirect too, goes through the guard. Dispose of it when the work is done.
+ */
 export interface GuardedFetch extends AsyncDisposable {
   fetch: typeof globalThis.fetch;
 }
@@ -14,8 +16,8 @@ export interface GuardedFetchOptions {
 }
 
 /**
- * Makes a fetch for one piece of work of one owner. Connections are its own and end with it: what one space's list has admitted is no
- * way for another.
+ * Makes a fetch for one piece of work of one owner. Connections are its own and end with it: what one space's list has
+ * admitted is no way for another.
  */
 export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: GuardedFetchOptions = {}): GuardedFetch {
   const { connectTimeoutMs = 10_000, idleTimeoutMs = 60_000 } = options;
@@ -47,8 +49,8 @@ export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: Gu
 }
 
 /**
- * Lets each request, of a redirect too, name the very host that the guard is asked about: in TLS, and in the Host header, which is nobody's to set.
- * A host that cannot be normalised stays, for the guard to refuse.
+ * Lets each request, of a redirect too, name the very host that the guard is asked about: in TLS, and in the Host
+ * header, which is nobody's to set. A host that cannot be normalised stays, for the guard to refuse.
  */
 const asChecked: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   const url = new URL(String(options.origin));

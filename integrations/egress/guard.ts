@@ -44,8 +44,9 @@ export type Resolve = (host: string) => Promise<readonly string[]>;
 const refusedPorts = new Set([0, 25]);
 
 /**
- * Decides where requests may go. A name is resolved once, here, all of its addresses are looked at, and one that was looked at is what the
- * caller dials: a name that resolves to something else a moment later (DNS rebinding) changes nothing.
+ * Decides where requests may go. A name is resolved once, here, all of its addresses are looked at, and one that was
+ * looked at is what the caller dials: a name that resolves to something else a moment later (DNS rebinding) changes
+ * nothing.
  */
 export class EgressGuard {
   readonly #internal: readonly HostPattern[];
@@ -60,8 +61,8 @@ export class EgressGuard {
   }
 
   /**
-   * An address to dial for the host, whichever way that is spelled. Throws 422 `EGRESS_REFUSED` or 502 `EGRESS_UNRESOLVED`; either way it is in
-   * the log.
+   * An address to dial for the host, whichever way that is spelled. Throws 422 `EGRESS_REFUSED` or 502
+   * `EGRESS_UNRESOLVED`; either way it is in the log.
    */
   async admit(asked: Destination, owner: EgressOwner): Promise<Admitted> {
     const host = normaliseHost(asked.host);

@@ -5,9 +5,10 @@ const label = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const maxNameLength = 253;
 
 /**
- * The one spelling of a host: what is compared with lists, resolved, dialled and sent. Names come out in lower case and ASCII (IDNA), without the one dot
- * that may end them; addresses as `normaliseAddress` writes them, of IPv4 the short, octal and hexadecimal forms too. Undefined is what no resolver should
- * be asked for: empty labels (`a..b`, `a..`), zones, signs that no name has.
+ * The one spelling of a host: what is compared with lists, resolved, dialled and sent. Names come out in lower case and
+ * ASCII (IDNA), without the one dot that may end them; addresses as `normaliseAddress` writes them, of IPv4 the short,
+ * octal and hexadecimal forms too. Undefined is what no resolver should be asked for: empty labels (`a..b`, `a..`),
+ * zones, signs that no name has.
  */
 export function normaliseHost(text: string): string | undefined {
   if (text.includes(':')) return normaliseAddress(/^\[(.*)\]$/s.exec(text)?.[1] ?? text);

@@ -12,8 +12,8 @@ export interface Destination {
 export type HostPattern = (to: Destination, address?: string) => boolean;
 
 /**
- * Reads `example.com`, `*.example.com` (whatever is below it), an address, or a network such as `10.1.0.0/16`; a host may end in `:port`. Undefined when
- * it is none of these.
+ * Reads `example.com`, `*.example.com` (whatever is below it), an address, or a network such as `10.1.0.0/16`; a host
+ * may end in `:port`. Undefined when it is none of these.
  */
 export function parseHostPattern(text: string): HostPattern | undefined {
   const network = parseNetwork(text);

@@ -23,8 +23,9 @@ const hopByHop = new Set(
 );
 
 /**
- * The forward proxy through which programs of users reach the network (git, browsers, sandboxes): CONNECT, and plain HTTP by absolute URL. Each
- * destination is admitted by the guard, and the address that it admitted is dialled. The caller listens where its programs are.
+ * The forward proxy through which programs of users reach the network (git, browsers, sandboxes): CONNECT, and plain
+ * HTTP by absolute URL. Each destination is admitted by the guard, and the address that it admitted is dialled. The
+ * caller listens where its programs are.
  */
 export function createEgressProxy(guard: EgressGuard, authenticate: Authenticate): Server {
   const ownerOf = async (req: IncomingMessage): Promise<EgressOwner> => {

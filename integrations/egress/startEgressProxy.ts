@@ -4,26 +4,35 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { EgressGuard, EgressOwner } from './guard.ts';
 import { createEgressProxy } from './proxy.ts';
 
-/** What lets one program of a user's out, until it is disposed of: then its credentials stand for nobody, and what it has open ends. */
+/**
+ * What lets one program of a user's out, until it is disposed of: then its credentials stand for nobody, and what it
+ * has open ends.
+ */
 export interface EgressPassage extends Disposable {
   /** For programs that take them apart, as browsers do. */
   host: string;
   port: number;
   user: string;
   password: string;
-  /** For programs that read them from their environment (git, curl, npm, pip …). They hold the password: keep them out of logs. */
+  /**
+   * For programs that read them from their environment (git, curl, npm, pip …). They hold the password: keep them out
+   * of logs.
+   */
   environment: Record<string, string>;
 }
 
 export interface RunningEgressProxy extends AsyncDisposable {
   port: number;
-  /** Opens a way out for whoever `ownerOf` says; it is asked at each request, so that a change of the space's lists holds at once. */
+  /**
+   * Opens a way out for whoever `ownerOf` says; it is asked at each request, so that a change of the space's lists
+   * holds at once.
+   */
   open(ownerOf: () => Promise<EgressOwner>): EgressPassage;
 }
 
 /**
- * Starts the forward proxy for programs of users. It listens where they are: on this machine, unless told otherwise. `advertisedHost` is its
- * name for them, where that is another than the address it listens on.
+ * Starts the forward proxy for programs of users. It listens where they are: on this machine, unless told otherwise.
+ * `advertisedHost` is its name for them, where that is another than the address it listens on.
  */
 export async function startEgressProxy(options: {
   guard: EgressGuard;

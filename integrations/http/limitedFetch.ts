@@ -1,6 +1,9 @@
 import { ReadableStream } from 'node:stream/web';
 
-/** A response that is read up to so many bytes, as they are unpacked; then its reader gets `tooLarge`, and the rest is not waited for. */
+/**
+ * A response that is read up to so many bytes, as they are unpacked; then its reader gets `tooLarge`, and the rest is
+ * not waited for.
+ */
 export function limited(response: Response, maxBytes: number, tooLarge: () => Error): Response {
   const { body, status, headers } = response;
   if (body === null) return response;

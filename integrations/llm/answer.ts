@@ -27,7 +27,9 @@ export class Answer {
   /** Of all deltas, for estimating the usage of a call that no provider counted. */
   outputCharacters = 0;
 
-  /** The part as ours; undefined for what is not passed on (metadata, pings, empty deltas, tools run by the provider). */
+  /**
+   * The part as ours; undefined for what is not passed on (metadata, pings, empty deltas, tools run by the provider).
+   */
   take(part: LanguageModelV4StreamPart): ModelPart | undefined {
     switch (part.type) {
       case 'text-delta':
@@ -98,7 +100,10 @@ export class Answer {
     return { finishReason: unified, finish };
   }
 
-  /** The open part that a delta or an end is about. Its metadata can come with any of them: Anthropic's signature is in a delta. */
+  /**
+   * The open part that a delta or an end is about. Its metadata can come with any of them: Anthropic's signature is in
+   * a delta.
+   */
   private partOf(part: { id: string; providerMetadata?: SharedV4ProviderMetadata }): OpenPart {
     const open = this.open.get(part.id);
     if (open === undefined) throw new ProviderError('PROVIDER_BAD_RESPONSE');

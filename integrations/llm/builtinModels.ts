@@ -2,8 +2,8 @@ import type { CatalogueModel, ModelCapabilities, PricingRate, ProviderName } fro
 
 /**
  * The models that are there without a models file, each provider's in the order in which they stand in for one another.
- * Prices are the providers' list prices at the time of writing, at one credit for one US cent: an operator who sells credits at
- * another price writes a models file (docs/models.md).
+ * Prices are the providers' list prices at the time of writing, at one credit for one US cent: an operator who sells
+ * credits at another price writes a models file (docs/models.md).
  */
 interface Prices {
   input: number;

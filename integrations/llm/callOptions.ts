@@ -24,7 +24,9 @@ const providerDefaults: Record<ProviderName, { key: string; options: JSONObject 
 
 export type CallOptions = LanguageModelV4CallOptions & { abortSignal: AbortSignal };
 
-/** A model call in the SDK's terms: effort, limits, caching marks, and the options of the provider and the catalogue. */
+/**
+ * A model call in the SDK's terms: effort, limits, caching marks, and the options of the provider and the catalogue.
+ */
 export function callOptions(
   call: ModelCall,
   model: CatalogueModel,
@@ -46,9 +48,9 @@ export function callOptions(
 }
 
 /**
- * Anthropic caches up to marks that the request sets: one after the system prompt (which covers the tools too, they come
- * before it) and one on each of the last two messages that are not the model's own. The next step of a turn finds the
- * older mark and pays for what is new. The other providers cache by themselves.
+ * Anthropic caches up to marks that the request sets: one after the system prompt (which covers the tools too, they
+ * come before it) and one on each of the last two messages that are not the model's own. The next step of a turn finds
+ * the older mark and pays for what is new. The other providers cache by themselves.
  */
 export function withCacheMarks(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   const marked = new Set<number>();

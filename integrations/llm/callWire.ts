@@ -32,7 +32,10 @@ export class CallWire {
   }
 }
 
-/** The fetch for the SDKs, and the wires of the calls that run now: a call is known by its signal, which the SDKs hand through. */
+/**
+ * The fetch for the SDKs, and the wires of the calls that run now: a call is known by its signal, which the SDKs hand
+ * through.
+ */
 export function createWires(): { fetch: typeof fetch; wires: WeakMap<AbortSignal, CallWire> } {
   const wires = new WeakMap<AbortSignal, CallWire>();
   const answered = (signal: AbortSignal | undefined) => {

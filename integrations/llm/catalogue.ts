@@ -127,8 +127,8 @@ export function createCatalogue(config: Config['llm']): Catalogue {
 }
 
 /**
- * Only models whose provider is configured; the demo model where there is no other, or where it is asked for: as the models file
- * describes it, at its price, and else the built-in one.
+ * Only models whose provider is configured; the demo model where there is no other, or where it is asked for: as the
+ * models file describes it, at its price, and else the built-in one.
  */
 function usableModels(config: Config['llm'], file: ModelsFile | undefined): CatalogueModel[] {
   const configured: Record<ProviderName, boolean> = {

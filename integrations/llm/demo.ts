@@ -3,8 +3,8 @@ import { DemoAnswer } from './demoAnswer.ts';
 import { DemoFailures } from './demoFailures.ts';
 
 /**
- * The built-in model: an ordinary model of the AI SDK that needs no account and does the same each time, so that everything can
- * be tried and tested. docs/models.md lists its commands.
+ * The built-in model: an ordinary model of the AI SDK that needs no account and does the same each time, so that
+ * everything can be tried and tested. docs/models.md lists its commands.
  */
 export function createDemoModel(): LanguageModelV4 {
   const failures = new DemoFailures();

@@ -68,7 +68,10 @@ function wholeNumber(word: string | undefined, max: number): number | undefined 
   return word !== undefined && /^\d{1,9}$/.test(word) ? Math.min(Number(word), max) : undefined;
 }
 
-/** What the user has written, oldest first. What was put beside it (files, the sender's tabs, a summary) is marked as an aside. */
+/**
+ * What the user has written, oldest first. What was put beside it (files, the sender's tabs, a summary) is marked as an
+ * aside.
+ */
 export function userMessages(prompt: LanguageModelV4Prompt): string[] {
   return prompt.flatMap((message) => {
     if (message.role !== 'user') return [];

@@ -13,8 +13,8 @@ const singleData = /^(?:event: ?[^\n]*\n)?data: ?([^\n]*)\n\n$/;
  * else goes to the SDK as it came, byte for byte.
  *
  * Order is kept by a rule: a delta goes around only when the SDK has nothing left to say, that is, when the last event
- * that went to it was a plain delta of the same part, and each delta expected of it has come out, text for text. So the SDK
- * opens and ends every part, and an event whose outcome this cannot foresee closes the lane for good.
+ * that went to it was a plain delta of the same part, and each delta expected of it has come out, text for text. So the
+ * SDK opens and ends every part, and an event whose outcome this cannot foresee closes the lane for good.
  */
 export class FastLane {
   private readonly read: EventReader;

@@ -11,8 +11,9 @@ export class ReaderFailure {
 }
 
 /**
- * Gives the parts to the reader, one at a time and in order, from both ways on which they come: the SDK's stream and the
- * lane around it. While the reader is busy with one (it returned a promise) nobody is told that the provider is silent.
+ * Gives the parts to the reader, one at a time and in order, from both ways on which they come: the SDK's stream and
+ * the lane around it. While the reader is busy with one (it returned a promise) nobody is told that the provider is
+ * silent.
  */
 export class Handover {
   /** When the first part was given. */

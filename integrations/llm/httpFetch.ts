@@ -1,7 +1,9 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 
-/** What passes the bytes of an answer on to the SDK. `tap` sees each chunk first and gives back what the SDK is to see. */
+/**
+ * What passes the bytes of an answer on to the SDK. `tap` sees each chunk first and gives back what the SDK is to see.
+ */
 export interface ByteTap {
   bytes(chunk: Buffer): Uint8Array | undefined;
   end(): Uint8Array | undefined;
@@ -9,9 +11,9 @@ export interface ByteTap {
 
 /**
  * A fetch on Node's own HTTP client, for what the SDKs ask of one: a POST with text, answered by a stream. Measured, it
- * costs half of the CPU that the built-in fetch takes for each token of a slow stream. It follows no redirects: no API of
- * a model provider has any, and a key must not travel to another host. The global agents keep connections alive, and take
- * the operator's proxy where Node is told to (NODE_USE_ENV_PROXY).
+ * costs half of the CPU that the built-in fetch takes for each token of a slow stream. It follows no redirects: no API
+ * of a model provider has any, and a key must not travel to another host. The global agents keep connections alive, and
+ * take the operator's proxy where Node is told to (NODE_USE_ENV_PROXY).
  */
 export function createHttpFetch(tapFor: (signal: AbortSignal | undefined) => ByteTap | undefined): typeof fetch {
   return async (input, init = {}) => {

@@ -37,7 +37,8 @@ export class IdleWatch {
   private readonly check = (): void => {
     const leftMs = this.leftMs();
     if (leftMs > 0) this.timer = setTimeout(this.check, leftMs);
-    // A process that was busy itself finds its timers first and only then what had come meanwhile: look again after that.
+    // A process that was busy itself finds its timers first and only then what had come meanwhile: look again after
+    // that.
     else this.timer = setTimeout(() => (this.leftMs() > 0 ? this.check() : this.onIdle()), 1);
   };
 

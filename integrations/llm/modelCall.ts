@@ -16,10 +16,16 @@ export interface ModelCall {
   prompt: LanguageModelV4Prompt;
   tools?: LanguageModelV4FunctionTool[];
   toolChoice?: LanguageModelV4ToolChoice;
-  /** One of the model's `effortOptions`; anything else means its `defaultEffort`, so that a model can stand in for another. */
+  /**
+   * One of the model's `effortOptions`; anything else means its `defaultEffort`, so that a model can stand in for
+   * another.
+   */
   effort?: string | null;
   maxOutputTokens?: number;
-  /** Aborting closes the provider's connection at once, before the first token too. `run` then throws the signal's reason. */
+  /**
+   * Aborting closes the provider's connection at once, before the first token too. `run` then throws the signal's
+   * reason.
+   */
   abortSignal: AbortSignal;
 }
 
@@ -53,8 +59,8 @@ interface Metadata {
 }
 
 /**
- * The parts of an answer, in order. Each `*-delta` and `*-end` carries the id of its `*-start`; ids are unique within one
- * call only. Deltas that arrive together may come as one: the text is the same, byte for byte.
+ * The parts of an answer, in order. Each `*-delta` and `*-end` carries the id of its `*-start`; ids are unique within
+ * one call only. Deltas that arrive together may come as one: the text is the same, byte for byte.
  */
 export type ModelPart =
   | ({ type: 'text-start'; id: string } & Metadata)

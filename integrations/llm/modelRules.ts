@@ -5,9 +5,12 @@ import type { CatalogueModel, ModelChoice, ModelNeeds } from './catalogue.ts';
 const smallPromptTokens = 8_000;
 
 /**
- * The rules of `autoModel`, in order, over all models but the demo model where there are others; docs/models.md has them in words.
- * 1. Models that cannot take the turn's files, tools or length are left out, and so are those without the effort asked for.
- * 2. A small question (mode `ask`, no files, at most 8,000 tokens) goes to the cheapest of the rest by the price of output.
+ * The rules of `autoModel`, in order, over all models but the demo model where there are others; docs/models.md has
+ * them in words.
+ * 1. Models that cannot take the turn's files, tools or length are left out, and so are those without the effort asked
+ *    for.
+ * 2. A small question (mode `ask`, no files, at most 8,000 tokens) goes to the cheapest of the rest by the price of
+ *    output.
  * 3. Everything else goes to the default model, or to the first in the catalogue when the default was left out.
  */
 export function chooseModel(

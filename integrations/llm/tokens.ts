@@ -30,7 +30,9 @@ export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
   return estimateTokens(characters) + files * tokensPerFile;
 }
 
-/** The usage of a call whose provider said nothing of it: a call that was stopped or cut, or a server that never counts. */
+/**
+ * The usage of a call whose provider said nothing of it: a call that was stopped or cut, or a server that never counts.
+ */
 export function estimateUsage(prompt: LanguageModelV4Prompt, outputCharacters: number): TokenUsage {
   return {
     inputTokens: estimatePromptTokens(prompt),

@@ -8,7 +8,9 @@ const idleTimeoutMs = 10 * 60_000;
 
 /** Why a server gave nothing, in our words: an error of the network may name what is behind it. */
 export interface McpFailure {
-  /** `MCP_REFUSED` is a server that wants other headers; a code of the egress guard is a place that may not be reached. */
+  /**
+   * `MCP_REFUSED` is a server that wants other headers; a code of the egress guard is a place that may not be reached.
+   */
   code: string;
   text: string;
 }

@@ -13,7 +13,10 @@ export interface McpEndpoint {
   admitLarge?(): Promise<void>;
 }
 
-/** A tool in the server's own words; its hints are only that, and mean what MCP's ToolAnnotations say where they are missing. */
+/**
+ * A tool in the server's own words; its hints are only that, and mean what MCP's ToolAnnotations say where they are
+ * missing.
+ */
 export interface DescribedTool {
   name: string;
   description?: string;
@@ -112,7 +115,10 @@ async function withClient<T>(
   }
 }
 
-/** Tells by `broken` when an answer breaks off. A server that never stops talking is cut off, and one that says much is read on when there is room. */
+/**
+ * Tells by `broken` when an answer breaks off. A server that never stops talking is cut off, and one that says much is
+ * read on when there is room.
+ */
 function watched(
   fetch: typeof globalThis.fetch,
   broken: AbortController,

@@ -72,7 +72,9 @@ export function createIssuer(oidc: OidcConfig, redirectUri: string) {
       return { url, nonce, codeVerifier };
     },
 
-    /** Who has come back with this query. Throws 403 `SIGN_IN_REFUSED`, 502 `ISSUER_FAILED` or 503 `ISSUER_UNREACHABLE`. */
+    /**
+     * Who has come back with this query. Throws 403 `SIGN_IN_REFUSED`, 502 `ISSUER_FAILED` or 503 `ISSUER_UNREACHABLE`.
+     */
     async finish(
       query: string,
       { state, nonce, codeVerifier }: { state: string; nonce: string; codeVerifier: string },

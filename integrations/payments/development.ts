@@ -33,8 +33,8 @@ export interface DevelopmentStore {
 }
 
 /**
- * Stands in for a payment provider where none is configured: its page asks a person to click pay, fail or cancel, and then sends the
- * same signed notifications to the same endpoint. No money moves.
+ * Stands in for a payment provider where none is configured: its page asks a person to click pay, fail or cancel, and
+ * then sends the same signed notifications to the same endpoint. No money moves.
  */
 export function createDevelopmentProvider(options: { store: DevelopmentStore; publicUrl: string }): PaymentProvider {
   const { store, publicUrl } = options;
@@ -78,7 +78,10 @@ function toCheckout(kept: KeptPayment): ProviderCheckout {
   return { sessionId, checkoutId, status, amountMinor, currency, paymentId, paid: kept.paymentStatus === 'paid' };
 }
 
-/** An event in Stripe's shape about a payment's session. Its id is made of what it is about, so that sending it twice is one event. */
+/**
+ * An event in Stripe's shape about a payment's session. Its id is made of what it is about, so that sending it twice is
+ * one event.
+ */
 export function sessionEvent(
   kept: KeptPayment,
   type:

@@ -64,8 +64,8 @@ export interface VerifiedEvent {
 }
 
 /**
- * Somebody who takes money for us. Each call that makes something is idempotent by the id it is for, so that a retried activity makes it
- * once. Failures are {@link PaymentProviderError}s.
+ * Somebody who takes money for us. Each call that makes something is idempotent by the id it is for, so that a retried
+ * activity makes it once. Failures are {@link PaymentProviderError}s.
  */
 export interface PaymentProvider {
   readonly name: 'stripe' | 'development';

@@ -5,8 +5,8 @@ import type { VerifiedEvent } from './provider.ts';
 export const toleranceSeconds = 300;
 
 /**
- * Verifies a notification over its raw bytes: one of the secrets (two during a rotation) must have signed it, at most five minutes
- * ago or ahead. Stripe's own check lets any time in the future pass. Throws 400.
+ * Verifies a notification over its raw bytes: one of the secrets (two during a rotation) must have signed it, at most
+ * five minutes ago or ahead. Stripe's own check lets any time in the future pass. Throws 400.
  */
 export function verifyWebhook(
   raw: Buffer,

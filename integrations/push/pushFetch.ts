@@ -23,8 +23,8 @@ export function createPushFetch(guard: EgressGuard): PushFetch {
 }
 
 /**
- * Throws 422 `PUSH_ENDPOINT_REFUSED` for what no push goes to: an internal address, and one without TLS, unless the operator has made an exception of it.
- * A name that is not known now may be known later.
+ * Throws 422 `PUSH_ENDPOINT_REFUSED` for what no push goes to: an internal address, and one without TLS, unless the
+ * operator has made an exception of it. A name that is not known now may be known later.
  */
 export async function checkPushEndpoint(guard: EgressGuard, endpoint: string): Promise<void> {
   const url = URL.parse(endpoint);

@@ -17,7 +17,10 @@ export interface Push {
   ttlSeconds: number;
 }
 
-/** `gone`: the device will never get one again. `later`: the service asks to be tried again. `refused`: it never takes this one. */
+/**
+ * `gone`: the device will never get one again. `later`: the service asks to be tried again. `refused`: it never takes
+ * this one.
+ */
 export type PushOutcome = 'sent' | 'gone' | 'refused' | { later: true; retryAfterSeconds: number | undefined };
 
 export type PushSender = (push: Push) => Promise<PushOutcome>;

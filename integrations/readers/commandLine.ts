@@ -5,9 +5,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const program = fileURLToPath(new URL('./program.ts', import.meta.url));
 
 /**
- * Hard limits that the kernel holds. Memory is what a Node process sets aside when it starts (550 MiB, nearly all of it never touched) and
- * what a document may take; the address space is for kernels that count only the heap as data. The time is that of the processor, in
- * seconds: it ends a process whose parent has been killed. Where a system knows one of them not, the others hold.
+ * Hard limits that the kernel holds. Memory is what a Node process sets aside when it starts (550 MiB, nearly all of it
+ * never touched) and what a document may take; the address space is for kernels that count only the heap as data. The
+ * time is that of the processor, in seconds: it ends a process whose parent has been killed. Where a system knows one
+ * of them not, the others hold.
  */
 const limits = [
   ['-c', '0'],
@@ -23,7 +24,10 @@ const v8Options = [
   '--no-warnings',
 ];
 
-/** How a reading process is started: with its limits, and without a way to write files, to start programs, or to read more than its own code. */
+/**
+ * How a reading process is started: with its limits, and without a way to write files, to start programs, or to read
+ * more than its own code.
+ */
 export function readerCommand(): [string, ...string[]] {
   const script = `${limits.map(([name, value]) => `ulimit ${name} ${value} 2>/dev/null`).join('; ')}; exec "$0" "$@"`;
   const code = [...new Set(['integrations/readers/', 'node_modules/', 'package.json'].flatMap(pathsOf))];

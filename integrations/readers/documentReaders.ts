@@ -18,7 +18,10 @@ export interface ReadRequest {
 }
 
 const defaults = { places: 2, waiting: 32, waitingOfOne: 8, maxWaitMs: 45_000, idleMs: 60_000 };
-/** How many documents are remembered that could not be read, and for how long: a machine that was only busy reads them later. */
+/**
+ * How many documents are remembered that could not be read, and for how long: a machine that was only busy reads them
+ * later.
+ */
 const maxRemembered = 10_000;
 const rememberedMs = 3_600_000;
 
@@ -31,8 +34,8 @@ interface Idle {
 }
 
 /**
- * Reads what strangers wrote, in processes that can be ended: a few at once, each with a limit of time and of memory. A document that was
- * too much is not tried again. One for each process of Atrium; close it at the end.
+ * Reads what strangers wrote, in processes that can be ended: a few at once, each with a limit of time and of memory. A
+ * document that was too much is not tried again. One for each process of Atrium; close it at the end.
  */
 export class DocumentReaders {
   readonly #options: ReaderOptions & typeof defaults;
@@ -47,7 +50,10 @@ export class DocumentReaders {
     this.#queue = new ReaderQueue(this.#options);
   }
 
-  /** The text of a page of HTML, in UTF-8. Throws 503 `READERS_BUSY` where too many documents wait, or the signal's reason. */
+  /**
+   * The text of a page of HTML, in UTF-8. Throws 503 `READERS_BUSY` where too many documents wait, or the signal's
+   * reason.
+   */
   page(bytes: Uint8Array, request: ReadRequest): Promise<Reading<'page'>> {
     return this.#read('page', bytes, request);
   }

@@ -7,8 +7,8 @@ import { watchUsage } from './watch.ts';
 import { type Answer, AnswerStream, type Job, jobHeader } from './wire.ts';
 
 /**
- * What came of a document. `broken` is one that is not what it says it is, or is encrypted; `costly` one whose reading was ended, for its time or
- * its memory.
+ * What came of a document. `broken` is one that is not what it says it is, or is encrypted; `costly` one whose reading
+ * was ended, for its time or its memory.
  */
 export type Reading<Kind extends Readable> =
   | { kind: 'read'; value: Readings[Kind] }
@@ -16,7 +16,10 @@ export type Reading<Kind extends Readable> =
   | { kind: 'costly' };
 
 const startLimitMs = 30_000;
-/** A process that has done so much makes room for a new one: what a parser leaks, or a document has left behind, ends with it. */
+/**
+ * A process that has done so much makes room for a new one: what a parser leaks, or a document has left behind, ends
+ * with it.
+ */
 const maxDocuments = 50;
 const maxBusyMs = 60_000;
 
@@ -58,8 +61,8 @@ export class ReaderProcess {
   }
 
   /**
-   * Reads a document; undefined when the process has ended before it had it, as one may that had nothing to do for a while. Throws when the process
-   * did not start, or the signal's reason.
+   * Reads a document; undefined when the process has ended before it had it, as one may that had nothing to do for a
+   * while. Throws when the process did not start, or the signal's reason.
    */
   async read<Kind extends Readable>(
     job: Job & { kind: Kind },

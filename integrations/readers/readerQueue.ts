@@ -25,7 +25,10 @@ export class ReaderQueue {
     this.#limits = limits;
   }
 
-  /** A place, until it is disposed of. Throws 503 `READERS_BUSY` where the queue is full or too slow, or the signal's reason. */
+  /**
+   * A place, until it is disposed of. Throws 503 `READERS_BUSY` where the queue is full or too slow, or the signal's
+   * reason.
+   */
   async enter(spaceId: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     const { waiting, waitingOfOne, maxWaitMs } = this.#limits;

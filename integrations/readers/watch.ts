@@ -15,8 +15,9 @@ interface Usage {
 }
 
 /**
- * Looks at a process again and again until it is disposed of, and says once when it holds more memory than `residentBytes`, or has computed
- * for more than `processorMs` since it was first looked at. The kernel's own limits are wider (commandLine.ts).
+ * Looks at a process again and again until it is disposed of, and says once when it holds more memory than
+ * `residentBytes`, or has computed for more than `processorMs` since it was first looked at. The kernel's own limits
+ * are wider (commandLine.ts).
  */
 export function watchUsage(pid: number | undefined, limits: Usage, onExcess: () => void): Disposable {
   let timer: NodeJS.Timeout | undefined;

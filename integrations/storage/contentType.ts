@@ -25,8 +25,8 @@ const textTypes: Record<string, string> = {
 };
 
 /**
- * A file's type by its first bytes, whatever its sender calls it: its signature, else whether it is text, and then which kind. The name
- * only tells kinds of text apart that look the same.
+ * A file's type by its first bytes, whatever its sender calls it: its signature, else whether it is text, and then
+ * which kind. The name only tells kinds of text apart that look the same.
  */
 export async function detectContentType(sample: Buffer, fileName: string): Promise<string> {
   if (sample.length === 0) return textTypes[extensionOf(fileName)] ?? binary;

@@ -7,9 +7,9 @@ const windowBytes = 512 * 1024;
 const maxHeadBytes = 32 * 1024;
 
 /**
- * Bytes of an object on their way from the store to a reader, through one piece of memory that is used again and again. Node's own HTTP
- * client makes new memory for each 64 KiB, twice, and the garbage of that costs several times what moving the bytes does. Without TLS only:
- * there Node goes on to fill the memory after it was told to wait.
+ * Bytes of an object on their way from the store to a reader, through one piece of memory that is used again and again.
+ * Node's own HTTP client makes new memory for each 64 KiB, twice, and the garbage of that costs several times what
+ * moving the bytes does. Without TLS only: there Node goes on to fill the memory after it was told to wait.
  */
 export class DirectRead {
   private readonly socket: Socket;
@@ -30,8 +30,8 @@ export class DirectRead {
   }
 
   /**
-   * Asks for exactly `length` bytes by a signed link, and resolves when they are about to come. Undefined where the store answers
-   * anything else, or ends: to be asked in the usual way, which knows why. Rejects when it says nothing.
+   * Asks for exactly `length` bytes by a signed link, and resolves when they are about to come. Undefined where the
+   * store answers anything else, or ends: to be asked in the usual way, which knows why. Rejects when it says nothing.
    */
   static async open(
     link: string,
@@ -73,7 +73,10 @@ export class DirectRead {
     }
   }
 
-  /** Sends the bytes on, and ends `reader` after the last. Resolves too when the reader leaves; rejects when the store does. */
+  /**
+   * Sends the bytes on, and ends `reader` after the last. Resolves too when the reader leaves; rejects when the store
+   * does.
+   */
   async sendTo(reader: Writable): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const { socket, rest } = this;

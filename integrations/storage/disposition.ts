@@ -3,8 +3,8 @@ const shown =
   /^(image\/(png|jpeg|gif|webp|avif|apng|bmp)|audio\/[\w.+-]+|video\/[\w.+-]+|text\/plain|application\/pdf)$/;
 
 /**
- * The Content-Disposition of a file (RFC 6266): shown where that is safe, else saved. HTML, SVG and XML are never shown: they would
- * run as pages of whoever serves them. The name is given twice, plain and in full (RFC 8187).
+ * The Content-Disposition of a file (RFC 6266): shown where that is safe, else saved. HTML, SVG and XML are never
+ * shown: they would run as pages of whoever serves them. The name is given twice, plain and in full (RFC 8187).
  */
 export function contentDisposition(file: { name: string; contentType: string }, forceDownload = false): string {
   const type = !forceDownload && shown.test(file.contentType) ? 'inline' : 'attachment';

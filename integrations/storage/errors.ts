@@ -8,8 +8,8 @@ const retryWhenFullSeconds = 60;
 const fullErrors = new Set(['InsufficientStorage', 'XMinioStorageFull', 'QuotaExceeded']);
 
 /**
- * What the object store answered, in the domain's terms. Whatever is not about one object (it is down, full, slow, or refuses
- * our keys) is 503: the same request may succeed when an operator has seen to it.
+ * What the object store answered, in the domain's terms. Whatever is not about one object (it is down, full, slow, or
+ * refuses our keys) is 503: the same request may succeed when an operator has seen to it.
  */
 export function normaliseStorageError(error: unknown): DomainError {
   if (error instanceof DomainError) return error;

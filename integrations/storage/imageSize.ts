@@ -4,8 +4,8 @@ export interface ImageSize {
 }
 
 /**
- * The size that a PNG, JPEG, GIF or WebP says it has, in pixels, from its headers alone; undefined where they say none. Nothing is decoded, and no byte
- * is looked at twice.
+ * The size that a PNG, JPEG, GIF or WebP says it has, in pixels, from its headers alone; undefined where they say none.
+ * Nothing is decoded, and no byte is looked at twice.
  */
 export function imageSize(bytes: Buffer): ImageSize | undefined {
   try {

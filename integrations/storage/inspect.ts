@@ -11,8 +11,9 @@ export interface InspectOptions {
   fileName: string;
   maxBytes: number;
   /**
-   * Counts bytes against the space's quota; it throws when there is no room. Before a first part can be sent it is called and waited for,
-   * for no bytes where there are none; later parts are counted while they are sent, and all of them before the end.
+   * Counts bytes against the space's quota; it throws when there is no room. Before a first part can be sent it is
+   * called and waited for, for no bytes where there are none; later parts are counted while they are sent, and all of
+   * them before the end.
    */
   reserve(bytes: number): Promise<void>;
 }

@@ -35,7 +35,9 @@ export interface OpenObject {
 /** Below it, a connection of its own costs more than it saves. */
 const directFromBytes = 1024 * 1024;
 
-/** The bytes of everything, in one bucket, by flat keys. What a key belongs to is in MySQL. Failures are DomainErrors. */
+/**
+ * The bytes of everything, in one bucket, by flat keys. What a key belongs to is in MySQL. Failures are DomainErrors.
+ */
 export class ObjectStore {
   readonly parts: PartUploads;
   readonly client: S3Client;
@@ -62,8 +64,8 @@ export class ObjectStore {
   }
 
   /**
-   * Stores all bytes under a key, in memory that does not grow with them. A chunk is done with when the next one is asked for. When it
-   * rejects, nothing of them is being sent.
+   * Stores all bytes under a key, in memory that does not grow with them. A chunk is done with when the next one is
+   * asked for. When it rejects, nothing of them is being sent.
    */
   async write(key: string, bytes: AsyncIterable<Buffer>, options: InspectOptions): Promise<Inspected> {
     const inspection = new Inspection(options);

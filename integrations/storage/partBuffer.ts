@@ -1,8 +1,8 @@
 const firstBytes = 64 * 1024;
 
 /**
- * A part's bytes. Its memory grows with them, to a part's size at most, and is then used again for one part after the other: bytes that
- * stream through memory which is new each time cost a collection of all garbage for each 64 MiB.
+ * A part's bytes. Its memory grows with them, to a part's size at most, and is then used again for one part after the
+ * other: bytes that stream through memory which is new each time cost a collection of all garbage for each 64 MiB.
  */
 export class PartBuffer {
   private readonly maxBytes: number;

@@ -20,7 +20,9 @@ type Storage = Config['storage'];
 
 /** The two clients that everything in this process shares, over the same connections. */
 export interface S3Clients {
-  /** Gives a request up when nothing passes for `silenceMs`: for all that sends bytes, or neither sends nor takes many. */
+  /**
+   * Gives a request up when nothing passes for `silenceMs`: for all that sends bytes, or neither sends nor takes many.
+   */
   client: S3Client;
   /** For what may be silent and well: a download whose reader is slow, a store that is at work. */
   patient: S3Client;

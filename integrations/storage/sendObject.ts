@@ -9,8 +9,9 @@ export const partBytes = 8 * 1024 * 1024;
 const partsInMemory = 3;
 
 /**
- * Sends a stream as one object: in one request where it fits a part, else in parts. When the stream fails, or any part does, nothing is
- * sent any more, and the parts are given up before this rejects with what failed first. A chunk is done with when the next one is asked for.
+ * Sends a stream as one object: in one request where it fits a part, else in parts. When the stream fails, or any part
+ * does, nothing is sent any more, and the parts are given up before this rejects with what failed first. A chunk is
+ * done with when the next one is asked for.
  */
 export async function sendObject(
   store: { client: S3Client; parts: PartUploads; bucket: string },

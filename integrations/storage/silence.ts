@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Ends a download when the store has sent nothing for `silenceMs` (and up to twice that) although its reader has taken all that came. A
- * slow reader is nobody's silence.
+ * Ends a download when the store has sent nothing for `silenceMs` (and up to twice that) although its reader has taken
+ * all that came. A slow reader is nobody's silence.
  */
 export function watchSilence(body: IncomingMessage, silenceMs: number): IncomingMessage {
   let seen = body.socket.bytesRead;

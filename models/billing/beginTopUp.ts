@@ -7,7 +7,10 @@ import { type Checkout, findCheckout, insertCheckout } from './checkouts.ts';
 /** Stripe lets a session live for a day at most. */
 const checkoutHours = 23;
 
-/** Writes the intent to buy credits: the checkout, and the operation that watches it. The same id again gives what it gave before. */
+/**
+ * Writes the intent to buy credits: the checkout, and the operation that watches it. The same id again gives what it
+ * gave before.
+ */
 export async function beginTopUp(
   database: Database,
   intent: Pick<Checkout, 'spaceId' | 'userId' | 'amountMinor' | 'currency' | 'microCredits' | 'provider'> & {

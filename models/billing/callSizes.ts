@@ -9,7 +9,10 @@ export interface CallSize {
   outputMicro: number | null;
 }
 
-/** Calls of one kind are alike: those of a mode are offered the same tools, and what is asked beside a turn (`aside`) is short. */
+/**
+ * Calls of one kind are alike: those of a mode are offered the same tools, and what is asked beside a turn (`aside`) is
+ * short.
+ */
 export interface CallKind {
   spaceId: string;
   modelId: string;

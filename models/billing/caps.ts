@@ -26,7 +26,9 @@ export interface Counted {
   micro: number;
 }
 
-/** How much a call may cost under the space's caps. Ask it with the balances locked, so that calls side by side add up. */
+/**
+ * How much a call may cost under the space's caps. Ask it with the balances locked, so that calls side by side add up.
+ */
 export async function roomUnderCaps(
   tx: Transaction,
   { id, spaceId, userId, turnId }: Pick<HoldRequest, 'id' | 'spaceId' | 'userId' | 'turnId'>,

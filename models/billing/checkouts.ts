@@ -142,8 +142,8 @@ export async function creditCheckout(
 }
 
 /**
- * Moves a checkout that is not paid to another state. One that has ended stays as it is, unless money came after its end: that it is
- * mispaid beats that it expired.
+ * Moves a checkout that is not paid to another state. One that has ended stays as it is, unless money came after its
+ * end: that it is mispaid beats that it expired.
  */
 export async function markCheckout(
   tx: Transaction,

@@ -44,7 +44,10 @@ async function comeIn(
   return true;
 }
 
-/** Books a use that is not a model call: a computer's minute, a day's storage. Nobody is asked: what is not covered is a debt or unbilled. */
+/**
+ * Books a use that is not a model call: a computer's minute, a day's storage. Nobody is asked: what is not covered is a
+ * debt or unbilled.
+ */
 export async function charge(
   tx: Transaction,
   movement: Movement & { kind: 'computer' | 'storage'; enforced: boolean },
@@ -63,7 +66,10 @@ export async function charge(
   return true;
 }
 
-/** Moves credits from one space to another, for the operator. False when it was done before, or when there are not as many. */
+/**
+ * Moves credits from one space to another, for the operator. False when it was done before, or when there are not as
+ * many.
+ */
 export async function transfer(
   tx: Transaction,
   { from, to, micro, sourceId }: { from: string; to: string; micro: number; sourceId: string },

@@ -45,8 +45,9 @@ const margin = 1.2;
 const assumedBaseTokens = 500;
 
 /**
- * Sets aside what such a call is likely to cost: more is asked for when its answer grows. Says how long the answer may be where that is less
- * than it might become. Where nobody is refused and the space has no caps, nothing is set aside: undefined. Throws 402.
+ * Sets aside what such a call is likely to cost: more is asked for when its answer grows. Says how long the answer may
+ * be where that is less than it might become. Where nobody is refused and the space has no caps, nothing is set aside:
+ * undefined. Throws 402.
  */
 export async function holdForCall(database: Database, call: CallRequest): Promise<Allowance | undefined> {
   return transaction(database, (tx) => holdIn(tx, call));
@@ -71,8 +72,8 @@ async function holdIn(tx: Transaction, call: CallRequest): Promise<Allowance | u
 }
 
 /**
- * Sets more aside for a call whose answer has come to cost `micro` so far, and returns what it has now. Throws 402 when that is not covered any
- * more.
+ * Sets more aside for a call whose answer has come to cost `micro` so far, and returns what it has now. Throws 402 when
+ * that is not covered any more.
  */
 export async function growHold(
   database: Database,
@@ -85,8 +86,8 @@ export async function growHold(
 }
 
 /**
- * Sets credits aside for a new turn's first call, in the transaction that makes the turn: what was accepted before takes nothing, and who is
- * refused has sent nothing. Its prompt is counted by what prompts like it had.
+ * Sets credits aside for a new turn's first call, in the transaction that makes the turn: what was accepted before
+ * takes nothing, and who is refused has sent nothing. Its prompt is counted by what prompts like it had.
  */
 export async function holdForTurn(
   tx: Transaction,

@@ -68,8 +68,9 @@ export async function findHold(tx: Transaction, id: string): Promise<Hold | unde
 }
 
 /**
- * Sets credits aside, between `atLeast` and `wanted`, and says how many. The same hold again is brought to what is asked for now: a call
- * that is tried again reserves once, and one whose answer grows has more. Throws 402 when there is too little, in the space or under a cap.
+ * Sets credits aside, between `atLeast` and `wanted`, and says how many. The same hold again is brought to what is
+ * asked for now: a call that is tried again reserves once, and one whose answer grows has more. Throws 402 when there
+ * is too little, in the space or under a cap.
  */
 export async function reserve(tx: Transaction, request: HoldRequest): Promise<Reserved> {
   const balances = await lockBalances(tx, request.spaceId);
@@ -143,7 +144,10 @@ export interface Settlement {
   enforced: boolean;
 }
 
-/** Books what a call cost, once, and frees what it did not use. What nothing covers is a debt, or unbilled where nobody is refused. */
+/**
+ * Books what a call cost, once, and frees what it did not use. What nothing covers is a debt, or unbilled where nobody
+ * is refused.
+ */
 export async function settle(tx: Transaction, settlement: Settlement): Promise<void> {
   const { id, spaceId, userId, turnId, modelId, cost, enforced } = settlement;
   const balances = await lockBalances(tx, spaceId);

@@ -4,12 +4,13 @@ import { execute, select } from '../sql.ts';
 import { maxMicroCredits } from './money.ts';
 
 /**
- * A space's accounts. On the one side where credits are (`available`, `reserved`) or went (`spent`, `expired`, `sent` to another space); on the
- * other where they came from (`granted`, `paid`, `received` from another space), what was taken back after it was spent (`debt`), and what was used
- * while nobody was refused (`unbilled`). The two sides are always equal, and no account is ever below zero.
+ * A space's accounts. On the one side where credits are (`available`, `reserved`) or went (`spent`, `expired`, `sent`
+ * to another space); on the other where they came from (`granted`, `paid`, `received` from another space), what was
+ * taken back after it was spent (`debt`), and what was used while nobody was refused (`unbilled`). The two sides are
+ * always equal, and no account is ever below zero.
  *
- * The second side is the system's: an account of the system is the sum of that account over all spaces. It has no row of its own, which every
- * posting of every space would have to wait for.
+ * The second side is the system's: an account of the system is the sum of that account over all spaces. It has no row
+ * of its own, which every posting of every space would have to wait for.
  */
 export const uses = ['available', 'reserved', 'spent', 'expired', 'sent'] as const;
 export const sources = ['granted', 'paid', 'received', 'debt', 'unbilled'] as const;
@@ -51,7 +52,9 @@ export interface Line {
   change: number;
 }
 
-/** A posting that would not add up, or would leave an account below zero: a mistake of ours, and nothing was written. */
+/**
+ * A posting that would not add up, or would leave an account below zero: a mistake of ours, and nothing was written.
+ */
 export class LedgerError extends Error {
   override readonly name = 'LedgerError';
 }

@@ -1,6 +1,6 @@
 /**
- * Credits are counted in millionths (micro-credits), as integers. The largest amount that the ledger takes is nine thousand million
- * credits, which a JavaScript number still holds exactly.
+ * Credits are counted in millionths (micro-credits), as integers. The largest amount that the ledger takes is nine
+ * thousand million credits, which a JavaScript number still holds exactly.
  */
 export const microPerCredit = 1_000_000;
 export const maxMicroCredits = 9_000_000_000 * microPerCredit;

@@ -62,7 +62,10 @@ export type Finding =
   /** A checkout that its buyer completed, and whose payment neither came nor failed. */
   | 'PAYMENT_NEVER_CAME';
 
-/** Notes what nobody can explain, for the operator; once for each subject: a session, a charge, or an event that names neither. */
+/**
+ * Notes what nobody can explain, for the operator; once for each subject: a session, a charge, or an event that names
+ * neither.
+ */
 export async function noteFinding(database: Database, subjectId: string, finding: Finding): Promise<boolean> {
   const [result] = await database.pool.query(
     'INSERT IGNORE INTO payment_findings (subject_id, finding, found_at) VALUES (?)',

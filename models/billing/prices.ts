@@ -44,8 +44,9 @@ function readRate({ label, creditsPerUnit, unit }: Rate): { price: keyof Prices;
 }
 
 /**
- * Reads a model's rates. Which of a call's counts a rate is for is said by its label (input, cached, output, reasoning); cached input costs what
- * input does where it has no rate of its own, and reasoning what output does. A unit such as `request` is counted once a call.
+ * Reads a model's rates. Which of a call's counts a rate is for is said by its label (input, cached, output,
+ * reasoning); cached input costs what input does where it has no rate of its own, and reasoning what output does. A
+ * unit such as `request` is counted once a call.
  */
 export function pricesOf(rates: readonly Rate[]): Prices {
   const found: Partial<Prices> = {};

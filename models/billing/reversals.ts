@@ -23,8 +23,9 @@ export interface ReversedPayment {
 }
 
 /**
- * Books what has become of a payment: of what it brought, its space keeps what no reversal holds back. Refunds and disputes of one payment
- * never take more than it brought, and the outcome is the same in whatever order they are told. Says whether something was booked.
+ * Books what has become of a payment: of what it brought, its space keeps what no reversal holds back. Refunds and
+ * disputes of one payment never take more than it brought, and the outcome is the same in whatever order they are told.
+ * Says whether something was booked.
  */
 export async function reverse(tx: Transaction, payment: ReversedPayment, reversal: Reversal): Promise<boolean> {
   const balances = await lockBalances(tx, payment.spaceId);
@@ -61,7 +62,9 @@ async function save(tx: Transaction, paymentSourceId: string, reversal: Reversal
   );
 }
 
-/** First what is left of that payment, then whatever else the space has; what has been spent already becomes its debt. */
+/**
+ * First what is left of that payment, then whatever else the space has; what has been spent already becomes its debt.
+ */
 async function take(
   tx: Transaction,
   balances: Balances,

@@ -42,8 +42,8 @@ export async function lockSettings(tx: Transaction, spaceId: string): Promise<Se
 }
 
 /**
- * Writes the intent to set billing up: 'ready' when it has been, else the operation to start or to wait for. A repeat, with whatever number,
- * changes nothing. Throws 422 when the credits are more than the limits allow.
+ * Writes the intent to set billing up: 'ready' when it has been, else the operation to start or to wait for. A repeat,
+ * with whatever number, changes nothing. Throws 422 when the credits are more than the limits allow.
  */
 export async function beginSetup(
   database: Database,

@@ -34,7 +34,9 @@ export async function chargeComputerMinute(
   );
 }
 
-/** Books what a space stores on one day (UTC), in whole micro-credits, rounded up; the same day again changes nothing. */
+/**
+ * Books what a space stores on one day (UTC), in whole micro-credits, rounded up; the same day again changes nothing.
+ */
 export async function chargeStorageDay(
   database: Database,
   rates: UsageRates,
@@ -52,7 +54,10 @@ export async function chargeStorageDay(
   );
 }
 
-/** Asked before something is started that costs by time. Throws 402 when it has a price, credits are enforced and the space has none. */
+/**
+ * Asked before something is started that costs by time. Throws 402 when it has a price, credits are enforced and the
+ * space has none.
+ */
 export async function requireCredits(database: Database, rates: UsageRates, spaceId: string): Promise<void> {
   if (!rates.enforced || rates.computerCreditsPerMinute === 0) return;
   const [rows] = await database.pool.query('SELECT available FROM billing_balances WHERE space_id = ?', [spaceId]);

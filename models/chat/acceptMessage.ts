@@ -33,8 +33,8 @@ export interface SendIntent {
   notificationPriority: NotificationPriority;
   onBusy: 'queue' | 'reject' | 'interrupt';
   /**
-   * The message takes the place of the one with `userMessageId`, and of everything after it: that one is answered again as it is
-   * (without an id, the thread's last), or in these words. What is under way for it is stopped.
+   * The message takes the place of the one with `userMessageId`, and of everything after it: that one is answered again
+   * as it is (without an id, the thread's last), or in these words. What is under way for it is stopped.
    */
   replaces?: 'again' | 'edited';
   /** The sender's device: panes, snapshot. Kept as it came, beside the turn. */
@@ -52,8 +52,8 @@ export interface AcceptedMessage {
 }
 
 /**
- * Writes the intent: thread, user message, turn and the first chunks of its log, in one transaction. The same outbox item,
- * or the same message id in a thread, gives the turn that it gave before, so that no message is answered twice.
+ * Writes the intent: thread, user message, turn and the first chunks of its log, in one transaction. The same outbox
+ * item, or the same message id in a thread, gives the turn that it gave before, so that no message is answered twice.
  */
 export async function acceptMessage(database: Database, intent: SendIntent, admit?: Admit): Promise<AcceptedMessage> {
   // Somebody else may write the same outbox item, alias or message meanwhile: the next look finds it.

@@ -14,8 +14,8 @@ interface Deps {
 }
 
 /**
- * Takes a client's results into the turn, each once: the first that comes counts, and one that comes after the call has ended (again, or too
- * late) changes nothing. Returns after which chunk the answer to these results begins.
+ * Takes a client's results into the turn, each once: the first that comes counts, and one that comes after the call has
+ * ended (again, or too late) changes nothing. Returns after which chunk the answer to these results begins.
  */
 export async function answerToolCalls(
   { database, turnLog }: Deps,
@@ -49,8 +49,9 @@ export async function answerToolCalls(
 }
 
 /**
- * Allows a call to run, or denies it: once, from any device. The same decision again is fine. Throws 409: `APPROVAL_DECIDED` for another one,
- * `APPROVAL_EXPIRED` after its time, `APPROVAL_CLOSED` after the turn's end; 403 `INSUFFICIENT_SCOPE` to a key that allows what it could not do.
+ * Allows a call to run, or denies it: once, from any device. The same decision again is fine. Throws 409:
+ * `APPROVAL_DECIDED` for another one, `APPROVAL_EXPIRED` after its time, `APPROVAL_CLOSED` after the turn's end; 403
+ * `INSUFFICIENT_SCOPE` to a key that allows what it could not do.
  */
 export async function decideToolCall(
   { database, turnLog }: Deps,

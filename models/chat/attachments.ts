@@ -20,9 +20,9 @@ export function isPdfType(contentType: string): boolean {
 }
 
 /**
- * Finds the files that a message names, in its space's drive, in an app, or among the files of the sender's own threads, and keeps
- * which version they are: what is changed later changes no earlier message. Throws 404 `FILE_NOT_FOUND` for one that is
- * absent or somebody else's, 422 `NOT_A_FILE` for a folder.
+ * Finds the files that a message names, in its space's drive, in an app, or among the files of the sender's own
+ * threads, and keeps which version they are: what is changed later changes no earlier message. Throws 404
+ * `FILE_NOT_FOUND` for one that is absent or somebody else's, 422 `NOT_A_FILE` for a folder.
  */
 export async function attachFiles(
   on: On,

@@ -122,7 +122,8 @@ export async function requestStop(
   });
   if (turn === null || turn.isTerminal) return 'ended';
   if (turn.status !== 'queued') return 'stopping';
-  // It may have been promoted since: then endTurn finds it active, ends it all the same, and its workflow finds it ended.
+  // It may have been promoted since: then endTurn finds it active, ends it all the same, and its workflow finds it
+  // ended.
   await endTurn(deps, turnId, { status: 'stopped' });
   return 'ended';
 }
@@ -231,7 +232,8 @@ async function promoteNext(
   ended: Turn,
   now: Date,
 ): Promise<{ turn: Turn; segment: CommittedSegment } | undefined> {
-  // Whoever queues a turn takes an ordinal, under the lock that we hold: where none was taken since, there is none to look for.
+  // Whoever queues a turn takes an ordinal, under the lock that we hold: where none was taken since, there is none to
+  // look for.
   const isLast = thread.nextTurnOrdinal === ended.ordinal + 1;
   const next = isLast ? null : await chatModels(tx).Turn.nextQueued(thread.id, ended.ordinal, tx);
   thread.set({ activeTurnId: next?.id ?? null, updatedAt: now });

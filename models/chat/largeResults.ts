@@ -16,7 +16,10 @@ interface LargeResult {
   bytes: number;
   /** Its beginning. */
   preview: string;
-  /** Where the whole of it is: a file that `drive_read` reads, and the client by thread-files/url. Null where there was no room for it. */
+  /**
+   * Where the whole of it is: a file that `drive_read` reads, and the client by thread-files/url. Null where there was
+   * no room for it.
+   */
   file: { containerId: string; path: string } | null;
 }
 
@@ -29,8 +32,8 @@ export interface ResultStore {
 }
 
 /**
- * A tool's result as the model and the clients get it: itself, or a reference to a file of the thread with its beginning. Storing it again
- * after a crash replaces the same file.
+ * A tool's result as the model and the clients get it: itself, or a reference to a file of the thread with its
+ * beginning. Storing it again after a crash replaces the same file.
  */
 export async function shorten(store: ResultStore, turn: Turn, toolCallId: string, output: unknown): Promise<unknown> {
   const isText = typeof output === 'string';

@@ -29,7 +29,9 @@ export interface AttachedFile extends FileReference {
 /** What a stored message is made of: the AI SDK's parts, and references to files. */
 export type StoredPart = MessagePart | { type: 'data-file'; data: AttachedFile };
 
-/** Where in its turn a message stands. A turn's place in the thread is its ordinal, so queued turns keep their order. */
+/**
+ * Where in its turn a message stands. A turn's place in the thread is its ordinal, so queued turns keep their order.
+ */
 export const userPosition = 0;
 export const assistantPosition = 1;
 

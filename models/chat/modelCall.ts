@@ -3,8 +3,8 @@ import { execute } from '../sql.ts';
 import type { FinishReason, Usage } from '../turnLog/chunks.ts';
 
 /**
- * What a turn asks a model beside its steps has numbers of its own, so that it is metered as any step is: the summaries that it
- * makes room with, and the title of its thread, which is the thread's and not counted to the turn.
+ * What a turn asks a model beside its steps has numbers of its own, so that it is metered as any step is: the summaries
+ * that it makes room with, and the title of its thread, which is the thread's and not counted to the turn.
  */
 const firstSummaryStep = 1_000_000;
 export const titleStep = 2_000_000;
@@ -48,7 +48,9 @@ export function defineModelCall(sequelize: Sequelize) {
     declare startedAt: Date;
     declare endedAt: Date | null;
 
-    /** Writes down that a call begins, or begins again: which attempt it is, and where in the log the first one began. */
+    /**
+     * Writes down that a call begins, or begins again: which attempt it is, and where in the log the first one began.
+     */
     static async begin(
       tx: Transaction,
       call: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'firstSeq'>,

@@ -10,9 +10,10 @@ const turnsPerBatch = 200;
 const positionName = 'model_calls';
 
 /**
- * Removes how turns came about that were made before `before`: what their tools were asked, what their clients said of themselves, who has seen
- * them. Their model calls become one row a turn, the sum of what was used. Turns that have not ended are left as they are, and so is all
- * that is younger than the oldest of them. Ids begin with their time, so each table is read from its beginning only.
+ * Removes how turns came about that were made before `before`: what their tools were asked, what their clients said of
+ * themselves, who has seen them. Their model calls become one row a turn, the sum of what was used. Turns that have not
+ * ended are left as they are, and so is all that is younger than the oldest of them. Ids begin with their time, so each
+ * table is read from its beginning only.
  */
 export async function purgeOldTurns(database: Database, before: Date, onBatch: () => void): Promise<number> {
   const bound = await endedBefore(database, idBound('turn', before));
@@ -68,7 +69,10 @@ interface Sum {
   reasoning: number;
 }
 
-/** Keeps the first call of each turn, with what all of them used. The call that named the thread is not counted to the turn, and goes. */
+/**
+ * Keeps the first call of each turn, with what all of them used. The call that named the thread is not counted to the
+ * turn, and goes.
+ */
 async function foldTurns(tx: Transaction, turnIds: string[]): Promise<number> {
   const titles = await execute(tx, 'DELETE FROM model_calls WHERE turn_id IN (?) AND step = ?', [turnIds, titleStep]);
   const sums = await select<Sum>(

@@ -20,8 +20,8 @@ export interface ParkedCalls {
 }
 
 /**
- * Looks at a step's waiting calls: ends those whose time is over, and makes the turn wait where there is nothing else to do (`isIdle`). Safe to
- * call again at any time.
+ * Looks at a step's waiting calls: ends those whose time is over, and makes the turn wait where there is nothing else
+ * to do (`isIdle`). Safe to call again at any time.
  */
 export async function parkToolCalls(
   deps: { database: Database; turnLog: TurnLog },

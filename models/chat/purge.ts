@@ -14,7 +14,9 @@ export const chatPurge: AreaPurge = {
   own: ['threads', 'turns'],
 };
 
-/** Removes threads with what hangs on them and on their turns. Children go before parents, so a crash leaves no orphan. */
+/**
+ * Removes threads with what hangs on them and on their turns. Children go before parents, so a crash leaves no orphan.
+ */
 export async function purgeThreads(
   database: Database,
   scope: PurgeScope,

@@ -1,8 +1,8 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 
 /**
- * What stands in a prompt for all of a thread up to a turn. Each summary takes up the one before; the messages themselves stay, and
- * are read as ever.
+ * What stands in a prompt for all of a thread up to a turn. Each summary takes up the one before; the messages
+ * themselves stay, and are read as ever.
  */
 export type ThreadSummary = InstanceType<ReturnType<typeof defineThreadSummary>>;
 

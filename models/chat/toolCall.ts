@@ -95,8 +95,8 @@ export function defineToolCall(sequelize: Sequelize) {
     }
 
     /**
-     * Writes what a call has done, in the transaction that does it: both are there, or neither. False when the call has ended, or has been done
-     * before: the transaction must then be rolled back.
+     * Writes what a call has done, in the transaction that does it: both are there, or neither. False when the call has
+     * ended, or has been done before: the transaction must then be rolled back.
      */
     static async recordEffect(id: string, result: unknown, tx: Transaction): Promise<boolean> {
       const [changed] = await ToolCall.update(

@@ -6,8 +6,8 @@ export type NotificationPriority = 'low' | 'default' | 'high';
 export type TurnMode = 'ask' | 'work';
 
 /**
- * One answer of the assistant to one message of the user. Its row is also the fence of its log: `nextSeq`, `writerEpoch` and
- * `terminal` change in the same commit as the chunks that they count.
+ * One answer of the assistant to one message of the user. Its row is also the fence of its log: `nextSeq`,
+ * `writerEpoch` and `terminal` change in the same commit as the chunks that they count.
  */
 export type Turn = InstanceType<ReturnType<typeof defineTurn>>;
 
@@ -51,8 +51,8 @@ export function defineTurn(sequelize: Sequelize) {
     }
 
     /**
-     * The oldest turn of a thread that waits for its place. All of them are behind the one that had it, and only there is looked: a thread
-     * of thousands of turns costs what a new one does.
+     * The oldest turn of a thread that waits for its place. All of them are behind the one that had it, and only there
+     * is looked: a thread of thousands of turns costs what a new one does.
      */
     static async nextQueued(threadId: string, afterOrdinal: number, tx: Transaction): Promise<Turn | null> {
       return Turn.findOne({

@@ -7,8 +7,9 @@ import type { ToolCall } from './toolCall.ts';
 import type { Turn } from './turn.ts';
 
 /**
- * How a turn begins to wait for its client and goes on afterwards. Each response is a whole stream of its own: it ends with `finish` when the
- * turn begins to wait, and what comes later begins with a `start` without an id, which continues the same message. The caller holds the turn's lock.
+ * How a turn begins to wait for its client and goes on afterwards. Each response is a whole stream of its own: it ends
+ * with `finish` when the turn begins to wait, and what comes later begins with a `start` without an id, which continues
+ * the same message. The caller holds the turn's lock.
  */
 export type NextState = 'running' | 'waiting';
 

@@ -29,8 +29,8 @@ export function parseContainerId(containerId: string): ContainerRef | undefined 
 }
 
 /**
- * A container's root, made if it is not there yet. It looks again at what the container belongs to, under the drive's lock: an
- * upload that ends after its thread was deleted leaves nothing that the purge would not find.
+ * A container's root, made if it is not there yet. It looks again at what the container belongs to, under the drive's
+ * lock: an upload that ends after its thread was deleted leaves nothing that the purge would not find.
  */
 export async function openRoot(
   where: { spaceId: string; containerId: string; userId: string },

@@ -14,8 +14,8 @@ export function defineDrive(sequelize: Sequelize) {
     declare usedBytes: number;
 
     /**
-     * The drive's row, locked. Every change to the space's tree holds it, so that changes come one after the other: no cycle, no name
-     * twice, no count that is off. A change is a few statements; bytes are never moved under the lock.
+     * The drive's row, locked. Every change to the space's tree holds it, so that changes come one after the other: no
+     * cycle, no name twice, no count that is off. A change is a few statements; bytes are never moved under the lock.
      */
     static async lock(spaceId: string, tx: Transaction): Promise<Drive> {
       const found = await Drive.wait(spaceId, tx);

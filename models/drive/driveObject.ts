@@ -4,7 +4,9 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import type { DriveModel } from './drive.ts';
 
-/** `arriving` until what it belongs to is written, `kept` while it belongs to it, `doomed` until it has been removed. */
+/**
+ * `arriving` until what it belongs to is written, `kept` while it belongs to it, `doomed` until it has been removed.
+ */
 export type ObjectState = 'arriving' | 'kept' | 'doomed';
 
 /** A writer that is silent for this long is taken for dead, and what it has sent is removed. */
@@ -16,8 +18,8 @@ export function newObjectKey(): string {
 }
 
 /**
- * One object in the object store. Its row is committed before the first byte is sent and deleted after the object is gone, so
- * whatever is killed in between, the store holds nothing that no row names.
+ * One object in the object store. Its row is committed before the first byte is sent and deleted after the object is
+ * gone, so whatever is killed in between, the store holds nothing that no row names.
  */
 export type DriveObject = InstanceType<DriveObjectModel>;
 export type DriveObjectModel = ReturnType<typeof defineDriveObject>;
@@ -91,8 +93,8 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     }
 
     /**
-     * Gives up arriving objects, and returns those that are given up. One that has been kept meanwhile stays, even where the answer to that
-     * commit was lost.
+     * Gives up arriving objects, and returns those that are given up. One that has been kept meanwhile stays, even
+     * where the answer to that commit was lost.
      */
     static async giveUp(objectKeys: string[]): Promise<DriveObject[]> {
       if (objectKeys.length === 0) return [];

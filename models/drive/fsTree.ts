@@ -33,9 +33,10 @@ export interface TreeOptions {
 const foldersPerStatement = 100;
 
 /**
- * The tree below an item, breadth before depth: a level is shown as far as the budget goes before the next one is begun, and where it
- * is not enough for a level, each of its folders gets a fair share. It reads what it shows, by the index that lists a folder, and how much
- * is missing from the folders' own counts: it costs the same in a drive of any size.
+ * The tree below an item, breadth before depth: a level is shown as far as the budget goes before the next one is
+ * begun, and where it is not enough for a level, each of its folders gets a fair share. It reads what it shows, by the
+ * index that lists a folder, and how much is missing from the folders' own counts: it costs the same in a drive of any
+ * size.
  */
 export async function buildTree(on: On, root: DriveItem, options: TreeOptions): Promise<TreeNode> {
   const top = nodeOf(root);

@@ -6,14 +6,17 @@ export const maxDepth = 100;
 const maxPathLength = 4_096;
 
 /**
- * What two names are compared by: NFC, so that an é typed on a Mac is the é typed elsewhere. Upper and lower case differ, as they do
- * for git and on the computers of a space. The name itself is kept as it was given.
+ * What two names are compared by: NFC, so that an é typed on a Mac is the é typed elsewhere. Upper and lower case
+ * differ, as they do for git and on the computers of a space. The name itself is kept as it was given.
  */
 export function nameKey(name: string): Buffer {
   return Buffer.from(name.normalize('NFC'), 'utf8');
 }
 
-/** Throws 422 `INVALID_NAME` unless `name` can be a file's name on any Unix system, a terminal and an HTTP header included. */
+/**
+ * Throws 422 `INVALID_NAME` unless `name` can be a file's name on any Unix system, a terminal and an HTTP header
+ * included.
+ */
 export function checkName(name: string): void {
   const fault = faultOf(name);
   if (fault === undefined) return;
@@ -36,8 +39,8 @@ function faultOf(name: string): string | undefined {
 }
 
 /**
- * The names along a path from the container's root; `/a/b/`, `a/b` and `//a//b` are one. There is no way up: `..` is refused like any
- * name that cannot be one.
+ * The names along a path from the container's root; `/a/b/`, `a/b` and `//a//b` are one. There is no way up: `..` is
+ * refused like any name that cannot be one.
  */
 export function parsePath(path: string): string[] {
   const names = path.split('/').filter((name) => name !== '');

@@ -27,8 +27,8 @@ export interface ArrivedFile {
 }
 
 /**
- * Refuses what would be refused when the bytes have come, before they come. It promises nothing: the target is looked at again, under
- * the drive's lock, when the file is placed. Returns the name that the file is to have.
+ * Refuses what would be refused when the bytes have come, before they come. It promises nothing: the target is looked
+ * at again, under the drive's lock, when the file is placed. Returns the name that the file is to have.
  */
 export async function previewTarget(on: On, target: FileTarget): Promise<string> {
   const { folder, name } = await splitTarget(on, target);

@@ -4,7 +4,10 @@ import { driveModels } from './models.ts';
 import { purgeSubtree } from './purgeItems.ts';
 import { abortUploadsInto } from './uploads.ts';
 
-/** Emptied before the other rows of a space, since objects go from the store too: by {@link purgeDrive}, and removeDoomed (removeObjects.ts). */
+/**
+ * Emptied before the other rows of a space, since objects go from the store too: by {@link purgeDrive}, and
+ * removeDoomed (removeObjects.ts).
+ */
 export const drivePurge: AreaPurge = {
   own: ['drive_items', 'drive_objects', 'drive_uploads', 'drive_versions', 'drive_words', 'drives'],
 };
@@ -12,8 +15,8 @@ export const drivePurge: AreaPurge = {
 const itemsPerBatch = 500;
 
 /**
- * Removes the files of a deleted thread, and what is on its way there. Nobody can begin to write there any more; waiting for the drive's
- * lock lets those who had begun come to their end.
+ * Removes the files of a deleted thread, and what is on its way there. Nobody can begin to write there any more;
+ * waiting for the drive's lock lets those who had begun come to their end.
  */
 export async function purgeContainer(
   database: Database,

@@ -13,8 +13,8 @@ const itemsPerBatch = 500;
 const marksPerBatch = 1_000;
 
 /**
- * Takes an item out of everybody's sight for good, from the trash or straight from its folder, and writes the intent to purge it.
- * Nothing gets below it from here on.
+ * Takes an item out of everybody's sight for good, from the trash or straight from its folder, and writes the intent to
+ * purge it. Nothing gets below it from here on.
  */
 export async function beginPurge(
   database: Database,
@@ -92,8 +92,8 @@ export async function purgeMarked(
 }
 
 /**
- * Removes an item and all that is below it, deepest first and a batch at a time, so that a crash leaves a smaller tree and no orphan.
- * Objects are only doomed here; removing them from the store is the next step.
+ * Removes an item and all that is below it, deepest first and a batch at a time, so that a crash leaves a smaller tree
+ * and no orphan. Objects are only doomed here; removing them from the store is the next step.
  */
 export async function purgeSubtree(database: Database, top: DriveItem, onBatch: () => void): Promise<void> {
   const { DriveItem } = driveModels(database);

@@ -39,9 +39,9 @@ const mostRowsPerSearch = 2_500;
 const countedUpTo = 1_000;
 
 /**
- * Items in whose names or texts each word that is asked for begins a word; exact words before longer ones, then the newest first.
- * One search looks at a bounded part of the index, of the word that is rarest; where that was not all, `next` says where to go on, even
- * if nothing was found yet.
+ * Items in whose names or texts each word that is asked for begins a word; exact words before longer ones, then the
+ * newest first. One search looks at a bounded part of the index, of the word that is rarest; where that was not all,
+ * `next` says where to go on, even if nothing was found yet.
  */
 export async function searchDrive(on: On, request: SearchRequest): Promise<{ found: Found[]; next?: SearchPosition }> {
   const drive = await driveModels(on).Drive.findOne({ where: { spaceId: request.spaceId } });

@@ -9,8 +9,8 @@ import { linkOf, Place, placeOf } from './place.ts';
 import { indexWords } from './wordIndex.ts';
 
 /**
- * The steps that changes to a tree are made of. Each is a part of a transaction that holds the drive's lock, which is why it may look
- * first and write then.
+ * The steps that changes to a tree are made of. Each is a part of a transaction that holds the drive's lock, which is
+ * why it may look first and write then.
  */
 
 /** What is to be done where a name is taken already. */

@@ -31,8 +31,9 @@ export interface DriveLimits {
 }
 
 /**
- * Files on their way into a drive. Their bytes are stored one after the other, and then all are placed in one transaction: either all of
- * them are there, or none. What is not placed when the session ends is removed; if this process is killed, by the sweeper.
+ * Files on their way into a drive. Their bytes are stored one after the other, and then all are placed in one
+ * transaction: either all of them are there, or none. What is not placed when the session ends is removed; if this
+ * process is killed, by the sweeper.
  */
 export class UploadSession implements AsyncDisposable {
   private readonly deps: { database: Database; store: ByteStore; limits: DriveLimits };

@@ -26,8 +26,8 @@ export async function beginUpload(
 }
 
 /**
- * Gives the object up of an upload that could not be begun. One that has been begun keeps it, even where the answer to that commit was
- * lost.
+ * Gives the object up of an upload that could not be begun. One that has been begun keeps it, even where the answer to
+ * that commit was lost.
  */
 export async function giveUpUnlessBegun(
   database: Database,
@@ -82,7 +82,10 @@ export async function abortUpload(
   });
 }
 
-/** Gives up all that are on their way into a container that is gone. One that is being completed finds nothing to complete. */
+/**
+ * Gives up all that are on their way into a container that is gone. One that is being completed finds nothing to
+ * complete.
+ */
 export async function abortUploadsInto(
   database: Database,
   { spaceId, containerId }: Pick<FileTarget, 'spaceId' | 'containerId'>,

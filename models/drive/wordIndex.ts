@@ -16,8 +16,8 @@ export interface Indexed {
 }
 
 /**
- * Replaces the words of an item's name, or of its text, in the transaction that changes it: what is there can be found, and nothing
- * else. An empty text has no words.
+ * Replaces the words of an item's name, or of its text, in the transaction that changes it: what is there can be found,
+ * and nothing else. An empty text has no words.
  */
 export async function indexWords(item: Indexed, field: Field, text: string, tx: Transaction): Promise<void> {
   const bit = fieldBits[field];

@@ -8,7 +8,10 @@ const word =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[[\p{L}\p{M}\p{N}]--[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]]+/gv;
 const hump = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
 
-/** The words of a name or a text, as they are looked up: without case and accents, `camelCase` and `v2` whole and in parts. */
+/**
+ * The words of a name or a text, as they are looked up: without case and accents, `camelCase` and `v2` whole and in
+ * parts.
+ */
 export function wordsOf(text: string): Set<string> {
   const words = new Set<string>();
   for (const [whole] of text.normalize('NFC').matchAll(word)) {

@@ -34,9 +34,10 @@ interface Parts {
 }
 
 /**
- * Accepting an invitation by its link. Its address is proven by the mail that the link came in, or by being signed in under it. A link that was passed
- * on by hand proves nothing: with it an owner could become anybody whom they invite. It opens an account only where there is no such person
- * yet and no way to prove an address at all, and only until somebody does prove it.
+ * Accepting an invitation by its link. Its address is proven by the mail that the link came in, or by being signed in
+ * under it. A link that was passed on by hand proves nothing: with it an owner could become anybody whom they invite.
+ * It opens an account only where there is no such person yet and no way to prove an address at all, and only until
+ * somebody does prove it.
  */
 export function createAcceptInvitation(database: Database, parts: Parts, { oidc, mail }: Config['signIn']) {
   const { users, members, codes, invitations, arrivals } = parts;

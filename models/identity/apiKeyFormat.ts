@@ -15,7 +15,9 @@ export function newApiKey(): string {
   return `${apiKeyPrefix}${random}${checksumOf(random)}`;
 }
 
-/** Whether this can be a key at all: a typing error, another's key or a guess is refused without asking the database. */
+/**
+ * Whether this can be a key at all: a typing error, another's key or a guess is refused without asking the database.
+ */
 export function isWellFormedApiKey(key: string): boolean {
   if (!pattern.test(key)) return false;
   const random = key.slice(apiKeyPrefix.length, apiKeyPrefix.length + randomLength);

@@ -77,8 +77,8 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
   }
 
   /**
-   * Somebody has proven that the address is theirs. Where nobody had, another person may have opened the account under it, by a link that was
-   * passed on by hand: whatever that person holds ends now.
+   * Somebody has proven that the address is theirs. Where nobody had, another person may have opened the account under
+   * it, by a link that was passed on by hand: whatever that person holds ends now.
    */
   async function settleOwner(userId: string, tx: Transaction): Promise<void> {
     const { affectedRows } = await execute(tx, 'DELETE FROM unproven_users WHERE user_id = ?', [userId]);
@@ -89,8 +89,8 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
 
   return {
     /**
-     * The account of whoever brings this proof. It joins the spaces to which the proven address is invited. Throws 403 `NOT_INVITED`,
-     * `USER_DISABLED` or `NO_VERIFIED_EMAIL`.
+     * The account of whoever brings this proof. It joins the spaces to which the proven address is invited. Throws 403
+     * `NOT_INVITED`, `USER_DISABLED` or `NO_VERIFIED_EMAIL`.
      */
     async arrive(proof: Proof): Promise<UserRow> {
       const { user, joined } = await arriveOnce(proof).catch((error: unknown) => {
@@ -102,7 +102,9 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
       return user;
     },
 
-    /** Whether a link that is mailed to this address would sign somebody in. The answer is not for a stranger's ears. */
+    /**
+     * Whether a link that is mailed to this address would sign somebody in. The answer is not for a stranger's ears.
+     */
     async mayArrive(email: string): Promise<boolean> {
       const address = normalizeEmail(email);
       if (!isEmail(address)) return false;

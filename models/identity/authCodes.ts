@@ -31,8 +31,8 @@ export function createAuthCodes(database: Database, sessions: Sessions) {
     },
 
     /**
-     * Takes the code and answers with a new session's token. Of several at once exactly one succeeds: the row is taken by a
-     * conditional update, in the transaction that makes the session. Throws 401 `INVALID_CODE`.
+     * Takes the code and answers with a new session's token. Of several at once exactly one succeeds: the row is taken
+     * by a conditional update, in the transaction that makes the session. Throws 401 `INVALID_CODE`.
      */
     async exchange(
       code: string,

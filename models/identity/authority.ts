@@ -3,8 +3,9 @@ import { allows, type Scope } from './scopes.ts';
 import type { Role } from './tables.ts';
 
 /**
- * What work may do that goes on after its request: never more than the credential that asked for it. A turn keeps it in its row. Whatever else is made to
- * run later (an automation, the run of a webhook, a replay) keeps it as well, and hands it on as it is.
+ * What work may do that goes on after its request: never more than the credential that asked for it. A turn keeps it in
+ * its row. Whatever else is made to run later (an automation, the run of a webhook, a replay) keeps it as well, and
+ * hands it on as it is.
  */
 export interface Authority {
   /** Of the API key that asked. Null is a person signed in: everything that their role allows. */
@@ -31,8 +32,8 @@ export function may({ scopes }: Pick<Authority, 'scopes'>, needed: Scope): boole
 }
 
 /**
- * What `by` lacks of these scopes (null are all there are); undefined when nothing. Whoever takes work further, or allows a part of it, must not get more
- * done so than by themselves.
+ * What `by` lacks of these scopes (null are all there are); undefined when nothing. Whoever takes work further, or
+ * allows a part of it, must not get more done so than by themselves.
  */
 export function lackingOf(by: Pick<Authority, 'scopes'>, scopes: readonly string[] | null): string | undefined {
   return (scopes ?? ['*']).find((scope) => !may(by, scope as Scope));

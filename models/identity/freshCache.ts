@@ -1,7 +1,7 @@
 /**
  * A cache for what must never be older than `maxAgeMs`, such as whether a session is still valid. Age counts from the
- * moment the question was *asked*, so an answer read just before a revocation is not kept a moment longer; callers at the
- * same time share one query.
+ * moment the question was *asked*, so an answer read just before a revocation is not kept a moment longer; callers at
+ * the same time share one query.
  */
 export interface FreshCache<V> {
   get(key: string): Promise<V>;

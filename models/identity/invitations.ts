@@ -41,8 +41,8 @@ export function createInvitations(database: Database) {
     endOf,
 
     /**
-     * Makes an invitation; an earlier one of the same address to the same space ends with it. `alongside` writes what belongs into the same
-     * transaction. Throws 409 `ALREADY_MEMBER`, 422 `INVALID_EMAIL` or `TOO_MANY_INVITATIONS`.
+     * Makes an invitation; an earlier one of the same address to the same space ends with it. `alongside` writes what
+     * belongs into the same transaction. Throws 409 `ALREADY_MEMBER`, 422 `INVALID_EMAIL` or `TOO_MANY_INVITATIONS`.
      */
     async create(
       spaceId: string,

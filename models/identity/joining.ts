@@ -29,8 +29,8 @@ export function livingInvitationsOf(email: string, tx: Transaction): Promise<Inv
 }
 
 /**
- * Makes the user a member as the invitation says, and uses it up. Whoever is a member already stays what they are; where the space is gone, nothing
- * is joined (false). The invitation's row is locked.
+ * Makes the user a member as the invitation says, and uses it up. Whoever is a member already stays what they are;
+ * where the space is gone, nothing is joined (false). The invitation's row is locked.
  */
 export async function join(tx: Transaction, invitation: InvitationRow, user: UserRow, actor: Actor): Promise<boolean> {
   const { id, spaceId, role } = invitation;

@@ -40,7 +40,9 @@ export function createMembers(database: Database, users: Users) {
     return { space: { id: row.id, name: row.name, createdAt: row.createdAt }, role: row.role };
   }
 
-  /** Locks the space's row: changes to one space's members come one after the other, so its last owner cannot slip away. */
+  /**
+   * Locks the space's row: changes to one space's members come one after the other, so its last owner cannot slip away.
+   */
   async function lockSpace(spaceId: string, tx: Transaction): Promise<void> {
     const space = await spaces.findOne({
       where: { id: spaceId, deletedAt: null },

@@ -18,7 +18,10 @@ export const identityPurge: AreaPurge = {
     sign_ins: ofPeople,
     signing_keys: 'They are the installation’s.',
   },
-  /** Destroys the space's keys: what is sealed with them, in a backup or a row that came too late, can be read by nobody any more. */
+  /**
+   * Destroys the space's keys: what is sealed with them, in a backup or a row that came too late, can be read by nobody
+   * any more.
+   */
   async finish(database, spaceId) {
     await database.pool.query("UPDATE spaces SET name = '' WHERE id = ? AND deleted_at IS NOT NULL", [spaceId]);
     await database.pool.query('DELETE FROM data_keys WHERE scope = ?', [spaceId]);

@@ -18,7 +18,8 @@ const longestTokenLength = 4_096;
 
 /**
  * Signs and verifies session tokens (JWT, EdDSA). A signature that was verified once is remembered by the token's hash,
- * so a busy client costs a hash and not a signature check each time; whether the *session* is still valid is asked elsewhere.
+ * so a busy client costs a hash and not a signature check each time; whether the *session* is still valid is asked
+ * elsewhere.
  */
 export function createSessionTokens(keys: SigningKeys, installation: string) {
   const issuer = `urn:atrium:${installation}`;

@@ -50,7 +50,10 @@ export function createSessions(database: Database, tokens: Tokens) {
     tokens.sign({ userId, sessionId: id, expiresAtMs: expiresAt.getTime() });
 
   return {
-    /** A new session's token. `label` says what it is for (the client's user agent); it is shown in the list of sessions. */
+    /**
+     * A new session's token. `label` says what it is for (the client's user agent); it is shown in the list of
+     * sessions.
+     */
     async create(userId: string, options: { label?: string | undefined } = {}): Promise<string> {
       return tokenOf(await store(userId, options.label));
     },

@@ -55,8 +55,8 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
   }
 
   /**
-   * Waits for a refresh that begins after this call, and so sees every key that another process has signed with before. All who ask
-   * meanwhile share it: however many made-up key ids arrive, they cost ten queries a second.
+   * Waits for a refresh that begins after this call, and so sees every key that another process has signed with before.
+   * All who ask meanwhile share it: however many made-up key ids arrive, they cost ten queries a second.
    */
   function refreshAfterNow(): Promise<void> {
     upcoming ??= running

@@ -23,7 +23,10 @@ export function createSpaces(database: Database, members: Members) {
   }
 
   return {
-    /** Makes a space, with its maker as owner. A user's first one becomes their default. The same id again is the same space. */
+    /**
+     * Makes a space, with its maker as owner. A user's first one becomes their default. The same id again is the same
+     * space.
+     */
     async create(
       userId: string,
       name: string,
@@ -89,8 +92,8 @@ export function createSpaces(database: Database, members: Members) {
     },
 
     /**
-     * Deletes the space: it is gone for everybody from now on. What it held is purged by the operation that this begins in the same
-     * transaction, and that the caller (or else the sweeper) starts.
+     * Deletes the space: it is gone for everybody from now on. What it held is purged by the operation that this begins
+     * in the same transaction, and that the caller (or else the sweeper) starts.
      */
     async remove(spaceId: string, userId: string): Promise<Operation> {
       const { people, operation } = await transaction(database, async (tx) => {

@@ -22,8 +22,8 @@ export interface SealedMail {
 }
 
 /**
- * Mail on its way out. A row is the intent; its workflow sends it and removes it. It may hold a link that signs somebody in, so it is sealed
- * while it waits, and is not sent after `expiresAt`, when the link has stopped working.
+ * Mail on its way out. A row is the intent; its workflow sends it and removes it. It may hold a link that signs
+ * somebody in, so it is sealed while it waits, and is not sent after `expiresAt`, when the link has stopped working.
  */
 export function createMails(database: Database, envelope: Envelope) {
   return {

@@ -17,7 +17,10 @@ export interface McpTool {
   inputSchema: Record<string, unknown>;
   isReadOnly: boolean;
   isIdempotent: boolean;
-  /** As it says, or does not say: unless its server promises otherwise, what acts may destroy. Missing in lists of earlier versions. */
+  /**
+   * As it says, or does not say: unless its server promises otherwise, what acts may destroy. Missing in lists of
+   * earlier versions.
+   */
   mayDestroy?: boolean;
 }
 

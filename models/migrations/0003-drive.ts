@@ -7,7 +7,8 @@ export const drive: Migration = {
   name: '0003-drive',
   async up({ sequelize }) {
     const statements = [
-      // One row per space. Whoever changes the space's tree holds it locked; used_bytes is the sum of its objects' sizes.
+      // One row per space. Whoever changes the space's tree holds it locked; used_bytes is the sum of its objects'
+      // sizes.
       `CREATE TABLE IF NOT EXISTS drives (
         space_id VARCHAR(40) NOT NULL PRIMARY KEY,
         number INT UNSIGNED NOT NULL AUTO_INCREMENT,

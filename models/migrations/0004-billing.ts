@@ -4,7 +4,9 @@ import type { Migration } from '../migrate.ts';
 const table = 'DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 const micro = 'BIGINT NOT NULL DEFAULT 0';
 
-/** The ledger, what is set aside and for what, and what was bought. Nothing here goes with its space: books are kept. */
+/**
+ * The ledger, what is set aside and for what, and what was bought. Nothing here goes with its space: books are kept.
+ */
 export const billing: Migration = {
   name: '0004-billing',
   async up(queryInterface) {
@@ -176,7 +178,10 @@ export const billing: Migration = {
 
 const triggersNotAllowed = 1419; // binary logging is on, and the user may not make triggers
 
-/** Refuses changes to what is written. Where the database does not let us, no statement of ours does it, and the check would see it. */
+/**
+ * Refuses changes to what is written. Where the database does not let us, no statement of ours does it, and the check
+ * would see it.
+ */
 async function keepAppendOnly({ sequelize }: QueryInterface, name: string): Promise<void> {
   for (const change of ['UPDATE', 'DELETE']) {
     const trigger = `${name}_no_${change.toLowerCase()}`;

@@ -72,7 +72,8 @@ export const secretsAndPeople: Migration = {
         expires_at DATETIME(3) NOT NULL,
         KEY sign_ins_expires (expires_at)
       )`,
-      // Whom an issuer means by a subject: kept from the first sign-in, so that a changed e-mail address changes no account.
+      // Whom an issuer means by a subject: kept from the first sign-in, so that a changed e-mail address changes no
+      // account.
       `CREATE TABLE IF NOT EXISTS user_identities (
         issuer VARCHAR(255) NOT NULL,
         subject VARCHAR(255) NOT NULL,

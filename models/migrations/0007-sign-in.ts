@@ -8,7 +8,8 @@ export const signIn: Migration = {
   name: '0007-sign-in',
   async up({ sequelize }) {
     const tables = [
-      // A row is a mail that has not been sent: it holds links that sign people in, so it is sealed, and goes when it is sent.
+      // A row is a mail that has not been sent: it holds links that sign people in, so it is sealed, and goes when it
+      // is sent.
       `CREATE TABLE IF NOT EXISTS mails (
         id VARCHAR(40) NOT NULL PRIMARY KEY,
         sealed MEDIUMBLOB NOT NULL,
@@ -17,7 +18,8 @@ export const signIn: Migration = {
         KEY mails_created (created_at),
         KEY mails_expires (expires_at)
       )`,
-      // Made by an invitation's link that was passed on by hand: whoever proves the address first gets the account for themselves.
+      // Made by an invitation's link that was passed on by hand: whoever proves the address first gets the account for
+      // themselves.
       `CREATE TABLE IF NOT EXISTS unproven_users (
         user_id VARCHAR(40) NOT NULL PRIMARY KEY,
         created_at DATETIME(3) NOT NULL

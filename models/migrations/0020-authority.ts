@@ -8,7 +8,9 @@ const added: Record<string, Record<string, string>> = {
   tool_calls: { scopes: 'TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL' },
 };
 
-/** What the credential was allowed that asked for a turn (null is a person signed in), and what a call takes of that. */
+/**
+ * What the credential was allowed that asked for a turn (null is a person signed in), and what a call takes of that.
+ */
 export const authority: Migration = {
   name: '0020-authority',
   async up({ sequelize }) {

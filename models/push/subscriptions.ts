@@ -29,7 +29,9 @@ const maxDevices = 30;
 const authBytes = 16;
 const columns = 'id, device_name AS deviceName, service, created_at AS createdAt, last_pushed_at AS lastPushedAt';
 
-/** The devices to which push notifications go. Addresses and keys are sealed: whoever has them can write to the device. */
+/**
+ * The devices to which push notifications go. Addresses and keys are sealed: whoever has them can write to the device.
+ */
 export function createPushSubscriptions(database: Database, envelope: Envelope) {
   async function find(id: string): Promise<PushDevice> {
     const [rows] = await database.pool.query<RowDataPacket[]>(

@@ -22,8 +22,9 @@ const maxValueBytes = 65_536;
 const rowsPerStatement = 1_000;
 
 /**
- * What people have typed into a form that an agent has shown them (spec, endpoint 5). A tool names one as `{"$secret": "<id>"}`; its
- * value goes from here into that tool and nowhere else. It serves the turns of whoever has stored it, in its space, until it expires.
+ * What people have typed into a form that an agent has shown them (spec, endpoint 5). A tool names one as `{"$secret":
+ * "<id>"}`; its value goes from here into that tool and nowhere else. It serves the turns of whoever has stored it, in
+ * its space, until it expires.
  */
 export function createDynamicSecrets(database: Database, envelope: Envelope) {
   async function open(row: { id: string; spaceId: string; sealed: Buffer }): Promise<unknown> {
@@ -65,7 +66,10 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
       return id;
     },
 
-    /** The values of these ids, for a tool of this user's turn. An id that is unknown, expired or somebody else's is missing. */
+    /**
+     * The values of these ids, for a tool of this user's turn. An id that is unknown, expired or somebody else's is
+     * missing.
+     */
     async use(spaceId: string, userId: string, ids: readonly string[]): Promise<Map<string, unknown>> {
       if (ids.length === 0) return new Map();
       const rows = await transaction(database, async (tx) => {

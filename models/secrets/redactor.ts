@@ -13,7 +13,10 @@ export interface Redactor {
   stream(): StreamRedactor;
 }
 
-/** A redactor for these texts, whichever of them is in the other. Its time depends on the text that it reads, not on how many secrets there are. */
+/**
+ * A redactor for these texts, whichever of them is in the other. Its time depends on the text that it reads, not on how
+ * many secrets there are.
+ */
 export function createRedactor(forms: Iterable<string>): Redactor {
   const automaton = new SecretAutomaton(forms);
   const { isEmpty } = automaton;

@@ -20,8 +20,8 @@ interface Known {
 const none: Known = { forms: new Map(), redactor: createRedactor([]) };
 
 /**
- * Redactors that know the present secrets of a space. Each is asked for anew when work begins: one short query says which secrets
- * there are, and only those that are new or changed are opened.
+ * Redactors that know the present secrets of a space. Each is asked for anew when work begins: one short query says
+ * which secrets there are, and only those that are new or changed are opened.
  */
 export function createRedactors(database: Database, envelope: Envelope) {
   const spaces = new Map<string, Known>();

@@ -6,8 +6,8 @@ export interface SecretReference {
 }
 
 /**
- * A tool's input with each `{"$secret": "<secretId>"}` replaced by its value. `use` gives the values of those that may be used;
- * throws 422 `UNKNOWN_SECRET` when one is missing from them.
+ * A tool's input with each `{"$secret": "<secretId>"}` replaced by its value. `use` gives the values of those that may
+ * be used; throws 422 `UNKNOWN_SECRET` when one is missing from them.
  */
 export async function resolveSecretReferences(
   input: unknown,

@@ -7,7 +7,10 @@ export interface ReservedNames {
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
 
-/** `export` would fail for them, or change the shell. Every variable that sh, bash and zsh have of their own is among them (a test asks the shells). */
+/**
+ * `export` would fail for them, or change the shell. Every variable that sh, bash and zsh have of their own is among
+ * them (a test asks the shells).
+ */
 const shell: ReservedNames = {
   why: 'means something to the shell',
   names: words(

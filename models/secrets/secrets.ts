@@ -28,7 +28,9 @@ const maxSecrets = 500;
 /** Of one space: more would not fit into a program's environment anyway. */
 const maxTotalBytes = 2 * 1_048_576;
 
-/** The named secrets of spaces. A row's bytes are bound to its space and its name: moved or renamed, it does not open. */
+/**
+ * The named secrets of spaces. A row's bytes are bound to its space and its name: moved or renamed, it does not open.
+ */
 export function createSecrets(database: Database, envelope: Envelope) {
   async function open(spaceId: string, rows: readonly { name: string; sealed: Buffer }[]): Promise<SecretValue[]> {
     return Promise.all(
@@ -42,7 +44,10 @@ export function createSecrets(database: Database, envelope: Envelope) {
   }
 
   return {
-    /** Sets a secret, and says whether it is new. Throws 413 `SECRET_TOO_LARGE`, 422 for a reserved name, a NUL, or a full space. */
+    /**
+     * Sets a secret, and says whether it is new. Throws 413 `SECRET_TOO_LARGE`, 422 for a reserved name, a NUL, or a
+     * full space.
+     */
     async put(
       spaceId: string,
       name: string,
@@ -101,8 +106,8 @@ export function createSecrets(database: Database, envelope: Envelope) {
     },
 
     /**
-     * The secrets of the space in clear, by name, but for those whose names have been reserved since they were set. That they were read is in the
-     * audit log before they are.
+     * The secrets of the space in clear, by name, but for those whose names have been reserved since they were set.
+     * That they were read is in the audit log before they are.
      */
     async readAll(spaceId: string, actor: Actor): Promise<SecretValue[]> {
       const rows = await transaction(database, async (tx) => {

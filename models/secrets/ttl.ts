@@ -8,7 +8,10 @@ const short = /^(\d{1,12})(s|m|h|d)$/;
 const iso =
   /^P(?:(\d{1,9}(?:[.,]\d{1,9})?)W)?(?:(\d{1,9}(?:[.,]\d{1,9})?)D)?(?:T(?=\d)(?:(\d{1,9}(?:[.,]\d{1,9})?)H)?(?:(\d{1,9}(?:[.,]\d{1,9})?)M)?(?:(\d{1,12}(?:[.,]\d{1,9})?)S)?)?$/;
 
-/** A duration such as `30s`, `15m`, `24h`, `7d` or `PT1H30M`, in milliseconds: more than nothing and at most 30 days. Throws 400 `INVALID_TTL`. */
+/**
+ * A duration such as `30s`, `15m`, `24h`, `7d` or `PT1H30M`, in milliseconds: more than nothing and at most 30 days.
+ * Throws 400 `INVALID_TTL`.
+ */
 export function parseTtl(text: string): number {
   const ms = milliseconds(text);
   if (ms === undefined) throw invalid('is no duration such as 30s, 15m, 24h, 7d or PT1H30M');

@@ -52,7 +52,10 @@ export type UiChunk =
     }
   /** A step begins again after a failure: whoever shows the message drops the parts with these ids. */
   | { type: 'data-attempt'; transient: true; data: { step: number; attempt: number; discard: string[] } }
-  /** Where the question stands whether a tool call may run. Answered by POST /chat/turns/{turnId}/approvals/{toolCallId}. */
+  /**
+   * Where the question stands whether a tool call may run. Answered by POST
+   * /chat/turns/{turnId}/approvals/{toolCallId}.
+   */
   | {
       type: 'data-approval';
       transient: true;

@@ -5,8 +5,9 @@ import { SegmentTooLargeError, WriterFencedError } from './entry.ts';
 import type { PendingSegment } from './turnWriter.ts';
 
 /**
- * How long a writer outlives a database that restarts or freezes, before its activity fails and Temporal tries elsewhere, which costs a model call
- * again. Longer than the server keeps the locks of a connection that has frozen (30 s).
+ * How long a writer outlives a database that restarts or freezes, before its activity fails and Temporal tries
+ * elsewhere, which costs a model call again. Longer than the server keeps the locks of a connection that has frozen (30
+ * s).
  */
 const giveUpAfterMs = 45_000;
 const firstRetryMs = 5;
@@ -19,9 +20,9 @@ interface Fence extends RowDataPacket {
 }
 
 /**
- * Commits one segment by itself and returns its first sequence number, which has moved when another transaction (a tool's
- * result, say) wrote to the turn meanwhile. A segment that was `tried` before is looked for first: its COMMIT may have
- * arrived though the answer did not, and it must not be in the log twice.
+ * Commits one segment by itself and returns its first sequence number, which has moved when another transaction (a
+ * tool's result, say) wrote to the turn meanwhile. A segment that was `tried` before is looked for first: its COMMIT
+ * may have arrived though the answer did not, and it must not be in the log twice.
  */
 export async function commitAlone(
   pool: Pool,

@@ -15,7 +15,9 @@ interface LogState {
 export interface TurnReader {
   /** Committed chunks, in order and without a gap: `lines` are those numbered from `firstSeq` on. */
   onChunks(firstSeq: number, lines: string[]): void;
-  /** Resolves when the reader has room for more of what is read from the log; commits of the moment do not wait for it. */
+  /**
+   * Resolves when the reader has room for more of what is read from the log; commits of the moment do not wait for it.
+   */
   ready?(): Promise<void>;
   /** The reader has everything that this part of the turn will ever say. */
   onEnd(): void;
@@ -53,9 +55,9 @@ const segmentsAtOnce = 200;
 const charactersAtOnce = 128 * 1024;
 
 /**
- * Brings committed chunks to readers. Commits of this process arrive by {@link publish}; those of other processes are found
- * by one query for all subscribed turns. A reader that has missed something reads it from the log, so what it gets
- * is the log's own order in any case.
+ * Brings committed chunks to readers. Commits of this process arrive by {@link publish}; those of other processes are
+ * found by one query for all subscribed turns. A reader that has missed something reads it from the log, so what it
+ * gets is the log's own order in any case.
  */
 export class TurnFeed {
   readonly #database: Database;
@@ -99,8 +101,8 @@ export class TurnFeed {
   };
 
   /**
-   * Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. A reader that has just written the
-   * log's beginning itself is `caughtUp`: nothing needs to be looked up for it.
+   * Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. A reader that has just
+   * written the log's beginning itself is `caughtUp`: nothing needs to be looked up for it.
    */
   subscribe(turnId: string, afterSeq: number, reader: TurnReader, options: { caughtUp?: boolean } = {}): () => void {
     const subscription = { turnId, position: afterSeq, reader, reading: false, behind: false, closed: false };

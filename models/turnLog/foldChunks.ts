@@ -28,8 +28,8 @@ interface IdentifiedPart {
 }
 
 /**
- * Puts a turn's message together from its log, or from the beginning of it. Feed it chunks in order; parts that a later attempt
- * discards are gone. What a stopped turn keeps is therefore just what its reader saw.
+ * Puts a turn's message together from its log, or from the beginning of it. Feed it chunks in order; parts that a later
+ * attempt discards are gone. What a stopped turn keeps is therefore just what its reader saw.
  */
 export class MessageFold {
   #parts: IdentifiedPart[] = [];

@@ -11,8 +11,8 @@ interface Fence extends RowDataPacket {
 }
 
 /**
- * How long the server may say nothing to a statement of a batch, none of which waits for a lock. All turns of the process wait for a connection that has
- * frozen; after this it is replaced, and the fences say what had arrived.
+ * How long the server may say nothing to a statement of a batch, none of which waits for a lock. All turns of the
+ * process wait for a connection that has frozen; after this it is replaced, and the fences say what had arrived.
  */
 const commitSilenceMs = 5_000;
 
@@ -20,9 +20,9 @@ const commitSilenceMs = 5_000;
  * Adaptive group commit: one loop per process writes what all its turns have gathered, and begins again as soon as
  * the last commit is done, with no timer. So a lone stream waits for nobody, and a hundred share each commit's fsync.
  *
- * A batch locks the fences `(writer_epoch, next_seq, terminal)` of its turns, moves those that are as their writers believe,
- * and inserts their segments. A turn whose row is locked by somebody else, or whose fence has moved, leaves the batch and is
- * committed alone, beside the loop: no turn waits for another's lock, or shares its failure.
+ * A batch locks the fences `(writer_epoch, next_seq, terminal)` of its turns, moves those that are as their writers
+ * believe, and inserts their segments. A turn whose row is locked by somebody else, or whose fence has moved, leaves
+ * the batch and is committed alone, beside the loop: no turn waits for another's lock, or shares its failure.
  */
 export class GroupCommitter {
   readonly #database: Database;

@@ -63,7 +63,8 @@ export class TurnLog {
   }
 
   /**
-   * Takes the turn's next epoch within `tx`: every earlier writer is fenced off by it. Undefined when the turn has ended.
+   * Takes the turn's next epoch within `tx`: every earlier writer is fenced off by it. Undefined when the turn has
+   * ended.
    */
   async takeEpoch(tx: Transaction, turnId: string): Promise<{ epoch: number; nextSeq: number } | undefined> {
     const taken = await execute(tx, 'UPDATE turns SET writer_epoch = writer_epoch + 1 WHERE id = ? AND terminal = 0', [
@@ -117,7 +118,10 @@ export class TurnLog {
     return { turnId: turn.id, firstSeq, lastSeq, lines, rests: changes.terminal === 1 || changes.status === 'waiting' };
   }
 
-  /** Tells this process's readers of a segment that was appended in a transaction, now that its transaction is committed. */
+  /**
+   * Tells this process's readers of a segment that was appended in a transaction, now that its transaction is
+   * committed.
+   */
   announce(segment: CommittedSegment): void {
     this.#onCommit(segment);
   }

@@ -1,6 +1,7 @@
 /**
- * Who may import whom within a layer that is in folders of areas. An area may use itself, the layer's `common` folders and its loose
- * files, and the areas that are named here with the reason. What is common may use no area, and only `joins` may use every one.
+ * Who may import whom within a layer that is in folders of areas. An area may use itself, the layer's `common` folders
+ * and its loose files, and the areas that are named here with the reason. What is common may use no area, and only
+ * `joins` may use every one.
  */
 export interface Layer {
   /** Folders that every area may use. */

@@ -6,7 +6,10 @@ export interface Endpoint {
   port: number;
 }
 
-/** As Linux writes an IPv4 socket address in /proc/net/tcp: the address as a number of the machine's byte order, in hexadecimal. */
+/**
+ * As Linux writes an IPv4 socket address in /proc/net/tcp: the address as a number of the machine's byte order, in
+ * hexadecimal.
+ */
 function toHex({ address, port }: Endpoint): string {
   const bytes = Buffer.from(address.split('.').map(Number));
   const ordered = endianness() === 'LE' ? bytes.reverse() : bytes;
@@ -14,8 +17,9 @@ function toHex({ address, port }: Endpoint): string {
 }
 
 /**
- * The user whose process is at the other end of a connection on this machine, as the kernel's table of connections has it. Undefined when it
- * is not there, or no longer connected: a socket that its process has given up belongs to user 0 in the table.
+ * The user whose process is at the other end of a connection on this machine, as the kernel's table of connections has
+ * it. Undefined when it is not there, or no longer connected: a socket that its process has given up belongs to user 0
+ * in the table.
  */
 export function peerUser(table: string, client: Endpoint, server: Endpoint): number | undefined {
   const row = new RegExp(`: ${toHex(client)} ${toHex(server)} 01 \\S+ \\S+ \\S+ +(\\d+) +\\d+ +(\\d+) `).exec(table);

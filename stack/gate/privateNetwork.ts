@@ -8,8 +8,9 @@ export type PrivateNetwork = { wrap(command: string[]): string[] } | { missing: 
 const probeTimeoutMs = 5_000;
 
 /**
- * A network namespace with nothing in it but its own loopback: no other process can connect to what listens there, and what runs there
- * reaches nothing outside. Root may make one, others where the system has user namespaces. A container usually has neither.
+ * A network namespace with nothing in it but its own loopback: no other process can connect to what listens there, and
+ * what runs there reaches nothing outside. Root may make one, others where the system has user namespaces. A container
+ * usually has neither.
  */
 export function findPrivateNetwork(environment: Environment): PrivateNetwork {
   if (process.platform !== 'linux') return { missing: 'only Linux has network namespaces' };

@@ -6,9 +6,9 @@ import { peerUser, readTable } from './peerUser.ts';
 import { createUiFront } from './uiFront.ts';
 
 /**
- * Run as a program in a private network: `program.ts COMMAND…` runs the command, a server, beside itself, and is its only door. The sockets on
- * which it listens were made outside and are handed to it, so that clients there reach the gate, and the gate reaches the server.
- * It ends with the server, and both with the process that has started them.
+ * Run as a program in a private network: `program.ts COMMAND…` runs the command, a server, beside itself, and is its
+ * only door. The sockets on which it listens were made outside and are handed to it, so that clients there reach the
+ * gate, and the gate reaches the server. It ends with the server, and both with the process that has started them.
  */
 const [command = '', ...args] = process.argv.slice(2);
 /** The connections outside, opened there: descriptor 3 is the channel. */

@@ -18,8 +18,9 @@ export function uiLink(port: number, key: string): string {
 }
 
 /**
- * Stands before the Temporal UI, which asks nobody who they are. It answers only under its own name, so that no other site's name can be made
- * to lead here; only to a browser that has opened the link with the key; and only to pages of its own, since a cookie goes to every port.
+ * Stands before the Temporal UI, which asks nobody who they are. It answers only under its own name, so that no other
+ * site's name can be made to lead here; only to a browser that has opened the link with the key; and only to pages of
+ * its own, since a cookie goes to every port.
  */
 export function createUiFront(options: UiFrontOptions): Server {
   const { key, port, upstream } = options;

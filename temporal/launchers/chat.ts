@@ -9,7 +9,9 @@ import { turnWorkflowId } from '../workflowIds.ts';
 /** What a turn's workflow is started with, read off its row. */
 export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' | 'modelId'>;
 
-/** Begins a new turn's work in this process before its workflow is started, and says when to start that. Never rejects. */
+/**
+ * Begins a new turn's work in this process before its workflow is started, and says when to start that. Never rejects.
+ */
 export type HeadStart = (turn: Turn) => Promise<void>;
 
 export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config, headStart?: HeadStart) {

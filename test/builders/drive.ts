@@ -153,8 +153,8 @@ export async function problemOf(response: Response): Promise<ProblemBody> {
 }
 
 /**
- * Asserts that all objects of a space are kept, that its account is their sum, and that the store has what is kept, parts of what is on its
- * way to some space, and nothing else.
+ * Asserts that all objects of a space are kept, that its account is their sum, and that the store has what is kept,
+ * parts of what is on its way to some space, and nothing else.
  */
 export async function expectNoOrphans(drive: TestDrive, spaceId: string): Promise<void> {
   const { Drive, DriveObject } = driveModels(drive.environment.database);

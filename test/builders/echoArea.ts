@@ -3,7 +3,10 @@ import { callerOf } from '../../api/frame/auth/caller.ts';
 import type { Connection } from '../../api/frame/connection.ts';
 import { notFound } from '../../models/errors.ts';
 
-/** An area of the tests' own: one WebSocket, for editors, which sends back what it hears. It is in no document that is served. */
+/**
+ * An area of the tests' own: one WebSocket, for editors, which sends back what it hears. It is in no document that is
+ * served.
+ */
 export const echoContract = `
 paths:
   /api/spaces/{spaceId}/echo/{name}:

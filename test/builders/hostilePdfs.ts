@@ -1,6 +1,8 @@
 import { deflateSync } from 'node:zlib';
 
-/** A PDF of these objects, of which the first is its catalogue; a stream is given with its dictionary's further entries. */
+/**
+ * A PDF of these objects, of which the first is its catalogue; a stream is given with its dictionary's further entries.
+ */
 export function pdfOf(objects: readonly (string | { entries: string; stream: Buffer })[]): Buffer {
   const parts: Buffer[] = [Buffer.from('%PDF-1.5\n')];
   const offsets: number[] = [];
@@ -107,7 +109,8 @@ export function formBomb(levels: number): Buffer {
 function deflated(megabytes: number): Buffer {
   const known = made.get(megabytes);
   if (known !== undefined) return known;
-  // Copies of one block, each ended by a full flush, are one stream of deflate; pdf readers do not look at the checksum.
+  // Copies of one block, each ended by a full flush, are one stream of deflate; pdf readers do not look at the
+  // checksum.
   const block = deflateSync(Buffer.alloc(1_000_000, ' '), { finishFlush: 3 });
   const body = block.subarray(2);
   const bytes = Buffer.concat([block.subarray(0, 2), ...Array.from({ length: megabytes }, () => body)]);

@@ -31,9 +31,9 @@ export interface TestProduct {
 }
 
 /**
- * `overrides` are further variables of config/, or make them from the provider's address. Without any, the product is one that test files
- * share, one after the other: its database has what they have left, and its process is not the file's to look at or to end. `{}` is for a
- * file that needs its own.
+ * `overrides` are further variables of config/, or make them from the provider's address. Without any, the product is
+ * one that test files share, one after the other: its database has what they have left, and its process is not the
+ * file's to look at or to end. `{}` is for a file that needs its own.
  */
 export async function buildProduct(
   overrides?: Environment | ((providerUrl: string) => Environment),
@@ -110,7 +110,10 @@ async function shareProduct(provider: FakeProvider): Promise<TestProduct> {
   return product;
 }
 
-/** Stops what a file has left running, so that it does not ask the next file's provider. False when something did not end. */
+/**
+ * Stops what a file has left running, so that it does not ask the next file's provider. False when something did not
+ * end.
+ */
 async function endTurns({ pool }: Database): Promise<boolean> {
   await pool.query('UPDATE turns SET stop_requested_at = NOW(3) WHERE terminal = 0');
   const isIdle = async () => {

@@ -19,7 +19,10 @@ export interface World {
   identity: Identity;
   people: People;
   spaceId: string;
-  /** A request as one of them, in a session of its own; as nobody, without a credential. What is neither a form nor multipart is sent as JSON. */
+  /**
+   * A request as one of them, in a session of its own; as nobody, without a credential. What is neither a form nor
+   * multipart is sent as JSON.
+   */
   fetch(
     kind: Kind | 'nobody',
     method: string,
@@ -79,9 +82,9 @@ const threadFile = 'a.txt';
 type Builder = (world: World) => string | Promise<string>;
 
 /**
- * For each parameter in a path of the contract: makes such an object in the world's space, and gives what stands for it in the path.
- * A new parameter needs a line here; `Area.name` is for a name that another area uses for something else, `operationId.name` for an operation
- * that asks more of it.
+ * For each parameter in a path of the contract: makes such an object in the world's space, and gives what stands for it
+ * in the path. A new parameter needs a line here; `Area.name` is for a name that another area uses for something else,
+ * `operationId.name` for an operation that asks more of it.
  */
 export const objects: Record<string, Builder> = {
   spaceId: ({ spaceId }) => spaceId,

@@ -16,7 +16,10 @@ import { stackEnvironment } from '../support/environment.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** The drive while its object store is down, and while its process is killed: nothing is lost, nothing is left, nothing is half done. */
+/**
+ * The drive while its object store is down, and while its process is killed: nothing is lost, nothing is left, nothing
+ * is half done.
+ */
 let gate: TcpProxy;
 let product: TestDrive;
 let user: ChatUser;

@@ -6,7 +6,9 @@ import { buildTurnLog } from '../builders/turnLog.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
 import { type PersistentReading, sendAndRead } from './persistentReader.ts';
 
-/** `kill -9` at random moments of many turns. What each client has seen is held against the log and the stored message. */
+/**
+ * `kill -9` at random moments of many turns. What each client has seen is held against the log and the stored message.
+ */
 const turns = 50;
 const atOnce = 10;
 const kills = 8;
@@ -62,7 +64,10 @@ async function runTurns(user: ChatUser): Promise<PersistentReading[]> {
   return readings;
 }
 
-/** Kills at random moments while the work goes on. Not for ever: a process that never lives long enough to answer ends no turn. */
+/**
+ * Kills at random moments while the work goes on. Not for ever: a process that never lives long enough to answer ends
+ * no turn.
+ */
 async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>): Promise<T> {
   let done = false;
   const finished = work.finally(() => {

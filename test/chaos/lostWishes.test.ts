@@ -7,8 +7,8 @@ import { toolLines } from '../builders/tools.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// A wish is a row, a signal is only a hint. Here each wish is in its row and its signal was never sent: the process was killed in between, or
-// Temporal was away.
+// A wish is a row, a signal is only a hint. Here each wish is in its row and its signal was never sent: the process was
+// killed in between, or Temporal was away.
 
 let product: TestProduct;
 let user: ChatUser;

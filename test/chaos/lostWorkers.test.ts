@@ -34,8 +34,8 @@ it('lets a worker that was paused, and has lost its turn meanwhile, write nothin
   const before = await turnLog.read(turnId, 0, 100_000);
 
   await paused.kill('SIGCONT');
-  // It reads on what the provider had sent meanwhile, until an append finds that it is not the writer any more, or a heartbeat that
-  // its work was given to another. It stops in order, so it is through with the turn then.
+  // It reads on what the provider had sent meanwhile, until an append finds that it is not the writer any more, or a
+  // heartbeat that its work was given to another. It stops in order, so it is through with the turn then.
   await paused.stop();
   expect(await turnLog.read(turnId, 0, 100_000)).toEqual(before);
   const turn = await user.turn(turnId);

@@ -15,8 +15,8 @@ const retryMs = 50;
 const giveUpAfterMs = 150_000;
 
 /**
- * Sends a message and reads its turn to the end, over as many connections as that takes: the same outbox item until it is
- * accepted, then from the last chunk that it has. Throws when a number comes twice with another content.
+ * Sends a message and reads its turn to the end, over as many connections as that takes: the same outbox item until it
+ * is accepted, then from the last chunk that it has. Throws when a number comes twice with another content.
  */
 export async function sendAndRead(user: ChatUser, body: Record<string, unknown>): Promise<PersistentReading> {
   const deadline = performance.now() + giveUpAfterMs;

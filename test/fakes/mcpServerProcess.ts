@@ -9,8 +9,9 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { z } from 'zod';
 
 /**
- * A tracker of issues over streamable HTTP, made with the protocol's own library; it wants the bearer that is its argument. A process of its own,
- * since the library needs Node's real globals. It prints its port, counts what is run, and is told at /fake how to behave.
+ * A tracker of issues over streamable HTTP, made with the protocol's own library; it wants the bearer that is its
+ * argument. A process of its own, since the library needs Node's real globals. It prints its port, counts what is run,
+ * and is told at /fake how to behave.
  */
 const token = process.argv[2] ?? '';
 const runs: Record<string, number> = {};

@@ -42,8 +42,8 @@ export interface FakeProvider {
 }
 
 /**
- * A provider on a loopback port that speaks the streaming APIs of OpenAI (chat completions and responses) and Anthropic as
- * their servers do, as well and as badly as its scripts say.
+ * A provider on a loopback port that speaks the streaming APIs of OpenAI (chat completions and responses) and Anthropic
+ * as their servers do, as well and as badly as its scripts say.
  */
 export async function startFakeProvider(
   options: { port?: number; respond?: (request: FakeRequest) => FakeScript | undefined } = {},

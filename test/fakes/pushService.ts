@@ -20,8 +20,8 @@ export interface FakeDevice {
 }
 
 /**
- * A push service on a loopback port, with browsers behind it: it verifies who sends (RFC 8292), and decrypts what is sent (RFC 8291),
- * by the letter of the standards and not by the library that the product uses.
+ * A push service on a loopback port, with browsers behind it: it verifies who sends (RFC 8292), and decrypts what is
+ * sent (RFC 8291), by the letter of the standards and not by the library that the product uses.
  */
 export async function startFakePushService() {
   const received: ReceivedPush[] = [];

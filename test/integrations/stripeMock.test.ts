@@ -7,7 +7,8 @@ import { start, type TestProcess } from '../support/processes.ts';
 import { createStackContext } from '../support/stackContext.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// Each request that we make of Stripe, held against Stripe's own description of its API: stripe-mock answers 400 to a field that it does not have.
+// Each request that we make of Stripe, held against Stripe's own description of its API: stripe-mock answers 400 to a
+// field that it does not have.
 
 const stripeMock = {
   ...{ name: 'stripe-mock', title: 'stripe-mock', version: '0.203.0' },

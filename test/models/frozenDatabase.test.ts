@@ -6,7 +6,10 @@ import { buildTurn, buildTurnLog, buildWriter, delta, readLog, textOf } from '..
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 
-/** A database that neither answers nor goes away: everything that waits for it ends, and is tried again on other connections. */
+/**
+ * A database that neither answers nor goes away: everything that waits for it ends, and is tried again on other
+ * connections.
+ */
 let environment: TestEnvironment;
 let wire: TcpProxy;
 let database: Database;

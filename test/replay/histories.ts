@@ -33,7 +33,9 @@ export async function savedHistories(): Promise<SavedHistory[]> {
   }));
 }
 
-/** Saves the history of a workflow once it has ended: of its first run, where it went on with others, or of its last. */
+/**
+ * Saves the history of a workflow once it has ended: of its first run, where it went on with others, or of its last.
+ */
 export async function saveHistory(
   config: Config,
   workflowId: string,

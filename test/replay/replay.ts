@@ -3,8 +3,8 @@ import proto from '@temporalio/proto';
 import { bundleWorkflowCode, Worker } from '@temporalio/worker';
 
 /**
- * Replays histories in a process of its own, since Jest's sandbox cannot load Temporal's native module: `node replay.ts WORKFLOWS_PATH`, with
- * `[{name, history}]` on standard input. Its last line is what went wrong, by name; `{}` when
+ * Replays histories in a process of its own, since Jest's sandbox cannot load Temporal's native module: `node replay.ts
+ * WORKFLOWS_PATH`, with `[{name, history}]` on standard input. Its last line is what went wrong, by name; `{}` when
  * nothing did. Temporal's own log comes before it.
  */
 const workflowsPath = process.argv[2] ?? '';

@@ -10,7 +10,8 @@ import { until } from '../support/processes.ts';
 import { createStackContext } from '../support/stackContext.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-// Who may give the embedded Temporal server orders. Where the system lets us make no network for it, it has no UI and no HTTP API.
+// Who may give the embedded Temporal server orders. Where the system lets us make no network for it, it has no UI and
+// no HTTP API.
 
 const context = createStackContext();
 const network = findPrivateNetwork(context.environment);
@@ -100,7 +101,8 @@ test('the printed link opens the UI, and nothing else does', async () => {
   expect((await ask(workflows)).status).toBe(401);
   expect((await ask(workflows, { cookie: `${cookie}x` })).status).toBe(401);
   expect((await ask('/?key=guess')).status).toBe(401);
-  // A name of somebody else's that was made to lead here, and pages of other origins, also of another port of this machine.
+  // A name of somebody else's that was made to lead here, and pages of other origins, also of another port of this
+  // machine.
   for (const host of ['rebound.example', `rebound.example:${ownHost().split(':')[1]}`, '127.0.0.1']) {
     expect((await ask(workflows, { cookie, host })).status).toBe(421);
   }

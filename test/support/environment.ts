@@ -20,8 +20,8 @@ export interface TestEnvironment {
 }
 
 /**
- * Makes a fresh, migrated database and an installation name of its own, on which task queues and schedules hang, on this run's stack.
- * `overrides` are variables of config/.
+ * Makes a fresh, migrated database and an installation name of its own, on which task queues and schedules hang, on
+ * this run's stack. `overrides` are variables of config/.
  */
 export async function createTestEnvironment(overrides: Environment = {}): Promise<TestEnvironment> {
   const name = `test-${randomBytes(6).toString('hex')}`;
@@ -82,7 +82,10 @@ export function stackEnvironment(): Environment {
   return Object.fromEntries(entries.map(([name, value]) => [name.replace(testVariablePrefix, 'ATRIUM_'), value]));
 }
 
-/** Runs one statement over a connection of its own: with `ATRIUM_DATABASE_MIGRATION_URL` what the product's account may not. */
+/**
+ * Runs one statement over a connection of its own: with `ATRIUM_DATABASE_MIGRATION_URL` what the product's account may
+ * not.
+ */
 export async function runStatement(url: string | undefined, statement: string): Promise<void> {
   const connection = await mysql.createConnection({ uri: url });
   try {

@@ -31,7 +31,10 @@ interface MySqlOptions {
   args?: string[];
 }
 
-/** A private MySQL with a data directory and a port of its own, and the same two accounts that the embedded database has. */
+/**
+ * A private MySQL with a data directory and a port of its own, and the same two accounts that the embedded database
+ * has.
+ */
 export async function startMySql(context: StackContext, { databases, args = [] }: MySqlOptions): Promise<MySql> {
   const command = serverCommand(await getMySql(context));
   const user = serviceUser(context, 'database');
@@ -130,7 +133,10 @@ async function bootstrap(context: StackContext, folder: string): Promise<void> {
   renameSync(unfinished, folder);
 }
 
-/** Runs the program with the libraries beside it: that needs neither root nor a change of root, and works on data anywhere. */
+/**
+ * Runs the program with the libraries beside it: that needs neither root nor a change of root, and works on data
+ * anywhere.
+ */
 function serverCommand(folder: string): string[] {
   const [loader] = globSync('usr/lib/*-linux-gnu*/ld-linux-*.so.*', { cwd: folder });
   if (loader === undefined) throw new StackError(`${folder} is not complete. Remove it, then start again.`);

@@ -3,9 +3,10 @@ import { loadConfig } from '../../config/index.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 
 /**
- * Atrium in a process of its own, for tests that look at it from outside, or kill it: `node test/support/productProcess.ts ROLE`.
- * Reads its configuration from the environment, prints one line `{"apiUrl"}` when it is ready, and stops in order on SIGTERM. It ends with its
- * standard input, so that a test that is killed leaves nothing behind.
+ * Atrium in a process of its own, for tests that look at it from outside, or kill it: `node
+ * test/support/productProcess.ts ROLE`. Reads its configuration from the environment, prints one line `{"apiUrl"}` when
+ * it is ready, and stops in order on SIGTERM. It ends with its standard input, so that a test that is killed leaves
+ * nothing behind.
  */
 const role = process.argv[2] as Role;
 const config = loadConfig();

@@ -15,7 +15,10 @@ export function readerProcesses(parent = process.pid): number[] {
     });
 }
 
-/** The most memory that any of them has held, in MiB, from now until it is stopped. The kernel keeps each one's own peak. */
+/**
+ * The most memory that any of them has held, in MiB, from now until it is stopped. The kernel keeps each one's own
+ * peak.
+ */
 export function watchPeak(): { stop(): number } {
   let peak = 0;
   const look = () => {

@@ -2,8 +2,8 @@ import type { Config } from '../../config/index.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 
 /**
- * How many rows the database's server reads and writes for `work`, which gets a database with one connection: what a piece of work costs, on
- * however busy a machine.
+ * How many rows the database's server reads and writes for `work`, which gets a database with one connection: what a
+ * piece of work costs, on however busy a machine.
  */
 export async function rowsTouched(
   config: Pick<Config, 'database'>,

@@ -13,8 +13,8 @@ export const schemaVariable = 'ATRIUM_TEST_SCHEMA';
 const fresh = ["UPDATE billing_state SET value = HEX(RANDOM_BYTES(32)) WHERE name = 'developmentSecret'"];
 
 /**
- * The file with the statements that make a database just as the migrations do, in a fraction of their time. It is taken of a database that
- * `migrated` makes, and kept for as long as the migrations stay the same.
+ * The file with the statements that make a database just as the migrations do, in a fraction of their time. It is taken
+ * of a database that `migrated` makes, and kept for as long as the migrations stay the same.
  */
 export async function prepareSnapshot(
   serverVersion: string,

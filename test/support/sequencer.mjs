@@ -6,7 +6,9 @@ import Sequencer from '@jest/test-sequencer';
 /** Seconds that the longest files take, for a clone that has measured nothing itself. `timings.ts` writes them. */
 const timings = JSON.parse(readFileSync(new URL('./timings.json', import.meta.url), 'utf8'));
 
-/** The longest files first, so that no worker is left with one of them at the end; and shards that take equally long. */
+/**
+ * The longest files first, so that no worker is left with one of them at the end; and shards that take equally long.
+ */
 export default class LongestFirst extends Sequencer {
   time(test) {
     const file = relative(test.context.config.rootDir, test.path);

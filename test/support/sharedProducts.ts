@@ -35,10 +35,10 @@ interface Product {
 const healthTimeoutMs = 30_000;
 
 /**
- * Keeps a product for each Jest worker, for the test files that need no settings of their own: `POST /products/{worker}` lends it, with the
- * address of the file's provider in the body; `DELETE` gives it back. It is started when the first file asks. One that has died, that was not
- * given back, or that a file left with work under way (`?broken`) is replaced. `DELETE /installations/{name}` forgets what a closed
- * environment has left in Temporal.
+ * Keeps a product for each Jest worker, for the test files that need no settings of their own: `POST
+ * /products/{worker}` lends it, with the address of the file's provider in the body; `DELETE` gives it back. It is
+ * started when the first file asks. One that has died, that was not given back, or that a file left with work under way
+ * (`?broken`) is replaced. `DELETE /installations/{name}` forgets what a closed environment has left in Temporal.
  */
 export async function serveSharedProducts(temporal: { address: string }): Promise<RunServer> {
   const products = new Map<string, Product>();

@@ -16,7 +16,9 @@ import { waitFor } from './waitFor.ts';
 export interface SmallStore {
   /** The variables of config/ that name it. */
   environment: Record<string, string>;
-  /** Leaves room for nothing, for one part of a file of 20 MiB, or for all its parts but not for the whole beside them. */
+  /**
+   * Leaves room for nothing, for one part of a file of 20 MiB, or for all its parts but not for the whole beside them.
+   */
   fill(room: Room): void;
   makeRoom(): void;
   stop(): Promise<void>;
@@ -38,8 +40,8 @@ const ownNamespaces = ['unshare', '--user', '--map-root-user', '--mount'] as con
 const onSmallDisk = ['sh', '-c', `mount -t tmpfs -o size=${diskBytes} none "$0" && exec "$@"`] as const;
 
 /**
- * The full disk, where this machine can make one: not every kernel lets users mount, nor has attributes of files in memory (since 6.6).
- * `ATRIUM_TEST_SHORTAGE` says otherwise.
+ * The full disk, where this machine can make one: not every kernel lets users mount, nor has attributes of files in
+ * memory (since 6.6). `ATRIUM_TEST_SHORTAGE` says otherwise.
  */
 export function shortageHere(): Shortage {
   const { ATRIUM_TEST_SHORTAGE: wanted } = process.env;

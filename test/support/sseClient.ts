@@ -32,7 +32,10 @@ export function abortStreams(): void {
   open.clear();
 }
 
-/** Asks for an event stream. Nothing is read until `events` is. An answer that is no stream is returned as it is, with its status. */
+/**
+ * Asks for an event stream. Nothing is read until `events` is. An answer that is no stream is returned as it is, with
+ * its status.
+ */
 export async function openStream(url: string, request: StreamRequest = {}): Promise<EventStream> {
   const abort = new AbortController();
   open.add(abort);
@@ -101,8 +104,8 @@ export interface Collected {
 }
 
 /**
- * Reads a stream to its end, however it ends, or until `enough` says so of what came so far; the connection stays open then.
- * A later call with the same stream goes on where this one stopped.
+ * Reads a stream to its end, however it ends, or until `enough` says so of what came so far; the connection stays open
+ * then. A later call with the same stream goes on where this one stopped.
  */
 export async function collect(stream: EventStream, enough?: (sofar: Collected) => boolean): Promise<Collected> {
   const collected: Collected = { events: [], chunks: [], text: '', lastId: 0, complete: false };

@@ -9,15 +9,18 @@ export interface TcpProxy {
   /** Breaks every connection off, and each new one at once, until `open`. */
   shut(): void;
   open(): void;
-  /** Passes nothing on any more, and breaks nothing off, as a network that loses every packet: on the connections of now, and on new ones until `thaw`. */
+  /**
+   * Passes nothing on any more, and breaks nothing off, as a network that loses every packet: on the connections of
+   * now, and on new ones until `thaw`.
+   */
   freeze(options?: { newOnes?: boolean }): void;
   /** Passes everything on again, also what has come meanwhile. */
   thaw(): void;
   /** Breaks the next connection off as soon as the other side has answered so many bytes. */
   cutAfter(bytes: number): void;
   /**
-   * Waits for a connection over which these texts are sent, one after the other, and breaks it off when the last one is answered: it has
-   * arrived and been done, and nobody hears of it. Says whether that has happened.
+   * Waits for a connection over which these texts are sent, one after the other, and breaks it off when the last one is
+   * answered: it has arrived and been done, and nobody hears of it. Says whether that has happened.
    */
   loseAnswerTo(...texts: string[]): () => boolean;
   connections(): number;

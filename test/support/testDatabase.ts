@@ -8,7 +8,10 @@ import { startMySql } from './mysql.ts';
 /** The databases that tests make, as GRANT names them. */
 export const testDatabases = 'test\\_%';
 
-/** Which server tests run on: that of ATRIUM_DATABASE_URL, or a private MySQL (`npm run test:mysql`), else the embedded one. */
+/**
+ * Which server tests run on: that of ATRIUM_DATABASE_URL, or a private MySQL (`npm run test:mysql`), else the embedded
+ * one.
+ */
 export const databaseVariables = ['ATRIUM_DATABASE_URL', 'ATRIUM_DATABASE_MIGRATION_URL', 'ATRIUM_TEST_DATABASE'];
 
 interface Options {

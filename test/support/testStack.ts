@@ -25,8 +25,9 @@ let dataDir: string | undefined;
 let lock: { release(): void } | undefined;
 
 /**
- * Starts one stack for all test files of this run, with its own data and ports, so that tests run beside a running Atrium and beside each
- * other. What a test adds to it stays in a database and an installation of its own (`environment.ts`).
+ * Starts one stack for all test files of this run, with its own data and ports, so that tests run beside a running
+ * Atrium and beside each other. What a test adds to it stays in a database and an installation of its own
+ * (`environment.ts`).
  */
 export async function startTestStack(): Promise<void> {
   removeLeftovers();
@@ -61,8 +62,8 @@ export async function startTestStack(): Promise<void> {
   );
   runServer = await serveSharedProducts({ address: process.env[`${testVariablePrefix}TEMPORAL_ADDRESS`] ?? '' });
   process.env[runServerVariable] = runServer.url;
-  // Every product that a test starts loads the same modules: what one has compiled is there for the next, and for the next run. That is a
-  // third of the work of a start.
+  // Every product that a test starts loads the same modules: what one has compiled is there for the next, and for the
+  // next run. That is a third of the work of a start.
   process.env.NODE_COMPILE_CACHE ??= compileCache;
 }
 

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 type Absent = undefined | null | false;
 
 /**
- * Looks again and again until `look` gives something, and returns it. Fails by itself at the deadline, with `what` in the message, so that
- * a test says what it was waiting for.
+ * Looks again and again until `look` gives something, and returns it. Fails by itself at the deadline, with `what` in
+ * the message, so that a test says what it was waiting for.
  */
 export async function waitFor<T>(
   what: string,

@@ -20,7 +20,10 @@ function inPieces(texts: readonly string[], text: string, cuts: readonly number[
   return out.join('') + stream.rest();
 }
 
-/** Few different letters, so that texts are in each other, overlap, and begin again; long ones go beyond what the automaton holds of a text. */
+/**
+ * Few different letters, so that texts are in each other, overlap, and begin again; long ones go beyond what the
+ * automaton holds of a text.
+ */
 const word = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 1, maxLength: 9 });
 const long = fc
   .tuple(word, fc.integer({ min: 64, max: 64 }))

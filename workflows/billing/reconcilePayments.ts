@@ -8,7 +8,9 @@ const { reconcileCheckouts, meterStorage } = proxyActivities<Activities>({
   retry: { initialInterval: '1 second', maximumAttempts: 5 },
 });
 
-/** Compares what the provider says is paid with what was credited, and books the day's storage. A schedule starts it. */
+/**
+ * Compares what the provider says is paid with what was credited, and books the day's storage. A schedule starts it.
+ */
 export async function reconcilePayments(): Promise<{ looked: number; credited: number; unexplained: number }> {
   const [storage, checkouts] = await Promise.allSettled([meterStorage(), reconcileCheckouts()]);
   if (checkouts.status === 'rejected') throw checkouts.reason;

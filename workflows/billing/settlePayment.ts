@@ -6,7 +6,8 @@ export interface SettlePaymentInput {
   eventId: string;
 }
 
-// Money: tried until it is done, and soon after a worker has died. What it does is one commit, so trying again is harmless.
+// Money: tried until it is done, and soon after a worker has died. What it does is one commit, so trying again is
+// harmless.
 const { settlePaymentEvent } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '10 seconds',

@@ -20,7 +20,8 @@ export interface TopUpInput {
 /** Something has happened to the checkout; what it was is in its row. */
 export const checkoutChangedSignal = defineSignal('checkoutChanged');
 
-// A person waits for the page: few tries, soon after one another. The provider's idempotency key makes them one session.
+// A person waits for the page: few tries, soon after one another. The provider's idempotency key makes them one
+// session.
 const { openCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '45 seconds',
   heartbeatTimeout: '10 seconds',
@@ -40,7 +41,9 @@ const { endCheckoutOperation } = proxyActivities<Activities>({
   retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
 });
 
-/** One purchase: opens the hosted checkout, and watches it until it is paid, has failed, has expired or is called off. */
+/**
+ * One purchase: opens the hosted checkout, and watches it until it is paid, has failed, has expired or is called off.
+ */
 export async function topUp({ operationId, checkoutId, firstLookMs }: TopUpInput): Promise<void> {
   let changed = false;
   setHandler(checkoutChangedSignal, () => {

@@ -19,7 +19,10 @@ const { nameThread } = proxyActivities<Activities>({
   retry: { initialInterval: '2 seconds', backoffCoefficient: 3, maximumAttempts: 3 },
 });
 
-/** What a turn leaves to be done, behind its end: nothing of it is the turn's own matter, and none of it can fail the turn. */
+/**
+ * What a turn leaves to be done, behind its end: nothing of it is the turn's own matter, and none of it can fail the
+ * turn.
+ */
 export async function afterTurn(turnId: string, { audience, namesThread }: AfterTurn): Promise<void> {
   await Promise.all([namesThread && nameThread({ turnId }).catch(ignoreFailure), audience && notify(turnId, audience)]);
 }

@@ -31,7 +31,9 @@ export interface RunChatTurnInput {
   firstStep?: number;
   /** How long a worker may be silent before its work is given to another, in milliseconds. */
   heartbeatTimeoutMs: number;
-  /** How long the turn may work yet, without the time in which it waits; turns begun before there was a limit have none. */
+  /**
+   * How long the turn may work yet, without the time in which it waits; turns begun before there was a limit have none.
+   */
   workTimeMs?: number;
   /** How many events a history may have before the turn goes on with another; the server may suggest it earlier. */
   maxHistoryEvents?: number;
@@ -45,8 +47,9 @@ export const stopTurnSignal = defineSignal('stopTurn');
 /** Where the turn is, for an operator who looks at it in the Temporal UI. */
 export const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
 
-// Only rows are touched: safe to repeat for as long as the database is away. A turn must end, so there is no last attempt.
-// Local, since it is short and the last thing a turn does: it saves the server two of a turn's three workflow tasks.
+// Only rows are touched: safe to repeat for as long as the database is away. A turn must end, so there is no last
+// attempt. Local, since it is short and the last thing a turn does: it saves the server two of a turn's three workflow
+// tasks.
 const { endTurn } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
   localRetryThreshold: '10 seconds',
@@ -54,8 +57,8 @@ const { endTurn } = proxyLocalActivities<Activities>({
 });
 
 /**
- * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it ends,
- * `endTurn` writes that end once, and gives the thread to its next turn.
+ * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it
+ * ends, `endTurn` writes that end once, and gives the thread to its next turn.
  */
 export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome['kind']> {
   const work = new CancellationScope();
@@ -124,7 +127,8 @@ async function takeStep(
   input: RunChatTurnInput,
   progress: { step: number; modelId: string; attempt: number },
 ): Promise<StepResult> {
-  // A crash is found by its missing heartbeats and tried again at once; what a provider answers is the workflow's to judge.
+  // A crash is found by its missing heartbeats and tried again at once; what a provider answers is the workflow's to
+  // judge.
   const { callModel, summarizeThread } = proxyActivities<Activities>({
     startToCloseTimeout: '1 hour',
     heartbeatTimeout: input.heartbeatTimeoutMs,

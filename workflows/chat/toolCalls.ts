@@ -32,8 +32,9 @@ const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>({
 });
 
 /**
- * A step's tool calls, side by side. Those that wait for the client or for leave do so in the rows, for days if need be; the
- * turn waits with them once nothing else is running. A tool that fails is an answer for the model, not for the workflow.
+ * A step's tool calls, side by side. Those that wait for the client or for leave do so in the rows, for days if need
+ * be; the turn waits with them once nothing else is running. A tool that fails is an answer for the model, not for the
+ * workflow.
  */
 export async function runToolCalls(
   input: { turnId: string; heartbeatTimeoutMs: number },

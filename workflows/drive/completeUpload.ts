@@ -8,13 +8,17 @@ export interface CompleteUploadInput {
   heartbeatTimeoutMs: number;
 }
 
-/** Makes a file of the parts that a client has sent to the store. What cannot be completed now stays, to be mended and tried again. */
+/**
+ * Makes a file of the parts that a client has sent to the store. What cannot be completed now stays, to be mended and
+ * tried again.
+ */
 export async function completeUpload({
   operationId,
   uploadId,
   heartbeatTimeoutMs,
 }: CompleteUploadInput): Promise<void> {
-  // Hashing reads the whole file: minutes at 5 GiB. It can be repeated at any point, and waits for a store that is away.
+  // Hashing reads the whole file: minutes at 5 GiB. It can be repeated at any point, and waits for a store that is
+  // away.
   const { finishUpload } = proxyActivities<Activities>({
     startToCloseTimeout: '2 hours',
     heartbeatTimeout: heartbeatTimeoutMs,

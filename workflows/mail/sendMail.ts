@@ -1,7 +1,8 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 
-// A mail server that is down is back in minutes, mostly. The activity itself gives up when the mail would come too late.
+// A mail server that is down is back in minutes, mostly. The activity itself gives up when the mail would come too
+// late.
 const { deliverMail } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',

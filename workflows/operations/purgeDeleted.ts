@@ -19,8 +19,8 @@ const { stopTurns } = proxyActivities<Activities>({
 });
 
 /**
- * Removes for good what a user has deleted. The rows are out of everybody's sight since the request; here running turns are
- * stopped first, so that none writes behind the purge.
+ * Removes for good what a user has deleted. The rows are out of everybody's sight since the request; here running turns
+ * are stopped first, so that none writes behind the purge.
  */
 export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
   const { purgeRows, purgeDriveOf } = proxyActivities<Activities>({

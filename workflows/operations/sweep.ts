@@ -9,8 +9,9 @@ const activities = proxyActivities<Record<string, () => Promise<unknown>>>({
 });
 
 /**
- * Closes the gaps that no single process can: intents whose workflow was never started, rows whose workflow has vanished, and what
- * is older than its keeping. A schedule starts it with the names of its activities (activities/main.ts); see docs/operations.md.
+ * Closes the gaps that no single process can: intents whose workflow was never started, rows whose workflow has
+ * vanished, and what is older than its keeping. A schedule starts it with the names of its activities
+ * (activities/main.ts); see docs/operations.md.
  */
 export async function sweep(names: readonly string[]): Promise<void> {
   const results = await Promise.allSettled(names.map((name) => activities[name]?.()));

@@ -33,7 +33,10 @@ const maxReadPdfBytes = 50_000_000;
 const maxTextBytes = 2_000_000;
 const cacheBytes = 64 * 1_048_576;
 
-/** Reads attached files for prompts. A turn of many steps asks for the same ones each time, so what was read is kept a while. */
+/**
+ * Reads attached files for prompts. A turn of many steps asks for the same ones each time, so what was read is kept a
+ * while.
+ */
 export class AttachmentReader {
   readonly #storage: Pick<ObjectStore, 'read'>;
   readonly #documents: Pick<DocumentReaders, 'pdf'>;
@@ -65,7 +68,8 @@ export class AttachmentReader {
       return view;
     } catch (error) {
       if (error instanceof DomainError && error.code === 'CONTENT_MISSING') return absent('it is gone');
-      // The store is away for a moment, or too many documents are being read: the activity is tried again, instead of answering as if there were no file.
+      // The store is away for a moment, or too many documents are being read: the activity is tried again, instead of
+      // answering as if there were no file.
       throw error instanceof DomainError ? new Error('An attached file could not be read.', { cause: error }) : error;
     }
   }

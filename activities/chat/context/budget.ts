@@ -22,7 +22,9 @@ export function charactersFor(tokens: number, text: string): number {
   return Math.floor(tokens * bytesPerToken * share);
 }
 
-/** The tokens that a prompt may have: what its model takes beside the tools and the answer, and what the space allows. */
+/**
+ * The tokens that a prompt may have: what its model takes beside the tools and the answer, and what the space allows.
+ */
 export function promptBudget(
   model: Pick<CatalogueModel, 'capabilities'>,
   limits: { maxContextTokens: number | null; squeeze: number; toolTokens: number },

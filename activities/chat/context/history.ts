@@ -19,8 +19,9 @@ export interface History {
 }
 
 /**
- * The thread as a turn sees it: the summary, and every message since, up to the turn's own; later ones are queued turns'. Reads from
- * the end, and no more than could be used, so that a thread of any length costs what its prompt does.
+ * The thread as a turn sees it: the summary, and every message since, up to the turn's own; later ones are queued
+ * turns'. Reads from the end, and no more than could be used, so that a thread of any length costs what its prompt
+ * does.
  */
 export async function readHistory(database: Database, turn: Turn, budgetTokens: number): Promise<History> {
   const { Message, ThreadSummary } = chatModels(database);

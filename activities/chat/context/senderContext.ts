@@ -3,7 +3,10 @@ const maxLength = 8_000;
 const maxTitleLength = 200;
 const maxTabsPerPane = 30;
 
-/** Of a snapshot's panes the contract names the id alone, and whether it is active: whatever else is there may be anything. */
+/**
+ * Of a snapshot's panes the contract names the id alone, and whether it is active: whatever else is there may be
+ * anything.
+ */
 type Further = Record<string, unknown>;
 
 interface Snapshot {
@@ -16,8 +19,8 @@ interface Snapshot {
 }
 
 /**
- * What a client has said of its device, for the model to read: the sender's time and place, and what they have open. It is trusted for
- * nothing but that, and cannot end the element that it stands in.
+ * What a client has said of its device, for the model to read: the sender's time and place, and what they have open. It
+ * is trusted for nothing but that, and cannot end the element that it stands in.
  */
 export function describeSender(context: Record<string, unknown>): string | undefined {
   const { agentContextSnapshot, openTabs, deviceComputerId } = context as {

@@ -7,8 +7,8 @@ type ToolMessage = Extract<LanguageModelV4Message, { role: 'tool' }>;
 const keptTokens = 200;
 
 /**
- * Makes what a turn has done so far fit: results of its tools are cut, the oldest first, each with a mark that says how much is missing.
- * The results themselves stay in the turn's log and message.
+ * Makes what a turn has done so far fit: results of its tools are cut, the oldest first, each with a mark that says how
+ * much is missing. The results themselves stay in the turn's log and message.
  */
 export function shortenResults(messages: LanguageModelV4Message[], budgetTokens: number): LanguageModelV4Message[] {
   let excess = tokensOf(messages) - budgetTokens;

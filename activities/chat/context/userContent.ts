@@ -14,7 +14,10 @@ import { describeSender } from './senderContext.ts';
 export type UserContent = Extract<LanguageModelV4Message, { role: 'user' }>['content'];
 type InlineFile = Extract<StoredPart, { type: 'file' }>;
 
-/** What the messages of one prompt may still show of files: the newest come first, so that it is older ones that are left out. */
+/**
+ * What the messages of one prompt may still show of files: the newest come first, so that it is older ones that are
+ * left out.
+ */
 export interface FileAllowance {
   /** Of images and PDFs: a request has a size too. */
   seenCharacters: number;

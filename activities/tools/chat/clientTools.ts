@@ -96,7 +96,10 @@ export function clientToolSource(database: Pick<Database, 'pool'>): ToolSource {
   };
 }
 
-/** A client declares what it offers with each message, so the mode does not choose among its tools; nor do we check its inputs for it. */
+/**
+ * A client declares what it offers with each message, so the mode does not choose among its tools; nor do we check its
+ * inputs for it.
+ */
 function declaredTool({
   name,
   description,

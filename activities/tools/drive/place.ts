@@ -7,7 +7,10 @@ import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath } from '../../../models/drive/place.ts';
 import { DomainError } from '../../../models/errors.ts';
 
-/** Where a tool's path is: in the space's drive, or among the files of the turn's own thread. No other container can be named. */
+/**
+ * Where a tool's path is: in the space's drive, or among the files of the turn's own thread. No other container can be
+ * named.
+ */
 export interface PathInput {
   path: string;
   container?: 'drive' | 'thread';

@@ -18,8 +18,8 @@ const maxCharacters = 48_000;
 const maxLineCharacters = 2_000;
 
 /**
- * Reads lines of a text file as far as they are asked for, in memory that does not grow with the file. Throws 422 `NOT_TEXT` for anything
- * that is none.
+ * Reads lines of a text file as far as they are asked for, in memory that does not grow with the file. Throws 422
+ * `NOT_TEXT` for anything that is none.
  */
 export async function readLines(
   store: Pick<ObjectStore, 'read'>,

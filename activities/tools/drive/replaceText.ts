@@ -1,8 +1,8 @@
 import { DomainError } from '../../../models/errors.ts';
 
 /**
- * `oldText` replaced by `newText`, to the letter. Throws 422 `NO_MATCH` or `MANY_MATCHES`, which tells the model what to do about it. A file with
- * CRLF line ends keeps them: a model writes LF.
+ * `oldText` replaced by `newText`, to the letter. Throws 422 `NO_MATCH` or `MANY_MATCHES`, which tells the model what
+ * to do about it. A file with CRLF line ends keeps them: a model writes LF.
  */
 export function replaceText(
   before: string,

@@ -11,9 +11,11 @@ export type OperationId = keyof operations;
  * - `signed`: what comes proves itself by a signature; the route checks it
  * - `signedIn`: anybody with a credential, who sees and makes only what is theirs
  * - `self`: whose object it is; for everybody else it is not there (404)
- * - `threadOwner`: whose thread it is, for as long as they are a member; nobody else, an owner of the space neither (403)
+ * - `threadOwner`: whose thread it is, for as long as they are a member; nobody else, an owner of the space neither
+ *   (403)
  * - `editorsOwn`: the editor of the space whose object it is; for other editors it is not there (404)
- * - `viewer`, `editor`, `owner`: a member of the space with at least this role (403); for others the space is not there (404)
+ * - `viewer`, `editor`, `owner`: a member of the space with at least this role (403); for others the space is not there
+ *   (404)
  * - `ownerOrSelf`: an owner of the space, or the member whom it is about
  */
 export type Access =
@@ -34,9 +36,9 @@ export type AccessRows = Readonly<Partial<Record<OperationId, Access>>>;
 export type AccessTable = Readonly<Record<string, Access>>;
 
 /**
- * The row of an operation. Where `{spaceId}` is in the path, its role is asked for before the route runs (middleware/authorization.ts);
- * elsewhere the route asks, by `authorizeOperation` or `authorizeThread`. Throws when there is no row: an operation that nobody thought
- * about is open to nobody.
+ * The row of an operation. Where `{spaceId}` is in the path, its role is asked for before the route runs
+ * (middleware/authorization.ts); elsewhere the route asks, by `authorizeOperation` or `authorizeThread`. Throws when
+ * there is no row: an operation that nobody thought about is open to nobody.
  */
 export function accessOf(table: AccessTable, operationId: string): Access {
   const access = Object.hasOwn(table, operationId) ? table[operationId] : undefined;

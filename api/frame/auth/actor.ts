@@ -2,7 +2,10 @@ import type { Request } from 'express';
 import type { Actor } from '../../../models/audit.ts';
 import { type Caller, callerOf } from './caller.ts';
 
-/** Who makes the request, as the audit log writes it: the caller, its credential, and its address as far as proxies vouch for it. */
+/**
+ * Who makes the request, as the audit log writes it: the caller, its credential, and its address as far as proxies
+ * vouch for it.
+ */
 export function actorOf(req: Request): Actor & { userId: string } {
   const caller = callerOf(req);
   return { userId: caller.userId, credentialId: credentialOf(caller), address: req.ip ?? null };

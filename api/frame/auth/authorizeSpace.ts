@@ -8,8 +8,8 @@ import { roleOf } from './access.ts';
 import { type Caller, callerOf } from './caller.ts';
 
 /**
- * The one way to a space: every object is looked up through it. 404 when the space is absent or another tenant's (the two look
- * the same), 403 when the caller's role is too low. One query at most, and its answer is at most a second old.
+ * The one way to a space: every object is looked up through it. 404 when the space is absent or another tenant's (the
+ * two look the same), 403 when the caller's role is too low. One query at most, and its answer is at most a second old.
  */
 export async function authorizeSpace(
   deps: { identity: Pick<Identity, 'members'> },
@@ -25,7 +25,10 @@ export async function authorizeSpace(
   return access;
 }
 
-/** The same with the role that the table names for the request's operation: for routes whose path does not say of which space. */
+/**
+ * The same with the role that the table names for the request's operation: for routes whose path does not say of which
+ * space.
+ */
 export async function authorizeOperation(
   deps: { identity: Pick<Identity, 'members'> },
   req: Request,

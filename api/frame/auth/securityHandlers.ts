@@ -8,8 +8,9 @@ import type { Caller } from './caller.ts';
 import type { Authenticate } from './passport.ts';
 
 /**
- * The contract's two schemes, both HTTP bearer. The validator asks them side by side; a credential belongs to the one that its beginning
- * says, and the other declines. A refusal is kept on the request, for the validator passes on its status alone.
+ * The contract's two schemes, both HTTP bearer. The validator asks them side by side; a credential belongs to the one
+ * that its beginning says, and the other declines. A refusal is kept on the request, for the validator passes on its
+ * status alone.
  */
 export function createSecurityHandlers(authenticate: Authenticate) {
   async function accept(req: Request, check: () => Promise<Caller>): Promise<boolean> {

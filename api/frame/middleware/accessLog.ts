@@ -9,8 +9,8 @@ const quietOperations = new Set(['getHealth', 'getReadiness', 'getMetrics']);
 const loggedParams = ['spaceId', 'threadId', 'turnId', 'operationId', 'itemId', 'computerId'];
 
 /**
- * One line for each request. It names the contract's path and not the one that was sent, and never the query: a link may
- * carry a token in either. Headers are not logged at all.
+ * One line for each request. It names the contract's path and not the one that was sent, and never the query: a link
+ * may carry a token in either. Headers are not logged at all.
  */
 export function accessLog(logger: Logger): RequestHandler {
   const message = (req: IncomingMessage, res: ServerResponse) =>

@@ -2,7 +2,9 @@ import express, { type Request, type RequestHandler } from 'express';
 import { DomainError } from '../../../models/errors.ts';
 
 const limit = '1mb';
-/** Much more than anybody means; what is nested as deep as a body is long cannot be walked without an end of the stack. */
+/**
+ * Much more than anybody means; what is nested as deep as a body is long cannot be walked without an end of the stack.
+ */
 const maxDepth = 100;
 /** What a page's form sends is a few short fields. */
 const form = { extended: false, limit: '16kb', parameterLimit: 20 };
@@ -10,8 +12,9 @@ const formType = 'application/x-www-form-urlencoded';
 const jsonType = 'application/json';
 
 /**
- * Reads a JSON body of at most 1 MiB, or a small form, where the contract's operation takes one; it comes after authentication, so a stranger
- * cannot make us parse. Other types (uploads, raw webhooks) are left unread, for their routes to stream.
+ * Reads a JSON body of at most 1 MiB, or a small form, where the contract's operation takes one; it comes after
+ * authentication, so a stranger cannot make us parse. Other types (uploads, raw webhooks) are left unread, for their
+ * routes to stream.
  */
 export function readBody(): RequestHandler {
   const readJson = express.json({

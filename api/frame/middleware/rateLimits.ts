@@ -48,12 +48,17 @@ export function createRateLimits(config: Pick<Config, 'http'>) {
       await take(addresses, addressOf(req), res);
     },
 
-    /** A mail to an address that somebody has typed, whether it has an account or not: nobody's mailbox is filled from here. */
+    /**
+     * A mail to an address that somebody has typed, whether it has an account or not: nobody's mailbox is filled from
+     * here.
+     */
     async mail(email: string, res: Response): Promise<void> {
       await take(mails, email, res);
     },
 
-    /** Runs an exchange of a code. Wrong ones count; several at once cannot slip through before the first has failed. */
+    /**
+     * Runs an exchange of a code. Wrong ones count; several at once cannot slip through before the first has failed.
+     */
     async guessing<T>(req: Request, res: Response, exchange: () => Promise<T>): Promise<T> {
       await take(codes, addressOf(req), res);
       const result = await exchange();
@@ -69,15 +74,18 @@ function limiter(points: number): RateLimiterMemory | undefined {
   return points === 0 ? undefined : new RateLimiterMemory({ points, duration: windowSeconds });
 }
 
-/** Probes and the reference page come often, and cost nothing; notifications come as often as people pay, and count when they are forged. */
+/**
+ * Probes and the reference page come often, and cost nothing; notifications come as often as people pay, and count when
+ * they are forged.
+ */
 function isLimited(req: Request): boolean {
   if (req.operation?.area === 'Webhooks') return false;
   return !['/healthz', '/readyz', '/metrics', '/openapi.yaml', '/openapi.json', '/docs'].includes(req.path);
 }
 
 /**
- * The address, as far as the configured proxies vouch for it (a forged X-Forwarded-For changes nothing). A household has a whole
- * /64 of IPv6, so that is what counts there.
+ * The address, as far as the configured proxies vouch for it (a forged X-Forwarded-For changes nothing). A household
+ * has a whole /64 of IPv6, so that is what counts there.
  */
 export function addressOf(req: Request): string {
   const address = req.ip ?? 'unknown';

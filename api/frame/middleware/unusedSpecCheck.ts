@@ -16,8 +16,8 @@ class OnlyWhenUsed {
 }
 
 /**
- * express-openapi-validator compiles that schema for each document that it loads, also where `validateApiSpec: false` tells it not to use it:
- * with a document for each area this was half of the API's start, two seconds of computing.
+ * express-openapi-validator compiles that schema for each document that it loads, also where `validateApiSpec: false`
+ * tells it not to use it: with a document for each area this was half of the API's start, two seconds of computing.
  */
 export function leaveOutUnusedSpecCheck(): void {
   schemaValidator.OpenAPISchemaValidator = OnlyWhenUsed as unknown as typeof Original;

@@ -23,9 +23,10 @@ interface ValidatorOptions {
 }
 
 /**
- * express-openapi-validator, taken apart into its steps so that the body is read only after the credential was checked, and so
- * that its own route lookup, which compiles every path on every request, runs once per operation. An area is loaded at its first request,
- * and an operation's schemas are compiled at the operation's: all of them together take seconds.
+ * express-openapi-validator, taken apart into its steps so that the body is read only after the credential was checked,
+ * and so that its own route lookup, which compiles every path on every request, runs once per operation. An area is
+ * loaded at its first request, and an operation's schemas are compiled at the operation's: all of them together take
+ * seconds.
  */
 export function createValidator(contract: Contract, options: ValidatorOptions) {
   leaveOutUnusedSpecCheck();
@@ -49,8 +50,8 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
 
   return {
     /**
-     * Loads and compiles what the first requests would have to wait for, and fails when the contract is broken. Between operations it lets
-     * requests pass. Ends early when `signal` is aborted.
+     * Loads and compiles what the first requests would have to wait for, and fails when the contract is broken. Between
+     * operations it lets requests pass. Ends early when `signal` is aborted.
      */
     async warmUp(signal?: AbortSignal): Promise<void> {
       for (const [operation, area] of areaOf) {
@@ -137,8 +138,8 @@ function createSteps({ document }: ContractPart, options: ValidatorOptions) {
 const pass: Handler = (_req, _res, next) => next();
 
 /**
- * The validator keeps a compiled schema for each spelling of `content-type` that it meets. It meets the bare media types of the contract
- * only, or a client could fill the memory with `application/json; a=1`, `a=2` and so on.
+ * The validator keeps a compiled schema for each spelling of `content-type` that it meets. It meets the bare media
+ * types of the contract only, or a client could fill the memory with `application/json; a=1`, `a=2` and so on.
  */
 function withBareMediaType(handler: Handler): Handler {
   return (req, res, next) => {

@@ -8,7 +8,10 @@ export class Html {
 
 type Value = Html | string | number | undefined | false | readonly Html[];
 
-/** A template whose values are escaped, in text and in quoted attributes alike. What is undefined or false leaves nothing. */
+/**
+ * A template whose values are escaped, in text and in quoted attributes alike. What is undefined or false leaves
+ * nothing.
+ */
 export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
   let text = parts[0] ?? '';
   for (const [index, value] of values.entries()) text += asText(value) + (parts[index + 1] ?? '');

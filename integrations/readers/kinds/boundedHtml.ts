@@ -9,8 +9,9 @@ const maxCharacters = 2 * 1_048_576;
 const chunkCharacters = 16_384;
 
 /**
- * A page that is cheap enough to take apart: tags below a depth are left out, their text stays; and it ends where it has had all the
- * elements that are read of a page. The parser is the one that will read it, so both see the same elements.
+ * A page that is cheap enough to take apart: tags below a depth are left out, their text stays; and it ends where it
+ * has had all the elements that are read of a page. The parser is the one that will read it, so both see the same
+ * elements.
  */
 export function boundedHtml(whole: string): { html: string; isCut: boolean } {
   const kept: string[] = [];

@@ -33,7 +33,10 @@ export async function readPage(bytes: Uint8Array): Promise<PageText> {
   };
 }
 
-/** The parser makes up no tags that were left out, as people may leave out these: such a page, or a part of one, is wrapped into a whole. */
+/**
+ * The parser makes up no tags that were left out, as people may leave out these: such a page, or a part of one, is
+ * wrapped into a whole.
+ */
 function wholePage(html: string): string {
   if (/<head[\s>]/i.test(html) && /<body[\s>]/i.test(html)) return html;
   return inPage(html.replace(/<\/?(?:html|head|body)(?:\s[^>]{0,2000})?>|<!doctype[^>]{0,2000}>/gi, ''));

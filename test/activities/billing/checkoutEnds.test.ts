@@ -8,7 +8,8 @@ import { type FakeStripe, type Fields, startFakeStripe } from '../../fakes/strip
 import { triggerSchedule } from '../../replay/histories.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Each purchase comes to an end, also where the provider says what cannot be explained, and the operator is told by one name.
+// Each purchase comes to an end, also where the provider says what cannot be explained, and the operator is told by one
+// name.
 
 let stripe: FakeStripe;
 let product: TestProduct;

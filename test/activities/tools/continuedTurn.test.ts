@@ -64,8 +64,8 @@ const twoQuestions = toolLines([
 ]);
 
 /**
- * A turn whose first question is answered, and whose workflow is at work on going on with a new history: it holds its task until `commit`, since
- * the test has the lock that it needs. What is written by `write` is there when it goes on.
+ * A turn whose first question is answered, and whose workflow is at work on going on with a new history: it holds its
+ * task until `commit`, since the test has the lock that it needs. What is written by `write` is there when it goes on.
  */
 async function untilAtSwitch() {
   const { turnId } = await user.ask({ content: twoQuestions, modelId: 'demo' });
@@ -95,7 +95,9 @@ async function untilAtSwitch() {
   };
 }
 
-/** The server hands out the task again, since what came during it has to be seen first: its cause is UNHANDLED_COMMAND. */
+/**
+ * The server hands out the task again, since what came during it has to be seen first: its cause is UNHANDLED_COMMAND.
+ */
 const triedAgain = expect.arrayContaining([1]);
 
 test('told of answers during the switch: the turn goes on, and hears the next answer', async () => {

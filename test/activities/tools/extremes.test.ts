@@ -9,7 +9,10 @@ import { type FakeMcpServer, startMcpServer } from '../../fakes/mcpServer.ts';
 import type { FakeScript } from '../../fakes/script.ts';
 import { sizeOf } from '../../support/size.ts';
 
-/** As many calls as a turn may make, and results as large as any may be: small here, and whole by `TOOL_CALLS=1000 TOOL_RESULT_MB=100`. */
+/**
+ * As many calls as a turn may make, and results as large as any may be: small here, and whole by `TOOL_CALLS=1000
+ * TOOL_RESULT_MB=100`.
+ */
 const maxCalls = sizeOf('TOOL_CALLS', 100);
 const resultBytes = sizeOf('TOOL_RESULT_MB', 5) * 1_000_000;
 const callsPerStep = 50;
@@ -98,7 +101,10 @@ test('all of them in one step; one more is one too many', async () => {
   });
 });
 
-/** What a result is in the process at one time: bytes that came, the text of them, what is read out of it, redacted, stored. */
+/**
+ * What a result is in the process at one time: bytes that came, the text of them, what is read out of it, redacted,
+ * stored.
+ */
 const copies = 8;
 
 test('a result of the largest size, and eight of them side by side, which are read one by one', async () => {

@@ -5,7 +5,10 @@ import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Tools whose process is killed, or whose turn is stopped, at a chosen moment: the test holds the row that the tool needs next. */
+/**
+ * Tools whose process is killed, or whose turn is stopped, at a chosen moment: the test holds the row that the tool
+ * needs next.
+ */
 let product: TestProduct;
 beforeAll(async () => {
   product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });

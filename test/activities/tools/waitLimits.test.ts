@@ -4,7 +4,10 @@ import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Seven days, made short: what waits for its client or for leave goes on when its time is over, whoever was away at that moment. */
+/**
+ * Seven days, made short: what waits for its client or for leave goes on when its time is over, whoever was away at
+ * that moment.
+ */
 const maxWaitSeconds = 3;
 let product: TestProduct;
 let user: ChatUser;

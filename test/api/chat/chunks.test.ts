@@ -8,7 +8,9 @@ import { toolLines } from '../../builders/tools.ts';
 import type { FakeScript } from '../../fakes/script.ts';
 import { collect } from '../../support/sseClient.ts';
 
-/** What every chunk looks like, in every way a turn can go: ours to the letter, and what each client version accepts. */
+/**
+ * What every chunk looks like, in every way a turn can go: ours to the letter, and what each client version accepts.
+ */
 type Kind = 'string' | 'boolean' | 'object' | 'number' | 'any' | readonly string[];
 interface Shape {
   required: Record<string, Kind>;

@@ -10,7 +10,10 @@ import { collect } from '../../support/sseClient.ts';
 const rounds = Number(process.env.ATRIUM_TEST_ROUNDS ?? 2);
 /** Longer than a busy machine's pauses, which are no failure of the provider. */
 const idleTimeoutSeconds = 5;
-/** Against hanging. Six tries on two models, each with its pause (8 s at most together on a model) and, where it stalls, its silence. */
+/**
+ * Against hanging. Six tries on two models, each with its pause (8 s at most together on a model) and, where it stalls,
+ * its silence.
+ */
 const deadlineMs = 300_000;
 
 const failures: Record<string, { script: FakeScript; code: string; kept?: string }> = {

@@ -21,7 +21,10 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** Per message, how the provider answers its requests: one script after the other, the last one for ever, none meaning well. */
+/**
+ * Per message, how the provider answers its requests: one script after the other, the last one for ever, none meaning
+ * well.
+ */
 const scripts = new Map<string, (FakeScript | undefined)[]>();
 
 function nextScript({ body }: FakeRequest): FakeScript | undefined {
@@ -32,7 +35,10 @@ function nextScript({ body }: FakeRequest): FakeScript | undefined {
 
 const call = (id: string, name: string, args = '{"a":1}') => ({ id, name, arguments: args });
 
-/** Asks while the provider answers by these scripts. Each message is another one, so that several can be asked side by side. */
+/**
+ * Asks while the provider answers by these scripts. Each message is another one, so that several can be asked side by
+ * side.
+ */
 async function askThrough(...answers: (FakeScript | undefined)[]) {
   const content = `message ${scripts.size + 1}.`;
   scripts.set(content, answers);

@@ -174,7 +174,8 @@ describe('a thread that outgrows the window', () => {
       }),
     };
     const answer = await user.ask({ content: fake(tooLong, `Hazel 4. ${'x '.repeat(90_000)}`), threadId });
-    // The fake refuses whatever it is sent, until nothing is left to leave out: what counts is that tries became smaller, and their end.
+    // The fake refuses whatever it is sent, until nothing is left to leave out: what counts is that tries became
+    // smaller, and their end.
     expect(answer.chunks.at(-1)).toMatchObject({ type: 'error', code: 'CONTEXT_TOO_LONG' });
     const sizes = requestsOf('Hazel 4.', isAnswer).map(({ body }) => JSON.stringify(body.messages).length);
     expect(sizes).toHaveLength(3);

@@ -120,7 +120,9 @@ describe('cut at random bytes', () => {
     return { taken: Buffer.concat(parts).subarray(0, bytes), ended: false };
   }
 
-  /** Reads a turn in pieces of random sizes, like a client that keeps whole events and resumes after the last of them. */
+  /**
+   * Reads a turn in pieces of random sizes, like a client that keeps whole events and resumes after the last of them.
+   */
   async function readInPieces(path: string, largest: number): Promise<{ log: string; cuts: number }> {
     let log = '';
     let lastId = 0;

@@ -39,7 +39,10 @@ const raw = (body: readonly Buffer[], options: Partial<RawUpload> = {}) =>
     ...options,
   });
 
-/** What was sent is gone, from the tree, from the account and from the store; at once, or when the server has seen that its sender is. */
+/**
+ * What was sent is gone, from the tree, from the account and from the store; at once, or when the server has seen that
+ * its sender is.
+ */
 async function expectNothing(): Promise<void> {
   await waitFor('nothing to be left of the upload', async () => {
     if ((await driveModels(product.environment.database).DriveObject.count({ where: { spaceId: user.spaceId } })) > 0)

@@ -219,7 +219,8 @@ test('a revoked key, and a key of a disabled user, are refused at once', async (
   expect(await statusOf(other.token)).toBe(401);
 });
 
-// Mass assignment: fields of a row that a client has no business with. They are refused (400), or nothing comes of them.
+// Mass assignment: fields of a row that a client has no business with. They are refused (400), or nothing comes of
+// them.
 const privileged = {
   id: 'own',
   userId: 'usr_other',

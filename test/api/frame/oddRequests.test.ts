@@ -4,8 +4,9 @@ import { objectsFor, statusesOf } from '../../builders/operationCall.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { buildPeople, buildWorld, type People, type World } from '../../builders/world.ts';
 
-// What is wrong with a request is always the client's to hear: never a 500, never without a reason, never a status that the contract does
-// not name. Asked of every operation with what its own parameters and fields could be, so that later areas get it for nothing.
+// What is wrong with a request is always the client's to hear: never a 500, never without a reason, never a status that
+// the contract does not name. Asked of every operation with what its own parameters and fields could be, so that later
+// areas get it for nothing.
 
 const { operations } = loadContract();
 const atOnce = 4;
@@ -35,7 +36,10 @@ test('none of it was an error to log', () => {
   expect(product.process.log()).toBe('');
 });
 
-/** Sends calls in a session of the operation's, and in another one where the operation has ended it: a call is refused for what is odd about it. */
+/**
+ * Sends calls in a session of the operation's, and in another one where the operation has ended it: a call is refused
+ * for what is odd about it.
+ */
 function inOneSession({ method }: Operation, { identity }: World): (call: OddCall) => Promise<Response> {
   let session = identity.sessions.create(people.owner.id);
   const send = async ({ path, headers, body }: OddCall) =>

@@ -15,7 +15,8 @@ import {
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { buildPeople, buildWorld, type Kind, kinds, type People } from '../../builders/world.ts';
 
-// The table of who may do what (api/<area>/access.ts) against the running API: every operation, called as every kind of caller.
+// The table of who may do what (api/<area>/access.ts) against the running API: every operation, called as every kind of
+// caller.
 
 /** `remote` is nobody who comes from elsewhere by a proxy. */
 type Caller = Kind | 'nobody' | 'remote';

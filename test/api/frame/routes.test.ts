@@ -45,7 +45,8 @@ test('the route that Express finds is the operation that was checked: literals c
   }
 });
 
-// The three refusals that every operation must give, asked of each one: an operation of a later area cannot forget them.
+// The three refusals that every operation must give, asked of each one: an operation of a later area cannot forget
+// them.
 
 type Verb = 'get' | 'post' | 'put' | 'patch' | 'delete';
 

@@ -134,7 +134,8 @@ test('from the file to a key of the environment, and on to another one, step by 
   await opens({ masterKey: one });
   const first = await rotateKeys(database, { ...config, masterKey: one });
   expect(first.rewrapped).toBeGreaterThan(0);
-  // While processes are restarted one by one, those that have the new key and those that have the old one work side by side.
+  // While processes are restarted one by one, those that have the new key and those that have the old one work side by
+  // side.
   await opens({ masterKey: one, otherMasterKeys: [two] });
   await rotateKeys(database, { ...config, masterKey: two, otherMasterKeys: [one] });
   await opens({ masterKey: one, otherMasterKeys: [two] });

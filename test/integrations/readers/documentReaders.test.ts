@@ -4,7 +4,10 @@ import { slowPage } from '../../builders/hostilePages.ts';
 import { until } from '../../support/processes.ts';
 import { processorMs, readerProcesses } from '../../support/readerProcesses.ts';
 
-/** The pool of processes that read: who waits, who is ended, what is remembered. What they read is in the tests beside this one. */
+/**
+ * The pool of processes that read: who waits, who is ended, what is remembered. What they read is in the tests beside
+ * this one.
+ */
 let readers: DocumentReaders;
 const open = (options: ReaderOptions = {}) => {
   readers = new DocumentReaders(options);

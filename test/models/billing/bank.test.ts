@@ -13,7 +13,8 @@ import { createTestEnvironment, type TestEnvironment } from '../../support/envir
 import { start, type TestProcess } from '../../support/processes.ts';
 import { sizeOf } from '../../support/size.ts';
 
-// 20 clients transfer and spend, in processes that are killed again and again. Every read adds up, and nothing is ever negative.
+// 20 clients transfer and spend, in processes that are killed again and again. Every read adds up, and nothing is ever
+// negative.
 
 const durationMs = sizeOf('BANK_SECONDS', 6) * 1_000;
 const tellers = 4;

@@ -3,8 +3,8 @@ import { isCancellation } from '@temporalio/workflow';
 const minuteMs = 60_000;
 
 /**
- * How long to wait before a checkout is looked at again, if nothing is heard of it. Notifications come within seconds; these looks are for
- * those that never come, so they get rarer.
+ * How long to wait before a checkout is looked at again, if nothing is heard of it. Notifications come within seconds;
+ * these looks are for those that never come, so they get rarer.
  */
 export function nextLookMs(looks: number, firstLookMs: number): number {
   return Math.min(firstLookMs * 2 ** Math.min(looks, 10), 60 * minuteMs);

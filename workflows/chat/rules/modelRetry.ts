@@ -21,9 +21,9 @@ const longestDelayMs = 8_000;
 const longestRetryAfterMs = 60_000;
 
 /**
- * What to do after attempt number `attempt` (from 1) on one model has failed: wait and try again, go on with the catalogue's next
- * model, or give up. The catalogue goes round, so a model that is among those `tried` in this step means that all have been.
- * `random` (0 to 1) spreads the retries of many turns that one outage has hit.
+ * What to do after attempt number `attempt` (from 1) on one model has failed: wait and try again, go on with the
+ * catalogue's next model, or give up. The catalogue goes round, so a model that is among those `tried` in this step
+ * means that all have been. `random` (0 to 1) spreads the retries of many turns that one outage has hit.
  */
 export function decideAfterFailure(
   failure: ModelFailure,
