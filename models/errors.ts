@@ -8,6 +8,8 @@ export type DomainErrorKind =
   | 'paymentRequired' // 402
   | 'forbidden' // 403: a role inside your own space, or not the thread's owner
   | 'notFound' // 404: absent, or another tenant's
+  | 'notAcceptable' // 406: no answer of a type that the client takes
+  | 'timeout' // 408: the client was too slow
   | 'conflict' // 409: state, or a key in flight
   | 'gone' // 410: expired
   | 'preconditionFailed' // 412: If-Match names another version

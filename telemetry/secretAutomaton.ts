@@ -1,4 +1,5 @@
 import { pieceLength, piecesOf } from './secretForms.ts';
+import { TextSkipper } from './textSkipper.ts';
 
 /**
  * Of a text of `pieceLength` only so much is in the automaton: a long secret has many, and each character is a node.
@@ -12,6 +13,7 @@ const anchorLength = 8;
  */
 export class SecretAutomaton {
   readonly isEmpty: boolean;
+  readonly #skipper: TextSkipper;
   /** Texts of which only the anchor is in the automaton. */
   readonly #anchored = new Set<string>();
   /**
@@ -31,6 +33,7 @@ export class SecretAutomaton {
   constructor(texts: Iterable<string>) {
     const known = [...new Set(texts)].flatMap(piecesOf).filter((text) => text !== '');
     this.isEmpty = known.length === 0;
+    this.#skipper = new TextSkipper(known.map(inAutomaton));
     const room = known.reduce((sum, text) => sum + inAutomaton(text).length, 1);
     const slots = 2 ** Math.ceil(Math.log2(room * 2));
     this.#mask = slots - 1;
@@ -42,6 +45,11 @@ export class SecretAutomaton {
     this.#anchor = new Uint8Array(room);
     this.#fail = new Int32Array(room);
     this.#link(this.#insert(known, room));
+  }
+
+  /** From where on a text may have one of the texts in it, read by an automaton that is at its beginning. */
+  skip(text: string, from: number): number {
+    return this.#skipper.skip(text, from);
   }
 
   /** Where the automaton is after one more UTF-16 unit; it begins at 0. */

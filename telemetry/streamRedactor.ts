@@ -22,7 +22,11 @@ export class StreamRedactor {
   push(text: string): string {
     const begin = this.#held.length;
     this.#held += text;
-    for (let index = begin; index < this.#held.length; index++) this.#step(this.#held.charCodeAt(index), index);
+    for (let index = begin; index < this.#held.length; index++) {
+      // At its beginning the automaton remembers nothing: what cannot begin a secret need not be read by it.
+      if (this.#state === 0 && this.#begun.length === 0) index = this.#automaton.skip(this.#held, index);
+      if (index < this.#held.length) this.#step(this.#held.charCodeAt(index), index);
+    }
     let safe = Math.min(this.#held.length - this.#automaton.depthOf(this.#state), this.#begun[0] ?? this.#held.length);
     const last = this.#found.findLast(({ from }) => from < safe);
     if (last !== undefined && last.to > safe) safe = last.from;

@@ -15,8 +15,10 @@ import { accessLog } from './middleware/accessLog.ts';
 import { authentication } from './middleware/authentication.ts';
 import { authorization } from './middleware/authorization.ts';
 import { readBody } from './middleware/body.ts';
+import { answerType } from './middleware/mediaTypes.ts';
 import { findOperation } from './middleware/operation.ts';
 import { pageErrors } from './middleware/pageErrors.ts';
+import { plainHeaders, plainParameters } from './middleware/parameters.ts';
 import { createRateLimits } from './middleware/rateLimits.ts';
 import { requestId } from './middleware/requestId.ts';
 import { createValidator } from './middleware/validator.ts';
@@ -45,8 +47,8 @@ export interface Surface {
 
 /**
  * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its
- * caller's role, its body, the contract's schema, and the route. `app.locals.warmUp` compiles what the first requests
- * of each kind would wait for.
+ * parameters, its caller's role, its body, the contract's schema, and the route. `app.locals.warmUp` compiles what the
+ * first requests of each kind would wait for.
  */
 export function createApp(deps: ApiDeps, surface: Surface = everything()): express.Express {
   const { contract, areas, connectionLimits = defaultLimits } = surface;
@@ -73,7 +75,8 @@ export function createApp(deps: ApiDeps, surface: Surface = everything()): expre
   app.use('/auth/assets', pageFiles());
   for (const { files = {} } of areas) for (const [path, serve] of Object.entries(files)) app.use(path, serve());
 
-  app.use(findOperation(contract, validator), checkOrigin(deps), limits.anonymous, authentication(validator, limits));
+  app.use(plainHeaders(), findOperation(contract, validator), checkOrigin(deps), limits.anonymous);
+  app.use(authentication(validator, limits), plainParameters(), answerType());
   app.use(authorization(contract, mergeAccess(areas), deps), readBody(), validator.request, validator.response);
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
   app.use(upgradeRoutes(areas, routeDeps, connectionLimits));

@@ -21,7 +21,22 @@ export interface Operation {
   bodyRequired: boolean;
   /** Opens a WebSocket. */
   isUpgrade: boolean;
+  /** The media types of its answers when all is well; empty where those have no body. */
+  answerTypes: string[];
+  parameters: Parameter[];
 }
+
+/** A parameter of a path, a query or a header: one scalar, or a list of them. */
+export interface Parameter {
+  in: 'path' | 'query' | 'header';
+  name: string;
+  type: ScalarType;
+  isList: boolean;
+}
+
+export type ScalarType = (typeof scalarTypes)[number];
+
+const scalarTypes = ['string', 'integer', 'number', 'boolean'] as const;
 
 export interface Contract {
   document: OpenApi.DocumentV3_1;
@@ -34,7 +49,24 @@ interface RawOperation {
   security?: Record<string, string[]>[];
   'x-scope'?: string;
   'x-upgrade'?: 'websocket';
+  parameters?: (RawParameter | Reference)[];
   requestBody?: { required?: boolean; content?: Record<string, unknown> };
+  responses?: Record<string, { content?: Record<string, unknown> } | Reference>;
+}
+
+interface RawParameter {
+  in: Parameter['in'];
+  name: string;
+  schema: RawSchema | Reference;
+}
+
+interface RawSchema {
+  type?: string;
+  items?: RawSchema | Reference;
+}
+
+interface Reference {
+  $ref: string;
 }
 
 const methods = ['get', 'put', 'post', 'delete', 'patch'] as const;
@@ -46,13 +78,21 @@ export function loadContract(more: Record<string, string> = {}): Contract {
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     for (const method of methods) {
       const raw = (item as Record<string, RawOperation | undefined>)[method];
-      if (raw !== undefined) operations.push(operationOf(document, path, method, raw));
+      if (raw === undefined) continue;
+      const shared = (item as Pick<RawOperation, 'parameters'>).parameters ?? [];
+      const parameters = [...shared, ...(raw.parameters ?? [])].map((one) => parameterOf(document, one));
+      operations.push({ ...operationOf(document, path, method, raw), parameters });
     }
   }
   return { document, operations };
 }
 
-function operationOf(document: OpenApi.DocumentV3_1, path: string, method: string, raw: RawOperation): Operation {
+function operationOf(
+  document: OpenApi.DocumentV3_1,
+  path: string,
+  method: string,
+  raw: RawOperation,
+): Omit<Operation, 'parameters'> {
   const security = raw.security ?? document.security ?? [];
   return {
     id: raw.operationId,
@@ -65,5 +105,29 @@ function operationOf(document: OpenApi.DocumentV3_1, path: string, method: strin
     bodyTypes: Object.keys(raw.requestBody?.content ?? {}),
     bodyRequired: raw.requestBody?.required ?? false,
     isUpgrade: raw['x-upgrade'] === 'websocket',
+    answerTypes: answerTypesOf(document, raw),
   };
+}
+
+function answerTypesOf(document: OpenApi.DocumentV3_1, { responses = {} }: RawOperation): string[] {
+  const good = Object.entries(responses).filter(([status]) => status.startsWith('2'));
+  return [...new Set(good.flatMap(([, response]) => Object.keys(resolve(document, response).content ?? {})))];
+}
+
+/** Throws for a parameter of a type that nothing here knows how to read. */
+function parameterOf(document: OpenApi.DocumentV3_1, raw: RawParameter | Reference): Parameter {
+  const { in: place, name, schema } = resolve(document, raw);
+  const whole = resolve(document, schema);
+  const isList = whole.type === 'array';
+  const one = isList ? resolve(document, whole.items ?? {}) : whole;
+  const type = scalarTypes.find((known) => known === one.type);
+  if (type === undefined) throw new Error(`The parameter ${name} has no type that a parameter can have.`);
+  return { in: place, name, type, isList };
+}
+
+function resolve<T extends object>(document: OpenApi.DocumentV3_1, value: T | Reference): T {
+  if (!('$ref' in value)) return value;
+  const keys = value.$ref.slice('#/'.length).split('/');
+  const found = keys.reduce((place, key) => (place as Record<string, unknown>)[key], document as unknown);
+  return resolve(document, found as T | Reference);
 }

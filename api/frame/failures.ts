@@ -18,6 +18,8 @@ const statusOf: Record<DomainErrorKind, number> = {
   paymentRequired: 402,
   forbidden: 403,
   notFound: 404,
+  notAcceptable: 406,
+  timeout: 408,
   conflict: 409,
   gone: 410,
   preconditionFailed: 412,

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { Busboy, type BusboyConfig, type BusboyInstance } from '@fastify/busboy';
 import type { Request, RequestHandler } from 'express';
 import { DomainError } from '../../models/errors.ts';
+import { textFault } from './textFaults.ts';
 
 /** A file of a multipart body, as it arrives. Its bytes must be read to their end. */
 export interface FilePart {
@@ -51,6 +52,8 @@ export async function readMultipart(
   try {
     await new Promise<void>((resolve, reject) => {
       parser.on('field', (name, value, nameTruncated, valueTruncated) => {
+        const fault = partFault(name) ?? partFault(value);
+        if (fault !== undefined) return reject(badField(name.toWellFormed(), fault));
         if (nameTruncated || valueTruncated) return reject(badField(name, 'is too long'));
         if (!limits.fields.includes(name)) return reject(badField(name, 'is not taken here'));
         fields[name] = value;
@@ -60,6 +63,8 @@ export async function readMultipart(
         // Whoever reads the stream is told of its error; nobody may be reading it yet.
         stream.on('error', () => undefined);
         if (failed.signal.aborted) return stream.resume();
+        const fault = partFault(name) ?? partFault(fileName ?? '');
+        if (fault !== undefined) return reject(badField('filename', fault));
         if (name !== fileField) return reject(badField(name, `is not taken here; files are sent as "${fileField}"`));
         current = stream;
         files += 1;
@@ -173,6 +178,11 @@ async function discardRest(req: Request): Promise<void> {
     req.resume();
   });
   req.pause();
+}
+
+/** What is no UTF-8 in the body has become replacement characters, which nobody sends on purpose. */
+function partFault(text: string): string | undefined {
+  return text.includes('\ufffd') ? 'is not valid UTF-8' : textFault(text);
 }
 
 function malformed(cause: unknown): DomainError {

@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto';
+import { jest } from '@jest/globals';
 import fc from 'fast-check';
 import { createRedactor } from '../../models/secrets/redactor.ts';
 import { keepOutOfLogs, withoutKnownSecrets } from '../../telemetry/knownSecrets.ts';
+import { SecretAutomaton } from '../../telemetry/secretAutomaton.ts';
 import { redacted, secretForms } from '../../telemetry/secretForms.ts';
 
 /** Every occurrence of every text, found one by one; what overlaps or touches is one. */
@@ -28,7 +31,13 @@ const word = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 1, ma
 const long = fc
   .tuple(word, fc.integer({ min: 64, max: 64 }))
   .map(([unit, length]) => unit.repeat(length).slice(0, length));
-const secrets = fc.array(fc.oneof({ weight: 3, arbitrary: word }, { weight: 1, arbitrary: long }), { maxLength: 8 });
+const few = { maxLength: 8 };
+/** Alone, these are long enough for text to be passed over between them. */
+const longer = fc.string({ unit: fc.constantFrom('a', 'b', 'é'), minLength: 3, maxLength: 9 });
+const secrets = fc.oneof(
+  fc.array(fc.oneof({ weight: 3, arbitrary: word }, { weight: 1, arbitrary: long }), few),
+  fc.array(fc.oneof({ weight: 3, arbitrary: longer }, { weight: 1, arbitrary: long }), few),
+);
 
 test('a stream of pieces, a whole text and a search one by one agree, wherever the pieces are cut', () => {
   const cases = secrets.chain((texts) => {
@@ -50,6 +59,23 @@ test('a stream of pieces, a whole text and a search one by one agree, wherever t
     { numRuns: 2_000 },
   );
 });
+
+test('of text without secrets only a fraction is read by the automaton, for one secret and for hundreds', () => {
+  const next = jest.spyOn(SecretAutomaton.prototype, 'next');
+  const text = 'the and of 17 to in is you {"that": "it was for on are"}\n'.repeat(2_000);
+  const read = (count: number) => {
+    const forms = Array.from({ length: count }, (_none, n) => secretForms(hashed(`secret ${n}`))).flat();
+    const redactor = createRedactor(forms);
+    next.mockClear();
+    expect(redactor.text(text)).toBe(text);
+    return next.mock.calls.length;
+  };
+  expect(read(1)).toBeLessThan(text.length / 50);
+  expect(read(300)).toBeLessThan(text.length / 5);
+  next.mockRestore();
+});
+
+const hashed = (seed: string) => createHash('sha256').update(seed).digest('base64url').slice(0, 24);
 
 test('ordinary text passes at once; only what may be the beginning of a secret waits', () => {
   const stream = createRedactor(['secret-1', 's'.repeat(64)]).stream();

@@ -63,6 +63,9 @@ function inOneSession({ method }: Operation, { identity }: World): (call: OddCal
 async function faultsOf(operation: Operation, call: OddCall, response: Response): Promise<string[]> {
   const { status, headers } = response;
   const said = `${call.name} → ${status}`;
+  if (call.status !== undefined && status !== call.status) {
+    return [`${said} and not ${call.status}: ${(await response.text()).slice(0, 200)}`];
+  }
   if (status < 400) {
     await response.body?.cancel();
     return statusesOf(operation).includes(status) ? [] : [`${said}, which the contract does not name`];

@@ -1,0 +1,60 @@
+/** So many characters are looked at together: enough that those of ordinary text are seldom those of a secret. */
+const blockLength = 3;
+/** More would only make the table larger: most of a text is passed over in steps of what is left after one block. */
+const maxWindow = 8;
+
+/**
+ * Passes over what none of many texts can begin in (Wu and Manber, 1994): for each block of characters, a table knows
+ * how far from the end of a beginning it stands at least. A text of megabytes is looked at in every few characters
+ * only; what is left over goes through the automaton.
+ */
+export class TextSkipper {
+  /** How much of each text counts: as long as the shortest of them. */
+  readonly #window: number;
+  /** How many characters may be passed over when a block with this hash ends the window. */
+  readonly #shift: Uint8Array;
+  readonly #mask: number;
+
+  constructor(texts: readonly string[]) {
+    this.#window = texts.reduce((shortest, text) => Math.min(shortest, text.length), maxWindow);
+    const blocks = this.#window - blockLength + 1;
+    // Too short for any block: nothing is passed over.
+    const slots = blocks < 1 ? 1 : tableSize(texts.length * blocks);
+    this.#mask = slots - 1;
+    this.#shift = new Uint8Array(slots).fill(Math.max(0, blocks));
+    for (const text of blocks < 1 ? [] : texts) {
+      for (let end = blockLength; end <= this.#window; end++) {
+        const slot = this.#slotOf(text, end - 1);
+        this.#shift[slot] = Math.min(this.#shift[slot] ?? 0, this.#window - end);
+      }
+    }
+  }
+
+  /**
+   * The first place at or after `from` where one of the texts may begin. The last few characters of the text always
+   * may.
+   */
+  skip(text: string, from: number): number {
+    if (this.#window < blockLength) return from;
+    let last = from + this.#window - 1;
+    while (last < text.length) {
+      const shift = this.#shift[this.#slotOf(text, last)] ?? 0;
+      if (shift === 0) break;
+      last += shift;
+    }
+    return Math.min(last - this.#window + 1, text.length);
+  }
+
+  #slotOf(text: string, last: number): number {
+    const mixed =
+      Math.imul(text.charCodeAt(last), 0x9e3779b1) ^
+      Math.imul(text.charCodeAt(last - 1), 0x85ebca6b) ^
+      Math.imul(text.charCodeAt(last - 2), 0xc2b2ae35);
+    return (mixed ^ (mixed >>> 15)) & this.#mask;
+  }
+}
+
+/** Sparse, so that few blocks of other texts share a slot. */
+function tableSize(blocks: number): number {
+  return 2 ** Math.min(20, Math.max(12, Math.ceil(Math.log2(blocks * 16))));
+}
