@@ -1,9 +1,9 @@
-import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
+import { seededRandom } from '../support/random.ts';
 import { type PersistentReading, sendAndRead } from './persistentReader.ts';
 
 /**
@@ -12,6 +12,8 @@ import { type PersistentReading, sendAndRead } from './persistentReader.ts';
 const turns = 50;
 const atOnce = 10;
 const kills = 8;
+/** So many there must have been, or nothing was tried. */
+const fewestKills = 2;
 const tokens = 40;
 const intervalMs = 10;
 const expectedText = Array.from({ length: tokens }, (_, token) => `w${token} `).join('');
@@ -75,11 +77,17 @@ async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>): Pro
   });
   // A failure of the work is told at its await, after the killing has stopped.
   finished.catch(() => undefined);
-  for (let killed = 0; killed < kills && !done; killed++) {
-    await delay(randomInt(200, 1_500));
-    if (!done) await kill();
+  const random = seededRandom('kill');
+  let killed = 0;
+  while (killed < kills && !done) {
+    await delay(random(200, 1_500));
+    if (done) break;
+    await kill();
+    killed++;
   }
-  return finished;
+  const result = await finished;
+  expect(killed).toBeGreaterThanOrEqual(fewestKills);
+  return result;
 }
 
 async function checkAll(user: ChatUser, readings: PersistentReading[]): Promise<void> {

@@ -1,7 +1,7 @@
-import { randomInt } from 'node:crypto';
 import { idsOf } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
+import { seededRandom } from '../support/random.ts';
 import { untilChunk } from '../support/sseClient.ts';
 
 const cuts = 200;
@@ -24,13 +24,14 @@ it(`gives the log byte for byte to a client that is cut off ${cuts} times at ran
   await untilChunk(stream, ({ type }) => type === 'text-delta');
   stream.abort();
 
+  const random = seededRandom('resume');
   const lines: string[] = [];
   let done = false;
   for (let cut = 0; !done; cut++) {
     const request = { headers: { authorization: `Bearer ${user.token}`, 'last-event-id': String(lines.length) } };
     const response = await fetch(`${product.url}/chat/turns/${turnId}/stream`, request);
     expect(response.status).toBe(200);
-    const bytes = await readBytes(response, cut < cuts ? randomInt(1, 3_000) : Number.POSITIVE_INFINITY);
+    const bytes = await readBytes(response, cut < cuts ? random(1, 3_000) : Number.POSITIVE_INFINITY);
     // A client believes only events that are whole: what was cut in the middle comes again.
     const whole = bytes.subarray(0, bytes.lastIndexOf('\n\n') + 2).toString('utf8');
     for (const event of whole.split('\n\n')) {

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { settle } from '../../../models/billing/holds.ts';
 import { transaction } from '../../../models/database.ts';
@@ -7,6 +6,7 @@ import { balancesOf, expectBooksInOrder } from '../../builders/billing.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { type FakeStripe, startFakeStripe } from '../../fakes/stripeServer.ts';
 import { runStatement } from '../../support/environment.ts';
+import { seededRandom } from '../../support/random.ts';
 import { sizeOf } from '../../support/size.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { type PaymentStory, tellStory } from './paymentStory.ts';
@@ -19,6 +19,7 @@ const spaceCount = 10;
 const senders = 16;
 const spentMicro = 3_000_000_000;
 const longestMs = 60_000 + eventCount * 250;
+const random = seededRandom('shuffled events');
 
 let stripe: FakeStripe;
 let product: TestProduct;
@@ -50,7 +51,7 @@ test(
       `CREATE TRIGGER a_tenth_fails BEFORE UPDATE ON payment_events FOR EACH ROW
        IF RAND() < 0.1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'asked for'; END IF`,
     );
-    const deliveries = shuffled(events.flatMap((event) => Array.from({ length: randomInt(1, 6) }, () => event)));
+    const deliveries = shuffled(events.flatMap((event) => Array.from({ length: random(1, 6) }, () => event)));
     await whileKilling(deliver(deliveries));
     await waitFor('all to be settled', async () => (await unsettled()) === 0, { timeoutMs: longestMs });
     await runStatement(ownerUrl, 'DROP TRIGGER a_tenth_fails');
@@ -106,12 +107,15 @@ async function whileKilling(work: Promise<void>): Promise<void> {
     done = true;
   });
   finished.catch(() => undefined);
-  for (let killed = 0; killed < killCount && !done; killed++) {
-    await delay(randomInt(500, 3_000));
+  let killed = 0;
+  while (killed < killCount && !done) {
+    await delay(random(500, 3_000));
     await product.process.kill('SIGKILL');
     await product.restart();
+    killed++;
   }
   await finished;
+  expect(killed).toBeGreaterThan(0);
 }
 
 async function unsettled(): Promise<number> {
@@ -124,7 +128,7 @@ async function unsettled(): Promise<number> {
 function shuffled<T>(items: readonly T[]): T[] {
   const order = [...items];
   for (let at = order.length - 1; at > 0; at--) {
-    const other = randomInt(at + 1);
+    const other = random(0, at + 1);
     [order[at], order[other]] = [order[other] as T, order[at] as T];
   }
   return order;

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { audit } from '../../../models/billing/audit.ts';
@@ -11,6 +10,7 @@ import { expectBooksInOrder } from '../../builders/billing.ts';
 import { plainEnvironment } from '../../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { start, type TestProcess } from '../../support/processes.ts';
+import { seededRandom } from '../../support/random.ts';
 import { sizeOf } from '../../support/size.ts';
 
 // 20 clients transfer and spend, in processes that are killed again and again. Every read adds up, and nothing is ever
@@ -32,6 +32,7 @@ test(
   `for ${durationMs / 1_000} s, whatever is killed, every read of the bank adds up`,
   async () => {
     const { database } = environment;
+    const random = seededRandom('bank');
     const spaces = Array.from({ length: spaceCount }, () => newId('space'));
     for (const spaceId of spaces) {
       const payment = { spaceId, sourceId: `checkout:${spaceId}`, micro: creditsPerSpace * 1_000_000 };
@@ -39,7 +40,7 @@ test(
     }
     const program = join(import.meta.dirname, 'bankTeller.ts');
     const open = (): TestProcess =>
-      start(process.execPath, [program, String(clientsPerTeller), ...spaces], {
+      start(process.execPath, [program, String(clientsPerTeller), String(random(0, 2 ** 32)), ...spaces], {
         env: plainEnvironment(environment.environment),
       });
     const running = Array.from({ length: tellers }, open);
@@ -51,7 +52,7 @@ test(
       await expectBalanced();
       reads++;
       if (performance.now() > nextKill) {
-        const at = randomInt(tellers);
+        const at = random(0, tellers);
         const killed = running[at] as TestProcess;
         killed.child.kill('SIGKILL');
         await killed.exited;
@@ -59,7 +60,7 @@ test(
         running[at] = next;
         all.push(next);
         kills++;
-        nextKill = performance.now() + randomInt(1_000, 3_000);
+        nextKill = performance.now() + random(1_000, 3_000);
       }
       await delay(5);
     }
@@ -73,6 +74,7 @@ test(
     process.stdout.write(
       `bank: ${done} done, ${transactions} transactions, ${entries} entries, ${reads} reads, ${kills} kills\n`,
     );
+    expect(kills).toBeGreaterThan(0);
     expect(done).toBeGreaterThan(50);
     await expectBooksInOrder(database);
     await sweepOpenHolds();

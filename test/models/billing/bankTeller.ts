@@ -1,22 +1,22 @@
-import { randomInt } from 'node:crypto';
 import { loadConfig } from '../../../config/index.ts';
 import { transfer } from '../../../models/billing/credits.ts';
 import { release, reserve, settle } from '../../../models/billing/holds.ts';
 import { openDatabase, transaction } from '../../../models/database.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { newId } from '../../../models/ids.ts';
+import { randomOf } from '../../support/random.ts';
 
-/** A process of the bank test: clients who transfer and spend until somebody kills it. Its spaces are its arguments. */
-const spaces = process.argv.slice(3);
-const clients = Number(process.argv[2]);
+/** A process of the bank test: clients who transfer and spend until somebody kills it. Its arguments are how many, their seed, and their spaces. */
+const [clients = '', seed = '', ...spaces] = process.argv.slice(2);
+const random = randomOf(Number(seed));
 const database = openDatabase(loadConfig());
 
-await Promise.all(Array.from({ length: clients }, client));
+await Promise.all(Array.from({ length: Number(clients) }, client));
 
 async function client(): Promise<void> {
   for (;;) {
     try {
-      await (randomInt(3) === 0 ? move() : spend());
+      await (random(0, 3) === 0 ? move() : spend());
     } catch (error) {
       if (!(error instanceof DomainError) || error.kind !== 'paymentRequired') throw error;
     }
@@ -27,23 +27,23 @@ async function client(): Promise<void> {
 async function move(): Promise<void> {
   const [from, to] = [pick(), pick()];
   const sourceId = `transfer:${newId('ledgerTransaction')}`;
-  await transaction(database, (tx) => transfer(tx, { from, to, micro: randomInt(1, 500_000), sourceId }));
+  await transaction(database, (tx) => transfer(tx, { from, to, micro: random(1, 500_000), sourceId }));
 }
 
 /** Reserves, and then settles, frees, or leaves it to be swept. */
 async function spend(): Promise<void> {
-  const atMost = randomInt(1, 400_000);
+  const atMost = random(1, 400_000);
   const turnId = newId('turn');
   const call = { id: `${turnId}:0`, spaceId: pick(), userId: 'usr_1', turnId, modelId: 'm' };
   const enforced = true;
   await transaction(database, (tx) => reserve(tx, { ...call, inputTokens: 1, atLeast: 1, atMost, enforced }));
-  const end = randomInt(10);
+  const end = random(0, 10);
   // Now and then a call costs more than was set aside for it: that is a debt.
-  const cost = randomInt(Math.floor(atMost * 1.1) + 1);
+  const cost = random(0, Math.floor(atMost * 1.1) + 1);
   if (end < 8) await transaction(database, (tx) => settle(tx, { ...call, cost, enforced }));
   else if (end < 9) await transaction(database, (tx) => release(tx, call.spaceId, call.id));
 }
 
 function pick(): string {
-  return spaces[randomInt(spaces.length)] ?? '';
+  return spaces[random(0, spaces.length)] ?? '';
 }

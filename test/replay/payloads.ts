@@ -1,0 +1,86 @@
+import type { SavedHistory } from './histories.ts';
+
+/** Ids of ours, and what may follow them in a workflow's id. */
+const id = /^[a-z]{2,3}_[0-9A-HJKMNP-TV-Z]{26}$/;
+/** A name of the program's own: of a kind, a status, an activity. */
+const name = /^[A-Za-z][A-Za-z-]{0,40}$/;
+const code = /^[A-Z][A-Z_]{2,60}$/;
+const modelId = /^(demo|fake-\d)$/;
+
+/** What our own code says of a failure: whole sentences that quote nobody. */
+const sentences = [
+  /^\d+ parts are still to come, among them [\d, ]+\.$/,
+  /^The payment provider did not do what was asked of it\.$/,
+  /^The mail server refuses this mail\.$/,
+  /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,
+  /^Activity task failed$/,
+  /^activity Heartbeat timeout$/,
+];
+
+/** What the program calls its workflows and activities in the Temporal UI. */
+const summaries = [
+  /^Chat turn on (demo|fake-\d)$/,
+  /^step \d+, (demo|fake-\d)$/,
+  /^make room, (demo|fake-\d)$/,
+  /^[a-z_]{1,64}$/, // the name of a tool
+  /^Send a mail$/,
+  /^Sweep: start what was lost, end what has vanished$/,
+  /^Reconcile payments: credit what was paid, report what cannot be explained$/,
+];
+
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper)$/;
+
+/** The strings that a payload may hold, by the key under which they stand; `` is a payload that is a string by itself. */
+const shapes: Record<string, readonly RegExp[]> = {
+  '': [id, name, time, scheduleId, ...summaries],
+  activity_id: [/^\d+$/],
+  activity_type: [name],
+  by: [name],
+  checkoutId: [id],
+  code: [code],
+  detail: sentences,
+  eventId: [/^evt_[a-z_]+$/],
+  fallbackModelId: [modelId],
+  finishReason: [name],
+  id: [id, name],
+  itemId: [id],
+  kind: [name],
+  modelId: [modelId],
+  nanos: [/^\d+$/],
+  operationId: [id],
+  seconds: [/^\d+$/],
+  spaceId: [id],
+  status: [name],
+  subscriptionId: [id],
+  subscriptionIds: [id],
+  threadId: [id],
+  toolCallId: [id],
+  toolName: [/^[a-z_]{1,64}$/],
+  turnId: [id],
+  uploadId: [id],
+};
+
+/**
+ * What a history holds beside ids, names and numbers, as `key: value`: it must be nothing. What is not known here to be harmless counts, so
+ * that a new field is looked at before its first history is saved.
+ */
+export function foreignTexts({ history }: Pick<SavedHistory, 'history'>): string[] {
+  const text = JSON.stringify(history);
+  const payloads = [...text.matchAll(/"data":"([^"]+)"/g)].flatMap(([, data = '']) =>
+    foreignIn('', JSON.parse(Buffer.from(data, 'base64').toString()) as unknown),
+  );
+  const failures = [...text.matchAll(/"message":"((?:[^"\\]|\\.)*)"/g)].flatMap(([, message = '']) =>
+    sentences.some((sentence) => sentence.test(message)) ? [] : [`message: ${message}`],
+  );
+  return [...payloads, ...failures];
+}
+
+function foreignIn(key: string, value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => foreignIn(key, item));
+  if (typeof value === 'object' && value !== null) {
+    return Object.entries(value).flatMap(([name, item]) => foreignIn(name, item));
+  }
+  if (typeof value !== 'string') return [];
+  return (shapes[key] ?? []).some((shape) => shape.test(value)) ? [] : [`${key}: ${value}`];
+}
