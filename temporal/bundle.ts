@@ -8,10 +8,10 @@ import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
 const root = join(import.meta.dirname, '..');
 const entry = join(root, 'workflows', 'index.ts');
 
-/** Evaluated once in each sandbox instead of for each workflow: they keep no state of one. */
+/** Evaluated once per sandbox instead of once per workflow: they keep no per-workflow state. */
 const preloadModules = ['@temporalio/workflow', '@temporalio/common'];
 
-/** Errors only: a bundler's progress is nobody's business. */
+/** Errors only: the bundler's progress is noise. */
 const quietly = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log() {} };
 
 /**

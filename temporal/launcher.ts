@@ -8,8 +8,8 @@ import { createMailLauncher } from './launchers/mail.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
 
 /**
- * Everything that starts and signals workflows, by function, with ids made from the row. An area adds its own by a file
- * in `launchers/` and a line here.
+ * Starts and signals all workflows, by function, with ids made from the row. An area adds a file in `launchers/` and a
+ * line here.
  */
 export function createLauncher(options: {
   client: Client;

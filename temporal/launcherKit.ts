@@ -11,29 +11,29 @@ import type { Config } from '../config/index.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { mainTaskQueue } from './taskQueues.ts';
 
-/** `absent`: Temporal knows of none, since it was never started or is past its retention. */
+/** `absent`: Temporal does not know it, since it was never started or is past its retention. */
 export type WorkflowState = 'running' | 'closed' | 'absent';
 
-/** `late`: Temporal could not be reached. What was asked for is in a row, and the sweeper sees to it. */
+/** `late`: Temporal could not be reached. The request is in a row, and the sweeper will act on it. */
 export type Reached = 'reached' | 'late';
 
-/** How long Temporal may take to answer, in milliseconds: a server that has stopped must not hold up whoever asks. */
+/** How long Temporal may take to answer, in milliseconds: a server that hangs must not hold up the caller. */
 const answerTimeoutMs = 10_000;
 
 export interface StartOptions<W extends Workflow> {
   workflowId: string;
   args: Parameters<W>;
   attributes: SearchAttributePair[];
-  /** The queue of a host; by default the one of all workers. */
+  /** A host's queue; by default the one that all workers share. */
   taskQueue?: string;
   summary?: string;
-  /** Its effect is once by the database, so that one whose workflow was lost may be started again under the same id. */
+  /** The database makes its effect happen once, so a lost workflow may be started again under the same id. */
   mayStartAgain?: boolean;
 }
 
 /**
- * What all launchers start and signal workflows with. A start that is repeated, by a retry or by the sweeper, finds the
- * first one. Starts and signals never reject: they are hints about rows that are written already.
+ * How all launchers start and signal workflows. A repeated start, by a retry or by the sweeper, finds the first one.
+ * Starts and signals never reject: they are hints about rows that are already written.
  */
 export function createLauncherKit(options: {
   client: Client;
@@ -51,7 +51,7 @@ export function createLauncherKit(options: {
       await inTime(call);
       return 'reached';
     } catch (error) {
-      // Somebody else was first, or it has ended: what the row says is done or will be found.
+      // Another caller was first, or it has ended: the row's request is done or will be found.
       if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError) {
         return 'reached';
       }
@@ -71,8 +71,8 @@ export function createLauncherKit(options: {
         workflowIdReusePolicy: mayStartAgain
           ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
           : WorkflowIdReusePolicy.REJECT_DUPLICATE,
-        // Only where client and worker share a connection, and for the worker's own queue: elsewhere, asking for it is
-        // an error.
+        // Only where client and worker share a connection, and only for the worker's own queue: elsewhere the server
+        // refuses it.
         ...(sharesWorkersConnection && taskQueue === mainQueue && { requestEagerStart: true }),
         ...(summary !== undefined && { staticSummary: summary }),
       } as unknown as WithWorkflowArgs<W, WorkflowStartOptions>;
@@ -88,8 +88,8 @@ export function createLauncherKit(options: {
     },
 
     /**
-     * Those of the keys whose workflow is running, by one look at Temporal's list. The list lags behind a little: what
-     * it does not name is yet to be asked about (`describe`), and so is everything when there is no list.
+     * The keys whose workflow is running, by one query of Temporal's list. The list lags a little: a key that it does
+     * not name must still be checked with `describe`, and so must all of them when the list fails.
      */
     async running<Key>(keys: readonly Key[], workflowIdOf: (key: Key) => string): Promise<Set<Key>> {
       const byId = new Map(keys.map((key) => [workflowIdOf(key), key]));
@@ -110,7 +110,7 @@ export function createLauncherKit(options: {
       return found;
     },
 
-    /** Rejects when Temporal does not answer: not to know is no state. */
+    /** Rejects when Temporal does not answer: "unknown" is not a state. */
     async describe(workflowId: string): Promise<WorkflowState> {
       try {
         const { status } = await inTime(() => client.workflow.getHandle(workflowId).describe());

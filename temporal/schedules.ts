@@ -13,16 +13,16 @@ import { sweep } from '../workflows/operations/sweep.ts';
 import { mainTaskQueue } from './taskQueues.ts';
 import { reconcileScheduleId, sweeperScheduleId } from './workflowIds.ts';
 
-/** A workflow that starts by itself, again and again. */
+/** A workflow that a schedule starts again and again. */
 export interface Recurring<W extends Workflow> {
   scheduleId: string;
   workflow: W;
   args: Parameters<W>;
   taskQueue: string;
   everyMs: number;
-  /** Once right away too. */
+  /** Run once right away too. */
   startsNow?: boolean;
-  /** How long one may take, as Temporal writes it. */
+  /** How long one run may take, in Temporal's notation. */
   limit: '1 hour' | '6 hours';
   summary: string;
 }
@@ -41,7 +41,7 @@ export async function ensureSchedule<W extends Workflow>(client: Client, recurri
       workflowExecutionTimeout: limit,
       staticSummary: summary,
     } as unknown as ScheduleOptionsAction,
-    // One that is late makes the next superfluous, and missed ones have nothing to add.
+    // A late run makes the next one superfluous, and missed runs have nothing to add.
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' as const },
   };
   try {
@@ -83,7 +83,7 @@ export async function ensureSchedules(client: Client, { installation, billing, s
     args: [sweeps],
     taskQueue,
     everyMs: sweeper.intervalSeconds * 1_000,
-    // Whatever a crash has left is found at the next start and not an interval later.
+    // What a crash left behind is found at the next start, not an interval later.
     startsNow: true,
     limit: '1 hour',
     summary: 'Sweep: start what was lost, end what has vanished',

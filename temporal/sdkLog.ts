@@ -5,19 +5,19 @@ const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERR
 
 let installed = false;
 
-/** Sends the SDK's own log lines to ours. The runtime is the process's, so the first caller decides. */
+/** Sends the SDK's own log lines to ours. The SDK's runtime belongs to the process, so the first caller decides. */
 export function logTemporalTo(logger: Logger): void {
   if (installed) return;
   installed = true;
   const child = logger.child({ component: 'temporal' });
   const sink = new DefaultLogger('INFO', ({ level, message, meta }) => {
-    // A task token is long, and of use to nobody who reads a log.
+    // A task token is long and useless in a log.
     const { error, taskToken: _, ...rest } = (meta ?? {}) as Record<string, unknown>;
     child[levels[level]](error === undefined ? rest : { ...rest, err: error }, message);
   });
   Runtime.install({
     logger: sink,
-    // By itself its native half prints on standard output, where a command's answer belongs.
+    // By default its native half prints to standard output, where a command's answer belongs.
     telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) } },
     // Signals are the program's to handle: it stops its parts in order.
     shutdownSignals: [],

@@ -1,4 +1,4 @@
-/** The one queue that API-started workflows and their activities share; per-host queues come beside it. */
+/** The queue that workflows started by the API share with their activities. Hosts have queues of their own. */
 export function mainTaskQueue(installation: string): string {
   return `${installation}-main`;
 }

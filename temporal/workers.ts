@@ -8,9 +8,9 @@ import type { TemporalConnection } from './connection.ts';
 export interface RunningWorker {
   /** Stops polling, lets activities end for the grace period, then gives them up to other workers. */
   stop(): Promise<void>;
-  /** Whether it polls for work: not before it has begun, and not while it stops. */
+  /** Whether it polls for work: false before it has started and while it stops. */
   isPolling(): boolean;
-  /** What it is at, for metrics. */
+  /** What it is doing, for metrics. */
   load(): { activities: number; workflowTasks: number; cachedWorkflows: number };
   /** Rejects when the worker fails by itself. */
   readonly failed: Promise<never>;
@@ -23,14 +23,14 @@ export interface WorkerOptions {
   temporal: TemporalConnection;
   config: Config;
   taskQueue: string;
-  /** By the names that workflows call them. */
+  /** By the names that workflows call them by. */
   activities: object;
-  /** Whether it runs workflows too. A host only runs activities. */
+  /** Whether it runs workflows too. A host runs activities only. */
   runsWorkflows: boolean;
   shutdownGraceMs: number;
 }
 
-/** Starts what takes the tasks of one queue. */
+/** Starts the worker of one queue. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { temporal, config, taskQueue, activities, runsWorkflows, shutdownGraceMs } = options;
   const worker = await Worker.create({
@@ -43,12 +43,11 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     maxConcurrentActivityTaskExecutions: maxActivities,
     maxConcurrentWorkflowTaskExecutions: 100,
     maxCachedWorkflows: 2_000,
-    // A workflow whose worker has died goes on elsewhere after this; by default that takes 10 s, whatever the
-    // heartbeats say.
+    // A workflow whose worker has died continues elsewhere after this; the default is 10 s, whatever the heartbeats
+    // say.
     stickyQueueScheduleToStartTimeout: config.temporal.heartbeatTimeoutMs,
     shutdownGraceTime: shutdownGraceMs,
-    // An activity that ignores its cancellation does not hold up the process: what it was at is written, or tried
-    // again.
+    // An activity that ignores its cancellation does not hold up the process: its work is written, or tried again.
     shutdownForceTime: shutdownGraceMs + 5_000,
     // Cancellations arrive with heartbeats, so these are not held back for long.
     maxHeartbeatThrottleInterval: 1_000,

@@ -1,4 +1,4 @@
-/** One function per workflow, so that an id can be made from a row alone, by the API and by the sweeper alike. */
+/** One function per workflow, so that both the API and the sweeper can make an id from a row alone. */
 
 export function turnWorkflowId(turnId: string): string {
   return `turn/${turnId}`;
@@ -14,7 +14,7 @@ export function operationOfWorkflow(workflowId: string): { kind: string; operati
   return kind && operationId && rest.length === 0 ? { kind, operationId } : undefined;
 }
 
-/** One for each notification, by the provider's own id of it. */
+/** One for each notification, by the provider's id for it. */
 export function settlementWorkflowId(eventId: string): string {
   return `settlePayment/${eventId}`;
 }

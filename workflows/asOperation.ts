@@ -2,16 +2,16 @@ import { ActivityFailure, CancellationScope, isCancellation, proxyActivities } f
 import type { Activities } from '../activities/main.ts';
 import type { OperationEnd } from '../models/operation.ts';
 
-// Rows only; repeating it does no harm, and an operation must end: there is no last attempt.
+// Only rows are touched, so repeating it is harmless, and an operation must end: attempts are unlimited.
 const { endOperation } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
 });
 
 /**
- * Does the work of an operation and writes how it ended, whatever happens. `work` returns the end, nothing for a
- * success without a result, or `ended` where its last transaction has written the end. What it throws ends the
- * operation as cancelled or failed, and then the workflow too, so that an operator sees it.
+ * Does an operation's work and records how it ended, whatever happens. `work` returns the end, nothing for a success
+ * without a result, or `ended` where its last transaction has already recorded the end. An error ends the operation as
+ * cancelled or failed, and then fails the workflow too, so that an operator sees it.
  */
 export async function asOperation(
   operationId: string,
@@ -24,7 +24,7 @@ export async function asOperation(
   } catch (error) {
     if (isCancellation(error)) end = { status: 'cancelled' };
     else if (error instanceof ActivityFailure) end = failed;
-    else throw error; // a mistake of ours: the task is tried again, until it is mended
+    else throw error; // our bug: the task is retried until it is fixed
     failure = error;
   }
   if (end === 'ended') return;

@@ -2,8 +2,8 @@ import { patched } from '@temporalio/workflow';
 
 /**
  * Every change to a workflow that may be half done when a new version begins to run it, with the condition under which
- * its old branch can be deleted (docs/operations.md, "Upgrades"). Names are in histories: one that is gone is never
- * used again.
+ * its old branch can be deleted (docs/operations.md, "Upgrades"). Names are in histories, so a deleted one is never
+ * reused.
  */
 const patches = {
   drive:
@@ -12,7 +12,7 @@ const patches = {
 
 export type Patch = keyof typeof patches;
 
-/** Whether this run goes the new way. */
+/** Whether this run takes the new branch. */
 export function isPatched(patch: Patch): boolean {
   return patched(patch);
 }

@@ -6,7 +6,7 @@ import { operationWorkflowId, settlementWorkflowId } from '../workflowIds.ts';
 
 export function createBillingLauncher(kit: LauncherKit) {
   return {
-    /** Settles a notification of the payment provider that is kept. */
+    /** Settles a stored notification of the payment provider. */
     startSettlement: (eventId: string) =>
       kit.start(settlePayment, {
         workflowId: settlementWorkflowId(eventId),

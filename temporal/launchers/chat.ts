@@ -6,11 +6,12 @@ import type { LauncherKit, Reached } from '../launcherKit.ts';
 import { kindKey, spaceIdKey, threadIdKey, userIdKey } from '../searchKeys.ts';
 import { turnWorkflowId } from '../workflowIds.ts';
 
-/** What a turn's workflow is started with, read off its row. */
+/** What a turn's workflow is started with, taken from its row. */
 export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' | 'modelId'>;
 
 /**
- * Begins a new turn's work in this process before its workflow is started, and says when to start that. Never rejects.
+ * Begins a new turn's work in this process before its workflow is started; resolves when it is time to start the
+ * workflow. Never rejects.
  */
 export type HeadStart = (turn: Turn) => Promise<void>;
 
@@ -39,19 +40,19 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
   }
 
   return {
-    /** Starts a turn's workflow, whoever else may have started it. */
+    /** Starts a turn's workflow, which may have been started already. */
     startTurn,
 
-    /** Starts the workflow of a turn that was made just now, by this caller alone. */
+    /** Starts the workflow of a turn that this caller has just created. */
     async startNewTurn(turn: Turn): Promise<Reached> {
       await headStart?.(turn);
       return startTurn(turn);
     },
 
-    /** Asks a running turn to stop. One whose workflow is gone is ended by the sweeper. */
+    /** Asks a running turn to stop. The sweeper ends a turn whose workflow is gone. */
     stopTurn: (turnId: string) => kit.signal(turnWorkflowId(turnId), stopTurnSignal),
 
-    /** Tells a waiting turn that a call of it has been answered. */
+    /** Tells a waiting turn that one of its calls has been answered. */
     toolsAnswered: (turnId: string) => kit.signal(turnWorkflowId(turnId), toolsAnsweredSignal),
 
     describeTurn: (turnId: string) => kit.describe(turnWorkflowId(turnId)),

@@ -10,8 +10,8 @@ import { operationWorkflowId } from '../workflowIds.ts';
 export function createOperationLauncher(kit: LauncherKit, config: Config, logger: Logger) {
   return {
     /**
-     * Starts the workflow of an operation whose intent is written. One of a kind that only a newer version knows waits
-     * for that.
+     * Starts the workflow of an operation whose intent is written. An operation of a kind that only a newer version
+     * knows waits for that version.
      */
     async startOperation(operation: OperationReference): Promise<Reached> {
       const definition = findDefinition(operation.kind);

@@ -3,23 +3,23 @@ import type { Config } from '../../config/index.ts';
 import type { DomainErrorKind } from '../../models/errors.ts';
 import type { Operation } from '../../models/operation.ts';
 
-/** What an operation's workflow is started with, read off its row. */
+/** What an operation's workflow is started with, taken from its row. */
 export type OperationReference = Pick<Operation, 'id' | 'kind' | 'spaceId' | 'userId' | 'subjectId'>;
 
 interface OperationStart {
   workflow: Workflow;
   args: unknown[];
-  /** The queue of a host, where only that can do it. */
+  /** The host's queue, where only that host can do the work. */
   taskQueue?: string;
 }
 
-/** All that is known of a kind of operation. */
+/** Everything about one kind of operation. */
 export interface OperationDefinition {
-  /** Its workflow and what that is given: ids and limits, from the row and the configuration. */
+  /** Its workflow and the workflow's arguments: ids and limits, from the row and the configuration. */
   start(operation: OperationReference, config: Config): OperationStart;
-  /** Why it cannot be called off: said to whoever tries. Absent where it can. */
+  /** Why it cannot be cancelled, for the caller who tries. Absent where it can. */
   notCancellable?: string;
-  /** What the codes with which it fails mean for the request that began it, where nothing behind us has failed. */
+  /** What its failure codes mean for the request that began it, where the failure is not an upstream one. */
   failures: Readonly<Record<string, DomainErrorKind>>;
 }
 

@@ -1,2 +1,2 @@
-/** Its effect is there with the request, and what is left is cleaning up. */
+/** The request itself has the effect; only cleaning up is left. */
 export const staysDeleted = 'What was deleted stays deleted.';

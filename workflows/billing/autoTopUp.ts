@@ -6,7 +6,7 @@ export interface AutoTopUpInput {
   checkoutId: string;
 }
 
-// The provider's idempotency key makes all tries one charge, so that a crash in the middle is safe to repeat.
+// The provider's idempotency key makes all tries one charge, so it is safe to repeat after a crash in the middle.
 const { chargeCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',

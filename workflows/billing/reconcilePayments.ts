@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 
-// The next one comes soon, so tries are few. Heartbeats, since a busy account has many pages of sessions.
+// The next run comes soon, so attempts are few. Heartbeats, since a busy account has many pages of sessions.
 const { reconcileCheckouts, meterStorage } = proxyActivities<Activities>({
   startToCloseTimeout: '30 minutes',
   heartbeatTimeout: '1 minute',

@@ -8,20 +8,21 @@ export interface SetUpBillingInput {
   spaceId: string;
 }
 
-// Another company answers, or is away for an hour: what it refuses for good is not retried, the rest is patient.
+// This calls another company, which may be down for an hour: final refusals are not retried, everything else is,
+// patiently.
 const { createBillingCustomer } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute', maximumAttempts: 30 },
 });
 
-// Rows only, and money in them: tried until it is done.
+// Rows only, but they are about money: retried until done.
 const { finishBillingSetup } = proxyActivities<Activities>({
   startToCloseTimeout: '15 seconds',
   retry: { initialInterval: '200 milliseconds', maximumInterval: '30 seconds' },
 });
 
-/** Sets a space's billing up: the provider's customer, the accounts, the initial credits, once. */
+/** Sets up a space's billing, once: the provider's customer, the accounts, the initial credits. */
 export async function setUpBilling({ operationId, spaceId }: SetUpBillingInput): Promise<void> {
   await asOperation(operationId, async () => {
     try {
@@ -30,7 +31,7 @@ export async function setUpBilling({ operationId, spaceId }: SetUpBillingInput):
       if (error instanceof ActivityFailure) return endOfFailure(error);
       throw error;
     }
-    // Booked and ended in one commit.
+    // Booking and ending are one commit.
     await CancellationScope.nonCancellable(() => finishBillingSetup({ spaceId, operationId }));
     return 'ended';
   });

@@ -6,15 +6,14 @@ export interface SettlePaymentInput {
   eventId: string;
 }
 
-// Money: tried until it is done, and soon after a worker has died. What it does is one commit, so trying again is
-// harmless.
+// Money: retried until done, and soon after a worker has died. It is one commit, so retrying is harmless.
 const { settlePaymentEvent } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '200 milliseconds', maximumInterval: '1 minute' },
 });
 
-/** Does what a notification of the payment provider says, once. Returns what came of it. */
+/** Applies a notification of the payment provider, once. Returns the outcome. */
 export async function settlePayment({ eventId }: SettlePaymentInput): Promise<string> {
   return settlePaymentEvent({ eventId });
 }

@@ -13,22 +13,21 @@ import { nextLookMs } from './rules/billing.ts';
 export interface TopUpInput {
   operationId: string;
   checkoutId: string;
-  /** How long to wait for news before the provider is asked, in milliseconds; then twice that, and so on. */
+  /** How long to wait for news before asking the provider, in milliseconds; then twice that, and so on. */
   firstLookMs: number;
 }
 
-/** Something has happened to the checkout; what it was is in its row. */
+/** Something has happened to the checkout; its row says what. */
 export const checkoutChangedSignal = defineSignal('checkoutChanged');
 
-// A person waits for the page: few tries, soon after one another. The provider's idempotency key makes them one
-// session.
+// A person waits for the page: few attempts, close together. The provider's idempotency key makes them one session.
 const { openCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '45 seconds',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '300 milliseconds', maximumInterval: '5 seconds', maximumAttempts: 6 },
 });
 
-// Nobody waits for these, and they have to happen: the provider may be away for as long as it likes.
+// Nobody waits for these, and they have to happen, however long the provider is down.
 const { lookAtCheckout, closeCheckout } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '10 seconds',
@@ -41,9 +40,7 @@ const { endCheckoutOperation } = proxyActivities<Activities>({
   retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
 });
 
-/**
- * One purchase: opens the hosted checkout, and watches it until it is paid, has failed, has expired or is called off.
- */
+/** One purchase: opens the hosted checkout, and watches it until it is paid, failed, expired or cancelled. */
 export async function topUp({ operationId, checkoutId, firstLookMs }: TopUpInput): Promise<void> {
   let changed = false;
   setHandler(checkoutChangedSignal, () => {

@@ -2,27 +2,24 @@ import { ActivityFailure, proxyActivities, sleep } from '@temporalio/workflow';
 import type { AfterTurn, Audience } from '../../activities/chat/endTurn.ts';
 import type { Activities } from '../../activities/main.ts';
 
-/** Whoever reads the turn's stream has its end by then. */
+/** By then, readers of the turn's stream have its end. */
 const graceBeforePush = '2 seconds';
 
-// A push is late after minutes and superfluous after hours: it is tried for as long as somebody may still want it.
+// A push is late after minutes and pointless after hours: it is retried only as long as somebody may still want it.
 const { pushTurn } = proxyActivities<Activities>({
   startToCloseTimeout: '30 seconds',
   scheduleToCloseTimeout: '1 hour',
   retry: { initialInterval: '5 seconds', backoffCoefficient: 2, maximumInterval: '5 minutes' },
 });
 
-// A thread without a name loses nothing, and its next turn asks again.
+// Nothing is lost when a thread stays without a name: its next turn asks again.
 const { nameThread } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',
   retry: { initialInterval: '2 seconds', backoffCoefficient: 3, maximumAttempts: 3 },
 });
 
-/**
- * What a turn leaves to be done, behind its end: nothing of it is the turn's own matter, and none of it can fail the
- * turn.
- */
+/** Follow-up work after a turn has ended. None of it can fail the turn. */
 export async function afterTurn(turnId: string, { audience, namesThread }: AfterTurn): Promise<void> {
   await Promise.all([namesThread && nameThread({ turnId }).catch(ignoreFailure), audience && notify(turnId, audience)]);
 }

@@ -21,35 +21,33 @@ import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
 import { type Answers, runToolCalls, type ToolCallReference, toolsAnsweredSignal } from './toolCalls.ts';
 import { WorkingTime } from './workingTime.ts';
 
-/** Ids and limits only: what was said is in MySQL, never in a history. */
+/** Ids and limits only: content is in MySQL, never in a history. */
 export interface RunChatTurnInput {
   turnId: string;
   /** The catalogue's id of the model to ask first. */
   modelId: string;
   maxSteps: number;
-  /** Where a long turn goes on with a history of its own; absent is the beginning. */
+  /** Where a long turn continues in a new history; absent at the beginning. */
   firstStep?: number;
   /** How long a worker may be silent before its work is given to another, in milliseconds. */
   heartbeatTimeoutMs: number;
-  /**
-   * How long the turn may work yet, without the time in which it waits; turns begun before there was a limit have none.
-   */
+  /** How much working time the turn has left, not counting waits; turns begun before there was a limit have none. */
   workTimeMs?: number;
-  /** How many events a history may have before the turn goes on with another; the server may suggest it earlier. */
+  /** How many events a history may have before the turn continues in a new one; the server may suggest it earlier. */
   maxHistoryEvents?: number;
 }
 
 type StepResult = TurnOutcome | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string };
 
-/** The user wants the turn to stop. It is also in the turn's row, where a busy worker looks. */
+/** The user wants the turn to stop. The turn's row says so too, for a busy worker. */
 export const stopTurnSignal = defineSignal('stopTurn');
 
-/** Where the turn is, for an operator who looks at it in the Temporal UI. */
+/** The turn's progress, for an operator in the Temporal UI. */
 export const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
 
-// Only rows are touched: safe to repeat for as long as the database is away. A turn must end, so there is no last
-// attempt. Local, since it is short and the last thing a turn does: it saves the server two of a turn's three workflow
-// tasks.
+// Only rows are touched: safe to repeat for as long as the database is down. A turn must end, so attempts are
+// unlimited. Local, since it is short and the last thing a turn does: it saves the server two of a turn's three
+// workflow tasks.
 const { endTurn } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
   localRetryThreshold: '10 seconds',
@@ -72,7 +70,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
       isLate = !work.consideredCancelled;
       work.cancel();
     };
-    // Its own cancellation is the whole workflow's, and told by the rest.
+    // It is only cancelled with the whole workflow, which the rest reports.
     time.over().then(giveUp, () => undefined);
   }
 
@@ -90,7 +88,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
     const { turnId } = input;
     await CancellationScope.nonCancellable(async () => {
       const after = await endTurn({ turnId, end });
-      // Turns that ended before anything came after their end gave back null.
+      // Before there was any follow-up work, `endTurn` returned null.
       if (after) await afterTurn(turnId, after);
     });
   }
@@ -104,7 +102,8 @@ async function answer(input: RunChatTurnInput, answers: Answers, time: WorkingTi
     const result = await takeStep(input, progress);
     if (result.kind !== 'toolCalls') return result;
     await runToolCalls(input, progress.step, result.toolCalls, { answers, time });
-    // One that shall stop ends in this history. What a signal tells is in the rows, where the next history looks first.
+    // A turn that is to stop ends in this history. Whatever a signal says is in the rows too, where the next history
+    // looks first.
     if (isHistoryFull(input) && !CancellationScope.current().consideredCancelled) {
       await continueAsNew<typeof runChatTurn>({
         ...input,
@@ -122,13 +121,12 @@ function isHistoryFull({ maxHistoryEvents = Number.POSITIVE_INFINITY }: RunChatT
   return continueAsNewSuggested || historyLength >= maxHistoryEvents;
 }
 
-/** One model call, with its retries and fallbacks. A step that a crash has interrupted goes on from what is written. */
+/** One model call, with its retries and fallbacks. A step interrupted by a crash goes on from what is written. */
 async function takeStep(
   input: RunChatTurnInput,
   progress: { step: number; modelId: string; attempt: number },
 ): Promise<StepResult> {
-  // A crash is found by its missing heartbeats and tried again at once; what a provider answers is the workflow's to
-  // judge.
+  // A crash is noticed by missing heartbeats and retried at once; the workflow judges what a provider answers.
   const { callModel, summarizeThread } = proxyActivities<Activities>({
     startToCloseTimeout: '1 hour',
     heartbeatTimeout: input.heartbeatTimeoutMs,
@@ -154,7 +152,7 @@ async function takeStep(
         { turnId, modelId, squeeze },
       ]);
     }
-    // Neither was a failed attempt: with the room that was made, or in less of it, the step begins anew.
+    // Neither counts as a failed attempt: the step starts over, with the room that was made or with a smaller prompt.
     if (result.kind === 'tooLong') squeeze++;
     if (result.kind === 'tooLong' || result.kind === 'summarized') {
       progress.attempt--;

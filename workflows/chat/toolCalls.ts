@@ -13,18 +13,18 @@ import type { WorkingTime } from './workingTime.ts';
 
 export type ToolCallReference = { id: string; toolName: string; waits?: true };
 
-/** A client or a person has answered a waiting call; what was said is in the rows. */
+/** A client or a person has answered a waiting call; the answer is in the rows. */
 export const toolsAnsweredSignal = defineSignal('toolsAnswered');
 
-/** How many answers have been heard of, over the whole turn. */
+/** How many answers were signalled, over the whole turn. */
 export interface Answers {
   count: number;
 }
 
-/** So many of a step's calls run side by side; the others wait for their turn. */
+/** How many of a step's calls run in parallel; the others queue. */
 const maxAtOnce = 32;
 
-// Only rows are touched, and a waiting turn must go on whenever the database is back: there is no last attempt.
+// Only rows are touched, and a waiting turn must go on once the database is back: attempts are unlimited.
 const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
   localRetryThreshold: '10 seconds',
@@ -32,9 +32,9 @@ const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>({
 });
 
 /**
- * A step's tool calls, side by side. Those that wait for the client or for leave do so in the rows, for days if need
- * be; the turn waits with them once nothing else is running. A tool that fails is an answer for the model, not for the
- * workflow.
+ * Runs a step's tool calls in parallel. Calls that wait for the client or for approval do so in the rows, for days if
+ * need be; the turn waits with them once nothing else is running. A tool's failure is an answer for the model, not a
+ * failure of the workflow.
  */
 export async function runToolCalls(
   input: { turnId: string; heartbeatTimeoutMs: number },
@@ -72,7 +72,7 @@ export async function runToolCalls(
       for (const { id } of parked.approved) begun.add(id);
       fillLanes();
       isOpen = parked.isOpen;
-      // Beside the wait: an answer that comes first makes the push superfluous.
+      // In parallel with the wait: an answer that comes first makes the push superfluous.
       if (parked.audience) notify(turnId, parked.audience).catch(() => undefined);
       const isNews = () => answers.count > heard || (lanes.size === 0 && !isIdle) || failure !== undefined;
       if (isOpen && !isNews()) {
@@ -88,7 +88,7 @@ export async function runToolCalls(
   if (failure !== undefined) throw failure;
 }
 
-/** Tools are idempotent by tool-call id, so another worker may repeat what a dead one had begun. */
+/** Tools are idempotent by tool-call id, so another worker may repeat what a dead one began. */
 async function runOne(
   { turnId, heartbeatTimeoutMs }: { turnId: string; heartbeatTimeoutMs: number },
   step: number,

@@ -1,7 +1,8 @@
 import { condition, sleep } from '@temporalio/workflow';
 
 /**
- * How long a turn may work yet, in milliseconds. Time in which it waits for its client, or for leave, is not counted.
+ * How much working time a turn has left, in milliseconds. Time spent waiting for its client, or for approval, does not
+ * count.
  */
 export class WorkingTime {
   #leftMs: number;
@@ -25,8 +26,8 @@ export class WorkingTime {
   }
 
   /**
-   * Settles when nothing is left. One timer is enough for a turn that does not wait: a pause cancels none, it is seen
-   * when the timer fires.
+   * Settles when no time is left. One timer is enough for a turn that does not wait: a pause does not cancel it, but is
+   * seen when it fires.
    */
   async over(): Promise<void> {
     while (this.leftMs > 0) {

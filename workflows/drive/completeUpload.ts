@@ -9,8 +9,8 @@ export interface CompleteUploadInput {
 }
 
 /**
- * Makes a file of the parts that a client has sent to the store. What cannot be completed now stays, to be mended and
- * tried again.
+ * Makes a file of the parts that a client has sent to the store. An upload that cannot be completed yet stays, to be
+ * corrected and completed again.
  */
 export async function completeUpload({
   operationId,
@@ -18,7 +18,7 @@ export async function completeUpload({
   heartbeatTimeoutMs,
 }: CompleteUploadInput): Promise<void> {
   // Hashing reads the whole file: minutes at 5 GiB. It can be repeated at any point, and waits for a store that is
-  // away.
+  // down.
   const { finishUpload } = proxyActivities<Activities>({
     startToCloseTimeout: '2 hours',
     heartbeatTimeout: heartbeatTimeoutMs,

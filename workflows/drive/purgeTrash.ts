@@ -11,13 +11,13 @@ export interface PurgeTrashInput {
 }
 
 /**
- * Removes for good what was put into the trash: first the rows, which are out of sight since the request, then their
- * objects from the store. An object's own row goes last, so none is forgotten, whatever is killed on the way.
+ * Permanently removes what was put into the trash: first the rows, hidden since the request, then their objects from
+ * the store. An object's own row goes last, so no crash can orphan an object.
  */
 export async function purgeTrash(input: PurgeTrashInput): Promise<void> {
   const { operationId, spaceId, itemId } = input;
-  // Safe to repeat, and giving up would leave what somebody asked to be removed: no last attempt, however long the
-  // store is away.
+  // Safe to repeat, and giving up would leave what somebody asked to have removed: attempts are unlimited, however long
+  // the store is down.
   const { markTrash, purgeMarked, removeObjects } = proxyActivities<Activities>({
     startToCloseTimeout: '6 hours',
     heartbeatTimeout: input.heartbeatTimeoutMs,

@@ -1,8 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 
-// A mail server that is down is back in minutes, mostly. The activity itself gives up when the mail would come too
-// late.
+// A mail server that is down is mostly back in minutes. The activity itself gives up when the mail would be too late.
 const { deliverMail } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',
@@ -10,7 +9,7 @@ const { deliverMail } = proxyActivities<Activities>({
   retry: { initialInterval: '2 seconds', maximumInterval: '5 minutes' },
 });
 
-/** Sends a mail that waits in the table, as often as it takes. */
+/** Sends a mail that waits in the table, with as many attempts as it takes. */
 export async function sendMail(mailId: string): Promise<void> {
   await deliverMail(mailId);
 }

@@ -12,15 +12,15 @@ export interface PurgeDeletedInput {
 
 const betweenLooks = '1 second';
 
-// Rows only; repeating any of it does no harm, and giving up would leave what somebody asked to be removed.
+// Rows only: repeating is harmless, and giving up would leave what somebody asked to have removed.
 const { stopTurns } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
 });
 
 /**
- * Removes for good what a user has deleted. The rows are out of everybody's sight since the request; here running turns
- * are stopped first, so that none writes behind the purge.
+ * Permanently removes what a user has deleted. The rows have been hidden since the request. Running turns are stopped
+ * first, so that none writes after the purge.
  */
 export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
   const { purgeRows, purgeDriveOf } = proxyActivities<Activities>({
@@ -30,7 +30,7 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
   });
   await asOperation(input.operationId, async () => {
     while ((await stopTurns(input.scope)) > 0) await sleep(betweenLooks);
-    // Before the rows by which a thread's files are found.
+    // Before the rows that lead to a thread's files.
     if (isPatched('drive')) await purgeDriveOf(input.scope);
     await purgeRows(input.scope);
     return undefined;

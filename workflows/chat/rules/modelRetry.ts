@@ -1,9 +1,9 @@
-/** How a model call failed, without a word of what was said. */
+/** How a model call failed, without any of its content. */
 export interface ModelFailure {
   code: string;
   /** The same call may succeed later. */
   retryable: boolean;
-  /** What the provider asked for with Retry-After. */
+  /** The wait that the provider asked for with Retry-After. */
   retryAfterMs?: number;
   /** The catalogue's next model that may take over, if this failure allows one. */
   fallbackModelId?: string;
@@ -17,13 +17,13 @@ export type AfterFailure =
 export const maxAttemptsPerModel = 3;
 const firstDelayMs = 500;
 const longestDelayMs = 8_000;
-/** A provider that asks for more patience than this is given up for the next model. */
+/** When a provider asks for a longer wait than this, the next model takes over. */
 const longestRetryAfterMs = 60_000;
 
 /**
- * What to do after attempt number `attempt` (from 1) on one model has failed: wait and try again, go on with the
- * catalogue's next model, or give up. The catalogue goes round, so a model that is among those `tried` in this step
- * means that all have been. `random` (0 to 1) spreads the retries of many turns that one outage has hit.
+ * What to do after attempt `attempt` (from 1) on one model has failed: wait and try again, go on with the catalogue's
+ * next model, or give up. The catalogue is walked in a circle, so reaching a model that is already in `tried` means
+ * that all have been. `random` (0 to 1) spreads the retries of many turns hit by one outage.
  */
 export function decideAfterFailure(
   failure: ModelFailure,

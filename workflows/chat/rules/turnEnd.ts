@@ -1,6 +1,6 @@
 import type { ModelFailure } from './modelRetry.ts';
 
-/** What a turn came to, in the workflow's terms. */
+/** A turn's outcome, in the workflow's terms. */
 export type TurnOutcome =
   | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
   | { kind: 'stopped' }
@@ -10,13 +10,13 @@ export type TurnOutcome =
   | { kind: 'timeLimit' }
   | { kind: 'failed'; code: string };
 
-/** How the turn's row ends. The text for the client is chosen by code, where the code becomes an answer. */
+/** How the turn's row ends. The text for the client is looked up by code where the answer is written. */
 export type TurnEndInput =
   | { status: 'completed'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
   | { status: 'stopped' }
   | { status: 'failed'; code: string };
 
-/** The end that an outcome leads to; none when the turn has one already. */
+/** The end that an outcome leads to; undefined when the turn has already ended. */
 export function endOf(outcome: TurnOutcome): TurnEndInput | undefined {
   switch (outcome.kind) {
     case 'answered':
@@ -34,7 +34,7 @@ export function endOf(outcome: TurnOutcome): TurnEndInput | undefined {
   }
 }
 
-/** A failure's code, as the turn's own. */
+/** A failure's code as a turn error code. */
 export function failed(failure: ModelFailure): TurnOutcome {
   return { kind: 'failed', code: failure.code };
 }
