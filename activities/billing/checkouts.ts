@@ -15,16 +15,16 @@ import type { BillingDeps } from './deps.ts';
 import { fileOtherAmount, isSameAmount } from './settlement.ts';
 
 const dayMs = 86_400_000;
-/** A payment that takes its time, like a bank's debit, has come or failed within two weeks. */
+/** A slow payment, such as a bank debit, has arrived or failed within two weeks. */
 const longestPaymentMs = 21 * dayMs;
 
-/** What the workflow watches: `over` when nothing more will come of it. */
+/** What the workflow watches: `over` when nothing more will happen to it. */
 export interface CheckoutState {
   status: Checkout['status'];
   over: boolean;
 }
 
-/** Setting a space's billing up, and its purchases from the session to their end. Each may be repeated. */
+/** Setting up a space's billing, and its purchases from the session to their end. Each may be repeated. */
 export function createCheckoutActivities(deps: BillingDeps) {
   const { database, config } = deps;
 
@@ -69,7 +69,7 @@ export function createCheckoutActivities(deps: BillingDeps) {
       return look(checkoutId);
     },
 
-    /** Closes a checkout that its buyer has given up. One that was paid meanwhile is credited all the same. */
+    /** Closes a checkout that its buyer has abandoned. One that was paid in the meantime is credited all the same. */
     async closeCheckout({ checkoutId }: { checkoutId: string }): Promise<void> {
       using _heartbeat = keepAlive();
       const { sessionId, endedAt } = await find(checkoutId);
@@ -98,7 +98,7 @@ export function createCheckoutActivities(deps: BillingDeps) {
       return stateOf(await find(checkoutId));
     },
 
-    /** Ends the operation as its checkout has ended; a checkout that was never opened ends with it. */
+    /** Ends the operation the way its checkout has ended; a checkout that was never opened ends with it. */
     async endCheckoutOperation(input: { operationId: string; checkoutId: string }): Promise<void> {
       const checkout = await find(input.checkoutId);
       await transaction(database, async (tx) => {
@@ -147,8 +147,8 @@ export function createCheckoutActivities(deps: BillingDeps) {
   }
 
   /**
-   * How a checkout ends of which its provider will say nothing more; undefined while it may. Money that comes later is
-   * credited all the same.
+   * How a checkout ends when its provider has no more news of it; undefined while news may come. Money that arrives
+   * later is credited all the same.
    */
   async function overdue(
     { sessionId, expiresAt }: Checkout,
@@ -188,7 +188,7 @@ function endOf({ status, id }: Checkout): OperationEnd {
   }
 }
 
-/** What the provider would refuse again is not asked again. */
+/** Not retried where the provider would refuse again. */
 async function permanentIsFinal<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -3,22 +3,20 @@ import { type Allowance, type CallRequest, growHold } from '../../models/billing
 import { ceilingOf } from '../../models/billing/prices.ts';
 import type { Database } from '../../models/database.ts';
 
-/**
- * Fewer bytes a token than most text has, so that what is set aside stays ahead of what the provider will have counted.
- */
+/** Fewer bytes per token than most text has, so that the hold stays ahead of what the provider will count. */
 const bytesPerToken = 3;
-/** More is asked for when so much of what there is has been said, for the answer not to wait. */
+/** More is requested when this much of the hold is used up, so that the answer does not wait. */
 const askedAtShare = 0.75;
-/** By how much an answer is expected to grow further. */
+/** By how much an answer is expected to grow from there. */
 const growth = 1.5;
 const leastGrowthTokens = 128;
 
-/** What is set aside for one running call, ahead of what it says. */
+/** The hold of one running call, kept ahead of its output. */
 export class GrowingHold {
   readonly #database: Database;
   readonly #call: CallRequest;
   readonly #atMost: number;
-  /** What the call has come to, by a careful count. */
+  /** What the call costs so far, counted conservatively. */
   #micro: number;
   #held: number;
   #askAt: number;
@@ -34,14 +32,14 @@ export class GrowingHold {
   }
 
   /**
-   * Counts what was said. Its reader has to wait where that is more than is set aside; rejects with 402 when there is
-   * no more. An answer for which all is set aside that it may cost is bounded by its provider.
+   * Counts output. The reader waits where the output exceeds the hold; rejects with 402 when there are no more credits.
+   * An answer whose highest possible cost is held is bounded by its provider.
    */
   said(part: ModelPart): void | Promise<void> {
     this.#micro += this.#costOf(part);
     if (this.#held >= this.#atMost || this.#micro < this.#askAt) return undefined;
     if (this.#micro > this.#held) return this.#wait();
-    // An early question that fails is asked again when it matters.
+    // An early request that fails is repeated when it matters.
     if (this.#asking === undefined) this.#ask().catch(() => undefined);
     return undefined;
   }
@@ -74,7 +72,7 @@ export class GrowingHold {
       wanted: Math.max(wanted, before),
       atMost: this.#atMost,
     });
-    // Where there was no more, it is asked again only when there has to be.
+    // After a refusal, more is requested only when it is needed.
     this.#askAt = this.#held > before ? input + (this.#held - input) * askedAtShare : this.#held;
   }
 }

@@ -4,12 +4,11 @@ import { transaction } from '../../models/database.ts';
 import type { BillingDeps } from './deps.ts';
 
 const spacesPerSweep = 200;
-/** News of today is no use in a week. */
+/** Today's news is of no use in a week. */
 const mailDays = 3;
 
 /**
- * Tells the owners of each space that has few credits left, once until it has more: the note and the mails are one
- * commit.
+ * Tells the owners of each space that is low on credits, once until it has more: the mark and the mails are one commit.
  */
 export async function noticeLowBalances(deps: BillingDeps): Promise<void> {
   const { database, config, logger, mailer, mails } = deps;

@@ -14,7 +14,7 @@ import { saidSinceStep } from '../../models/turnLog/saidSince.ts';
 import type { MeteredCall, Metering, Reservation } from '../chat/metering.ts';
 import { GrowingHold } from './growingHold.ts';
 
-/** Metering by the ledger: what a call costs by the catalogue's rates, set aside before and booked after. */
+/** Metering by the ledger: a call's cost by the catalogue's rates, held before it and booked after. */
 export function createMetering(options: {
   database: Database;
   config: Pick<Config, 'billing'>;
@@ -54,14 +54,14 @@ export function createMetering(options: {
       const { turn, step, modelId } = call;
       const prices = pricesFor(modelId);
       const id = holdId({ turn, step });
-      // A model that costs nothing may stand in for one that does, whose hold has to go.
+      // A free model may stand in for one that costs, whose hold must then be released.
       if (isFree(prices) && (!enforced || (await findHold(tx, id)) === undefined)) return;
       const used = usage ?? (await estimateStopped(tx, call));
       const cost = used === undefined ? 0 : costOf(prices, used);
       const { spaceId, userId } = turn;
       await settle(tx, { id, spaceId, userId, turnId: turn.id, modelId, cost, enforced });
       if (usage === undefined || isFree(prices)) return;
-      // What a stopped answer has cost says nothing of the next.
+      // The cost of a stopped answer does not predict the next.
       const output = costOf(prices, { ...usage, inputTokens: 0, cachedInputTokens: 0 }) - Math.ceil(prices.perCall);
       await noteOutput(tx, { spaceId, modelId, kind: kindOf({ turn, step }) }, Math.max(0, output));
     },
@@ -83,8 +83,8 @@ function holdId({ turn, step }: Pick<MeteredCall, 'turn' | 'step'>): string {
 }
 
 /**
- * What a stopped call has used, for which its provider sends no count: what was said so far, and the prompt. One that
- * said nothing is free.
+ * The usage of a stopped call, for which the provider sends no count: the prompt and the output so far. A call without
+ * output is free.
  */
 async function estimateStopped(tx: Transaction, { turn, step }: MeteredCall): Promise<TokenUsage | undefined> {
   let characters = 0;

@@ -6,7 +6,7 @@ import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
 import { checkoutOfSession, fileOtherAmount, isSameAmount } from './settlement.ts';
 
-/** Sessions live for a day, and a payment that takes its time for two weeks; what is older has been looked at often. */
+/** Sessions live for a day, and slow payments take up to two weeks; anything older has been checked many times. */
 const reconciledDays = 21;
 
 export interface ReconciliationReport {
@@ -20,7 +20,9 @@ export function createReconciliation(deps: BillingDeps) {
   const { database, logger, workflows } = deps;
 
   return {
-    /** Finds what the provider says is paid and we have not credited, credits it, and notes what it cannot explain. */
+    /**
+     * Finds what the provider says is paid but we have not credited, credits it, and records what it cannot explain.
+     */
     async reconcileCheckouts(): Promise<ReconciliationReport> {
       using heartbeat = keepAlive();
       const report: ReconciliationReport = { looked: 0, credited: 0, unexplained: 0 };

@@ -2,7 +2,7 @@ import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
 import { settleEvent } from './settlement.ts';
 
-/** Does what a kept notification says, and tells the purchase's workflow. */
+/** Applies a stored notification, and tells the purchase's workflow. */
 export function createSettlePaymentEvent(deps: BillingDeps) {
   return async function settlePaymentEvent({ eventId }: { eventId: string }): Promise<string> {
     using _heartbeat = keepAlive();

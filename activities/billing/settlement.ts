@@ -17,16 +17,16 @@ export interface SettlementDeps {
   payments: Pick<Payments, 'provider'>;
 }
 
-/** What came of a notification: `unexplained` is kept for the operator to look at. */
+/** The outcome of a notification: `unexplained` is kept for the operator to look at. */
 export interface Settled {
   outcome: 'credited' | 'unchanged' | 'ended' | 'reversed' | 'ignored' | 'unexplained' | 'known';
-  /** Whose workflow should hear of it. */
+  /** The checkout whose workflow should hear of it. */
   checkout?: Checkout;
 }
 
 /**
- * Does what a kept notification says, once: the ledger, the checkout and the event's mark are one commit. What it says
- * is a hint as to where to look; a repeat, or an older one that comes later, finds it done.
+ * Applies a stored notification, once: the ledger, the checkout and the event's mark are one commit. Its content is
+ * only a hint where to look; a repeat, or an older one that arrives later, finds it done.
  */
 export async function settleEvent(deps: SettlementDeps, eventId: string): Promise<Settled> {
   const { database, payments } = deps;
@@ -81,7 +81,7 @@ async function settleCheckout(
 }
 
 /**
- * A charge of the saved means of payment. What a checkout's session brought is told by the session's own notifications.
+ * A charge of the saved means of payment. A checkout session's payment is reported by the session's own notifications.
  */
 async function settleCharge(
   { database }: SettlementDeps,
@@ -107,7 +107,7 @@ async function settleRefunds(
 ): Promise<Settled> {
   const paid = await paidCheckout(database, provider, paymentId, checkoutId);
   if (paid === undefined || paymentId === null) return unexplained(database, eventId);
-  // The event tells a sum; which refunds there are, each to be booked once, only the provider knows.
+  // The event gives a sum; only the provider knows the single refunds, each of which is booked once.
   const refunds = await provider.refundsOf(paymentId);
   return settleReversals(
     database,
@@ -130,9 +130,7 @@ async function settleDispute(
   return settleReversals(database, eventId, paid, [dispute]);
 }
 
-/**
- * Told of a refund or a dispute, we know that the payment went through, whether or not we have been told that before.
- */
+/** A refund or a dispute tells us that the payment went through, even if no notification said so before. */
 async function settleReversals(
   database: Database,
   eventId: string,
@@ -173,14 +171,14 @@ async function paidCheckout(
   if (known?.kind === 'autoTopUp') return { checkout: known, sessionId: null, paymentId };
   if (known !== undefined && known.sessionId !== null)
     return { checkout: known, sessionId: known.sessionId, paymentId };
-  // A crash came before we had noted the session, or we have heard nothing of it yet: the provider knows.
+  // A crash came before we had stored the session, or we have not heard of it yet: the provider knows.
   const session = await provider.checkoutOfPayment(paymentId);
   const checkout = session && (await checkoutOfSession(database, session));
   if (session === undefined || checkout === undefined || !isSameAmount(checkout, session)) return undefined;
   return { checkout, sessionId: session.sessionId, paymentId };
 }
 
-/** By the session; by what it was bound to when a crash came before we had noted the session. */
+/** By the session, or by what it was bound to when a crash came before we had stored the session. */
 export async function checkoutOfSession(database: Database, session: ProviderCheckout): Promise<Checkout | undefined> {
   const bySession = await findCheckout(database, 'session_id', session.sessionId);
   if (bySession !== undefined || session.checkoutId === null) return bySession;
@@ -196,8 +194,8 @@ export function isSameAmount(
 }
 
 /**
- * Another amount was paid than was asked for: the checkout ends as mispaid, nothing is credited, and the operator is
- * told. Says whether that is new. The subject is the session's id or, where there is none, the charge's.
+ * The amount paid is not the amount asked for: the checkout ends as mispaid, nothing is credited, and the operator is
+ * told. Returns whether that is new. The subject is the session's id or, where there is none, the charge's.
  */
 export async function fileOtherAmount(database: Database, checkout: Checkout, subjectId: string): Promise<boolean> {
   await noteFinding(database, subjectId, 'PAID_OTHER_AMOUNT');

@@ -8,7 +8,7 @@ const dayMs = 86_400_000;
 /** What storage costs by the day. */
 export function createStorageMetering({ database, config: { billing } }: BillingDeps) {
   return {
-    /** Books yesterday's storage where it has a price, once for each space. Returns for how many. */
+    /** Books yesterday's storage where it has a price, once for each space. Returns the number of spaces. */
     async meterStorage(): Promise<number> {
       using heartbeat = keepAlive();
       if (billing.storageCreditsPerGibDay === 0) return 0;

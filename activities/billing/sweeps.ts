@@ -23,7 +23,7 @@ export function createBillingSweeps(deps: BillingDeps) {
   const before = () => new Date(Date.now() - graceMs);
 
   return {
-    /** What is set aside for turns that have ended, or for messages that never became one. */
+    /** Holds of turns that have ended, or of messages that never became a turn. */
     async sweepHolds(): Promise<number> {
       using _heartbeat = keepAlive();
       const stale = await findStaleHolds(database, before(), maxRows);
@@ -32,14 +32,14 @@ export function createBillingSweeps(deps: BillingDeps) {
       return stale.length;
     },
 
-    /** What was set aside long ago, and has been spent or freed. */
+    /** Old holds that have been spent or released. */
     async purgeOldHolds(): Promise<number> {
       using heartbeat = keepAlive();
       const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
       return purgeOldHolds(database, old, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** Credits whose time is over. Nobody can spend them before this either: each use looks for itself. */
+    /** Credits that have expired. Nobody can spend them in the meantime: every use checks for itself. */
     async sweepGrants(): Promise<number> {
       using _heartbeat = keepAlive();
       const spaces = await spacesWithExpiredGrants(database, new Date(), maxRows);
@@ -62,7 +62,7 @@ export function createBillingSweeps(deps: BillingDeps) {
         look: async ({ id }) => asSwept(await workflows.startSettlement(id), 'started'),
       }),
 
-    /** Purchases that are over, and whose workflow still waits: it was away when it was told. */
+    /** Purchases that are over but whose workflow still waits: it missed the signal. */
     sweepCheckouts: (): Promise<SweepReport> =>
       sweepEach({
         logger,
@@ -72,7 +72,7 @@ export function createBillingSweeps(deps: BillingDeps) {
           asSwept(await workflows.checkoutChanged({ kind: 'topUp', operationId: id }), 'reminded'),
       }),
 
-    /** Starts the top-ups that are due, and tells the owners of spaces that have few credits left. */
+    /** Starts the top-ups that are due, and tells the owners of spaces that are low on credits. */
     async sweepBalances(): Promise<number> {
       using _heartbeat = keepAlive();
       await noticeLowBalances(deps);

@@ -9,7 +9,7 @@ import type { ChatDeps } from './deps.ts';
 
 export interface AsideCall {
   turn: Turn;
-  /** A number that no step of the turn has (modelCall.ts). */
+  /** A number that no step of the turn uses (modelCall.ts). */
   step: number;
   model: CatalogueModel;
   prompt: LanguageModelV4Prompt;
@@ -17,12 +17,12 @@ export interface AsideCall {
   abortSignal: AbortSignal;
 }
 
-/** Such a call has no place in its turn's log. */
+/** Such a call does not appear in its turn's log. */
 const noSeq = 4_294_967_295;
 
 /**
- * Asks a model something for the turn's sake that nobody reads as it comes: metered as a step is, and once, since what
- * comes of it is stored in the commit that settles it. A call that is recorded as answered is not made again.
+ * A model call on the turn's behalf whose answer is not streamed. It is metered like a step, and once, since its result
+ * is stored in the commit that settles it. A call that is recorded as answered is not repeated.
  */
 export async function askAside(
   deps: ChatDeps,
@@ -43,7 +43,7 @@ export async function askAside(
     {
       modelId: model.id,
       prompt,
-      // It is no place to think long.
+      // High reasoning effort is not worth its cost here.
       effort: model.effortOptions[0],
       maxOutputTokens: Math.min(maxOutputTokens, call.maxOutputTokens),
       abortSignal,

@@ -3,7 +3,9 @@ import type { ChatDeps } from './deps.ts';
 import type { HeadStarts } from './headStarts.ts';
 import { type CallModelInput, type CallModelResult, runStep } from './runStep.ts';
 
-/** One step of a turn, as an activity: the call that has a head start in this process, else one of its own. */
+/**
+ * One step of a turn, as an activity: it takes over the call's head start in this process, or makes the call itself.
+ */
 export function createCallModel(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take'>) {
   return async function callModel(input: CallModelInput): Promise<CallModelResult> {
     using heartbeat = keepAlive();

@@ -1,6 +1,6 @@
 import { CancelledFailure } from '@temporalio/activity';
 
-/** Cancellation by the workflow means stop; a worker that shuts down means: somebody else goes on. */
+/** A cancellation by the workflow means stop; one by a worker's shutdown means that another worker goes on. */
 export function isStopByWorkflow(cancelled: AbortSignal): boolean {
   return cancelled.aborted && cancelled.reason instanceof CancelledFailure && cancelled.reason.message === 'CANCELLED';
 }

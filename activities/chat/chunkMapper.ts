@@ -12,7 +12,7 @@ export interface MadeToolCall {
 
 /**
  * Turns a model's parts into chunks of the UI stream. Part ids get the step and the epoch as a prefix: they are unique
- * in the turn, and those of an attempt that failed never meet those of the next. Tool calls get ids of our own, since
+ * in the turn, so a failed attempt's ids never collide with the next attempt's. Tool calls get ids of our own, since
  * some providers number theirs from 0 in every answer.
  */
 export class ChunkMapper {
@@ -67,7 +67,7 @@ export class ChunkMapper {
     }
   }
 
-  /** Ends the parts that a cut answer has left open. */
+  /** Ends the parts that an interrupted answer has left open. */
   closeOpen(): UiChunk[] {
     const chunks: UiChunk[] = [...this.#open].map(([id, type]) => ({ type, id: this.#prefix + id }));
     this.#open.clear();

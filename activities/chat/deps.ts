@@ -16,7 +16,7 @@ export interface ChatDeps extends CommonDeps, PushDeps {
   catalogue: Catalogue;
   metering: Metering;
   stopWatch: StopWatch;
-  /** Of tool results that are too large for a row. */
+  /** For tool results that are too large for a row. */
   storage: ObjectStore;
   tools: ToolRegistry;
   /** Attached files, for prompts. */

@@ -10,9 +10,9 @@ export interface EndTurnInput {
   end: TurnEndInput;
 }
 
-/** Whom to tell where a turn rests, unless they have seen it: push subscriptions, by id. */
+/** The push subscriptions, by id, to tell that a turn has ended or waits, unless somebody has seen it. */
 export interface Audience {
-  /** The last chunk of what there is to see. */
+  /** The last chunk there is to see. */
   seq: number;
   subscriptionIds: string[];
 }
@@ -29,7 +29,7 @@ export function createEndTurn(deps: ChatDeps) {
     const { turn, thread, nextTurn } = await endTurnInModel(deps, turnId, withDetail(end));
     if (end.status !== 'completed') await deps.metering.release(turnId);
     if (nextTurn !== undefined) await deps.workflows.startTurn(nextTurn);
-    // A turn that its owner has stopped is no news to them.
+    // A turn that its owner has stopped is not news to them.
     if (turn === null || end.status === 'stopped') return undefined;
     const audience = await audienceOf(deps, turn);
     const namesThread = end.status === 'completed' && wantsName(deps, turn, thread);
@@ -38,7 +38,7 @@ export function createEndTurn(deps: ChatDeps) {
   };
 }
 
-/** The devices of the turn's owner, where they have any. */
+/** The devices of the turn's owner, if there are any. */
 export async function audienceOf(
   deps: Pick<ChatDeps, 'push'>,
   turn: Pick<Turn, 'userId' | 'nextSeq'>,

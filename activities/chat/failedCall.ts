@@ -5,17 +5,17 @@ import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { ChatDeps } from './deps.ts';
 
-/** How a model call failed, for the workflow to judge: never what was said. */
+/** How a model call failed, for the workflow to judge: never any content. */
 export interface FailedCall {
   kind: 'failed';
   code: string;
   retryable: boolean;
   retryAfterMs?: number;
-  /** The catalogue's next model that can take what the turn brings, where another one may help. */
+  /** The catalogue's next model that can handle the turn, where another model may help. */
   fallbackModelId?: string;
 }
 
-/** A provider's failure, or a refusal of ours, as a result. Anything else is thrown: the activity is tried again. */
+/** A provider's failure, or a refusal of ours, as a result. Anything else is thrown, and the activity is retried. */
 export async function failedCall(deps: ChatDeps, turn: Turn, modelId: string, error: unknown): Promise<FailedCall> {
   if (error instanceof ProviderError) {
     deps.logger.warn({ err: error.cause, code: error.code, turnId: turn.id, modelId }, error.message);
@@ -37,7 +37,7 @@ async function fallbackOf(deps: ChatDeps, turn: Turn, modelId: string): Promise<
     chatModels(deps.database).Message.find(turn.threadId, turn.userMessageId),
     deps.tools.offered(turn),
   ]);
-  // What the model itself could not do is not asked of the one that stands in for it.
+  // A fallback model is not asked for what the original model could not do.
   const able = deps.catalogue.find(modelId)?.capabilities;
   const { images, pdf } = needsOf(message?.parts ?? []);
   const needs = {

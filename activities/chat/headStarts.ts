@@ -6,29 +6,29 @@ import type { CallModelInput, CallModelResult, StepOptions } from './runStep.ts'
 /** A model call under way in this process. */
 export interface StepRun {
   result: Promise<CallModelResult>;
-  /** Resolves when the model is being asked; never, when it comes to nothing before. */
+  /** Resolves when the model is being called; never if the call fails before. */
   asked: Promise<void>;
-  /** Resolves when the first that the model said can be seen; never, when it says nothing. */
+  /** Resolves when the model's first output is visible; never if there is none. */
   shown: Promise<void>;
-  /** Gives it up, for `reason`. */
+  /** Aborts it with `reason`. */
   cancel(reason: unknown): void;
 }
 
-/** What takes a step of a turn: the same as the activity does. */
+/** Takes a step of a turn, as the activity does. */
 export type TakeStep = (input: CallModelInput, options: StepOptions) => Promise<CallModelResult>;
 
-/** How long a workflow's start waits for the model to be asked, and then for its first words, in milliseconds. */
+/** How long a workflow's start waits for the model to be called, and then for its first words, in milliseconds. */
 const longestLeadMs = 300;
 const firstWordsMs = 100;
 
-/** How long a call that has ended waits for its activity; later ones find what it came to in the database. */
+/** How long an ended call is kept for its activity; later activities find its result in the database. */
 const keptMs = 60_000;
 
 /**
  * First model calls that began before their activity: a new turn is in the database when its workflow is asked for, so
- * in the process that is API and worker in one the model is called while Temporal does its part, and the activity finds
- * the call under way. Nothing depends on it. A call that nobody takes is fenced off by the attempt that another worker
- * makes, like that of a worker that was lost; when this process dies, its activity is tried again like any other.
+ * a process that is both API and worker calls the model while Temporal does its part, and the activity finds the call
+ * under way. Nothing depends on it. A call that no activity takes over is fenced off by another worker's attempt, like
+ * that of a lost worker; if this process dies, its activity is retried like any other.
  */
 export class HeadStarts {
   readonly #logger: Logger;
@@ -42,9 +42,9 @@ export class HeadStarts {
   }
 
   /**
-   * Begins the first step of a turn that was made just now: no other attempt at it can be under way anywhere. Returns
-   * when it is time for the turn's workflow: what starting it costs, on the same cores and disk, would make the first
-   * words late.
+   * Begins the first step of a turn that has just been created: no other attempt at it can be under way. Returns when
+   * it is time to start the turn's workflow: starting it earlier would compete for cores and disk, and delay the first
+   * words.
    */
   async begin(turn: Turn): Promise<void> {
     const { id: turnId, modelId } = turn;
@@ -61,7 +61,7 @@ export class HeadStarts {
     await Promise.race([underWay(run), run.result, timer(longestLeadMs)]).catch(() => undefined);
   }
 
-  /** The call that this activity was to make, if it is under way or done here; for one taker. */
+  /** The call that this activity would make, if it is under way or done here; handed out once. */
   take(input: CallModelInput): StepRun | undefined {
     const key = keyOf(input);
     const run = this.#runs.get(key);
@@ -69,7 +69,7 @@ export class HeadStarts {
     return run;
   }
 
-  /** Begins no more, and gives up what no activity has taken. */
+  /** Begins no more calls, and aborts those that no activity has taken over. */
   async close(): Promise<void> {
     this.#isOpen = false;
     const runs = [...this.#runs.values()];

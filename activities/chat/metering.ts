@@ -9,37 +9,37 @@ export interface MeteredCall {
   modelId: string;
 }
 
-/** About how many tokens a call has. */
+/** The estimated tokens of a call. */
 export interface ExpectedSize {
   inputTokens: number;
-  /** What of the input is the system prompt and the tools; absent for what is asked beside a turn. */
+  /** The system prompt's and the tools' share of the input; absent for calls beside a turn's steps. */
   baseTokens?: number;
-  /** How long the answer may be, where that is less than the model could say. */
+  /** The answer's limit, where it is below the model's own. */
   maxOutputTokens?: number | null;
 }
 
-/** What was set aside for a call, which has more when its answer grows. */
+/** The hold of a call, which grows with its answer. */
 export interface Reservation {
-  /** How long the answer may be, where credits or a cap allow no more. */
+  /** The answer's limit, where credits or a cap set one. */
   maxOutputTokens?: number;
-  /** What an answer that becomes so long has been ended by. */
+  /** Why an answer that reaches this limit was ended. */
   endedBy?: OutOfCredits;
   /**
-   * Counts what the model says. The reader waits where more has to be set aside; rejects with a DomainError (402) when
-   * there is no more.
+   * Counts the model's output. The reader waits while the hold grows; rejects with a DomainError (402) when there are
+   * no more credits.
    */
   said?(part: ModelPart): void | Promise<void>;
 }
 
 /**
- * What a model call costs, around the call: reserved before it, settled in the transaction that records its end. A call
- * is named by turn and step, so that one that is tried again is reserved and settled once.
+ * Meters a model call: credits are reserved before it and settled in the transaction that records its end. A call is
+ * identified by turn and step, so a retried call is reserved and settled once.
  */
 export interface Metering {
   /** Sets credits aside for a call before it is made. Throws a DomainError (402) when there are none. */
   reserve(call: MeteredCall, size: ExpectedSize): Promise<Reservation>;
-  /** Books what was used and frees the rest. `usage` is what the provider reported; a stopped call may have none. */
+  /** Books what was used and releases the rest. `usage` is what the provider reported; a stopped call may have none. */
   settle(tx: Transaction, call: MeteredCall, usage: TokenUsage | undefined): Promise<void>;
-  /** Frees what calls of an ended turn have set aside and never used: they failed. The sweeper does it too. */
+  /** Releases the holds of an ended turn's failed calls. The sweeper does it too. */
   release(turnId: string): Promise<void>;
 }

@@ -23,7 +23,7 @@ export type StepEnd =
 
 /**
  * One attempt at a step, as the log sees it: an epoch taken, parts appended, an end recorded once. Opening it takes a
- * commit, so it runs beside the provider's own first milliseconds; parts that are faster wait for it.
+ * commit, which runs in parallel with the provider's first milliseconds; parts that are faster wait for it.
  */
 export class ModelStep {
   readonly #deps: ChatDeps;
@@ -37,9 +37,9 @@ export class ModelStep {
   #mapper: ChunkMapper | undefined;
   #redaction = new PartRedaction(createRedactor([]));
   #tools: ReadonlyMap<string, Tool> = new Map();
-  /** Calls are shown when they are recorded: whoever sees one can answer it. */
+  /** Calls become visible when they are recorded: a client that sees one can answer it. */
   readonly #calls: UiChunk[] = [];
-  /** Set before our own closing of the writer, which is no fencing. */
+  /** Set before we close the writer ourselves, which does not count as fencing. */
   #ending = false;
 
   constructor(deps: ChatDeps, turn: Turn, step: number, modelId: string) {
@@ -55,8 +55,8 @@ export class ModelStep {
   }
 
   /**
-   * Takes the epoch. What an earlier attempt at this step has said is discarded in the log, for readers and message
-   * alike.
+   * Takes the epoch. The output of an earlier attempt at this step is discarded in the log, for readers and for the
+   * message.
    */
   open(): Promise<void> {
     this.#opened = this.#takeOver();
@@ -92,7 +92,7 @@ export class ModelStep {
     }
   }
 
-  /** Adds what the model said. It is in the log, and so visible, a commit later. */
+  /** Adds model output. It is in the log, and so visible, a commit later. */
   add(part: ModelPart): void {
     for (const safe of this.#redaction.add(part)) this.#put(safe);
   }
@@ -102,7 +102,7 @@ export class ModelStep {
     this.#redaction = new PartRedaction(redactor);
   }
 
-  /** The tools that the model has been offered: they say what its calls wait for. */
+  /** The tools offered to the model: they determine what its calls wait for. */
   offer(tools: ReadonlyMap<string, Tool>): void {
     this.#tools = tools;
   }
@@ -122,7 +122,7 @@ export class ModelStep {
     }
   }
 
-  /** Waits until what was added so far can be seen, but for what may yet turn out to be part of a secret. */
+  /** Waits until everything added so far is visible, except what may turn out to be part of a secret. */
   async shown(): Promise<void> {
     await this.#opened;
     await this.#writer?.flush();

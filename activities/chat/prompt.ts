@@ -36,12 +36,12 @@ export interface PromptRequest {
   budget: number;
 }
 
-/** What of a prompt the turn's own message and tools may take; the rest is the thread's before it. */
+/** The share of a prompt that the turn's own message and tools may take; the rest is for the thread before it. */
 const ownShare = 0.6;
 
 /**
  * The prompt of a turn's next step: the thread up to the turn's own message, then what the turn has said and done so
- * far. Undefined when that is more than the model takes: the thread's beginning is then to be summarised. Throws
+ * far. Undefined when that is more than the model accepts: the thread's beginning must then be summarised. Throws
  * `CONTEXT_TOO_LONG` when the turn's own message is too long by itself.
  */
 export async function buildPrompt(
@@ -66,8 +66,8 @@ export async function buildPrompt(
 }
 
 /**
- * The thread's messages for a model. They are made from the last to the first: what the newest show of files, older
- * ones cannot.
+ * The thread's messages for a model. They are made from the last to the first, so that the newest messages show their
+ * files first.
  */
 async function threadMessages(
   deps: PromptDeps,
@@ -100,7 +100,7 @@ async function partsSoFar(turnLog: TurnLog, turnId: string): Promise<StoredPart[
   return fold.parts();
 }
 
-/** One assistant message a step, each followed by the results of its tools: the order that every provider asks for. */
+/** One assistant message per step, each followed by its tool results: the order that every provider requires. */
 function assistantMessages(parts: StoredPart[]): LanguageModelV4Message[] {
   const messages: LanguageModelV4Message[] = [];
   for (const step of splitSteps(parts)) {

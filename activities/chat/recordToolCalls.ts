@@ -10,14 +10,11 @@ interface Offer {
   /** The tools that the model was offered, by name. */
   tools: ReadonlyMap<string, Tool>;
   registry: Pick<ToolRegistry, 'faultsOf'>;
-  /** How long a client or a person may take at most. */
+  /** The longest time that a client or a person may take. */
   maxWaitMs: number;
 }
 
-/**
- * Writes down the calls that a step has made, in the order in which the model made them, and what each of them waits
- * for.
- */
+/** Records a step's calls in the order in which the model made them, and what each of them waits for. */
 export async function recordToolCalls(
   tx: Transaction,
   turn: Turn,
@@ -37,7 +34,7 @@ export async function recordToolCalls(
       toolName: call.toolName,
       input: call.input ?? {},
       scopes: tool && scopesOf(tool, call.input),
-      // The stream says that its input is no JSON; there is nothing to run.
+      // The stream says that its input is not valid JSON; there is nothing to run.
       status: call.inputError === undefined ? 'pending' : 'failed',
       waitsFor: wait.for,
       deadlineAt: deadline,
@@ -48,7 +45,7 @@ export async function recordToolCalls(
   return rows.length === 0 ? [] : chatModels(tx).ToolCall.bulkCreate(rows, { transaction: tx });
 }
 
-/** What cannot be right is put before nobody: it fails when it is run. */
+/** An invalid call is not shown for approval: it fails when it is run. */
 function waitOf(
   { input, inputError }: MadeToolCall,
   tool: Tool | undefined,

@@ -5,7 +5,7 @@ import type { StreamRedactor } from '../../telemetry/streamRedactor.ts';
 type DeltaPart = Extract<ModelPart, { type: 'text-delta' | 'reasoning-delta' | 'tool-input-delta' }>;
 type EndPart = Extract<ModelPart, { type: 'text-end' | 'reasoning-end' | 'tool-input-end' }>;
 
-/** Takes secrets out of what a model says, before anything of it is written: a value that is split over deltas too. */
+/** Redacts secrets in a model's output before any of it is written, even values split over several deltas. */
 export class PartRedaction {
   readonly #redactor: Redactor;
   readonly #open = new Map<string, { last: DeltaPart; stream: StreamRedactor }>();
@@ -14,7 +14,7 @@ export class PartRedaction {
     this.#redactor = redactor;
   }
 
-  /** What may be shown now; what may be the beginning of a secret comes with a later part. */
+  /** What may be shown now; a possible beginning of a secret is held back for a later part. */
   add(part: ModelPart): ModelPart[] {
     if (this.#redactor.isEmpty) return [part];
     switch (part.type) {

@@ -23,7 +23,7 @@ export interface CallModelInput {
   turnId: string;
   step: number;
   modelId: string;
-  /** How often the provider has called this step's prompt too long; absent is never. */
+  /** How often the provider has found this step's prompt too long; absent means never. */
   squeeze?: number;
 }
 
@@ -34,43 +34,40 @@ export interface ToolCallReference {
   waits?: true;
 }
 
-/** What a workflow needs to know of a model call: never what was said. */
+/** What a workflow needs to know about a model call: never its content. */
 export type CallModelResult =
   | { kind: 'answered'; finishReason: 'stop' | 'length' | 'content-filter' | 'other' }
   | { kind: 'toolCalls'; toolCalls: ToolCallReference[]; modelId: string }
   | { kind: 'stopped' }
   | { kind: 'alreadyEnded' }
-  /**
-   * The thread is to be summarised first; or, where the provider says so, the prompt is to be made smaller than it
-   * seemed.
-   */
+  /** The thread must be summarised first or, where the provider said so, the prompt made smaller than estimated. */
   | { kind: 'tooLong'; by: 'estimate' | 'provider' }
   | FailedCall;
 
-/** How often a prompt is made smaller because the provider finds it too long. */
+/** How often a prompt may be made smaller because the provider finds it too long. */
 const maxSqueeze = 3;
 
 export interface StepOptions {
-  /** Gives the step up. */
+  /** Aborts the step. */
   cancelled: AbortSignal;
-  /** The turn, by a caller who has made it just now and knows that it has no step yet. */
+  /** The turn, from a caller who has just created it and knows that it has no step yet. */
   turnAsMade?: Turn | undefined;
   progress?: StepProgress;
 }
 
-/** Hears how far a step has come. */
+/** Is told how far a step has come. */
 export interface StepProgress {
-  /** The model is being asked. */
+  /** The model is being called. */
   onAsked(): void;
-  /** The first that it said can be seen. */
+  /** Its first output is visible. */
   onShown(): void;
 }
 
 /**
  * Takes one step of a turn: asks the model and streams its answer into the turn's log. Idempotent by turn and step: a
- * step that is recorded as ended is not asked again, and one that was cut off begins anew under the next epoch.
- * `cancelled` gives it up; what it says is kept when its reason is the workflow's cancellation, and else is the next
- * attempt's to discard.
+ * step that is recorded as ended is not repeated, and one that was cut off starts over under the next epoch.
+ * `cancelled` aborts it; its output is kept when the reason is the workflow's cancellation, and otherwise discarded by
+ * the next attempt.
  */
 export async function runStep(
   deps: ChatDeps,
@@ -86,8 +83,7 @@ export async function runStep(
   const abortSignal = AbortSignal.any([cancelled, stop.signal, attempt.fenced]);
   let isAsked = false;
   try {
-    // The epoch's commit is under way while the prompt is read and the provider is called; it is needed at the first
-    // part.
+    // The epoch is committed while the prompt is read and the provider is called; the first part needs it.
     const opened = attempt.open();
     opened.catch(() => undefined);
     const [settings, tools, redactor] = await Promise.all([
@@ -130,12 +126,12 @@ export async function runStep(
     });
     isAsked = true;
     progress?.onAsked();
-    // Both are awaited whatever happens, so that neither is left running behind a failure of the other.
+    // Both are awaited in any case, so that neither keeps running after the other has failed.
     const [opening, running] = await Promise.allSettled([opened, ran]);
     if (opening.status === 'rejected') throw opening.reason;
     if (running.status === 'rejected') throw running.reason;
     const { usage } = running.value;
-    // An answer that is as long as its credits allowed was ended by them.
+    // An answer as long as its credits allowed was cut off by that limit.
     const isCutOff = running.value.finishReason === 'length' && maxOutputTokens === metered.maxOutputTokens;
     const finishReason = (isCutOff && metered.endedBy) || running.value.finishReason;
     const calls = await attempt.end({ status: 'completed', finishReason, usage });
@@ -148,11 +144,11 @@ export async function runStep(
     }
     cancelled.throwIfAborted();
     if (isAsked && error instanceof DomainError && isOutOfCredits(error.code)) {
-      // What it has said is kept, and costs what it costs.
+      // The output so far is kept and billed.
       await attempt.end({ status: 'stopped', finishReason: error.code, usage: undefined });
       return { kind: 'failed', code: error.code, retryable: false };
     }
-    // What was said before the failure is kept, until the next attempt discards it.
+    // The output before the failure is kept until the next attempt discards it.
     await attempt.flush();
     const isTooLong = error instanceof ProviderError && error.code === 'CONTEXT_TOO_LONG';
     if (isTooLong && squeeze < maxSqueeze) return { kind: 'tooLong', by: 'provider' };
@@ -160,7 +156,7 @@ export async function runStep(
   }
 }
 
-/** The turn whose step is to be taken, or what came of the step before. */
+/** The turn whose step is to be taken, or the result of the step if it has ended before. */
 async function findStep(
   deps: ChatDeps,
   { turnId, step }: CallModelInput,
@@ -178,7 +174,7 @@ async function findStep(
   return { result: await resultOf(deps, earlier, await chatModels(deps.database).ToolCall.ofStep(turnId, step)) };
 }
 
-/** What a step that has ended came to: the same however often it is asked. */
+/** The result of an ended step: the same however often it is read. */
 async function resultOf(
   deps: ChatDeps,
   { turnId, step, modelId, finishReason }: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'finishReason'>,

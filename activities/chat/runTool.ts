@@ -25,8 +25,8 @@ const notAllowed = 'The user has to allow this first. Call the tool again.';
 
 /**
  * Runs one tool call and puts its result into the turn's log. The row's change and the chunk are one commit, so the
- * result is there once, however often the activity runs; what the tool does is done once too, as its definition says.
- * Secrets go into the tool by reference, and do not come out of it.
+ * result is there once, however often the activity runs; the tool's effect happens once too, as its definition says.
+ * Secrets go in by reference, and do not come out.
  */
 export function createRunTool(deps: ChatDeps) {
   const largeResults = new LargeResults();
@@ -40,7 +40,7 @@ export function createRunTool(deps: ChatDeps) {
   };
 }
 
-/** Undefined when the turn shall stop: its end says what became of the call. */
+/** Undefined when the turn is to stop: the turn's end settles the call. */
 async function resultOf(
   deps: ChatDeps,
   largeResults: LargeResults,
@@ -56,7 +56,7 @@ async function resultOf(
   }
   const refused = secretRefusal(tool, call.input, turn);
   if (refused !== undefined) return failedResult(call.id, refused);
-  // Nobody was asked about a tool that was not offered, or not dangerous, when the model called it.
+  // Nobody approved a tool that was not offered, or not dangerous, when the model called it.
   if (needsApproval(tool, call.input) && call.decision !== 'approved') return failedResult(call.id, notAllowed);
   const isFirst = await chatModels(deps.database).ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
@@ -85,7 +85,7 @@ async function run(
       callTool(deps, tool, call, { turn, toolCallId: call.id, signal, admitLarge, record }),
       signal,
     );
-    // Asked for now, since the tool itself may have set a secret.
+    // Read only now, since the tool itself may have set a secret.
     const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
     return succeededResult(call.id, await shorten(store, turn, call.id, redactor.json(output)));
   } catch (error) {
@@ -118,7 +118,7 @@ async function callTool(deps: ChatDeps, tool: ServerTool, call: ToolCall, contex
   return tool.run(input as never, context);
 }
 
-/** A tool that does not listen to its signal holds nothing up. Should it have its effect later, `record` refuses it. */
+/** A tool that ignores its signal does not hold anything up. If it tries to have its effect later, `record` refuses. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

@@ -15,17 +15,17 @@ export async function settleToolCall(
   const { ToolCall, Turn } = chatModels(database);
   try {
     const segment = await transaction(database, async (tx) => {
-      // The turn's row is locked first, as everywhere.
+      // Locks the turn's row first, like everything else.
       await Turn.lock(turnId, tx);
       const call = await ToolCall.findByPk(id, { transaction: tx, lock: tx.LOCK.UPDATE });
-      // A run that was given up, for its time or its worker, may have had its effect after all.
+      // A run that was given up, for its timeout or its worker, may have had its effect after all.
       const said = call?.effect ? succeededResult(id, call.effect.result) : result;
       if (!(await ToolCall.settle(id, statusOf(said), tx))) throw new AlreadySettled();
       return turnLog.appendIn(tx, turnId, [said]);
     });
     turnLog.announce(segment);
   } catch (error) {
-    // Another run of the same call was first, or the turn has ended: both are fine.
+    // Another run of the same call was faster, or the turn has ended: both are fine.
     if (!(error instanceof AlreadySettled) && !(error instanceof WriterFencedError)) throw error;
   }
 }

@@ -5,9 +5,8 @@ import type { Logger } from '../../telemetry/logger.ts';
 const intervalMs = 200;
 
 /**
- * Looks for the stop flag of the turns that this worker is busy with. Temporal tells of a cancellation with a
- * heartbeat's answer, seconds later; one query for all running turns tells it in a fifth of a second, from whichever
- * process it was set.
+ * Polls the stop flag of the turns that this worker is busy with. Temporal delivers a cancellation with a heartbeat's
+ * answer, seconds later; one query for all running turns sees it within a fifth of a second, whichever process set it.
  */
 export class StopWatch {
   readonly #database: Database;
@@ -21,7 +20,7 @@ export class StopWatch {
     this.#logger = options.logger;
   }
 
-  /** A signal that is aborted when the turn shall stop. Dispose of it when the work is done. */
+  /** A signal that is aborted when the turn is to stop. Dispose of it when the work is done. */
   watch(turnId: string): { signal: AbortSignal } & Disposable {
     const controller = new AbortController();
     const controllers = this.#watched.get(turnId) ?? new Set();

@@ -27,7 +27,7 @@ export type SummarizeThreadResult =
   | { kind: 'alreadyEnded' }
   | FailedCall;
 
-/** What of a prompt stays word for word behind a summary; and what of one a summary is made from. */
+/** The share of a prompt that stays verbatim after a summary, and the share that a summary is made from. */
 const keptShare = 0.4;
 const summarizedShare = 0.6;
 const messagesPerLook = 200;
@@ -36,8 +36,8 @@ const maxSummaryTokens = 4_000;
 const wordsPerToken = 0.6;
 
 /**
- * Makes room in a long thread: its oldest turns that no summary holds yet, as many as one model call can read, become
- * one. Each call gets the thread further, and what it made is stored before the next; a crash loses one call at most.
+ * Makes room in a long thread: its oldest turns without a summary, as many as one model call can read, are summarised.
+ * Each call makes progress, and its summary is stored before the next; a crash loses one call at most.
  */
 export function createSummarizeThread(deps: ChatDeps) {
   return async function summarizeThread(input: SummarizeThreadInput): Promise<SummarizeThreadResult> {
@@ -93,7 +93,7 @@ async function summarize(
   const maxOutputTokens = Math.max(64, Math.min(maxSummaryTokens, Math.floor(budget / 10)));
   const prompt = summaryPrompt(earlier?.summary, lines, Math.floor(maxOutputTokens * wordsPerToken));
   await askAside(deps, { turn, step, model, prompt, maxOutputTokens, abortSignal }, async (tx, summary) => {
-    // An edit of the thread stops its turns under this lock: what it has replaced must not come back as a summary.
+    // An edit of the thread stops its turns under this lock: replaced messages must not come back in a summary.
     const locked = await chatModels(tx).Turn.lock(turn.id, tx);
     if (locked === null || locked.isTerminal || locked.stopRequestedAt !== null) throw new Stopped();
     await ThreadSummary.add(tx, { threadId: turn.threadId, upToOrdinal, turnId: turn.id, modelId: model.id, summary });
@@ -101,8 +101,8 @@ async function summarize(
 }
 
 /**
- * Where the part of the thread begins that stays as it is: whole turns from the end, but never all that there is before
- * the turn.
+ * Where the part of the thread that stays verbatim begins: whole turns from the end, but never everything before the
+ * turn.
  */
 async function firstKeptOrdinal(database: Database, turn: Turn, budget: number): Promise<number> {
   const { messages, isWhole } = await readHistory(database, turn, budget * keptShare);
@@ -115,11 +115,11 @@ async function firstKeptOrdinal(database: Database, turn: Turn, budget: number):
     first = ordinal;
   }
   if (!isWhole) return first;
-  // Everything would stay, and yet it was too much: files weigh more than was thought. Half of the turns make room.
+  // Everything would stay, and yet it was too much: files weigh more than estimated. Half of the turns are summarised.
   return turns[Math.floor(turns.length / 2) - 1]?.[0] ?? turn.ordinal;
 }
 
-/** The oldest turns after a place and before another, as lines: as many as there is room for, and one at the least. */
+/** The oldest turns between two places, as lines: as many as there is room for, and at least one. */
 async function readLines(
   database: Database,
   threadId: string,

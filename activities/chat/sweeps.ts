@@ -21,7 +21,7 @@ export function createChatSweeps(deps: ChatDeps) {
 
   const pushTurn = createPushTurn(deps);
 
-  /** For a turn that has no workflow any more to do it. Tried once: the next sweep does not know of it. */
+  /** For a turn that no longer has a workflow to do it. Tried once: the next sweep does not know of it. */
   async function tell(turn: Turn): Promise<void> {
     const { seq, subscriptionIds } = (await audienceOf(deps, turn)) ?? { seq: 0, subscriptionIds: [] };
     const turnId = turn.id;
@@ -43,9 +43,9 @@ export function createChatSweeps(deps: ChatDeps) {
 
   return {
     /**
-     * Unended turns: one whose workflow never was is started, one whose workflow is gone is finalized, and one that
-     * shall stop is told so again, should its one signal have been lost. Those that wait for their client, for days
-     * perhaps, come last.
+     * Unended turns: starts those whose workflow never started, finalizes those whose workflow is gone, and signals
+     * those that are to stop again, in case the one signal was lost. Those that wait for their client, perhaps for
+     * days, come last.
      */
     async sweepTurns(): Promise<SweepReport[]> {
       const reports: SweepReport[] = [];
@@ -78,14 +78,14 @@ export function createChatSweeps(deps: ChatDeps) {
       }
     },
 
-    /** How turns came about, once that is of no use any more. What was said stays. */
+    /** The working data of turns, once it is no longer needed. The messages stay. */
     async purgeOldTurns(): Promise<number> {
       using heartbeat = keepAlive();
       const before = new Date(Date.now() - config.sweeper.recordRetentionMs);
       return purgeOldTurns(database, before, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** Logs whose time is over. The messages stay; a replay is then rebuilt from them. */
+    /** Logs past their retention. The messages stay; a replay is then rebuilt from them. */
     async purgeOldTurnLogs(): Promise<number> {
       using _heartbeat = keepAlive();
       const retentionMs = config.chat.turnLogRetentionDays * 86_400_000;

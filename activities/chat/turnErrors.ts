@@ -13,7 +13,9 @@ const details: Record<string, string> = {
   INTERNAL: 'Something went wrong on our side. The answer so far is kept.',
 };
 
-/** The sentence that a client reads for a turn's error code. Written here, so that no provider's text gets out. */
+/**
+ * The sentence that a client reads for a turn's error code. Written here, so that no provider's text reaches clients.
+ */
 export function describeTurnError(code: string): string {
   if (isProviderErrorCode(code)) return providerErrorMessage(code);
   return details[code] ?? 'The turn could not be completed.';

@@ -1,4 +1,6 @@
 import type { SharedV4ProviderOptions } from '@ai-sdk/provider';
 
-/** Marks what stands with a user's message and was not written by them; the demo model reads commands past it. */
+/**
+ * Marks content in a user's message that the user did not write; the demo model skips it when it looks for commands.
+ */
 export const aside: { providerOptions: SharedV4ProviderOptions } = { providerOptions: { demo: { aside: true } } };

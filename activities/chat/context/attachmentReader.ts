@@ -8,14 +8,14 @@ import { isImageType, isPdfType } from '../../../models/chat/attachments.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { ByteCache } from './byteCache.ts';
 
-/** What a model gets of a file. */
+/** What a model gets to see of a file. */
 export type FileView =
   | { kind: 'seen'; mediaType: string; base64: string }
-  /** `hasMore`: the file goes on behind this text, of which only the beginning was read. */
+  /** `hasMore`: the file continues after this text; only its beginning was read. */
   | { kind: 'text'; text: string; pageCount?: number; hasMore: boolean }
   | { kind: 'absent'; why: string };
 
-/** A file's bytes, wherever they are. The same key always means the same bytes. */
+/** A file's bytes, wherever they are stored. The same key always means the same bytes. */
 export interface FileSource {
   key: string;
   contentType: string;
@@ -23,19 +23,19 @@ export interface FileSource {
   read(range?: { start: number; end: number }): Promise<Buffer>;
 }
 
-/** What every provider takes of one picture, and of one document. */
+/** What every provider accepts for one picture, and for one document. */
 const maxImageBytes = 3_750_000;
-/** In pixels. A few kilobytes can say that they are gigabytes of them. */
+/** In pixels. A file of a few kilobytes can claim gigabytes of them. */
 const maxImageSide = 8_000;
 const maxSeenPdfBytes = 10_000_000;
 const maxReadPdfBytes = 50_000_000;
-/** More text than any budget lets through. */
+/** More text than any budget allows. */
 const maxTextBytes = 2_000_000;
 const cacheBytes = 64 * 1_048_576;
 
 /**
- * Reads attached files for prompts. A turn of many steps asks for the same ones each time, so what was read is kept a
- * while.
+ * Reads attached files for prompts. A turn of many steps asks for the same files each time, so their content is cached
+ * for a while.
  */
 export class AttachmentReader {
   readonly #storage: Pick<ObjectStore, 'read'>;
@@ -53,7 +53,7 @@ export class AttachmentReader {
     return { key, contentType, size, read: async (range) => buffer(await this.#storage.read(key, range)) };
   }
 
-  /** Images and PDFs for a model that sees them; the text of whatever else has one. */
+  /** Images and PDFs for a model that can see them; otherwise a file's text, where it has any. */
   async view(
     source: FileSource,
     { spaceId, model }: { spaceId: string; model: Pick<ModelCapabilities, 'images' | 'pdf'> },
@@ -68,7 +68,7 @@ export class AttachmentReader {
       return view;
     } catch (error) {
       if (error instanceof DomainError && error.code === 'CONTENT_MISSING') return absent('it is gone');
-      // The store is away for a moment, or too many documents are being read: the activity is tried again, instead of
+      // The store is down for a moment, or too many documents are being read: the activity is retried, instead of
       // answering as if there were no file.
       throw error instanceof DomainError ? new Error('An attached file could not be read.', { cause: error }) : error;
     }
@@ -97,7 +97,7 @@ function canSee({ contentType, size }: FileSource, model: Pick<ModelCapabilities
 async function see({ contentType, read }: FileSource): Promise<FileView> {
   const bytes = await read();
   if (isImageType(contentType)) {
-    // A provider refuses the whole request over one picture: every later turn of the thread would fail.
+    // A provider refuses the whole request over one bad picture: every later turn of the thread would fail.
     const size = imageSize(bytes);
     if (size === undefined) return absent('the image cannot be read');
     const { width, height } = size;
@@ -119,7 +119,7 @@ function absent(why: string): FileView {
   return { kind: 'absent', why };
 }
 
-/** About what it takes to keep: what is absent takes something too. */
+/** Its approximate size in the cache: even an absent file takes some. */
 function bytesOf(key: string, view: FileView): number {
   return key.length + (view.kind === 'seen' ? view.base64 : view.kind === 'text' ? view.text : view.why).length;
 }

@@ -1,12 +1,12 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
 
-/** Counted in bytes, a text in any script comes out about right: providers' tokens are about four bytes of UTF-8. */
+/** Counting bytes works about equally for every script: a token is about four bytes of UTF-8. */
 const bytesPerToken = 4;
-/** Estimates are that far off at times. */
+/** Estimates can be this far off. */
 const usableShare = 0.9;
 const maxAnswerTokens = 16_384;
-/** How much smaller a prompt becomes each time the provider has called it too long after all. */
+/** How much smaller a prompt becomes each time the provider says that it is too long after all. */
 const squeezeShare = 0.7;
 
 const tokensPerImage = 1_500;
@@ -16,14 +16,14 @@ export function tokensOfText(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
 }
 
-/** How many characters of a text may stay, by a budget of tokens; careful where the text is not ASCII. */
+/** How many characters of a text fit a budget of tokens; conservative where the text is not ASCII. */
 export function charactersFor(tokens: number, text: string): number {
   const share = text === '' ? 1 : text.length / Buffer.byteLength(text);
   return Math.floor(tokens * bytesPerToken * share);
 }
 
 /**
- * The tokens that a prompt may have: what its model takes beside the tools and the answer, and what the space allows.
+ * The tokens that a prompt may have: what fits the model besides the tools and the answer, within the space's limit.
  */
 export function promptBudget(
   model: Pick<CatalogueModel, 'capabilities'>,
@@ -36,7 +36,7 @@ export function promptBudget(
   return Math.floor(Math.min(usable, maxContextTokens ?? usable) * squeezeShare ** squeeze);
 }
 
-/** About how many tokens messages are. */
+/** Roughly how many tokens the messages have. */
 export function tokensOf(messages: readonly LanguageModelV4Message[]): number {
   let tokens = 0;
   for (const message of messages) {
@@ -62,7 +62,7 @@ function tokensOfPart(part: Exclude<LanguageModelV4Message, { role: 'system' }>[
   }
 }
 
-/** By its bytes, for want of its pages: 100 KB of PDF are some pages of text, and ten MB mostly pictures. */
+/** By its bytes, since its pages are not known: 100 KB of PDF are some pages of text, and ten MB mostly pictures. */
 function tokensOfPdf(data: { type: string; data?: unknown }): number {
   const bytes = typeof data.data === 'string' ? data.data.length * 0.75 : 0;
   return Math.min(1_000 + bytes / 50, maxTokensPerPdf);

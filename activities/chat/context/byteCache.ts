@@ -1,4 +1,4 @@
-/** Keeps what was used last, up to so many bytes in all. */
+/** A least-recently-used cache, limited by its total bytes. */
 export class ByteCache<V> {
   readonly #maxBytes: number;
   readonly #kept = new Map<string, { value: V; bytes: number }>();
@@ -11,7 +11,7 @@ export class ByteCache<V> {
   get(key: string): V | undefined {
     const found = this.#kept.get(key);
     if (found === undefined) return undefined;
-    // To the end: a map keeps the order in which its keys came.
+    // Moves it to the end: a map keeps insertion order.
     this.#kept.delete(key);
     this.#kept.set(key, found);
     return found.value;

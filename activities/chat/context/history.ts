@@ -7,21 +7,21 @@ import { tokensOfText } from './budget.ts';
 
 const messagesPerLook = 200;
 const tokensPerFile = 1_500;
-/** Before a thread's first turn there is nothing to sum up. */
+/** There is nothing to summarize before a thread's first turn. */
 const firstOrdinal = 1;
 
 export interface History {
   summary: ThreadSummary | null;
   /** Oldest first; the turn's own message is the last. */
   messages: Message[];
-  /** False when there are more before them, which is too much for a prompt anyway. */
+  /** False when there are more before them, which would be too much for a prompt anyway. */
   isWhole: boolean;
 }
 
 /**
  * The thread as a turn sees it: the summary, and every message since, up to the turn's own; later ones are queued
- * turns'. Reads from the end, and no more than could be used, so that a thread of any length costs what its prompt
- * does.
+ * turns'. Reads from the end, and no more than could be used, so that the cost depends on the prompt and not on the
+ * thread's length.
  */
 export async function readHistory(database: Database, turn: Turn, budgetTokens: number): Promise<History> {
   const { Message, ThreadSummary } = chatModels(database);
@@ -48,7 +48,7 @@ export async function readHistory(database: Database, turn: Turn, budgetTokens: 
   return { summary, messages: messages.reverse(), isWhole: false };
 }
 
-/** Without looking at files: enough to tell where a long thread is to be cut. */
+/** Without looking at files: enough to decide where to cut a long thread. */
 export function roughTokensOf(parts: readonly StoredPart[]): number {
   let tokens = 0;
   for (const part of parts) {

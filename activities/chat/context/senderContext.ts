@@ -1,11 +1,10 @@
-/** In characters. More is no help to a model, and it stands with its message in every later prompt too. */
+/** In characters. More does not help a model, and it stays with its message in every later prompt. */
 const maxLength = 8_000;
 const maxTitleLength = 200;
 const maxTabsPerPane = 30;
 
 /**
- * Of a snapshot's panes the contract names the id alone, and whether it is active: whatever else is there may be
- * anything.
+ * Of a snapshot's panes the contract only specifies the id and whether it is active: everything else may be anything.
  */
 type Further = Record<string, unknown>;
 
@@ -19,8 +18,8 @@ interface Snapshot {
 }
 
 /**
- * What a client has said of its device, for the model to read: the sender's time and place, and what they have open. It
- * is trusted for nothing but that, and cannot end the element that it stands in.
+ * What a client says about its device, for the model to read: the sender's time and place, and what they have open. It
+ * is not trusted for anything else, and cannot close the element that it stands in.
  */
 export function describeSender(context: Record<string, unknown>): string | undefined {
   const { agentContextSnapshot, openTabs, deviceComputerId } = context as {
@@ -46,7 +45,7 @@ export function describeSender(context: Record<string, unknown>): string | undef
   return `<sender-context note="what the sender's app says of itself">\n${whole}\n</sender-context>`;
 }
 
-/** As the sender's clock shows it. A time zone or a time that nobody knows is left out. */
+/** In the sender's local time. An unknown time zone or an invalid time is left out. */
 function localTime(capturedAt: number | undefined, timezone: string | undefined): string | undefined {
   if (capturedAt === undefined) return undefined;
   try {

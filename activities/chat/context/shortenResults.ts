@@ -3,12 +3,12 @@ import { charactersFor, tokensOf, tokensOfText } from './budget.ts';
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: 'tool' }>;
 
-/** What is left of a result at the least: its beginning says mostly what it was. */
+/** What is always left of a result: its beginning mostly says what it was. */
 const keptTokens = 200;
 
 /**
- * Makes what a turn has done so far fit: results of its tools are cut, the oldest first, each with a mark that says how
- * much is missing. The results themselves stay in the turn's log and message.
+ * Makes a turn's steps so far fit: tool results are cut, the oldest first, each with a mark that says how much is
+ * missing. The results themselves stay in the turn's log and message.
  */
 export function shortenResults(messages: LanguageModelV4Message[], budgetTokens: number): LanguageModelV4Message[] {
   let excess = tokensOf(messages) - budgetTokens;

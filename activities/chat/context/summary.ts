@@ -12,7 +12,7 @@ export function summaryMessage(summary: string): LanguageModelV4Message {
   return { role: 'user', content: [{ type: 'text', text, ...aside }] };
 }
 
-/** Asks for a summary of what came before (`earlier`) and of these lines. */
+/** Asks for a summary of the earlier summary (`earlier`) and of these lines. */
 export function summaryPrompt(
   earlier: string | undefined,
   lines: readonly string[],
@@ -31,7 +31,7 @@ export function summaryPrompt(
   ];
 }
 
-/** A message as a line of a transcript. It is one line of JSON, so that nothing in it can pass for another message. */
+/** A message as a line of a transcript. It is one line of JSON, so that its content cannot pass for another message. */
 export function transcriptLine(message: Pick<Message, 'role' | 'parts'>, maxTokens: number): string {
   const text = textOf(message.parts);
   const room = charactersFor(maxTokens, text);

@@ -12,8 +12,8 @@ const modes = {
 };
 
 /**
- * What every prompt begins with. It stays the same from turn to turn, but for the day and the mode, so that providers
- * find it in their caches; whatever is of one message only stands with that message.
+ * The beginning of every prompt. It stays the same from turn to turn except for the day and the mode, so that
+ * providers' caches hit; anything specific to one message is put with that message.
  */
 export function systemPrompt(
   turn: Pick<Turn, 'mode' | 'createdAt'>,

@@ -14,17 +14,14 @@ import { describeSender } from './senderContext.ts';
 export type UserContent = Extract<LanguageModelV4Message, { role: 'user' }>['content'];
 type InlineFile = Extract<StoredPart, { type: 'file' }>;
 
-/**
- * What the messages of one prompt may still show of files: the newest come first, so that it is older ones that are
- * left out.
- */
+/** How much of files the messages of one prompt may still show: the newest come first, so older ones are left out. */
 export interface FileAllowance {
-  /** Of images and PDFs: a request has a size too. */
+  /** For images and PDFs: requests are limited in size too. */
   seenCharacters: number;
   textTokens: number;
 }
 
-/** Of base64, which with its prompt must fit the 32 MB that providers take. */
+/** In base64, which must fit the 32 MB that providers accept, together with its prompt. */
 const maxSeenCharacters = 20_000_000;
 const maxTextTokens = 30_000;
 
@@ -37,12 +34,12 @@ export interface ContentDeps {
   attachments: AttachmentReader;
   model: Pick<CatalogueModel, 'capabilities'>;
   spaceId: string;
-  /** Files are of the drive, also those of earlier messages: a turn that may not read it is not shown them. */
+  /** Files are in the drive, also those of earlier messages: a turn that may not read the drive does not see them. */
   mayReadDrive: boolean;
   allowance: FileAllowance;
 }
 
-/** A message of the user as a model reads it: the text, its files, and what the sender's device was showing. */
+/** A user's message as a model reads it: the text, its files, and what the sender's device was showing. */
 export async function userContent(
   deps: ContentDeps,
   message: Pick<Message, 'parts' | 'turnId'>,
@@ -75,13 +72,13 @@ async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserCont
 async function inline(deps: ContentDeps, part: InlineFile): Promise<UserContent> {
   const name = part.filename ?? 'unnamed';
   const bytes = readDataUrl(part.url);
-  // The API lets none in that cannot be read; one that is there all the same must not end every turn of its thread.
+  // The API accepts no unreadable ones; one that is there anyway must not fail every turn of its thread.
   if (bytes === undefined) {
     return show(name, part.mediaType, { kind: 'absent', why: 'its data: URL cannot be read' }, deps.allowance);
   }
   const source: FileSource = {
     key: createHash('sha256').update(part.url).digest('hex'),
-    // By its bytes: a provider refuses a whole request over one picture that is none.
+    // Judged by its bytes: a provider refuses a whole request over one invalid picture.
     contentType: await detectContentType(bytes.subarray(0, sampleBytes), part.filename ?? ''),
     size: bytes.length,
     read: async (range) => (range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)),
