@@ -1,12 +1,12 @@
 import { Context } from '@temporalio/activity';
 
-/** A third of the timeout: two may be lost before the server gives the work to another worker. */
+/** A third of the timeout: two heartbeats may be lost before the server gives the work to another worker. */
 const beatsPerTimeout = 3;
 const longestIntervalMs = 5_000;
 
 /**
- * Heartbeats on a timer while an activity waits for somebody else, so that its death is noticed and its cancellation
- * arrives. The signal is the activity's own; dispose of it when the work is done.
+ * Heartbeats on a timer while an activity waits for another system, so that its death is noticed and its cancellation
+ * arrives. The signal is the activity's own; dispose of this when the work is done.
  */
 export function keepAlive(): { cancelled: AbortSignal } & Disposable {
   const context = Context.current();

@@ -19,7 +19,7 @@ import { operationSweeps } from './operations/sweeps.ts';
 import { createPushTurn } from './push/pushTurn.ts';
 import { createSecretSweeps, type SecretDeps, secretSweeps } from './secrets/sweeps.ts';
 
-/** What the activities of the main queue are made of: what each area asks for. */
+/** The dependencies of the main queue's activities: what each area asks for. */
 export type MainDeps = ChatDeps & DriveDeps & BillingDeps & MailDeps & EgressDeps & IdentityDeps & SecretDeps;
 
 /** Every activity of the main queue, by the name that workflows call it. */
@@ -39,7 +39,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
 
 export type Activities = ReturnType<typeof createMainActivities>;
 
-/** The activities of the main queue, and the head starts that their process can give. */
+/** The activities of the main queue, and the head starts that their process can make. */
 export function createMain(deps: MainDeps): { activities: Activities; headStarts: HeadStarts } {
   const headStarts = new HeadStarts({
     logger: deps.logger,
@@ -49,8 +49,8 @@ export function createMain(deps: MainDeps): { activities: Activities; headStarts
 }
 
 /**
- * The activities that every sweep runs. The schedule hands them to the workflow as its argument, so that a sweep that
- * is running, or saved, goes on with those that it was started with.
+ * The activities that every sweep runs. The schedule hands them to the workflow as its argument, so that a running
+ * sweep, or a saved history, goes on with those that it was started with.
  */
 export const sweeps = [
   ...chatSweeps,

@@ -4,26 +4,26 @@ import { keepAlive } from './keepAlive.ts';
 
 const rowsAtOnce = 20;
 
-/** What became of a row that the sweeper has looked after. */
+/** The outcome for a row that the sweeper has handled. */
 export type Swept = 'left' | 'reminded' | 'started' | 'ended' | 'failed';
 
 export type SweepReport = Record<'looked' | Exclude<Swept, 'left'>, number>;
 
 export interface Sweep<Row extends Waiting> {
   logger: Logger;
-  /** Rows that wait since before this are looked after. */
+  /** Rows that have waited since before this are handled. */
   before: Date;
-  /** A page of them, oldest first. */
+  /** A page of rows, oldest first. */
   page(page: OldestFirst<Row>): Promise<Row[]>;
-  /** Those of a page that are known to be well by one question. */
+  /** The rows of a page that one query shows to be fine. */
   well?(rows: Row[]): Promise<ReadonlySet<string>>;
-  /** Looks after one row; `isWell` is what `well` has said of it. */
+  /** Handles one row; `isWell` is what `well` returned for it. */
   look(row: Row, isWell: boolean): Promise<Swept>;
 }
 
 /**
- * Looks after every row there is, page by page, some side by side. One that fails is logged and counted, and stops
- * nobody else; the next sweep looks at it again.
+ * Handles every row, page by page, a few in parallel. A row that fails is logged and counted, and does not stop the
+ * others; the next sweep handles it again.
  */
 export async function sweepEach<Row extends Waiting>(sweep: Sweep<Row>): Promise<SweepReport> {
   using heartbeat = keepAlive();
@@ -52,7 +52,7 @@ export async function sweepEach<Row extends Waiting>(sweep: Sweep<Row>): Promise
   }
 }
 
-/** What a start or a signal of the sweeper came to. */
+/** The outcome of a start or a signal by the sweeper. */
 export function asSwept(reached: 'reached' | 'late', done: 'started' | 'reminded'): Swept {
   return reached === 'reached' ? done : 'failed';
 }

@@ -7,12 +7,12 @@ import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DriveDeps } from './deps.ts';
 
-/** Ids and codes only, for it goes into a history. */
+/** Ids and codes only, since it goes into a history. */
 export type FinishedUpload = { kind: 'placed'; itemId: string } | { kind: 'refused'; code: string; detail: string };
 
 /**
  * Puts the parts of an upload together, reads the whole once for its hash and its type, and places it in the tree. A
- * store or a database that is away is an error, to be tried again; what its client must mend is a result.
+ * store or a database that is down is an error, to be retried; what the client must correct is a result.
  */
 export function createFinishUpload(deps: DriveDeps) {
   return async function finishUpload({ uploadId }: { uploadId: string }): Promise<FinishedUpload> {
@@ -37,7 +37,7 @@ export function createFinishUpload(deps: DriveDeps) {
   };
 }
 
-/** Makes one object of the parts, unless an earlier try did, or another worker is faster. */
+/** Makes one object of the parts, unless an earlier attempt or another worker already did. */
 async function assemble(storage: ObjectStore, upload: DriveUpload): Promise<void> {
   try {
     await completeParts(storage, upload);

@@ -9,10 +9,10 @@ import { keepAlive } from '../keepAlive.ts';
 import { requireOrder, requireOwnWorkflow } from '../order.ts';
 import type { DriveDeps } from './deps.ts';
 
-/** What removes files for good. Each goes on where it was interrupted. */
+/** Permanent removal of files. Each activity resumes where it was interrupted. */
 export function createDrivePurges({ database, storage: store }: DriveDeps) {
   return {
-    /** Takes out of sight what was in a trash when somebody asked to empty it; what came later stays. */
+    /** Hides what was in a trash when somebody asked to empty it; later items stay. */
     async markTrash({ operationId }: { operationId: string }): Promise<void> {
       using _heartbeat = keepAlive();
       requireOwnWorkflow(operationId);
@@ -21,21 +21,21 @@ export function createDrivePurges({ database, storage: store }: DriveDeps) {
       await markTrash(database, { spaceId: spaceId ?? '', containerId: subjectId }, createdAt);
     },
 
-    /** The rows of what is marked: one item, or all of a space. */
+    /** Removes the marked rows: one item, or everything in a space. */
     async purgeMarked(scope: { itemId: string } | { spaceId: string }): Promise<void> {
       using heartbeat = keepAlive();
       await requireOrder(database, 'itemId' in scope ? scope : { trashOf: scope.spaceId });
       await purgeMarked(database, scope, () => heartbeat.cancelled.throwIfAborted());
     },
 
-    /** The objects of a space that belong to nothing any more. */
+    /** Removes the objects of a space that nothing refers to any more. */
     async removeObjects({ spaceId }: { spaceId: string }): Promise<void> {
       using heartbeat = keepAlive();
       await requireOrder(database, { trashOf: spaceId });
       await removeDoomed({ database, store }, { spaceId, onBatch: () => heartbeat.cancelled.throwIfAborted() });
     },
 
-    /** The files of a deleted thread, or the whole drive of a deleted space. */
+    /** Removes the files of a deleted thread, or the whole drive of a deleted space. */
     async purgeDriveOf(scope: PurgeScope): Promise<void> {
       using heartbeat = keepAlive();
       await requireOrder(database, scope);

@@ -8,8 +8,8 @@ import type { DriveDeps } from './deps.ts';
 export function createDriveSweeps({ database, config, storage: store }: DriveDeps) {
   return {
     /**
-     * Gives up uploads whose writer is gone or whose time is over, purges what has been in the trash for too long, and
-     * removes every object that belongs to nothing.
+     * Gives up uploads that were abandoned or have expired, purges what has been in the trash for too long, and removes
+     * every object that nothing refers to.
      */
     async sweepDrive(): Promise<{ abandoned: number; removed: number }> {
       using heartbeat = keepAlive();

@@ -7,7 +7,7 @@ export interface EgressDeps {
 
 export function createEgressSweeps({ egressRules }: EgressDeps) {
   return {
-    /** What the egress log does not keep any longer. */
+    /** Egress log entries past their retention. */
     async purgeEgressLog(): Promise<number> {
       using _heartbeat = keepAlive();
       return egressRules.purge(new Date());

@@ -10,7 +10,7 @@ export interface IdentityDeps {
 
 export function createIdentitySweeps({ database, push }: IdentityDeps) {
   return {
-    /** Codes, sign-ins, invitations and sessions that nobody can use any more, and the devices of such sessions. */
+    /** Expired codes, sign-ins, invitations and sessions, and the devices of such sessions. */
     async purgeIdentity(): Promise<number> {
       using _heartbeat = keepAlive();
       await push.subscriptions.purgeRevoked();

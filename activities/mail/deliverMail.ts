@@ -12,8 +12,8 @@ export function createDelivery(deps: MailDeps) {
 
   return {
     /**
-     * Sends one mail, and removes it. One that is not there any more has been sent, or would come too late: both are
-     * done. Killed between the two it is sent again, under the same Message-ID.
+     * Sends one mail, and removes it. A mail that is gone has been sent, or would come too late: either way it is done.
+     * When killed between sending and removing, it is sent again under the same Message-ID.
      */
     async deliverMail(mailId: string): Promise<'sent' | 'gone'> {
       using _heartbeat = keepAlive();
@@ -37,7 +37,7 @@ export function createDelivery(deps: MailDeps) {
   };
 }
 
-/** What a mail server says may quote the mail, and a failure is kept in the history: only its code goes there. */
+/** A mail server's reply may quote the mail, and a failure is kept in the history: only its code goes there. */
 function withoutDetails(error: unknown): ApplicationFailure {
   const code = error instanceof DomainError ? error.code : 'MAIL_UNAVAILABLE';
   return ApplicationFailure.create({ type: code, message: 'The mail could not be sent; trying again.' });

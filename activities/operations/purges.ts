@@ -20,7 +20,8 @@ export function createPurges(deps: OperationDeps) {
   const { database } = deps;
   return {
     /**
-     * Asks the scope's unended turns to stop, and says how many there were: 0 means that nothing writes there any more.
+     * Asks the scope's unended turns to stop, and returns how many there were: 0 means that nothing writes there any
+     * more.
      */
     async stopTurns(scope: PurgeScope): Promise<number> {
       await requireOrder(database, scope);

@@ -25,8 +25,8 @@ export function createOperationSweeps({ config, database, logger, workflows }: C
 
   return {
     /**
-     * Unended operations: one whose workflow never was is started, one whose workflow is gone is ended, and one that
-     * shall be called off is told so again.
+     * Unended operations: starts those whose workflow never started, ends those whose workflow is gone, and signals
+     * those that are to be cancelled again.
      */
     sweepOperations: (): Promise<SweepReport> =>
       sweepEach<UnendedOperation>({

@@ -4,7 +4,7 @@ import type { PushStore } from '../../models/push/index.ts';
 import type { CommonDeps } from '../deps.ts';
 
 export interface PushDeps extends CommonDeps {
-  /** Who may see what; asked again before anything leaves the house. */
+  /** Who may see what; checked again before anything leaves the server. */
   members: Pick<Identity['members'], 'access'>;
   push: PushStore;
   pushSender: PushSender;

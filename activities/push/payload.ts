@@ -19,10 +19,7 @@ export function urgencyOf(priority: NotificationPriority): 'low' | 'normal' | 'h
   return priority === 'default' ? 'normal' : priority;
 }
 
-/**
- * What the service worker of a client is told, and can hand to `showNotification` as it is. docs/notifications.md has
- * it.
- */
+/** What a client's service worker receives, and can pass to `showNotification` as it is (docs/notifications.md). */
 export function payloadOf(turn: Turn, thread: Thread, answer: Message | null): string {
   return JSON.stringify({
     type: `turn.${turn.status}`,

@@ -8,7 +8,7 @@ import { payloadOf, urgencyOf } from './payload.ts';
 
 export interface PushTurnInput {
   turnId: string;
-  /** The chunk at which the turn rests: whoever has read it needs no push. */
+  /** The chunk at which the turn rests: a reader who has it needs no push. */
   seq: number;
   subscriptionId: string;
 }
@@ -16,8 +16,8 @@ export interface PushTurnInput {
 const ttlSeconds = 86_400;
 
 /**
- * Tells one device that a turn has ended or waits, unless somebody has seen it, or it has gone on. May push twice when
- * it is killed between the push and its end: both carry the turn's tag, so the device shows one.
+ * Tells one device that a turn has ended or waits, unless somebody has seen it, or the turn has gone on. May push twice
+ * when killed right after the push: both carry the turn's tag, so the device shows one.
  */
 export function createPushTurn(deps: PushDeps) {
   const { Message, Thread, Turn } = chatModels(deps.database);
@@ -42,7 +42,7 @@ export function createPushTurn(deps: PushDeps) {
         ttlSeconds,
       })
       .catch((error: unknown) => {
-        // An address that no user may reach from here will not become one.
+        // An address that users may not reach will stay forbidden.
         if (error instanceof DomainError && error.kind === 'unprocessable') return 'refused' as const;
         deps.logger.warn({ err: error, turnId, subscriptionId }, 'A push service cannot be reached.');
         return { later: true as const, retryAfterSeconds: undefined };

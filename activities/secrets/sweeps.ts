@@ -7,9 +7,7 @@ export interface SecretDeps {
 
 export function createSecretSweeps({ secrets }: SecretDeps) {
   return {
-    /**
-     * What people typed into a form and its time is over. Reads have not seen it since; this takes it out of the table.
-     */
+    /** Expired form secrets. Reads no longer see them; this removes the rows. */
     async purgeExpiredSecrets(): Promise<number> {
       using _heartbeat = keepAlive();
       return secrets.dynamic.purgeExpired(new Date());

@@ -1,7 +1,7 @@
 import type { EgressGuard } from '../../integrations/egress/guard.ts';
 import type { EgressRules } from '../../models/egress/egressRules.ts';
 
-/** What a tool that reaches out needs: who may go where, and who decides it. */
+/** What a tool that makes outgoing requests needs: the rules, and who decides them. */
 export interface EgressDeps {
   egressGuard: EgressGuard;
   egressRules: EgressRules;

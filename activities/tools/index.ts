@@ -10,7 +10,7 @@ import { mcpToolSource } from './mcp/mcp.ts';
 import { ToolRegistry } from './registry.ts';
 import { type WebFetchDeps, webFetchTool } from './web/webFetch.ts';
 
-/** What tools are made from. An area whose tools need more adds a field here. */
+/** What tools need. An area whose tools need more adds a field here. */
 export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'database' | 'logger'> {
   storage: ObjectStore;
   mcpServers: McpServers;

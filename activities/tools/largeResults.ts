@@ -1,13 +1,13 @@
-/** How many large results one process holds in memory at a time; of one space, one. */
+/** How many large results one process holds in memory at a time; one per space. */
 const places = 2;
-/** How long a result may take to come once it has a place: a server that dribbles must not keep others from theirs. */
+/** How long a result may take to arrive once it has a place: a slow server must not block the others. */
 const longestMs = 60_000;
 
-/** A call's right to a large result, until it is disposed of. */
+/** A call's permit for a large result, until it is disposed of. */
 export interface LargeResultTicket extends Disposable {
-  /** Waits for a place, if the call has none yet. Throws the signal's reason. */
+  /** Waits for a place, unless the call already has one. Throws the signal's reason. */
   admit(signal: AbortSignal): Promise<void>;
-  /** Aborted when the result has taken too long. */
+  /** Aborted when the result takes too long. */
   overdue: AbortSignal;
 }
 

@@ -2,10 +2,10 @@ import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { CommonDeps } from '../deps.ts';
 
-/** So many steps with just the same calls, one after the other, are a loop. */
+/** This many consecutive steps with identical calls are a loop. */
 const repeatsOfLoop = 12;
 
-/** The code of the limit that a turn has reached with the calls of this step, for the turn to end with. */
+/** The error code of the limit that a turn has reached with this step's calls. */
 export async function limitReached(
   deps: Pick<CommonDeps, 'config' | 'database'>,
   turnId: string,

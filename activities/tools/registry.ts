@@ -5,7 +5,7 @@ import { may, type Standing } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { scopeRefusal, type Tool, type ToolSource } from './tool.ts';
 
-/** What the turn's authority rests on, looked at now. */
+/** What the turn's authority rests on, checked now. */
 export type StandingOf = (turn: Turn) => Promise<Standing>;
 
 /** A tool that this turn may use, or why it may not, for the model to read. */
@@ -14,8 +14,8 @@ export type Found = { tool: Tool } | { refused: string };
 const shownFaults = 5;
 
 /**
- * The tools there are, and which of them a turn may use: by its mode, by the scopes of whoever asked for it, and by its
- * user's role, looked at each time.
+ * All tools, and which of them a turn may use: by its mode, by the scopes of the key that asked for it, and by its
+ * user's role, checked each time.
  */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
@@ -23,7 +23,7 @@ export class ToolRegistry {
   readonly #sources: readonly ToolSource[];
   readonly #standingOf: StandingOf;
 
-  /** `checked` are tools of sources whose inputs are checked like those of the tools that all turns have. */
+  /** `checked`: source tools whose inputs are checked like those of the tools that all turns have. */
   constructor(options: {
     tools: readonly Tool[];
     checked?: readonly Tool[];
@@ -38,7 +38,7 @@ export class ToolRegistry {
     this.#validators = new Map(checked.map((tool) => [tool, ajv.compile(tool.inputSchema)]));
   }
 
-  /** The tools that a model call of this turn is offered, by name. */
+  /** The tools that this turn's model calls are offered, by name. */
   async offered(turn: Turn): Promise<Map<string, Tool>> {
     const [all, standing] = await Promise.all([this.#allFor(turn), this.#standingOf(turn)]);
     return new Map([...all].filter(([, tool]) => refusalOf(tool, turn, standing) === undefined));
@@ -53,7 +53,7 @@ export class ToolRegistry {
     return refused === undefined ? { tool } : { refused };
   }
 
-  /** What is wrong with an input, in words for the model; defaults are filled in. */
+  /** What is wrong with an input, in words for the model. Fills in defaults. */
   faultsOf(tool: Tool, input: unknown): string | undefined {
     const validate = this.#validators.get(tool);
     if (validate === undefined || validate(input)) return undefined;
@@ -66,12 +66,12 @@ export class ToolRegistry {
 
   async #allFor(turn: Turn): Promise<Map<string, Tool>> {
     const further = await Promise.all(this.#sources.map((source) => source.toolsFor(turn)));
-    // Our own come last: nobody's tool takes the name of one of them.
+    // Our own come last, so that no other tool can take the name of one of them.
     return new Map([...byName(further.flat()), ...this.#tools]);
   }
 }
 
-/** Tools as a model is told of them. */
+/** Tools as a model sees them. */
 export function functionTools(tools: ReadonlyMap<string, Tool>): LanguageModelV4FunctionTool[] {
   return [...tools.values()].map(({ name, description, inputSchema }) => ({
     type: 'function',

@@ -5,7 +5,7 @@ import type { Scope } from '../../models/identity/scopes.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { namesSecrets } from '../../models/secrets/references.ts';
 
-/** A JSON Schema of an object: what a model may write as a tool's input. */
+/** A JSON Schema of an object: the input that a model may give a tool. */
 export type InputSchema = { type: 'object'; [keyword: string]: unknown };
 
 interface ToolBase {
@@ -14,35 +14,34 @@ interface ToolBase {
   /** For the model: what it does, and when to use it. */
   description: string;
   inputSchema: InputSchema;
-  /** What only reads is there in mode `ask` too. */
+  /** Read-only tools are there in mode `ask` too. */
   access: 'read' | 'act';
-  /** The least role in the space that may use it. */
+  /** The lowest role in the space that may use it. */
   role: Role;
-  /** What an API key takes for its turns to use it. */
+  /** The scope that an API key needs for its turns to use it. */
   scope: Scope;
 }
 
 /** A tool that runs on the server, as an activity. */
 export interface ServerTool extends ToolBase {
   runs: 'server';
-  /** Whoever runs it is asked first. */
+  /** The user must approve each call first. */
   isDangerous?: boolean;
   /**
-   * Its input may name what a person has typed into a form, by `{"$secret": …}`; that person is then asked first. All
-   * other tools refuse such an input, and the secret stays sealed: what they are given is kept, shown or sent to where
+   * Its input may refer to what a person has typed into a form, by `{"$secret": …}`; that person must then approve the
+   * call. All other tools refuse such an input, and the secret stays sealed: their input is stored, shown or sent where
    * the model chooses.
    */
   takesSecrets?: boolean;
   timeoutMs: number;
   /**
-   * What a second run does after a crash. `again`: no harm; it reads, or writes its effect down with {@link
-   * ToolContext.record}. `never`: the effect may have happened already, and nobody can tell, so the model is told just
-   * that.
+   * Whether to run again after a crash. `again`: harmless, since it only reads, or records its effect with {@link
+   * ToolContext.record}. `never`: the effect may already have happened, and the model is told that this is unknown.
    */
   afterCrash: 'again' | 'never';
   /**
-   * `input` has secrets in place of their references. What it gives back, or throws as a DomainError, is redacted and
-   * shown. It must end soon after the signal.
+   * `input` has secrets in place of their references. What it returns, or throws as a DomainError, is redacted and
+   * shown. It must end soon after the signal is aborted.
    */
   run(input: never, context: ToolContext): Promise<unknown>;
 }
@@ -50,7 +49,7 @@ export interface ServerTool extends ToolBase {
 /** A tool that the client, or the person in front of it, answers with `toolResults`. */
 export interface ClientTool extends ToolBase {
   runs: 'client';
-  /** How long the answer may take; then the model hears of a timeout. */
+  /** How long the answer may take before the model is told of a timeout. */
   deadlineMs: number;
 }
 
@@ -61,23 +60,23 @@ export interface ToolContext {
   toolCallId: string;
   /** Aborted when the turn stops, the tool's time is over, or the worker stops. */
   signal: AbortSignal;
-  /** To be awaited before a result of more than 4 MB is read into memory: a worker holds few of them at a time. */
+  /** Await this before reading a result of more than 4 MB into memory: a worker holds only a few of them at a time. */
   admitLarge(): Promise<void>;
   /**
-   * Writes the result down in the transaction that has the effect, so that both happen once, whatever is killed.
-   * Throws, so that nothing happens, when the call has been done or has ended.
+   * Records the result in the transaction that has the effect, so that both happen once, whatever is killed. Throws, so
+   * that nothing happens, when the call is already done or has ended.
    */
   record(tx: Transaction, result: unknown): Promise<void>;
 }
 
-/** Whether a person decides on this call before it is run. */
+/** Whether a person must approve this call before it runs. */
 export function needsApproval({ isDangerous = false, takesSecrets = false }: ServerTool, input: unknown): boolean {
   return isDangerous || (takesSecrets && namesSecrets(input));
 }
 
 const secretScope = 'secrets:read';
 
-/** What an API key takes to do the same as this call. */
+/** The scope that an API key needs to do the same as this call. */
 export function scopesOf({ scope }: Tool, input: unknown): Scope[] {
   return namesSecrets(input) ? [scope, secretScope] : [scope];
 }
@@ -87,7 +86,7 @@ export function scopeRefusal(what: string, scope: Scope): string {
   return `${what}: the API key that asked for this turn lacks the scope "${scope}".`;
 }
 
-/** Why this input cannot be given to the tool, in words for the model: it names a secret, and the tool takes none. */
+/** Why the tool cannot be given this input, in words for the model: it names a secret, and the tool takes none. */
 export function secretRefusal(
   { name, takesSecrets = false }: ServerTool,
   input: unknown,
@@ -99,12 +98,12 @@ export function secretRefusal(
   return `${name} takes no secrets, so this one was not read. Only tools of MCP servers that an owner of the space lets take secrets can be given one.`;
 }
 
-/** Whatever gives tools to some turns only: a space's servers, a client's own. */
+/** A source of tools for some turns only: a space's servers, a client's own. */
 export interface ToolSource {
   toolsFor(turn: Turn): Promise<readonly Tool[]>;
 }
 
-/** A server tool with the type of its input, which its schema promises. */
+/** A server tool with the type of its input, which its schema guarantees. */
 export function serverTool<Input>(
   tool: Omit<ServerTool, 'runs' | 'run'> & { run(input: Input, context: ToolContext): Promise<unknown> },
 ): ServerTool {

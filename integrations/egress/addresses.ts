@@ -1,16 +1,13 @@
 import ipaddr from 'ipaddr.js';
 
-/** Special to one cloud, though its address is a public one: Azure's host agent. */
+/** Azure's host agent: special to that cloud, although its address is public. */
 const cloudServices = new Set(['168.63.129.16']);
-/**
- * The only part of IPv6 that has been given out. Whatever is outside of it stands for another address, or leads
- * nowhere.
- */
+/** The only part of IPv6 that has been allocated. Anything outside stands for another address, or leads nowhere. */
 const globalIpv6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * An address in its one spelling, or undefined when this is none. A mapped one (::ffff:127.0.0.1) is the IPv4 address
- * that a socket would dial; one with a zone (fe80::1%eth0) means a network of this machine, so it is none.
+ * An address in its canonical spelling, or undefined when this is not one. A mapped one (::ffff:127.0.0.1) is the IPv4
+ * address that a socket would dial; one with a zone (fe80::1%eth0) means a network of this machine, so it is refused.
  */
 export function normaliseAddress(text: string): string | undefined {
   if (text.includes('%') || !isStrict(text)) return undefined;
@@ -18,7 +15,7 @@ export function normaliseAddress(text: string): string | undefined {
 }
 
 /**
- * Why a request of a user's may not reach this address; undefined when it may. The ranges are IANA's special-purpose
+ * Why a user's request may not reach this address; undefined when it may. The ranges are IANA's special-purpose
  * registries, as ipaddr.js keeps them.
  */
 export function refusalOf(address: string): string | undefined {
@@ -41,7 +38,7 @@ export function parseNetwork(text: string): Network | undefined {
   let network = ipaddr.parse(base);
   let length = Number(bits);
   if (length > (network.kind() === 'ipv4' ? 32 : 128)) return undefined;
-  // Addresses lose their mapping before they are compared, so networks of mapped addresses lose it too.
+  // Addresses are unmapped before they are compared, so networks of mapped addresses are too.
   if (network instanceof ipaddr.IPv6 && network.isIPv4MappedAddress() && length >= 96) {
     network = network.toIPv4Address();
     length -= 96;
@@ -54,7 +51,7 @@ export function parseNetwork(text: string): Network | undefined {
   };
 }
 
-/** Not the short, octal or hexadecimal forms of IPv4: URLs are where those are read. */
+/** Not the short, octal or hexadecimal forms of IPv4: only URLs accept those. */
 function isStrict(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && ipaddr.IPv6.isValid(text));
 }

@@ -2,22 +2,20 @@ import { Agent, buildConnector, type Dispatcher, fetch as undiciFetch } from 'un
 import type { EgressGuard, EgressOwner } from './guard.ts';
 import { authorityOf, normaliseHost } from './hostName.ts';
 
-/**
- * A fetch whose every connection, of each redirect too, goes through the guard. Dispose of it when the work is done.
- */
+/** A fetch whose every connection, redirects included, goes through the guard. Dispose of it when the work is done. */
 export interface GuardedFetch extends AsyncDisposable {
   fetch: typeof globalThis.fetch;
 }
 
 export interface GuardedFetchOptions {
   connectTimeoutMs?: number;
-  /** How long the server may say nothing before its headers, and within its body. */
+  /** How long the server may be silent before its headers, and within its body. */
   idleTimeoutMs?: number;
 }
 
 /**
- * Makes a fetch for one piece of work of one owner. Connections are its own and end with it: what one space's list has
- * admitted is no way for another.
+ * Makes a fetch for one piece of work of one owner. Its connections are not shared and end with it: one space's allowed
+ * connection must not serve another.
  */
 export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: GuardedFetchOptions = {}): GuardedFetch {
   const { connectTimeoutMs = 10_000, idleTimeoutMs = 60_000 } = options;
@@ -27,7 +25,7 @@ export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: Gu
     bodyTimeout: idleTimeoutMs,
     connect(to, callback) {
       guard.admit({ host: to.hostname, port: Number(to.port || defaultPort(to.protocol)) }, owner).then(
-        // TLS still speaks to the name, and checks the certificate against it; an address has none.
+        // TLS still uses the name, and checks the certificate against it; an address has none.
         ({ host, address }) => connect({ ...to, hostname: address, servername: to.servername ?? host }, callback),
         (error: Error) => callback(error, null),
       );
@@ -49,8 +47,8 @@ export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: Gu
 }
 
 /**
- * Lets each request, of a redirect too, name the very host that the guard is asked about: in TLS, and in the Host
- * header, which is nobody's to set. A host that cannot be normalised stays, for the guard to refuse.
+ * Makes each request, redirects included, name exactly the host that the guard is asked about: in TLS, and in the Host
+ * header, which callers cannot set. A host that cannot be normalised stays, for the guard to refuse.
  */
 const asChecked: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   const url = new URL(String(options.origin));

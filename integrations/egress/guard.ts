@@ -5,48 +5,47 @@ import { normaliseAddress, refusalOf } from './addresses.ts';
 import { normaliseHost } from './hostName.ts';
 import { type Destination, type HostPattern, parseHostPattern } from './hostPattern.ts';
 
-/** What a space lets its requests reach: with an allow list, only those; the deny list beats it. */
+/** What a space's requests may reach: with an allow list, only what it names; the deny list beats it. */
 export interface EgressPolicy {
   allow: readonly string[];
   deny: readonly string[];
 }
 
-/** One decision, for the space's log: where to, never what for. */
+/** One decision, for the space's log: the destination, never the content. */
 export interface EgressDecision extends Destination {
-  /** What wanted it: `web_fetch`, `mcp`, `git` … */
+  /** The source of the request: `web_fetch`, `mcp`, `git` … */
   purpose: string;
-  /** The address that is dialled; null when none is. */
+  /** The address that is dialled, or null. */
   address: string | null;
-  /** Why not; null when it was let through. */
+  /** Why it was refused; null when it was admitted. */
   refusal: string | null;
 }
 
-/** Whose request it is. */
+/** Who makes the request. */
 export interface EgressOwner {
   purpose: string;
   policy: EgressPolicy;
-  /** Written down before anything is dialled. */
+  /** Logs a decision before anything is dialled. */
   record(decision: EgressDecision): Promise<void>;
-  /** Aborted when the owner's work is over: what it still has open through the proxy then ends. */
+  /** Aborted when the owner's work is over: its open connections through the proxy then end. */
   ended?: AbortSignal;
 }
 
-/** What may be dialled, and the host and port that were checked: what is sent names these and no other spelling. */
+/** What may be dialled, and the host and port that were checked: requests must name these, in this spelling. */
 export interface Admitted extends Destination {
   address: string;
-  /** It is reached by one of the operator's exceptions. */
+  /** Whether one of the operator's exceptions admitted it. */
   isException: boolean;
 }
 
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
-/** Mail that a stranger's program would send in our name. */
+/** Mail ports: a stranger's program could send mail in our name. */
 const refusedPorts = new Set([0, 25]);
 
 /**
- * Decides where requests may go. A name is resolved once, here, all of its addresses are looked at, and one that was
- * looked at is what the caller dials: a name that resolves to something else a moment later (DNS rebinding) changes
- * nothing.
+ * Decides where requests may go. A name is resolved once, here; all of its addresses are checked, and the caller dials
+ * one of those: a name that resolves to something else a moment later (DNS rebinding) changes nothing.
  */
 export class EgressGuard {
   readonly #internal: readonly HostPattern[];
@@ -61,8 +60,8 @@ export class EgressGuard {
   }
 
   /**
-   * An address to dial for the host, whichever way that is spelled. Throws 422 `EGRESS_REFUSED` or 502
-   * `EGRESS_UNRESOLVED`; either way it is in the log.
+   * An address to dial for the host, however it is spelled. Throws 422 `EGRESS_REFUSED` or 502 `EGRESS_UNRESOLVED`;
+   * every decision is logged.
    */
   async admit(asked: Destination, owner: EgressOwner): Promise<Admitted> {
     const host = normaliseHost(asked.host);
@@ -75,7 +74,7 @@ export class EgressGuard {
     throw new DomainError(code === 'EGRESS_REFUSED' ? 'unprocessable' : 'upstream', code, text);
   }
 
-  /** None when the name is not known, or its servers do not answer: requests wait for this. */
+  /** Empty when the name is unknown, or its servers do not answer in time: requests wait for this. */
   async #addressesOf(host: string): Promise<readonly string[]> {
     const late = Promise.withResolvers<readonly string[]>();
     const timer = setTimeout(() => late.resolve([]), this.#resolveTimeoutMs);
@@ -100,7 +99,7 @@ export class EgressGuard {
       if (patternsOf(policy.deny).some(matches)) return refuse('the space denies it');
       if (policy.allow.length > 0 && !patternsOf(policy.allow).some(matches))
         return refuse('the space does not allow it');
-      // One address that is refused is enough: what a mixed answer is for, nobody can tell.
+      // One refused address is enough: a mixed answer is suspicious.
       const isExcepted = this.#internal.some(matches);
       isException ||= isExcepted;
       const why = isExcepted ? undefined : refusalOf(address);

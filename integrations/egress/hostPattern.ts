@@ -8,11 +8,11 @@ export interface Destination {
   port: number;
 }
 
-/** Whether a destination, and the address that it was found at, is meant. Its host is as `normaliseHost` writes it. */
+/** Whether a destination, with the address it resolved to, matches. Its host is spelled as `normaliseHost` does. */
 export type HostPattern = (to: Destination, address?: string) => boolean;
 
 /**
- * Reads `example.com`, `*.example.com` (whatever is below it), an address, or a network such as `10.1.0.0/16`; a host
+ * Parses `example.com`, `*.example.com` (all its subdomains), an address, or a network such as `10.1.0.0/16`; a host
  * may end in `:port`. Undefined when it is none of these.
  */
 export function parseHostPattern(text: string): HostPattern | undefined {

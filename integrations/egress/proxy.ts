@@ -15,7 +15,7 @@ export type Authenticate = (
 
 const connectTimeoutMs = 10_000;
 const idleTimeoutMs = 10 * 60_000;
-/** RFC 9110 §7.6.1: what concerns one connection and is not passed on. */
+/** RFC 9110 §7.6.1: headers of one connection, which are not passed on. */
 const hopByHop = new Set(
   'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade'.split(
     ' ',
@@ -70,7 +70,7 @@ async function tunnel(
   const upstream = await dial(address, to.port);
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) upstream.write(head);
-  // Whichever side ends badly takes the other with it.
+  // When either side fails, the other is closed.
   const { ended: signal } = owner;
   await Promise.all([pipeline(client, upstream, { signal }), pipeline(upstream, client, { signal })]).catch(() => {
     client.destroy();

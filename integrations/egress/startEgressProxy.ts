@@ -5,18 +5,17 @@ import type { EgressGuard, EgressOwner } from './guard.ts';
 import { createEgressProxy } from './proxy.ts';
 
 /**
- * What lets one program of a user's out, until it is disposed of: then its credentials stand for nobody, and what it
- * has open ends.
+ * One user program's access to the network, until it is disposed of: then its credentials are invalid, and its open
+ * connections end.
  */
 export interface EgressPassage extends Disposable {
-  /** For programs that take them apart, as browsers do. */
+  /** The parts, for programs that want them apart, such as browsers. */
   host: string;
   port: number;
   user: string;
   password: string;
   /**
-   * For programs that read them from their environment (git, curl, npm, pip …). They hold the password: keep them out
-   * of logs.
+   * Variables for programs that read them (git, curl, npm, pip …). They contain the password: keep them out of logs.
    */
   environment: Record<string, string>;
 }
@@ -24,15 +23,15 @@ export interface EgressPassage extends Disposable {
 export interface RunningEgressProxy extends AsyncDisposable {
   port: number;
   /**
-   * Opens a way out for whoever `ownerOf` says; it is asked at each request, so that a change of the space's lists
-   * holds at once.
+   * Opens access for the owner that `ownerOf` returns; it is called for each request, so that a change of the space's
+   * lists takes effect at once.
    */
   open(ownerOf: () => Promise<EgressOwner>): EgressPassage;
 }
 
 /**
- * Starts the forward proxy for programs of users. It listens where they are: on this machine, unless told otherwise.
- * `advertisedHost` is its name for them, where that is another than the address it listens on.
+ * Starts the forward proxy for programs of users. It listens on this machine, unless told otherwise. `advertisedHost`
+ * is the name by which they reach it, where that differs from the address it listens on.
  */
 export async function startEgressProxy(options: {
   guard: EgressGuard;
@@ -85,7 +84,7 @@ export async function startEgressProxy(options: {
   };
 }
 
-/** Programs differ in which of them they read; curl reads `http_proxy` in lower case only. */
+/** Programs differ in which variables they read; curl reads `http_proxy` in lower case only. */
 function environmentOf(url: string): Record<string, string> {
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
   return {

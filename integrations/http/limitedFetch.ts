@@ -1,8 +1,7 @@
 import { ReadableStream } from 'node:stream/web';
 
 /**
- * A response that is read up to so many bytes, as they are unpacked; then its reader gets `tooLarge`, and the rest is
- * not waited for.
+ * Limits a response to this many uncompressed bytes; beyond them its reader gets `tooLarge`, and the rest is dropped.
  */
 export function limited(response: Response, maxBytes: number, tooLarge: () => Error): Response {
   const { body, status, headers } = response;
@@ -19,6 +18,6 @@ export function limited(response: Response, maxBytes: number, tooLarge: () => Er
   return new Response(stream as never, { status, headers: Object.fromEntries(headers) });
 }
 
-/** A fetch whose answers are documents of a protocol: whoever answers with more than a megabyte does not speak it. */
+/** A fetch for protocol documents: a server that answers with more than a megabyte does not speak the protocol. */
 export const limitedFetch: typeof globalThis.fetch = async (input, init) =>
   limited(await fetch(input, init), 1_048_576, () => new Error('The answer is longer than 1 MiB.'));

@@ -3,7 +3,7 @@ import { readTurnContexts } from '../../../models/chat/turnContext.ts';
 import type { Database } from '../../../models/database.ts';
 import { type ClientTool, type InputSchema, objectSchema, type Tool, type ToolSource } from '../tool.ts';
 
-/** What a request has said of its client, as far as tools come of it. */
+/** What a request says about its client, as far as it affects tools. */
 interface ClientContext {
   deviceComputerId?: string;
   openTabs?: unknown[];
@@ -12,7 +12,7 @@ interface ClientContext {
 
 const minuteMs = 60_000;
 const weekMs = 7 * 24 * 60 * minuteMs;
-/** A device that is there answers soon; one that is not must not hold a turn for days. */
+/** A device that is online answers soon; one that is not must not hold up a turn for days. */
 const deviceDeadlineMs = 15 * minuteMs;
 
 const path = { type: 'string', minLength: 1, maxLength: 4_096 };
@@ -79,7 +79,7 @@ const tabTools: ClientTool[] = [
   },
 ];
 
-/** The tools that clients always run: their inputs are checked like those of our own. */
+/** The tools that clients always run: their inputs are checked like our own tools'. */
 export const knownClientTools: readonly ClientTool[] = [...deviceTools, ...tabTools];
 
 /** Tools that a turn has because of its sender: their device, their tabs, and those that their client has declared. */
@@ -97,8 +97,7 @@ export function clientToolSource(database: Pick<Database, 'pool'>): ToolSource {
 }
 
 /**
- * A client declares what it offers with each message, so the mode does not choose among its tools; nor do we check its
- * inputs for it.
+ * A client declares its tools with each message, so the mode does not filter them; nor do we check their inputs for it.
  */
 function declaredTool({
   name,

@@ -7,7 +7,7 @@ import { containerOf, containerProperty, openPath, type PathInput, pathProperty 
 
 const common = { access: 'act', role: 'editor', scope: 'drive:write', timeoutMs: 60_000, afterCrash: 'again' } as const;
 
-/** What moves and removes. Each change and the record of it are one commit. */
+/** Tools that move and remove. Each change and its record are one commit. */
 export function driveChangeTools({ database }: Pick<CommonDeps, 'database'>): ServerTool[] {
   return [
     serverTool<PathInput & { to: string; ifExists: 'error' | 'rename' | 'replace' }>({

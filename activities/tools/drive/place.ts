@@ -8,8 +8,8 @@ import { findByPath } from '../../../models/drive/place.ts';
 import { DomainError } from '../../../models/errors.ts';
 
 /**
- * Where a tool's path is: in the space's drive, or among the files of the turn's own thread. No other container can be
- * named.
+ * Where a tool's path is: in the space's drive, or among the files of the turn's own thread. A tool cannot name any
+ * other container.
  */
 export interface PathInput {
   path: string;
@@ -36,7 +36,7 @@ export async function findPath(
   return findByPath(database, { spaceId: turn.spaceId, containerId, names: parsePath(path) });
 }
 
-/** What is at a path. Throws a DomainError that the model understands when nothing is. */
+/** The item at a path. Throws a DomainError that the model understands when there is none. */
 export async function openPath(database: Database, turn: Turn, input: PathInput): Promise<Placed> {
   const found = await findPath(database, turn, input);
   if (found === undefined) throw new DomainError('notFound', 'NOT_FOUND', `There is nothing at ${input.path}.`);
@@ -51,7 +51,7 @@ export async function openFile(database: Database, turn: Turn, input: PathInput)
   return found;
 }
 
-/** An item as models see one. */
+/** An item as models see it. */
 export function describeItem(item: DriveItem, path?: string) {
   return {
     ...(path === undefined ? { name: item.name } : { path }),

@@ -19,7 +19,7 @@ const timeoutMs = 60_000;
 const common = { access: 'read', role: 'viewer', scope: 'drive:read', timeoutMs, afterCrash: 'again' } as const;
 const maxEntries = 500;
 
-/** What looks at the drive. */
+/** Tools that read the drive. */
 export function driveReadTools({
   database,
   storage,
@@ -42,7 +42,7 @@ export function driveReadTools({
       async run(input, { turn }) {
         const isRoot = parsePath(input.path).length === 0;
         const found = isRoot ? await findPath(database, turn, input) : await openPath(database, turn, input);
-        // A container that nothing was put into yet has no root.
+        // A container that was never written to has no root.
         if (found === undefined) return { path: '/', entries: [], nextAfter: null };
         const { item, place } = found;
         const after = input.after === undefined ? undefined : await positionOf(database, item.id, input.after);

@@ -9,17 +9,17 @@ export interface Lines {
   /** From 1. */
   firstLine: number;
   lines: string[];
-  /** There are more lines after these, or the last one was cut. */
+  /** Whether there are more lines after these, or the last one was cut. */
   hasMore: boolean;
 }
 
-/** What a model reads at once, so that the answer is not moved into a file again. */
+/** The most that a model reads at once, so that the result is not moved into a file again. */
 const maxCharacters = 48_000;
 const maxLineCharacters = 2_000;
 
 /**
- * Reads lines of a text file as far as they are asked for, in memory that does not grow with the file. Throws 422
- * `NOT_TEXT` for anything that is none.
+ * Reads the requested lines of a text file, in memory that does not grow with the file. Throws 422 `NOT_TEXT` for
+ * anything that is not text.
  */
 export async function readLines(
   store: Pick<ObjectStore, 'read'>,
@@ -45,7 +45,7 @@ export async function readLines(
   return result;
 }
 
-/** The whole of a text file. Throws when it is larger, or no text. */
+/** The whole of a text file. Throws when it is larger, or not text. */
 export async function readWhole(
   store: Pick<ObjectStore, 'read'>,
   item: DriveItem,
@@ -67,7 +67,7 @@ export async function readWhole(
 
 async function open(store: Pick<ObjectStore, 'read'>, item: DriveItem): Promise<Readable> {
   const content = item.content;
-  if (content === undefined) throw new DomainError('conflict', 'NOT_A_FILE', 'The item is no file.');
+  if (content === undefined) throw new DomainError('conflict', 'NOT_A_FILE', 'The item is not a file.');
   if (content.size > 0) {
     const sample: Buffer[] = [];
     const end = Math.min(sampleBytes, content.size) - 1;
@@ -79,7 +79,7 @@ async function open(store: Pick<ObjectStore, 'read'>, item: DriveItem): Promise<
 
 async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  // A line without an end, as of a minified file, is kept only as far as it is shown.
+  // A very long line, such as a minified file's, is kept only as far as it is shown.
   let rest = '';
   const keep = (text: string) => (text.length > maxLineCharacters * 2 ? text.slice(0, maxLineCharacters * 2) : text);
   for await (const chunk of stream) {

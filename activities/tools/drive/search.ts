@@ -3,10 +3,10 @@ import { searchDrive } from '../../../models/drive/search.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { containerOf, containerProperty, describeItem, type PathInput } from './place.ts';
 
-/** A search looks at a bounded part of the index; so many of them make one answer. */
+/** One search covers a bounded part of the index; a result is made of up to this many. */
 const maxLooks = 8;
 
-/** What finds files in the drive. */
+/** Tools that find files in the drive. */
 export function driveSearchTool({ database }: { database: Database }): ServerTool {
   return serverTool<{
     query: string;

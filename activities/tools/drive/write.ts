@@ -20,10 +20,10 @@ const common = {
   afterCrash: 'again',
 } as const;
 const maxEditedBytes = 8 * 1_048_576;
-/** Edits of one file side by side: each is made anew on what the other has left. */
+/** Parallel edits of one file: each is redone on top of the other's result. */
 const editAttempts = 10;
 
-/** What writes files. A file and the record of its writing are one commit. */
+/** Tools that write files. A file and the record of its writing are one commit. */
 export function driveWriteTools(deps: Deps): ServerTool[] {
   return [
     serverTool<PathInput & { content: string; ifExists: 'replace' | 'error' | 'rename' }>({

@@ -16,9 +16,9 @@ interface McpDeps extends EgressDeps {
   logger: Logger;
 }
 
-/** How old a list may be before the server is asked again. */
+/** How old a tool list may be before the server is asked again. */
 const freshMs = 5 * 60_000;
-/** A server that was away is left alone for so long: no turn waits for it meanwhile. */
+/** A server that was down is not asked again for this long, so that no turn waits for it. */
 const retryAfterMs = 30_000;
 const callTimeoutMs = 10 * 60_000;
 const maxNameLength = 64;
@@ -36,7 +36,7 @@ export function mcpToolSource(deps: McpDeps): ToolSource {
   };
 }
 
-/** What the server offers; what it offered last when it does not answer. */
+/** What the server offers, or what it last offered when it does not answer. */
 async function currentTools(deps: McpDeps, server: McpServer): Promise<readonly McpTool[]> {
   const now = Date.now();
   const known = server.tools ?? [];
@@ -72,7 +72,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
         signal.throwIfAborted();
         throw new DomainError('upstream', 'MCP_CALL_FAILED', mcpFailureOf(error, signal).text, { cause: error });
       });
-      // A server may say back what it was sent.
+      // A server may echo what it was sent.
       const redactor = createRedactor(secretPartsOf(headers).flatMap(secretForms));
       const result = redactor.json(answered) as typeof answered;
       if (!result.isError) return result.output;
@@ -82,7 +82,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
   });
 }
 
-/** A name that every provider takes; one that is too long keeps its beginning, and a hash of the whole. */
+/** A name that every provider accepts; a name that is too long keeps its beginning, plus a hash of the whole. */
 function nameOf(server: McpServer, tool: McpTool): string {
   const name = `mcp_${server.name}_${tool.name}`.replace(/[^A-Za-z0-9_-]/g, '_');
   if (name.length <= maxNameLength && name.endsWith(tool.name)) return name;

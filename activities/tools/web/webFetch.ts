@@ -72,7 +72,7 @@ function parseUrl(text: string): URL {
   return url;
 }
 
-/** What goes wrong on the way is told in our words: the network's own may name what is behind it. */
+/** Network failures are described in our own words: the original ones may reveal internal hosts. */
 async function ask(fetch: typeof globalThis.fetch, url: URL, signal: AbortSignal): Promise<Response> {
   const headers = {
     accept: 'text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.5',
