@@ -13,8 +13,8 @@ interface OpenPart {
 }
 
 /**
- * Normalises one provider stream, part by part, and at its end says what the answer was. It gives text and reasoning
- * parts ids of its own: the SDKs use one id again for a second part of the same answer.
+ * Normalises one provider stream, part by part, and returns the complete answer at its end. It gives text and reasoning
+ * parts ids of its own: the SDKs reuse an id for a second part of the same answer.
  */
 export class Answer {
   private readonly open = new Map<string, OpenPart>();
@@ -24,11 +24,12 @@ export class Answer {
   private toolCalls = 0;
   private files = 0;
   private finish: FinishPart | undefined;
-  /** Of all deltas, for estimating the usage of a call that no provider counted. */
+  /** The length of all deltas, for estimating the usage when the provider sends none. */
   outputCharacters = 0;
 
   /**
-   * The part as ours; undefined for what is not passed on (metadata, pings, empty deltas, tools run by the provider).
+   * Our form of the part; undefined for what is not passed on (metadata, pings, empty deltas, tools run by the
+   * provider).
    */
   take(part: LanguageModelV4StreamPart): ModelPart | undefined {
     switch (part.type) {
@@ -59,7 +60,7 @@ export class Answer {
         if (part.providerExecuted) return undefined;
         this.toolCalls += 1;
         const { type, toolCallId, toolName, providerMetadata } = part;
-        // A call without arguments comes as nothing at all from some servers.
+        // Some servers send a call without arguments as an empty string.
         return { type, toolCallId, toolName, input: part.input.trim() === '' ? '{}' : part.input, providerMetadata };
       }
       case 'source':
@@ -84,7 +85,7 @@ export class Answer {
     return { type: kind === 'text' ? 'text-delta' : 'reasoning-delta', id, delta };
   }
 
-  /** How the answer ended. Throws when it did not: no finish reason, an unknown end, nothing in it. */
+  /** How the answer ended. Throws when it did not end properly: no finish reason, an unknown one, or no content. */
   end(): { finishReason: ModelFinishReason; finish: FinishPart } {
     const finish = this.finish;
     if (finish === undefined) throw new ProviderError('PROVIDER_CUT');

@@ -1,9 +1,9 @@
 import type { CatalogueModel, ModelCapabilities, PricingRate, ProviderName } from './catalogue.ts';
 
 /**
- * The models that are there without a models file, each provider's in the order in which they stand in for one another.
- * Prices are the providers' list prices at the time of writing, at one credit for one US cent: an operator who sells
- * credits at another price writes a models file (docs/models.md).
+ * The models without a models file, each provider's in fallback order. Prices are the providers' list prices at the
+ * time of writing, at one credit for one US cent: an operator who sells credits at another price writes a models file
+ * (docs/models.md).
  */
 interface Prices {
   input: number;
@@ -91,7 +91,7 @@ export const builtinModels: readonly CatalogueModel[] = [
   }),
 ];
 
-/** The model that needs no account. It is free, and takes every kind of input so that all of it can be tried. */
+/** The model that needs no account. It is free, and takes every kind of input, so that everything can be tried. */
 export const demoModel: CatalogueModel = {
   id: 'demo',
   name: 'Demo (built in, deterministic)',
@@ -112,7 +112,7 @@ export const demoModel: CatalogueModel = {
   providerOptions: {},
 };
 
-/** A model of an OpenAI-compatible server of which only the name is known: careful guesses. */
+/** A model of an OpenAI-compatible server, of which only the name is known: conservative guesses. */
 export function unknownModel(providerModelId: string, provider: string): CatalogueModel {
   return {
     id: providerModelId,

@@ -13,7 +13,7 @@ const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as 
 export type Effort = (typeof efforts)[number];
 export const knownEfforts: readonly Effort[] = efforts;
 
-/** Where each SDK looks for its own options, and what we always want there. */
+/** The key of each SDK's own options, and what we always set there. */
 const providerDefaults: Record<ProviderName, { key: string; options: JSONObject }> = {
   // Conversations are kept here, not at OpenAI; reasoning then travels encrypted within the prompt.
   openai: { key: 'openai', options: { store: false } },
@@ -39,7 +39,7 @@ export function callOptions(
     prompt: model.adapter === 'anthropic' ? withCacheMarks(call.prompt) : call.prompt,
     tools,
     toolChoice: tools === undefined ? undefined : call.toolChoice,
-    // Left out unless asked for: servers refuse a prompt and a limit that together exceed their window.
+    // Omitted unless asked for: servers refuse a prompt and a limit that together exceed their window.
     maxOutputTokens: call.maxOutputTokens && Math.min(call.maxOutputTokens, model.capabilities.maxOutputTokens),
     reasoning: efforts.find((known) => known === effort),
     providerOptions: { [key]: { ...options, ...model.providerOptions } },

@@ -9,10 +9,10 @@ const readers: Partial<Record<ProviderName, EventReader>> = {
   compatible: readChatEvent,
 };
 
-/** What a model call sees of its own connection, beside what the SDK tells it. */
+/** What a model call sees of its own connection, besides what the SDK reports. */
 export class CallWire {
   readonly lane: FastLane | undefined;
-  /** Whether an answer has begun to come: what tells a provider that is away from one that was cut. */
+  /** Whether an answer has begun: distinguishes an unreachable provider from an interrupted answer. */
   answered = false;
   private readonly onBytes: () => void;
 
@@ -33,7 +33,7 @@ export class CallWire {
 }
 
 /**
- * The fetch for the SDKs, and the wires of the calls that run now: a call is known by its signal, which the SDKs hand
+ * The fetch for the SDKs, and the wires of the running calls: a call is identified by its signal, which the SDKs pass
  * through.
  */
 export function createWires(): { fetch: typeof fetch; wires: WeakMap<AbortSignal, CallWire> } {

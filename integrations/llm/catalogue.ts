@@ -26,7 +26,7 @@ export type ProviderName = 'openai' | 'anthropic' | 'compatible' | 'demo';
 export interface CatalogueModel {
   id: string;
   name: string;
-  /** The provider as it is shown: for an OpenAI-compatible server, the name the operator gave it. */
+  /** The provider's display name: for an OpenAI-compatible server, the name the operator gave it. */
   provider: string;
   /** Which library speaks to it. */
   adapter: ProviderName;
@@ -37,7 +37,7 @@ export interface CatalogueModel {
   effortOptions: string[];
   defaultEffort: string | undefined;
   capabilities: ModelCapabilities;
-  /** Further settings that go to the provider as they are, from the models file. */
+  /** Further settings from the models file, passed to the provider as they are. */
   providerOptions: JSONObject;
 }
 
@@ -65,7 +65,7 @@ export interface ModelChoice {
 }
 
 export interface Catalogue {
-  /** The models that can be used now, in the order in which they stand in for one another. */
+  /** The models that can be used now, in fallback order. */
   list(): CatalogueModel[];
   find(id: string): CatalogueModel | undefined;
   readonly defaultModelId: string;
@@ -74,7 +74,7 @@ export interface Catalogue {
    * MODEL_UNKNOWN, MODEL_UNSUITABLE or EFFORT_UNKNOWN, each naming what there is.
    */
   resolve(request: ModelRequest): ModelChoice;
-  /** What to try, in order, when this model's provider fails: the rest of the catalogue that can do as much. */
+  /** The fallbacks, in order, for when this model's provider fails: the rest of the catalogue that can do as much. */
   fallbacksOf(modelId: string, request?: Pick<ModelRequest, 'effort' | 'needs'>): ModelChoice[];
   /** The model that names a thread which this one has answered; undefined where threads get no names. */
   titleModelFor(modelId: string): CatalogueModel | undefined;
@@ -112,7 +112,7 @@ export function createCatalogue(config: Config['llm']): Catalogue {
     },
     titleModelFor(modelId) {
       if (titleModel !== 'auto') return byId.get(titleModel);
-      // Of the same provider: nobody else is told of the thread.
+      // Of the same provider: no other company sees the thread.
       const model = byId.get(modelId);
       return model && cheapest(models.filter(({ provider }) => provider === model.provider));
     },
@@ -127,8 +127,8 @@ export function createCatalogue(config: Config['llm']): Catalogue {
 }
 
 /**
- * Only models whose provider is configured; the demo model where there is no other, or where it is asked for: as the
- * models file describes it, at its price, and else the built-in one.
+ * Only models whose provider is configured; the demo model where there is no other, or on request. The demo model is
+ * the models file's entry, with its price, or else the built-in one.
  */
 function usableModels(config: Config['llm'], file: ModelsFile | undefined): CatalogueModel[] {
   const configured: Record<ProviderName, boolean> = {

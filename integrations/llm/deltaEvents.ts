@@ -1,14 +1,14 @@
 export type DeltaKind = 'text' | 'reasoning';
 
-/** What an SDK makes of one event of a stream, as far as text and reasoning go. */
+/** What an SDK emits for one stream event, as far as text and reasoning go. */
 export interface ExpectedDeltas {
   /** The deltas it emits for it, in order. */
   deltas: readonly string[];
-  /** Set when one delta is all that the event is: which of the answer's parts it belongs to. */
+  /** Set when the event is exactly one delta: the part of the answer that it belongs to. */
   plain?: string;
 }
 
-/** Says what an SDK makes of an event's data, or undefined where that is not certain. */
+/** What an SDK emits for an event's data, or undefined where that is not certain. */
 export type EventReader = (data: unknown) => ExpectedDeltas | undefined;
 
 const nothing: ExpectedDeltas = { deltas: [] };

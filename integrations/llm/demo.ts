@@ -3,8 +3,8 @@ import { DemoAnswer } from './demoAnswer.ts';
 import { DemoFailures } from './demoFailures.ts';
 
 /**
- * The built-in model: an ordinary model of the AI SDK that needs no account and does the same each time, so that
- * everything can be tried and tested. docs/models.md lists its commands.
+ * The built-in model: an ordinary AI SDK model that needs no account and is deterministic, so that everything can be
+ * tried and tested. docs/models.md lists its commands.
  */
 export function createDemoModel(): LanguageModelV4 {
   const failures = new DemoFailures();
@@ -16,7 +16,7 @@ export function createDemoModel(): LanguageModelV4 {
     doGenerate: () => Promise.reject(new Error('The demo model only streams.')),
     async doStream(options) {
       const parts = new DemoAnswer(options, failures).stream();
-      // As with a real provider, a failure before the first token is one of the request and not of the stream.
+      // As with a real provider, a failure before the first token is the request's, not the stream's.
       const first = await parts.next();
       let held = first.done ? undefined : first.value;
       const stream = new ReadableStream<LanguageModelV4StreamPart>(

@@ -12,7 +12,7 @@ import { estimatePromptTokens, estimateTokens } from './tokens.ts';
 
 type Parts = AsyncGenerator<LanguageModelV4StreamPart, void>;
 
-/** One answer of the demo model: the commands of the last message, from where the tool results have left off. */
+/** One answer of the demo model: the commands of the last message, resumed after the tool results so far. */
 export class DemoAnswer {
   private readonly options: LanguageModelV4CallOptions;
   private readonly failures: DemoFailures;
@@ -171,7 +171,7 @@ function* words(count: number): Iterable<string> {
   for (let number = 1; number <= count; number++) yield number === 1 ? 'w1' : ` w${number}`;
 }
 
-/** Into words, each with the space before it: what is put together again is the same text. */
+/** Splits into words, each with the space before it, so that joining them gives the same text. */
 function split(text: string): string[] {
   return text.match(/\s*\S+|\s+$/g) ?? [];
 }

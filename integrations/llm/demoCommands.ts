@@ -15,7 +15,7 @@ const maxIntervalMs = 60_000;
 
 /**
  * The commands of a message: its lines that begin with a slash, in order. A run of `/tool` lines is one command, since
- * its calls are made side by side. A line that is none says so in the answer instead of being passed over.
+ * its calls are made in parallel. An unknown command is reported in the answer instead of being ignored.
  */
 export function parseCommands(message: string): DemoCommand[] {
   const commands: DemoCommand[] = [];
@@ -69,8 +69,8 @@ function wholeNumber(word: string | undefined, max: number): number | undefined 
 }
 
 /**
- * What the user has written, oldest first. What was put beside it (files, the sender's tabs, a summary) is marked as an
- * aside.
+ * The user's own texts, oldest first, without what was added to them (files, the sender's tabs, a summary), which is
+ * marked as an aside.
  */
 export function userMessages(prompt: LanguageModelV4Prompt): string[] {
   return prompt.flatMap((message) => {

@@ -4,7 +4,7 @@ import type { DemoCommand } from './demoCommands.ts';
 
 type Fail = Extract<DemoCommand, { name: 'fail' }>;
 
-/** So many prompts' failures are remembered; a demo needs no more. */
+/** For how many prompts failures are remembered; a demo needs no more. */
 const maxRemembered = 1_000;
 
 /**
@@ -16,7 +16,8 @@ export class DemoFailures {
   private readonly failed = new Map<string, number>();
 
   /**
-   * Throws as a provider would, or says how the answer ends early; undefined when this prompt has failed often enough.
+   * Throws as a provider would, or returns how the answer ends early; undefined when this prompt has failed often
+   * enough.
    */
   async fail(
     key: string,
@@ -47,7 +48,7 @@ export class DemoFailures {
     }
   }
 
-  /** A call with this prompt has come to its end. */
+  /** A call with this prompt has ended. */
   survived(key: string): void {
     this.failed.delete(key);
   }

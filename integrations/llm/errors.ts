@@ -27,7 +27,7 @@ const failures = {
 
 export type ProviderErrorCode = keyof typeof failures;
 
-/** Whether a turn's error code is a provider's. */
+/** Whether a turn's error code is a provider error. */
 export function isProviderErrorCode(code: string): code is ProviderErrorCode {
   return Object.hasOwn(failures, code);
 }

@@ -2,25 +2,25 @@ import type { EventReader } from './deltaEvents.ts';
 
 const carriageReturn = 13;
 const eventEnd = Buffer.from('\n\n');
-/** An event this long is no delta. */
+/** An event this long is not a delta. */
 const maxCarryBytes = 1024 * 1024;
 /** A server-sent event that has exactly one line of data, and no other field than its name. */
 const singleData = /^(?:event: ?[^\n]*\n)?data: ?([^\n]*)\n\n$/;
 
 /**
- * A way around the SDK for the one kind of event that makes up nearly all of a stream: a plain delta of text or
+ * A bypass of the SDK for the one kind of event that makes up nearly all of a stream: a plain delta of text or
  * reasoning. The SDK's chain of streams and its validation cost about 60 µs for each event, this about 3 µs. Everything
  * else goes to the SDK as it came, byte for byte.
  *
- * Order is kept by a rule: a delta goes around only when the SDK has nothing left to say, that is, when the last event
- * that went to it was a plain delta of the same part, and each delta expected of it has come out, text for text. So the
- * SDK opens and ends every part, and an event whose outcome this cannot foresee closes the lane for good.
+ * Order is kept by a rule: a delta bypasses the SDK only when the SDK has nothing left to emit, that is, when the last
+ * event that went to it was a plain delta of the same part, and each delta expected of it has come out, text for text.
+ * So the SDK opens and ends every part, and an event with an unpredictable outcome closes the lane for good.
  */
 export class FastLane {
   private readonly read: EventReader;
   private readonly deliver: (text: string) => void;
   private carry: Buffer | undefined;
-  /** Nothing goes around any more. */
+  /** Nothing bypasses the SDK any more. */
   private closed = false;
   private paused = false;
   /** What the SDK still has to emit. */
@@ -33,11 +33,11 @@ export class FastLane {
     this.deliver = deliver;
   }
 
-  /** Takes what came from the network, and returns what the SDK is to see of it. */
+  /** Takes bytes from the network, and returns what the SDK is to see of them. */
   bytes(chunk: Buffer): Buffer | undefined {
     const data = this.carry === undefined ? chunk : Buffer.concat([this.carry, chunk]);
     this.carry = undefined;
-    // JSON has no raw carriage return: these events end another way than is looked for here.
+    // JSON has no raw carriage return: these events use line ends that this does not parse.
     if (this.closed || chunk.includes(carriageReturn)) return this.close(data);
 
     const forwarded: Buffer[] = [];
@@ -68,7 +68,7 @@ export class FastLane {
     return this.carry;
   }
 
-  /** A delta has come out of the SDK, and is with the reader. */
+  /** A delta has come out of the SDK and reached the reader. */
   emitted(text: string): void {
     if (this.expected.shift() !== text) this.closed = true;
   }
@@ -78,7 +78,10 @@ export class FastLane {
     this.paused = paused;
   }
 
-  /** The text of an event that goes around. Else it goes to the SDK, and what will become of it there is noted. */
+  /**
+   * The text of an event that bypasses the SDK. Otherwise it goes to the SDK, and what the SDK will emit for it is
+   * noted.
+   */
   private take(event: string): string | undefined {
     const data = singleData.exec(event)?.[1];
     if (data === '[DONE]' || event.startsWith(':')) return undefined;

@@ -1,7 +1,7 @@
 import type { IdleWatch } from './idleWatch.ts';
 import type { ModelPart, OnModelPart } from './modelCall.ts';
 
-/** The reader's own failure (a fenced log writer, say): it ends the call and is nobody's provider error. */
+/** The reader's own failure (a fenced log writer, say): it ends the call and is not a provider error. */
 export class ReaderFailure {
   readonly reason: unknown;
 
@@ -11,14 +11,13 @@ export class ReaderFailure {
 }
 
 /**
- * Gives the parts to the reader, one at a time and in order, from both ways on which they come: the SDK's stream and
- * the lane around it. While the reader is busy with one (it returned a promise) nobody is told that the provider is
- * silent.
+ * Hands the parts to the reader, one at a time and in order, from both sources: the SDK's stream and the lane around
+ * it. While the reader is busy (it returned a promise), silence does not count against the provider.
  */
 export class Handover {
   /** When the first part was given. */
   firstMs: number | undefined;
-  /** Told when the reader begins and ends to be busy. */
+  /** Called when the reader becomes busy and when it is free again. */
   onBusy: (busy: boolean) => void = () => {};
   private busy: Promise<void> | undefined;
   private readonly onPart: OnModelPart;
@@ -31,14 +30,14 @@ export class Handover {
     this.connection = connection;
   }
 
-  /** Gives a part when the reader is free, and waits until it is free again. */
+  /** Hands over a part when the reader is free, and waits until it is free again. */
   async next(part: ModelPart | undefined): Promise<void> {
     if (this.busy !== undefined) await this.busy;
     this.now(part);
     if (this.busy !== undefined) await this.busy;
   }
 
-  /** Gives a part to a reader that is free. Its failure ends the connection. */
+  /** Hands a part to a free reader. The reader's failure ends the connection. */
   now(part: ModelPart | undefined): void {
     if (part === undefined || this.connection.signal.aborted) return;
     this.firstMs ??= performance.now();
@@ -50,7 +49,7 @@ export class Handover {
     }
   }
 
-  /** Resolves when the reader is done with all it was given. */
+  /** Resolves when the reader is done with everything it was given. */
   async idle(): Promise<void> {
     await this.busy;
     this.connection.signal.throwIfAborted();

@@ -1,19 +1,17 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 
-/**
- * What passes the bytes of an answer on to the SDK. `tap` sees each chunk first and gives back what the SDK is to see.
- */
+/** Passes the bytes of an answer on to the SDK. `tap` sees each chunk first and returns what the SDK is to see. */
 export interface ByteTap {
   bytes(chunk: Buffer): Uint8Array | undefined;
   end(): Uint8Array | undefined;
 }
 
 /**
- * A fetch on Node's own HTTP client, for what the SDKs ask of one: a POST with text, answered by a stream. Measured, it
- * costs half of the CPU that the built-in fetch takes for each token of a slow stream. It follows no redirects: no API
- * of a model provider has any, and a key must not travel to another host. The global agents keep connections alive, and
- * take the operator's proxy where Node is told to (NODE_USE_ENV_PROXY).
+ * A fetch on Node's own HTTP client that does what the SDKs need: a POST with text, answered by a stream. Measured, it
+ * costs half of the CPU that the built-in fetch takes for each token of a slow stream. It follows no redirects: no
+ * model provider's API has any, and a key must not travel to another host. The global agents keep connections alive,
+ * and take the operator's proxy where Node is told to (NODE_USE_ENV_PROXY).
  */
 export function createHttpFetch(tapFor: (signal: AbortSignal | undefined) => ByteTap | undefined): typeof fetch {
   return async (input, init = {}) => {
@@ -21,7 +19,7 @@ export function createHttpFetch(tapFor: (signal: AbortSignal | undefined) => Byt
     signal?.throwIfAborted();
     const url = new URL(input instanceof Request ? input.url : input);
     const incoming = await send(url, init, signal).catch((error: unknown) => {
-      // A connection kept from an earlier call that the server had closed meanwhile: nothing was sent on it.
+      // A kept-alive connection that the server had already closed: nothing was sent on it.
       if (error instanceof StaleConnection) return send(url, init, signal);
       throw error;
     });

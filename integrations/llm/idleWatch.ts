@@ -1,6 +1,6 @@
 /**
- * Notices that nothing has come for a while. One timer that looks at a timestamp: to touch it costs one clock reading,
- * however many tokens a second arrive.
+ * Notices that nothing has arrived for a while. One timer checks a timestamp, so a touch only costs a clock reading,
+ * however many tokens arrive per second.
  */
 export class IdleWatch {
   private readonly timeoutMs: number;
@@ -15,12 +15,12 @@ export class IdleWatch {
     this.timer = setTimeout(this.check, timeoutMs);
   }
 
-  /** Something came. */
+  /** Something arrived. */
   readonly touch = (): void => {
     this.lastMs = performance.now();
   };
 
-  /** While the reader is busy the provider is not to blame for silence. */
+  /** While the reader is busy, silence is not the provider's fault. */
   pause(): void {
     this.paused = true;
   }
@@ -37,8 +37,7 @@ export class IdleWatch {
   private readonly check = (): void => {
     const leftMs = this.leftMs();
     if (leftMs > 0) this.timer = setTimeout(this.check, leftMs);
-    // A process that was busy itself finds its timers first and only then what had come meanwhile: look again after
-    // that.
+    // A process that was busy runs its timers before it reads what has arrived: check again after that.
     else this.timer = setTimeout(() => (this.leftMs() > 0 ? this.check() : this.onIdle()), 1);
   };
 

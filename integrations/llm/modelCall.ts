@@ -7,8 +7,8 @@ import type {
 } from '@ai-sdk/provider';
 
 /**
- * One call of one model: what goes in, the parts that come out while it runs, and what it was in the end.
- * Prompts and tools are the AI SDK's own types, so a message is stored once in a shape every provider takes.
+ * One call of one model: the input, the parts streamed while it runs, and the result. Prompts and tools are the AI
+ * SDK's own types, so a message is stored once in a shape that every provider takes.
  */
 export interface ModelCall {
   /** An id of the catalogue. */
@@ -37,7 +37,7 @@ export interface TokenUsage {
   reasoningTokens: number;
 }
 
-/** `error` is missing on purpose: a call that failed throws a ProviderError and is never a result. */
+/** `error` is missing on purpose: a failed call throws a ProviderError and is never a result. */
 export type ModelFinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'other';
 
 export interface ModelCallResult {

@@ -1,7 +1,7 @@
 import { DomainError } from '../../models/errors.ts';
 import type { CatalogueModel, ModelChoice, ModelNeeds } from './catalogue.ts';
 
-/** Up to here an `ask` turn counts as a small question. */
+/** Up to this size an `ask` turn counts as a small question. */
 const smallPromptTokens = 8_000;
 
 /**
@@ -19,7 +19,7 @@ export function chooseModel(
   needs: ModelNeeds,
   effort: string | undefined,
 ): ModelChoice {
-  // The demo model talks of itself only: it is for where there is no other.
+  // The demo model only talks about itself: it is used where there is no other.
   const real = models.filter(({ adapter }) => adapter !== 'demo');
   const able = (real.length > 0 ? real : models).filter((model) => canDo(model, needs));
   const suitable = effort === undefined ? able : able.filter((model) => model.effortOptions.includes(effort));
@@ -31,7 +31,7 @@ export function chooseModel(
   return { model, effort: effortOrDefault(model, effort) };
 }
 
-/** By the price of output; of equal ones the first. */
+/** By the price of output; the first of equals. */
 export function cheapest(models: readonly CatalogueModel[]): CatalogueModel | undefined {
   return models.reduce<CatalogueModel | undefined>(
     (best, next) => (best === undefined || outputPrice(next) < outputPrice(best) ? next : best),
@@ -39,7 +39,7 @@ export function cheapest(models: readonly CatalogueModel[]): CatalogueModel | un
   );
 }
 
-/** A model without a price for output is not taken for a cheap one. */
+/** A model without a price for output does not count as cheap. */
 function outputPrice(model: CatalogueModel): number {
   const rate = model.pricingRates.find(({ label }) => label.toLowerCase() === 'output');
   return rate?.creditsPerUnit ?? Number.POSITIVE_INFINITY;
@@ -55,7 +55,7 @@ function nothingSuits(models: readonly CatalogueModel[], able: readonly Catalogu
   return refused('MODEL_UNSUITABLE', `No model can take this message. Available are: ${ids}.`, '/autoModel');
 }
 
-/** Whether a model can take what a turn brings: its files, its tools, its length with room for an answer. */
+/** Whether a model can handle a turn: its files, its tools, its length with room for an answer. */
 export function canDo({ capabilities }: CatalogueModel, needs: ModelNeeds): boolean {
   const roomForAnswer = Math.min(capabilities.maxOutputTokens, 4_096);
   return (
@@ -74,7 +74,7 @@ export function effortOf(model: CatalogueModel, effort: string | null | undefine
   throw refused('EFFORT_UNKNOWN', `The model ${model.id} has no such effort. It has: ${available}.`, '/effort');
 }
 
-/** For a model that only stands in for the one asked for, an effort it lacks is no error. */
+/** For a fallback model, an effort that it lacks is not an error. */
 export function effortOrDefault(model: CatalogueModel, effort: string | null | undefined): string | undefined {
   return typeof effort === 'string' && model.effortOptions.includes(effort) ? effort : model.defaultEffort;
 }

@@ -98,7 +98,7 @@ async function streamAnswer(
       durationMs,
     };
   } catch (error) {
-    // After an abort every library fails in a way of its own; what was meant is in the signal.
+    // After an abort every library fails in its own way; the signal has the real reason.
     const failure: unknown = signal.aborted ? signal.reason : error;
     if (failure instanceof ReaderFailure) throw failure.reason;
     throw toProviderError(failure, headersSeen || wire.answered);

@@ -2,10 +2,10 @@ import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationE
 import { ProviderError, type ProviderErrorCode } from './errors.ts';
 import { parseRetryAfter } from './retryAfter.ts';
 
-/** What the three SDKs and the providers put into an error, as far as it is there. */
+/** The fields that the three SDKs and the providers may put into an error. */
 interface ErrorFacts {
   status: number | undefined;
-  /** The provider's own words, only ever matched against, never shown. */
+  /** The provider's own text: only matched against, never shown. */
   words: string;
   headers: Record<string, string> | undefined;
 }
@@ -16,7 +16,7 @@ const quotaUsedUp = /insufficient_quota|billing|credit balance|quota exceeded fo
 const networkCodes =
   /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR|HPE_|EPROTO|ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)/;
 
-/** Names that providers give to an error inside a stream, where there is no HTTP status any more. */
+/** Providers' names for an error inside a stream, where there is no HTTP status any more. */
 const statusByName: Record<string, number> = {
   overloaded_error: 529,
   rate_limit_error: 429,
@@ -35,8 +35,8 @@ const statusByName: Record<string, number> = {
 };
 
 /**
- * The one place where a provider's failure becomes ours. `answered` tells a provider that cannot be reached from one
- * that was cut while it answered.
+ * The one place where a provider's failure becomes ours. `answered` distinguishes a provider that cannot be reached
+ * from one that was cut off while answering.
  */
 export function toProviderError(error: unknown, answered: boolean): ProviderError {
   if (error instanceof ProviderError) return error;

@@ -6,7 +6,7 @@ import type { Config } from '../../config/index.ts';
 import type { CatalogueModel } from './catalogue.ts';
 import { createDemoModel } from './demo.ts';
 
-/** Said here although the SDKs know them too: left out, they would look into the environment by themselves. */
+/** Set here although the SDKs know them too: without them the SDKs would read the environment themselves. */
 const openaiBaseUrl = 'https://api.openai.com/v1';
 const anthropicBaseUrl = 'https://api.anthropic.com/v1';
 

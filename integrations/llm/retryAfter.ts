@@ -1,6 +1,6 @@
 /**
- * How long a provider asks to wait: `retry-after-ms` (OpenAI's), or Retry-After as seconds or as a date
- * (RFC 9110 §10.2.3). Undefined when it does not say, or says something else.
+ * How long a provider asks to wait: `retry-after-ms` (OpenAI's), or Retry-After as seconds or as a date (RFC 9110
+ * §10.2.3). Undefined when the headers are missing or unreadable.
  */
 export function parseRetryAfter(
   headers: Record<string, string> | undefined,

@@ -3,7 +3,7 @@ import type { TokenUsage } from './modelCall.ts';
 
 /** The rule of thumb that providers themselves give for English; used only where no provider counted. */
 const charactersPerToken = 4;
-/** About what a picture or a page costs; its base64 says nothing about that. */
+/** The approximate cost of a picture or a page; the length of its base64 says nothing about that. */
 const tokensPerFile = 1_000;
 
 /** A rough count, never billed where a provider's own is known. */
@@ -31,7 +31,7 @@ export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
 }
 
 /**
- * The usage of a call whose provider said nothing of it: a call that was stopped or cut, or a server that never counts.
+ * The estimated usage of a call whose provider reported none: it was stopped or cut off, or the server never counts.
  */
 export function estimateUsage(prompt: LanguageModelV4Prompt, outputCharacters: number): TokenUsage {
   return {

@@ -5,7 +5,7 @@ import { DomainError } from '../../models/errors.ts';
 export type MailConfig = NonNullable<Config['signIn']['mail']>;
 
 export interface OutgoingMail {
-  /** Makes the Message-ID, so that a mail which is sent twice is seen once. */
+  /** Makes the Message-ID, so that a mail that is sent twice is shown once. */
   id: string;
   to: string;
   subject: string;
@@ -24,7 +24,7 @@ export interface Mailer {
 
 export function createMailer({ smtpUrl, from }: MailConfig): Mailer {
   const domain = /@([^>\s]+)/.exec(from)?.[1] ?? 'atrium.invalid';
-  // A connection for each mail: mails are few, and an idle one would only break.
+  // One connection per mail: mails are few, and an idle connection would only break.
   const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
   const transport = () => createTransport({ url: smtpUrl, ...timeouts });
   return {
@@ -33,7 +33,7 @@ export function createMailer({ smtpUrl, from }: MailConfig): Mailer {
       try {
         await smtp.sendMail({
           from,
-          // As an object: an address is never read as a list of them.
+          // As an object, so that an address is never parsed as a list.
           to: { name: '', address: to },
           subject,
           text,
@@ -61,7 +61,7 @@ export function createMailer({ smtpUrl, from }: MailConfig): Mailer {
   };
 }
 
-/** 5xx is for good (RFC 5321, 4.2.1), but not where the server refuses our login: an operator mends that. */
+/** 5xx is permanent (RFC 5321, 4.2.1), but not where the server refuses our login: an operator can fix that. */
 function normaliseMailError(cause: unknown): DomainError {
   const { responseCode, code } = cause as { responseCode?: number; code?: string };
   if (responseCode !== undefined && responseCode >= 500 && code !== 'EAUTH') {

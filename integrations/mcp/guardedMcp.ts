@@ -6,10 +6,10 @@ import type { McpEndpoint } from './mcpClient.ts';
 const connectTimeoutMs = 4_000;
 const idleTimeoutMs = 10 * 60_000;
 
-/** Why a server gave nothing, in our words: an error of the network may name what is behind it. */
+/** Why a server gave no answer, in our words: a network error may reveal internal hosts. */
 export interface McpFailure {
   /**
-   * `MCP_REFUSED` is a server that wants other headers; a code of the egress guard is a place that may not be reached.
+   * `MCP_REFUSED`: the server does not accept the headers. A code of the egress guard: the address may not be reached.
    */
   code: string;
   text: string;
@@ -26,7 +26,7 @@ export async function withMcpServer<T>(
   return await work({ ...endpoint, fetch: guarded.fetch });
 }
 
-/** `signal` is what ended the work, if its time was over. */
+/** `signal` is what ended the work, if it timed out. */
 export function mcpFailureOf(error: unknown, signal: AbortSignal): McpFailure {
   // The client library wraps what its fetch has thrown.
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth++) {

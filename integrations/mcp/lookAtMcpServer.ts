@@ -4,7 +4,7 @@ import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
 import { type McpFailure, mcpFailureOf, withMcpServer } from './guardedMcp.ts';
 import { type DescribedTool, listMcpTools } from './mcpClient.ts';
 
-/** Nobody waits longer for a list. */
+/** The time limit for listing tools. */
 const listTimeoutMs = 4_000;
 
 interface Server {
@@ -16,7 +16,7 @@ interface Server {
 export interface McpLookDeps {
   egressGuard: EgressGuard;
   egressRules: { owner(spaceId: string, purpose: string): Promise<EgressOwner> };
-  /** Where it is kept what a look has shown. */
+  /** Where the result is stored. */
   mcpServers: {
     headersOf(server: Server): Promise<Record<string, string>>;
     keepTools(id: string, tools: readonly DescribedTool[]): Promise<void>;
@@ -25,7 +25,7 @@ export interface McpLookDeps {
   logger: Logger;
 }
 
-/** Asks a server for its tools, and keeps what it says, or why it says nothing: then undefined. */
+/** Asks a server for its tools and stores the answer, or stores the error and returns undefined. */
 export async function lookAtMcpServer(
   deps: McpLookDeps,
   server: Server,

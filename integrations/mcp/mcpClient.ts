@@ -13,10 +13,7 @@ export interface McpEndpoint {
   admitLarge?(): Promise<void>;
 }
 
-/**
- * A tool in the server's own words; its hints are only that, and mean what MCP's ToolAnnotations say where they are
- * missing.
- */
+/** A tool as the server describes it; its hints are only hints, with the defaults of MCP's ToolAnnotations. */
 export interface DescribedTool {
   name: string;
   description?: string;
@@ -26,7 +23,7 @@ export interface DescribedTool {
   mayDestroy: boolean;
 }
 
-/** What a call gave: parts of text, images, resources, or one structure. */
+/** A call's result: parts of text, images, resources, or one structure. */
 export interface McpResult {
   isError: boolean;
   output: unknown;
@@ -35,7 +32,7 @@ export interface McpResult {
 const maxPages = 50;
 const maxTools = 500;
 const largeBytes = 4 * 1_000_000;
-/** With what JSON and base64 add to a result of 100 MB. */
+/** A result of 100 MB, plus what JSON and base64 add to it. */
 const maxResponseBytes = 140 * 1_000_000;
 
 /** The tools of an MCP server, over streamable HTTP. */
@@ -69,7 +66,7 @@ interface Hints {
   destructiveHint?: boolean;
 }
 
-/** Calls a tool once: whether a call that broke off may be repeated is the caller's to know. */
+/** Calls a tool once: the caller knows whether an interrupted call may be repeated. */
 export async function callMcpTool(
   endpoint: McpEndpoint,
   call: { name: string; input: Record<string, unknown> },
@@ -95,7 +92,7 @@ async function withClient<T>(
   { url, headers, fetch, signal, admitLarge }: McpEndpoint,
   work: (client: Client, options: { signal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
-  // The client would wait on for an answer whose stream has broken off.
+  // The client would keep waiting for an answer whose stream has broken off.
   const broken = new AbortController();
   const options = { signal: AbortSignal.any([signal, broken.signal]) };
   const client = await createMCPClient({
@@ -103,7 +100,7 @@ async function withClient<T>(
     clientName: 'atrium',
     initializationOptions: options,
     maxRetries: 0,
-    // What goes wrong beside a request is told by the request.
+    // Errors outside of a request are reported by the request.
     onUncaughtError: () => undefined,
   });
   try {
@@ -116,8 +113,8 @@ async function withClient<T>(
 }
 
 /**
- * Tells by `broken` when an answer breaks off. A server that never stops talking is cut off, and one that says much is
- * read on when there is room.
+ * Calls `broken` when an answer breaks off. An endless answer is cut off, and a large one is read on when there is
+ * room.
  */
 function watched(
   fetch: typeof globalThis.fetch,
@@ -128,7 +125,7 @@ function watched(
     const response = await fetch(input, init);
     const { body, status, headers } = response;
     if (body === null) return response;
-    // What a server says without being asked: the call goes on without it.
+    // Unsolicited messages of the server: the call goes on without them.
     if (init?.method !== 'POST') return limited(response, largeBytes, tooLarge);
     async function* read(from: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       let bytes = 0;

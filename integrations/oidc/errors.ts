@@ -3,10 +3,10 @@ import { DomainError } from '../../models/errors.ts';
 
 const retryAfterSeconds = 10;
 
-/** What an issuer did, or did not do, in the domain's terms. */
+/** An issuer's failure as a domain error. */
 export function normaliseIssuerError(error: unknown): DomainError {
   if (error instanceof DomainError) return error;
-  // The person said no, or the issuer did.
+  // The person or the issuer declined.
   if (error instanceof AuthorizationResponseError) return issuerRefused(error);
   if (error instanceof ResponseBodyError) return failed(error);
   if (isTransport(error)) {
@@ -30,7 +30,7 @@ function failed(cause: unknown): DomainError {
   });
 }
 
-/** No answer at all, one that came too late, or 5xx: what may be over soon. */
+/** Failures that may be over soon: no answer, a late one, or 5xx. */
 function isTransport(error: unknown): boolean {
   if (error instanceof TypeError) return true;
   if (!(error instanceof ClientError)) return false;

@@ -20,16 +20,16 @@ import { issuerRefused, normaliseIssuerError } from './errors.ts';
 
 export type OidcConfig = NonNullable<Config['signIn']['oidc']>;
 
-/** Whom the issuer says somebody is. */
+/** Who somebody is, according to the issuer. */
 export interface Identification {
   issuer: string;
   subject: string;
-  /** Absent unless it is verified, or the configuration believes it anyway. */
+  /** Absent unless it is verified, or the configuration trusts unverified addresses. */
   email: string | undefined;
   name: string | undefined;
 }
 
-/** What must be remembered between sending the browser off and its coming back. */
+/** What must be remembered between sending the browser away and its return. */
 export interface OidcRequest {
   url: URL;
   nonce: string;
@@ -73,7 +73,8 @@ export function createIssuer(oidc: OidcConfig, redirectUri: string) {
     },
 
     /**
-     * Who has come back with this query. Throws 403 `SIGN_IN_REFUSED`, 502 `ISSUER_FAILED` or 503 `ISSUER_UNREACHABLE`.
+     * Identifies who has come back with this query. Throws 403 `SIGN_IN_REFUSED`, 502 `ISSUER_FAILED` or 503
+     * `ISSUER_UNREACHABLE`.
      */
     async finish(
       query: string,
@@ -107,11 +108,11 @@ export async function discoverIssuer({ issuer, clientId, clientSecret }: OidcCon
   const options = {
     timeout: timeoutSeconds,
     [customFetch]: limitedFetch,
-    // An issuer without TLS is one on this machine, or the operator's own decision.
+    // An issuer without TLS is on this machine, or the operator's own decision.
     ...(issuer.startsWith('http:') && { execute: [allowInsecureRequests] }),
   };
   try {
-    // How a secret is sent is for the issuer to say, so its metadata is read first.
+    // The issuer decides how the client secret is sent, so its metadata is read first.
     const found = await discovery(new URL(issuer), clientId, undefined, None(), options);
     if (clientSecret === undefined) return found;
     const methods = found.serverMetadata().token_endpoint_auth_methods_supported;
@@ -121,7 +122,7 @@ export async function discoverIssuer({ issuer, clientId, clientSecret }: OidcCon
   }
 }
 
-/** `client_secret_basic` is what an issuer supports that says nothing (OpenID Connect Discovery 1.0, section 3). */
+/** The default is `client_secret_basic` (OpenID Connect Discovery 1.0, section 3). */
 function secretBy(methods: readonly string[] | undefined, secret: string): ClientAuth {
   const usesPost = methods !== undefined && !methods.includes('client_secret_basic');
   return usesPost ? ClientSecretPost(secret) : ClientSecretBasic(secret);
@@ -138,7 +139,7 @@ function identify(
   trustEmail: boolean,
 ): Identification {
   const { email, email_verified: verified, name, preferred_username: username } = claims;
-  // Some issuers write the boolean as a text.
+  // Some issuers send the boolean as a string.
   const isVerified = verified === true || verified === 'true' || (trustEmail && verified === undefined);
   const shown = [name, username].find((text) => typeof text === 'string' && text.trim() !== '');
   return {

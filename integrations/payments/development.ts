@@ -1,7 +1,7 @@
 import { readStripeNotice } from './notices.ts';
 import type { PaymentProvider, ProviderCheckout, ProviderRefund } from './provider.ts';
 
-/** A payment as this provider keeps it. */
+/** A payment as this provider stores it. */
 interface KeptPayment {
   sessionId: string;
   paymentId: string;
@@ -16,7 +16,7 @@ interface KeptPayment {
   cancelUrl: string;
 }
 
-/** Where it keeps them; the database's part is models/billing/developmentPayments.ts. */
+/** Where payments are stored; models/billing/developmentPayments.ts implements it on the database. */
 export interface DevelopmentStore {
   find(by: 'session_id' | 'payment_id' | 'checkout_id', value: string): Promise<KeptPayment | undefined>;
   make(fresh: {
@@ -63,7 +63,7 @@ export function createDevelopmentProvider(options: { store: DevelopmentStore; pu
     async *checkoutsSince(after) {
       for (const kept of await store.since(after)) yield toCheckout(kept);
     },
-    // A charge of this provider goes through within the call that asks for it, so none is ever lost.
+    // This provider charges within the call that asks for it, so no charge is ever lost.
     async *chargesSince() {},
     readNotice: readStripeNotice,
   };
@@ -79,7 +79,7 @@ function toCheckout(kept: KeptPayment): ProviderCheckout {
 }
 
 /**
- * An event in Stripe's shape about a payment's session. Its id is made of what it is about, so that sending it twice is
+ * An event in Stripe's shape about a payment's session. Its id is derived from its content, so that sending it twice is
  * one event.
  */
 export function sessionEvent(

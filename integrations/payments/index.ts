@@ -4,11 +4,11 @@ import type { PaymentProvider, VerifiedEvent } from './provider.ts';
 import { createStripeProvider } from './stripe.ts';
 import { verifyWebhook } from './webhookSignature.ts';
 
-/** Who takes money for this installation, and how his notifications are known to be his. */
+/** This installation's payment provider, and the verification of its notifications. */
 export interface Payments {
-  /** Undefined where nobody does. */
+  /** Undefined where none is configured. */
   provider: PaymentProvider | undefined;
-  /** Throws 400 for a notification that is not the provider's. */
+  /** Throws 400 for a notification that the provider did not sign. */
   verify(raw: Buffer, signature: string | undefined): Promise<VerifiedEvent>;
 }
 

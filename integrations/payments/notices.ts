@@ -8,7 +8,7 @@ const checkoutChanges = {
   'checkout.session.expired': 'expired',
 } as const;
 
-/** A refund's own news, such as that it has failed. */
+/** A refund's own events, such as its failure. */
 const refundEvents = new Set(['charge.refund.updated', 'refund.created', 'refund.updated', 'refund.failed']);
 
 /** Reads an event in Stripe's shape, which the development provider's have too. */

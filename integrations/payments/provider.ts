@@ -12,7 +12,7 @@ export interface ProviderCheckout {
   paymentId: string | null;
 }
 
-/** `returned`: it failed, and the money is with us again. */
+/** `returned`: it failed, and we have the money again. */
 export interface ProviderRefund {
   id: string;
   amountMinor: number;
@@ -39,7 +39,7 @@ export interface NewCheckout {
   expiresAt: Date;
 }
 
-/** A notification, in our terms. `other` is acknowledged, kept, and nothing is done about it. */
+/** A notification, in our terms. `other` is acknowledged and stored, and nothing else is done about it. */
 export type PaymentNotice =
   | { kind: 'checkout'; change: 'completed' | 'paid' | 'failed' | 'expired'; checkout: ProviderCheckout }
   | ({ kind: 'charged' } & ProviderCharge)
@@ -55,17 +55,17 @@ export type PaymentNotice =
     }
   | { kind: 'other' };
 
-/** A notification whose signature holds. */
+/** A notification with a valid signature. */
 export interface VerifiedEvent {
   id: string;
   type: string;
-  /** The body as it came. */
+  /** The body as it was received. */
   payload: string;
 }
 
 /**
- * Somebody who takes money for us. Each call that makes something is idempotent by the id it is for, so that a retried
- * activity makes it once. Failures are {@link PaymentProviderError}s.
+ * A payment provider. Each call that creates something is idempotent by the id it is for, so that a retried activity
+ * creates it once. Failures are {@link PaymentProviderError}s.
  */
 export interface PaymentProvider {
   readonly name: 'stripe' | 'development';
@@ -74,9 +74,9 @@ export interface PaymentProvider {
   /** Undefined for a session that the provider does not know. */
   findCheckout(sessionId: string): Promise<ProviderCheckout | undefined>;
   checkoutOfPayment(paymentId: string): Promise<ProviderCheckout | undefined>;
-  /** Closes an open session, so that nobody pays it any more. */
+  /** Closes an open session, so that it can no longer be paid. */
   expireCheckout(sessionId: string): Promise<void>;
-  /** What went back to the payer, or was meant to. */
+  /** The refunds, failed ones included. */
   refundsOf(paymentId: string): Promise<ProviderRefund[]>;
   /** Charges the customer's saved means of payment. */
   charge(input: {
@@ -89,7 +89,7 @@ export interface PaymentProvider {
   checkoutsSince(after: Date): AsyncIterable<ProviderCheckout>;
   /** Charges that went through, those of checkouts among them. */
   chargesSince(after: Date): AsyncIterable<ProviderCharge>;
-  /** Reads a kept event. */
+  /** Parses a stored event. */
   readNotice(payload: string): PaymentNotice;
 }
 

@@ -13,13 +13,13 @@ export interface StripeProvider extends PaymentProvider {
   checkAccess(): Promise<void>;
 }
 
-/** Stripe, by its own library. `address` is for tests: stripe-mock instead of the real one. */
+/** Stripe, through its own library. `address` is for tests: stripe-mock instead of the real one. */
 export function createStripeProvider(options: { secretKey: string; address?: URL | undefined }): StripeProvider {
   const { secretKey, address } = options;
   const stripe = new Stripe(secretKey, {
     apiVersion: stripeApiVersion,
     timeout: callTimeoutMs,
-    // The activity around it tries again, and its idempotency keys make that harmless.
+    // The activity retries, which its idempotency keys make harmless.
     maxNetworkRetries: 1,
     telemetry: false,
     ...(address !== undefined && {
@@ -176,7 +176,7 @@ async function absentIsUndefined<T>(work: () => Promise<T>): Promise<T | undefin
   }
 }
 
-/** Stripe's errors in our terms. Its text may name what somebody typed, so only its kind goes on. */
+/** Stripe's errors in our terms. Its text may quote what somebody typed, so only its kind is passed on. */
 function normalise(error: unknown): unknown {
   if (!(error instanceof Stripe.errors.StripeError)) return error;
   const status = error.statusCode ?? 0;

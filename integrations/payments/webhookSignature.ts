@@ -6,7 +6,7 @@ export const toleranceSeconds = 300;
 
 /**
  * Verifies a notification over its raw bytes: one of the secrets (two during a rotation) must have signed it, at most
- * five minutes ago or ahead. Stripe's own check lets any time in the future pass. Throws 400.
+ * five minutes ago or ahead. Stripe's own check accepts any time in the future. Throws 400.
  */
 export function verifyWebhook(
   raw: Buffer,
@@ -15,7 +15,7 @@ export function verifyWebhook(
   nowMs: number,
 ): VerifiedEvent {
   const payload = raw.toString('utf8');
-  // What is no UTF-8 would be read as something else than what was signed.
+  // Invalid UTF-8 would be read as something other than what was signed.
   if (signature === undefined || signature.length > 4_096 || !Buffer.from(payload, 'utf8').equals(raw)) throw refused();
   const event = secrets.map((secret) => tryRead(payload, signature, secret, nowMs)).find((read) => read !== undefined);
   if (event === undefined) throw refused();

@@ -3,28 +3,31 @@ import { guardedFetch } from '../egress/fetch.ts';
 import type { EgressGuard, EgressOwner } from '../egress/guard.ts';
 import type { PushFetch } from './pushSender.ts';
 
-/** A device is a user's and of no space, so no space's list says where its pushes may go: everywhere but inside. */
+/**
+ * A device belongs to a user and not to a space, so no space's list applies: pushes may go anywhere but to internal
+ * addresses.
+ */
 const owner: EgressOwner = {
   purpose: 'push',
   policy: { allow: [], deny: [] },
   record: async () => undefined,
 };
 
-/** The way of a push through the egress guard: its address comes from a user, and may be one that only we can reach. */
+/** Sends pushes through the egress guard: the address comes from a user, and may be one that only we can reach. */
 export function createPushFetch(guard: EgressGuard): PushFetch {
   return async (url, init) => {
     await checkPushEndpoint(guard, url);
     await using guarded = guardedFetch(guard, owner);
     const response = await guarded.fetch(url, { ...init, body: new Uint8Array(init.body) });
-    // What a push service says beside its status is of no interest.
+    // Only the push service's status matters.
     await response.body?.cancel();
     return response;
   };
 }
 
 /**
- * Throws 422 `PUSH_ENDPOINT_REFUSED` for what no push goes to: an internal address, and one without TLS, unless the
- * operator has made an exception of it. A name that is not known now may be known later.
+ * Throws 422 `PUSH_ENDPOINT_REFUSED` for an internal address, and for one without TLS, unless the operator has made an
+ * exception. A name that is unknown now may become known later.
  */
 export async function checkPushEndpoint(guard: EgressGuard, endpoint: string): Promise<void> {
   const url = URL.parse(endpoint);

@@ -1,7 +1,7 @@
 import webPush from 'web-push';
 import type { Logger } from '../../telemetry/logger.ts';
 
-/** How a push goes out. A user names where to, so this is the guarded way and no other; it follows no redirect. */
+/** The fetch for pushes. A user chooses the address, so it must be the guarded one; it follows no redirects. */
 export type PushFetch = (
   url: string,
   init: { method: 'POST'; headers: Record<string, string>; body: Buffer; redirect: 'manual'; signal: AbortSignal },
@@ -9,17 +9,16 @@ export type PushFetch = (
 
 export interface Push {
   target: { endpoint: string; keys: { p256dh: string; auth: string } };
-  /** JSON text, readable by the device only: it is encrypted for it (RFC 8291). */
+  /** JSON text, encrypted for the device (RFC 8291). */
   payload: string;
   urgency: 'low' | 'normal' | 'high';
-  /** What takes the place of an earlier, undelivered push: at most 32 characters of base64url. */
+  /** Replaces an earlier, undelivered push of the same topic: at most 32 characters of base64url. */
   topic: string;
   ttlSeconds: number;
 }
 
 /**
- * `gone`: the device will never get one again. `later`: the service asks to be tried again. `refused`: it never takes
- * this one.
+ * `gone`: the subscription has ended. `later`: the service asks to retry. `refused`: it will never accept this push.
  */
 export type PushOutcome = 'sent' | 'gone' | 'refused' | { later: true; retryAfterSeconds: number | undefined };
 
@@ -30,7 +29,7 @@ const timeoutMs = 10_000;
 /** Sends web pushes as the installation that has these keys. */
 export function createPushSender(options: {
   keys: () => Promise<{ publicKey: string; privateKey: string }>;
-  /** Who push services may turn to: an https URL or a mailto address. */
+  /** The contact for push services: an https URL or a mailto address. */
   subject: string;
   fetch: PushFetch;
   logger: Logger;

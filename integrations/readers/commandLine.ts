@@ -5,10 +5,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const program = fileURLToPath(new URL('./program.ts', import.meta.url));
 
 /**
- * Hard limits that the kernel holds. Memory is what a Node process sets aside when it starts (550 MiB, nearly all of it
- * never touched) and what a document may take; the address space is for kernels that count only the heap as data. The
- * time is that of the processor, in seconds: it ends a process whose parent has been killed. Where a system knows one
- * of them not, the others hold.
+ * Hard limits that the kernel holds. Memory is what a Node process reserves when it starts (550 MiB, nearly all of it
+ * never touched) plus what a document may take; the address space is for kernels that count only the heap as data. The
+ * time is CPU time in seconds: it ends a process whose parent has been killed. Where a system lacks one of the limits,
+ * the others apply.
  */
 const limits = [
   ['-c', '0'],
@@ -35,7 +35,7 @@ export function readerCommand(): [string, ...string[]] {
   return ['/bin/sh', '-c', script, process.execPath, ...v8Options, ...permissions, program];
 }
 
-/** A path as it is written and as it is: a folder of modules may be a link. */
+/** A path as written and resolved: a folder of modules may be a link. */
 function pathsOf(name: string): string[] {
   const path = `${root}${name}`;
   const real = realpathSync(path);

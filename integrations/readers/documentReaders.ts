@@ -7,7 +7,7 @@ export type { Reading } from './readerProcess.ts';
 export interface ReaderOptions extends Partial<QueueLimits> {
   /** Tighter limits for every kind. */
   limits?: Partial<ReadLimits>;
-  /** How long a process with nothing to do is kept. */
+  /** How long an idle process is kept. */
   idleMs?: number;
 }
 
@@ -18,10 +18,7 @@ export interface ReadRequest {
 }
 
 const defaults = { places: 2, waiting: 32, waitingOfOne: 8, maxWaitMs: 45_000, idleMs: 60_000 };
-/**
- * How many documents are remembered that could not be read, and for how long: a machine that was only busy reads them
- * later.
- */
+/** How many unreadable documents are remembered, and for how long: a machine that was only busy can read them later. */
 const maxRemembered = 10_000;
 const rememberedMs = 3_600_000;
 
@@ -35,14 +32,14 @@ interface Idle {
 
 /**
  * Reads what strangers wrote, in processes that can be ended: a few at once, each with a limit of time and of memory. A
- * document that was too much is not tried again. One for each process of Atrium; close it at the end.
+ * document that exceeded a limit is not retried. One per Atrium process; close it at the end.
  */
 export class DocumentReaders {
   readonly #options: ReaderOptions & typeof defaults;
   readonly #queue: ReaderQueue;
   readonly #idle = new Set<Idle>();
   readonly #working = new Set<ReaderProcess>();
-  /** What could not be read, by its hash; the oldest first. */
+  /** Unreadable documents, by their hash; the oldest first. */
   readonly #failed = new Map<string, { reading: Failure; at: number }>();
 
   constructor(options: ReaderOptions = {}) {
@@ -83,7 +80,7 @@ export class DocumentReaders {
     const known = this.#failureOf(key);
     if (known !== undefined) return known;
     using _place = await this.#queue.enter(spaceId, signal);
-    // Somebody else may have tried it meanwhile.
+    // Another request may have tried it in the meantime.
     const knownNow = this.#failureOf(key);
     if (knownNow !== undefined) return knownNow;
     const limits = { ...readLimits[kind], ...this.#options.limits };
@@ -109,7 +106,7 @@ export class DocumentReaders {
   #take(spaceId: string): ReaderProcess {
     const own = [...this.#idle].find((idle) => idle.spaceId === spaceId);
     const [oldest] = this.#idle;
-    // Those at work hold a place each, and so does the one that is wanted.
+    // Each busy process holds a place, and so does the one that is wanted.
     const isFull = this.#idle.size + this.#working.size >= this.#options.places;
     const taken = own ?? (isFull ? oldest : undefined);
     if (taken !== undefined) {

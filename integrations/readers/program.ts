@@ -4,7 +4,7 @@ import { type Answer, answerFrame, type Job } from './wire.ts';
 
 /**
  * The process in which strangers' documents are read (readerProcess.ts starts it). It takes one job after the other
- * from its standard input and ends with it; its answers go where no library writes.
+ * from its standard input and ends with it; its answers go to a descriptor that no library writes to.
  */
 const input = 0;
 const output = 3;
@@ -29,11 +29,11 @@ function nextJob(): Job | undefined {
   if (header === undefined) return undefined;
   const { kind, size } = JSON.parse(String(take(header.readUInt32BE()))) as { kind: Job['kind']; size: number };
   const bytes = take(size);
-  // A plain array of bytes: what reads PDFs refuses a Buffer.
+  // A plain Uint8Array: the PDF library refuses a Buffer.
   return bytes && { kind, bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length) };
 }
 
-/** Waits for so many bytes; undefined where the input ends before. */
+/** Waits for this many bytes; undefined where the input ends before. */
 function take(size: number): Buffer | undefined {
   const bytes = Buffer.alloc(size);
   for (let at = 0; at < size; ) {

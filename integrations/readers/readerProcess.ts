@@ -7,8 +7,8 @@ import { watchUsage } from './watch.ts';
 import { type Answer, AnswerStream, type Job, jobHeader } from './wire.ts';
 
 /**
- * What came of a document. `broken` is one that is not what it says it is, or is encrypted; `costly` one whose reading
- * was ended, for its time or its memory.
+ * A document's result. `broken`: it is not what it claims to be, or is encrypted. `costly`: reading it exceeded the
+ * time or the memory.
  */
 export type Reading<Kind extends Readable> =
   | { kind: 'read'; value: Readings[Kind] }
@@ -17,22 +17,21 @@ export type Reading<Kind extends Readable> =
 
 const startLimitMs = 30_000;
 /**
- * A process that has done so much makes room for a new one: what a parser leaks, or a document has left behind, ends
- * with it.
+ * After this many documents a process is replaced, and with it whatever a parser leaks or a document has left behind.
  */
 const maxDocuments = 50;
 const maxBusyMs = 60_000;
 
-/** One process that reads documents, one at a time. It ends with the first that it cannot read. */
+/** One process that reads documents, one at a time. It ends at the first one that it cannot read. */
 export class ReaderProcess {
   readonly #child: ChildProcess;
   readonly #answers = new AnswerStream();
   readonly #ready: Promise<void>;
-  /** Who waits for the next answer, and answers that nobody has waited for yet. */
+  /** The waiter for the next answer, and answers that arrived before a waiter. */
   #waiting: PromiseWithResolvers<Answer> | undefined;
   #early: Answer[] = [];
   #hasEnded = false;
-  /** Ended by us for no fault of the document. */
+  /** Ended by us, through no fault of the document. */
   #isDismissed = false;
   #complaint = '';
   #documents = 0;
@@ -44,14 +43,14 @@ export class ReaderProcess {
     this.#ready = this.#start();
     this.#ready.catch(() => undefined);
     this.#child.once('error', () => this.#kill());
-    // Not `exit`: what it has said before comes first.
+    // Not `exit`: its earlier output comes first.
     this.#child.once('close', () => this.#kill());
-    // Absent where the system has no more of them to give.
+    // Absent where the system could not start a process.
     const [input, , errors, output] = this.#child.stdio as (Duplex | undefined)[];
     for (const stream of [input, errors, output]) stream?.on('error', () => this.#kill());
     output?.on('data', (chunk: Buffer) => this.#hear(chunk));
     errors?.on('data', (chunk: Buffer) => {
-      // Only of its start: later there may be something of a document in it.
+      // Only while it starts: later it may contain parts of a document.
       if (this.#documents === 0) this.#complaint = `${this.#complaint}${chunk}`.slice(0, 1_000);
     });
   }
@@ -61,8 +60,8 @@ export class ReaderProcess {
   }
 
   /**
-   * Reads a document; undefined when the process has ended before it had it, as one may that had nothing to do for a
-   * while. Throws when the process did not start, or the signal's reason.
+   * Reads a document; undefined when the process ended before it received the document, as an idle process may. Throws
+   * when the process did not start, or the signal's reason.
    */
   async read<Kind extends Readable>(
     job: Job & { kind: Kind },
@@ -83,7 +82,7 @@ export class ReaderProcess {
     }
   }
 
-  /** Ends it now, whatever it does. */
+  /** Ends it now, whatever it is doing. */
   end(): void {
     this.#isDismissed = true;
     this.#kill();
@@ -111,7 +110,7 @@ export class ReaderProcess {
       if ((await this.#unlessDismissed(this.#answer())) === undefined) return undefined;
       const said = await this.#unlessDismissed(this.#answer());
       if (said !== undefined && 'read' in said) return { kind: 'read', value: said.read as Readings[Kind] };
-      // What a parser has given up in the middle of may still hold memory.
+      // A parser that gave up midway may still hold memory.
       this.#kill();
       return { kind: said === undefined ? 'costly' : 'broken' };
     } finally {
@@ -132,7 +131,7 @@ export class ReaderProcess {
     }
   }
 
-  /** What it says next; undefined when it ends without. */
+  /** Its next answer; undefined when it ends without one. */
   #unlessDismissed(answer: Promise<Answer>): Promise<Answer | undefined> {
     return answer.catch((error: unknown) => {
       if (this.#isDismissed) throw error;

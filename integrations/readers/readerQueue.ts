@@ -1,9 +1,9 @@
 import { DomainError } from '../../models/errors.ts';
 
 export interface QueueLimits {
-  /** Documents that are read at once. */
+  /** How many documents are read at once. */
   places: number;
-  /** How many may wait for a place, in all and of one space. */
+  /** How many may wait for a place, in total and per space. */
   waiting: number;
   waitingOfOne: number;
   /** How long one waits for a place. */
@@ -15,7 +15,7 @@ interface Waiting {
   begin(): void;
 }
 
-/** Gives out places, of one space one at a time, so that the documents of one hold up no others. */
+/** Hands out places, one at a time per space, so that one space's documents do not hold up the others. */
 export class ReaderQueue {
   readonly #limits: QueueLimits;
   readonly #held = new Set<string>();

@@ -4,9 +4,9 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const isLinux = process.platform === 'linux';
-/** Linux tells by files, other systems by a program. */
+/** Linux has files for this, other systems a program. */
 const intervalMs = isLinux ? 50 : 250;
-/** USER_HZ, in which Linux counts for programs whatever its own clock does. */
+/** USER_HZ, Linux's unit for programs, whatever the kernel's own clock rate is. */
 const ticksPerSecond = 100;
 
 interface Usage {
@@ -15,9 +15,8 @@ interface Usage {
 }
 
 /**
- * Looks at a process again and again until it is disposed of, and says once when it holds more memory than
- * `residentBytes`, or has computed for more than `processorMs` since it was first looked at. The kernel's own limits
- * are wider (commandLine.ts).
+ * Polls a process until disposed of, and reports once when it holds more memory than `residentBytes`, or has computed
+ * for more than `processorMs` since it was first looked at. The kernel's own limits are wider (commandLine.ts).
  */
 export function watchUsage(pid: number | undefined, limits: Usage, onExcess: () => void): Disposable {
   let timer: NodeJS.Timeout | undefined;

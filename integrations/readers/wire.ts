@@ -9,10 +9,10 @@ export interface Job {
 /** What a reading process says: `ready` once; then for each job `taken`, when it has all of it, and what came of it. */
 export type Answer = { ready: true } | { taken: true } | { read: Readings[Readable] } | { failed: true };
 
-/** More than the longest text takes, escaped: a process that says more is broken, or no longer ours. */
+/** More than the longest text needs when escaped: a process that sends more is broken or compromised. */
 const maxAnswerBytes = 16 * 1_048_576;
 
-/** What goes before the bytes of a job: the length of a header, and the header. */
+/** What precedes the bytes of a job: the length of a header, and the header. */
 export function jobHeader({ kind, bytes }: Job): Buffer {
   const header = Buffer.from(JSON.stringify({ kind, size: bytes.length }));
   return Buffer.concat([lengthOf(header), header]);
@@ -23,12 +23,12 @@ export function answerFrame(answer: Answer): Buffer {
   return Buffer.concat([lengthOf(body), body]);
 }
 
-/** Puts together the answers of a process from what comes of them. */
+/** Assembles the answers of a process from chunks. */
 export class AnswerStream {
   #chunks: Buffer[] = [];
   #length = 0;
 
-  /** The answers that this chunk completes. Throws for what is no answer. */
+  /** The answers that this chunk completes. Throws for an invalid answer. */
   *add(chunk: Buffer): Generator<Answer> {
     this.#chunks.push(chunk);
     this.#length += chunk.length;

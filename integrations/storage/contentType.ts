@@ -1,10 +1,10 @@
 import { fileTypeFromBuffer } from 'file-type';
 
-/** As much of a file's beginning as its type is told from. */
+/** How much of a file's beginning is used to detect its type. */
 export const sampleBytes = 4_100;
 const binary = 'application/octet-stream';
 
-/** What a text's extension may say of it; never more than that it is some text. */
+/** Types by extension, for files that are known to be text. */
 const textTypes: Record<string, string> = {
   css: 'text/css',
   csv: 'text/csv',
@@ -52,7 +52,7 @@ export function isText(sample: Buffer): boolean {
 
 const textControls = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x1b]);
 
-/** What a browser would take for a page or an image that can run scripts. */
+/** Types that a browser would show as a page or an image that can run scripts. */
 function markupOf(sample: Buffer): string | undefined {
   const start = sample
     .toString('utf8')

@@ -7,19 +7,19 @@ const windowBytes = 512 * 1024;
 const maxHeadBytes = 32 * 1024;
 
 /**
- * Bytes of an object on their way from the store to a reader, through one piece of memory that is used again and again.
- * Node's own HTTP client makes new memory for each 64 KiB, twice, and the garbage of that costs several times what
- * moving the bytes does. Without TLS only: there Node goes on to fill the memory after it was told to wait.
+ * Streams an object's bytes from the store to a reader, through one reused buffer. Node's own HTTP client makes new
+ * memory for each 64 KiB, twice, and the garbage of that costs several times what moving the bytes does. Only without
+ * TLS: with TLS, Node keeps filling the buffer after it was told to wait.
  */
 export class DirectRead {
   private readonly socket: Socket;
   private readonly silenceMs: number;
   private readonly window = Buffer.allocUnsafeSlow(windowBytes);
-  /** Of the body, still to be taken. */
+  /** Bytes of the body that are still to come. */
   private left: number;
-  /** What came with the head. */
+  /** Body bytes that arrived with the head. */
   private rest: Buffer = Buffer.alloc(0);
-  /** Gets what is in the window, and says whether it may be filled again at once. */
+  /** Receives what is in the window, and returns whether it may be refilled at once. */
   private take: (bytes: Buffer) => boolean = () => false;
 
   private constructor(url: URL, length: number, silenceMs: number) {
@@ -31,7 +31,7 @@ export class DirectRead {
 
   /**
    * Asks for exactly `length` bytes by a signed link, and resolves when they are about to come. Undefined where the
-   * store answers anything else, or ends: to be asked in the usual way, which knows why. Rejects when it says nothing.
+   * store answers anything else, or ends: the usual request then finds out why. Rejects when it stays silent.
    */
   static async open(
     link: string,
@@ -75,14 +75,14 @@ export class DirectRead {
 
   /**
    * Sends the bytes on, and ends `reader` after the last. Resolves too when the reader leaves; rejects when the store
-   * does.
+   * fails.
    */
   async sendTo(reader: Writable): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const { socket, rest } = this;
     if (reader.destroyed) return void socket.destroy();
     const breakOff = (error?: Error) => {
-      // With the last byte the store has done its part, whatever becomes of the connection.
+      // After the last byte the store is done, whatever happens to the connection.
       if (this.left === 0) return;
       reader.destroy();
       reject(error ?? new Error('The object store ended in the middle of an object.'));
@@ -110,7 +110,7 @@ export class DirectRead {
   }
 }
 
-/** Nothing but the bytes that were asked for, counted. */
+/** Passes only the requested bytes, counted. */
 function isAnswer(head: string, status: number, length: number): boolean {
   const headers = `${head}\r\n`;
   return (

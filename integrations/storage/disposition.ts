@@ -1,4 +1,4 @@
-/** What a browser shows without running anything of it. Everything else is only ever saved. */
+/** Types that a browser shows without running anything in them. Everything else is only ever saved. */
 const shown =
   /^(image\/(png|jpeg|gif|webp|avif|apng|bmp)|audio\/[\w.+-]+|video\/[\w.+-]+|text\/plain|application\/pdf)$/;
 

@@ -2,14 +2,14 @@ import { S3ServiceException } from '@aws-sdk/client-s3';
 import { DomainError } from '../../models/errors.ts';
 
 const retryAfterSeconds = 5;
-/** Room is made by people. */
+/** A full store needs a person. */
 const retryWhenFullSeconds = 60;
-/** What stores say when they have no room: versitygw, MinIO, and Ceph for a quota. 507 says it too. */
+/** Stores' codes for "no room": versitygw, MinIO, and Ceph for a quota. Status 507 means it too. */
 const fullErrors = new Set(['InsufficientStorage', 'XMinioStorageFull', 'QuotaExceeded']);
 
 /**
- * What the object store answered, in the domain's terms. Whatever is not about one object (it is down, full, slow, or
- * refuses our keys) is 503: the same request may succeed when an operator has seen to it.
+ * The object store's answer as a domain error. Whatever is not about one object (it is down, full, slow, or refuses our
+ * keys) is 503: the same request may succeed once an operator has fixed it.
  */
 export function normaliseStorageError(error: unknown): DomainError {
   if (error instanceof DomainError) return error;

@@ -4,8 +4,8 @@ export interface ImageSize {
 }
 
 /**
- * The size that a PNG, JPEG, GIF or WebP says it has, in pixels, from its headers alone; undefined where they say none.
- * Nothing is decoded, and no byte is looked at twice.
+ * The size of a PNG, JPEG, GIF or WebP in pixels, as its headers claim; undefined where they do not. Nothing is
+ * decoded, and no byte is looked at twice.
  */
 export function imageSize(bytes: Buffer): ImageSize | undefined {
   try {
@@ -21,7 +21,7 @@ export function imageSize(bytes: Buffer): ImageSize | undefined {
   return undefined;
 }
 
-/** The first frame header (ITU-T T.81, B.2.2) behind whatever segments come before it. */
+/** The first frame header (ITU-T T.81, B.2.2), after any other segments. */
 function jpegSize(bytes: Buffer): ImageSize | undefined {
   for (let at = 2; ; ) {
     if (bytes.readUInt8(at) !== 0xff) return undefined;
@@ -32,7 +32,7 @@ function jpegSize(bytes: Buffer): ImageSize | undefined {
   }
 }
 
-/** SOF0 to SOF15, between which there are DHT, JPG and DAC. */
+/** SOF0 to SOF15, without DHT, JPG and DAC. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 }

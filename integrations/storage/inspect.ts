@@ -3,7 +3,7 @@ import { DomainError } from '../../models/errors.ts';
 import { detectContentType, isText, sampleBytes } from './contentType.ts';
 import { partBytes } from './sendObject.ts';
 
-/** Texts up to this size are kept whole in memory, for the search. */
+/** Texts up to this size are kept in memory as a whole, for the search. */
 export const maxIndexedTextBytes = 256 * 1024;
 
 export interface InspectOptions {
@@ -11,14 +11,13 @@ export interface InspectOptions {
   fileName: string;
   maxBytes: number;
   /**
-   * Counts bytes against the space's quota; it throws when there is no room. Before a first part can be sent it is
-   * called and waited for, for no bytes where there are none; later parts are counted while they are sent, and all of
-   * them before the end.
+   * Counts bytes against the space's quota; throws when there is no room. It is awaited before the first part is sent,
+   * even for no bytes; later parts are counted while they are sent, and all of them before the end.
    */
   reserve(bytes: number): Promise<void>;
 }
 
-/** What is known of a file when its last byte has passed. */
+/** What is known about a file once its last byte has passed. */
 export interface Inspected {
   size: number;
   contentType: string;
@@ -40,12 +39,12 @@ export class Inspection {
     this.options = options;
   }
 
-  /** Looks at the next bytes, and is done with them. */
+  /** Looks at the next bytes, and keeps no reference to them. */
   add(chunk: Buffer): void {
     this.size += chunk.length;
     if (this.size > this.options.maxBytes) throw fileTooLarge(this.options.maxBytes);
     this.hash.update(chunk);
-    // A copy: the memory is its sender's again.
+    // A copy: the sender reuses the memory.
     if (this.size - chunk.length <= maxIndexedTextBytes) this.beginning.push(Buffer.from(chunk));
   }
 
@@ -71,14 +70,14 @@ export class Inspection {
     };
   }
 
-  /** Waits for the count before, and, the first time, for this one: nothing is sent that no row names. */
+  /** Waits for the previous count and, the first time, for this one: nothing is sent before a row names it. */
   private async reserveNext(): Promise<void> {
     await this.reserving;
     const isFirst = this.reserved === undefined;
     const bytes = this.size - (this.reserved ?? 0);
     if (bytes === 0 && !isFirst) return;
     this.reserving = this.options.reserve(bytes);
-    // Whoever waits for it hears of it.
+    // Reported to whoever awaits it.
     this.reserving.catch(() => undefined);
     this.reserved = this.size;
     if (isFirst) await this.reserving;

@@ -20,24 +20,22 @@ import { createS3Clients, createSigner, soon, toBegin } from './s3.ts';
 import { sendObject } from './sendObject.ts';
 import { watchSilence } from './silence.ts';
 
-/** The first and the last byte wanted. */
+/** The first and the last byte. */
 export interface ByteRange {
   start: number;
   end: number;
 }
 
-/** Bytes that are about to come from the store. */
+/** Bytes that are about to arrive from the store. */
 export interface OpenObject {
-  /** Ends the reader after the last of them. Resolves too when the reader leaves, which is nobody's fault. */
+  /** Ends the reader after the last of them. Resolves too when the reader leaves, which is not an error. */
   sendTo(reader: Writable): Promise<void>;
 }
 
-/** Below it, a connection of its own costs more than it saves. */
+/** Below this, a separate connection costs more than it saves. */
 const directFromBytes = 1024 * 1024;
 
-/**
- * The bytes of everything, in one bucket, by flat keys. What a key belongs to is in MySQL. Failures are DomainErrors.
- */
+/** All stored bytes, in one bucket, by flat keys. MySQL knows what a key belongs to. Failures are DomainErrors. */
 export class ObjectStore {
   readonly parts: PartUploads;
   readonly client: S3Client;
@@ -64,8 +62,8 @@ export class ObjectStore {
   }
 
   /**
-   * Stores all bytes under a key, in memory that does not grow with them. A chunk is done with when the next one is
-   * asked for. When it rejects, nothing of them is being sent.
+   * Stores all bytes under a key, in constant memory. A chunk's memory may be reused when the next one is requested.
+   * When it rejects, nothing is being sent any more.
    */
   async write(key: string, bytes: AsyncIterable<Buffer>, options: InspectOptions): Promise<Inspected> {
     const inspection = new Inspection(options);
@@ -80,7 +78,7 @@ export class ObjectStore {
     return watchSilence(Body as IncomingMessage, this.silenceMs);
   }
 
-  /** All `length` bytes of an object, or a range of so many, about to be sent to a reader. */
+  /** All `length` bytes of an object, or a range of that length, about to be sent to a reader. */
   async open(key: string, length: number, range?: ByteRange): Promise<OpenObject> {
     if (length >= directFromBytes) {
       const command = new GetObjectCommand({ Bucket: this.bucket, Key: key });
@@ -92,12 +90,12 @@ export class ObjectStore {
     return { sendTo: (reader) => storageCall(sendStream(bytes, reader)) };
   }
 
-  /** What there is to know of an object that somebody else has sent: reads the whole of it. */
+  /** Inspects an object that a client has sent: reads all of it. */
   async inspect(key: string, file: { fileName: string; size: number }, signal: AbortSignal): Promise<Inspected> {
     const inspection = new Inspection({
       fileName: file.fileName,
       maxBytes: file.size,
-      // It was counted when its sending began.
+      // It was counted when its upload began.
       reserve: async () => undefined,
     });
     const reader = new Writable({
@@ -119,7 +117,7 @@ export class ObjectStore {
     return inspection.result();
   }
 
-  /** A link with which anybody can read the object for a while. */
+  /** A link by which anybody can read the object for a while. */
   async presignRead(
     key: string,
     file: { name: string; contentType: string },
@@ -134,7 +132,7 @@ export class ObjectStore {
     return storageCall(getSignedUrl(this.signer, command, { expiresIn: options.expiresInSeconds }));
   }
 
-  /** Removes objects, at most 1,000, and whatever parts of them are there. Absent ones are fine. */
+  /** Removes at most 1,000 objects, with any uploaded parts. Absent ones are fine. */
   async remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<void> {
     if (keys.length === 0) return;
     if (options.alsoParts) for (const key of keys) await this.removeParts(key);

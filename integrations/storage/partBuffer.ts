@@ -1,8 +1,8 @@
 const firstBytes = 64 * 1024;
 
 /**
- * A part's bytes. Its memory grows with them, to a part's size at most, and is then used again for one part after the
- * other: bytes that stream through memory which is new each time cost a collection of all garbage for each 64 MiB.
+ * A part's bytes. Its memory grows with them, to a part's size at most, and is reused for one part after the other:
+ * streaming through new memory each time costs a full garbage collection per 64 MiB.
  */
 export class PartBuffer {
   private readonly maxBytes: number;
@@ -26,7 +26,7 @@ export class PartBuffer {
     return count;
   }
 
-  /** What is in it; good until `clear`. */
+  /** Its content; valid until `clear`. */
   get content(): Buffer {
     return Buffer.from(this.memory, 0, this.length);
   }

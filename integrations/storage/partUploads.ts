@@ -76,7 +76,7 @@ export class PartUploads {
     return ETag;
   }
 
-  /** What has arrived so far, by part number. */
+  /** The parts that have arrived so far, by number. */
   async list(key: string, uploadId: string): Promise<StoredPart[]> {
     const parts: StoredPart[] = [];
     for (let marker: string | undefined; ; ) {
@@ -108,7 +108,7 @@ export class PartUploads {
     await storageCall(this.patient.send(command, toComplete(bytes)));
   }
 
-  /** Gives the parts up. An upload that is gone already is fine. */
+  /** Discards the parts. An upload that is already gone is fine. */
   async abort(key: string, uploadId: string): Promise<void> {
     const command = new AbortMultipartUploadCommand({ Bucket: this.bucket, Key: key, UploadId: uploadId });
     await storageCall(this.client.send(command, soon(this.silenceMs))).catch((error: unknown) => {

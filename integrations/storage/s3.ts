@@ -4,16 +4,16 @@ import { S3Client } from '@aws-sdk/client-s3';
 import type { Config } from '../../config/index.ts';
 
 export const connectTimeoutMs = 3_000;
-/** Of one request, a part's bytes included, however slowly they pass. */
+/** The limit of one request, a part's bytes included, however slow they are. */
 const requestTimeoutMs = 10 * 60_000;
-/** A reader that takes nothing; it goes on with a range. */
+/** A reader that takes nothing is cut off; it can resume with a range. */
 export const stalledReaderMs = 5 * 60_000;
-/** Putting the parts of a large object together takes some stores long, and they say nothing meanwhile. */
+/** Some stores take long to put a large object's parts together, and are silent in the meantime. */
 const completeMs = 30_000;
 const completeBytesPerMs = 16 * 1_024;
 /** Each upload and download under way holds one, slow ones for long. */
 const maxSockets = 1_000;
-/** A connection that rests may have frozen unseen. */
+/** An idle connection may have died unnoticed. */
 const idleSocketMs = 10_000;
 
 type Storage = Config['storage'];
@@ -21,10 +21,10 @@ type Storage = Config['storage'];
 /** The two clients that everything in this process shares, over the same connections. */
 export interface S3Clients {
   /**
-   * Gives a request up when nothing passes for `silenceMs`: for all that sends bytes, or neither sends nor takes many.
+   * Gives up a request when nothing passes for `silenceMs`: for uploads, and for requests with small bodies both ways.
    */
   client: S3Client;
-  /** For what may be silent and well: a download whose reader is slow, a store that is at work. */
+  /** For requests that may rightly be silent: a download with a slow reader, a store at work. */
   patient: S3Client;
 }
 
@@ -61,12 +61,12 @@ function addressOf({ region, accessKeyId, secretAccessKey }: Storage, endpoint: 
     // The signature covers a hash of each part already.
     requestChecksumCalculation: 'WHEN_REQUIRED' as const,
     responseChecksumValidation: 'WHEN_REQUIRED' as const,
-    // Waiting for leave to send a part costs a round trip and, in the SDK, a new connection for each part.
+    // Waiting for `100 Continue` costs a round trip and, in the SDK, a new connection for each part.
     expectContinueHeader: false,
   };
 }
 
-/** A request with little to send and little to answer: all its attempts together take no longer than `silenceMs`. */
+/** A small request with a small answer: all its attempts together take no longer than `silenceMs`. */
 export function soon(silenceMs: number) {
   return { requestTimeout: silenceMs / 2, abortSignal: AbortSignal.timeout(silenceMs) };
 }

@@ -5,13 +5,13 @@ import type { PartUploads, StoredPart } from './partUploads.ts';
 
 /** With 10,000 parts at most, enough for 80 GiB. */
 export const partBytes = 8 * 1024 * 1024;
-/** Of one upload, however large its file is: one arrives while the others are sent. */
+/** Buffers per upload, however large its file is: one fills while the others are sent. */
 const partsInMemory = 3;
 
 /**
- * Sends a stream as one object: in one request where it fits a part, else in parts. When the stream fails, or any part
- * does, nothing is sent any more, and the parts are given up before this rejects with what failed first. A chunk is
- * done with when the next one is asked for.
+ * Sends a stream as one object: in one request where it fits a part, else in parts. When the stream or any part fails,
+ * nothing more is sent, and the parts are discarded before this rejects with the first failure. A chunk's memory may be
+ * reused when the next one is requested.
  */
 export async function sendObject(
   store: { client: S3Client; parts: PartUploads; bucket: string },
@@ -65,7 +65,7 @@ class PartedUpload {
     const partNumber = ++this.partNumber;
     const sending = this.sendPart({ uploadId: this.id, partNumber }, buffer);
     this.sending.add(sending);
-    // Whoever sends the next part hears of it.
+    // The next part's sender reports it.
     sending.catch((error: unknown) => this.failed.abort(error)).finally(() => this.sending.delete(sending));
     while (this.sending.size >= partsInMemory) await Promise.race(this.sending);
     this.throwIfFailed();
@@ -83,13 +83,13 @@ class PartedUpload {
     if (this.id !== undefined) await this.parts.complete(this.key, this.id, parts);
   }
 
-  /** Returns what failed first. */
+  /** Returns the first failure. */
   async giveUp(error: unknown): Promise<unknown> {
     const { signal } = this.failed;
     const first = signal.aborted ? signal.reason : error;
     this.failed.abort(error);
     await Promise.allSettled(this.sending);
-    // What cannot be given up now, the sweeper finds.
+    // The sweeper finds what cannot be discarded now.
     if (this.id !== undefined) await this.parts.abort(this.key, this.id).catch(() => undefined);
     return first;
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 
 /**
  * Ends a download when the store has sent nothing for `silenceMs` (and up to twice that) although its reader has taken
- * all that came. A slow reader is nobody's silence.
+ * all that came. A slow reader does not count as silence.
  */
 export function watchSilence(body: IncomingMessage, silenceMs: number): IncomingMessage {
   let seen = body.socket.bytesRead;

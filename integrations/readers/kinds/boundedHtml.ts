@@ -1,17 +1,16 @@
 import { Parser } from 'htmlparser2';
 
-/** Deeper than people write; what finds the article of a page takes time with the cube of its depth. */
+/** Deeper than people write; finding a page's article takes time with the cube of its depth. */
 const maxDepth = 128;
-/** From here on a page is no longer read: the parser itself is slow with so many open elements. */
+/** Beyond this, a page is no longer read: the parser itself is slow with so many open elements. */
 const maxOpenElements = 5_000;
 const maxElements = 20_000;
 const maxCharacters = 2 * 1_048_576;
 const chunkCharacters = 16_384;
 
 /**
- * A page that is cheap enough to take apart: tags below a depth are left out, their text stays; and it ends where it
- * has had all the elements that are read of a page. The parser is the one that will read it, so both see the same
- * elements.
+ * Makes a page cheap enough to parse: tags below a depth are dropped while their text stays, and the page ends at the
+ * maximum number of elements. It uses the parser that will read the page, so both see the same elements.
  */
 export function boundedHtml(whole: string): { html: string; isCut: boolean } {
   const kept: string[] = [];

@@ -1,12 +1,12 @@
-/** What is read in a process of its own. */
+/** The kinds of documents that are read in a separate process. */
 export type Readable = 'page' | 'pdf';
 
 export interface ReadLimits {
-  /** What the process may compute for a document: a busy machine makes none too costly. */
+  /** CPU time per document, so that a busy machine does not make a document too costly. */
   processorMs: number;
-  /** How long a document may take, once it is its turn. */
+  /** How long a document may take once reading begins. */
   timeMs: number;
-  /** What the process may hold in memory. */
+  /** How much memory the process may hold. */
   residentBytes: number;
 }
 
@@ -17,5 +17,5 @@ export const readLimits: Record<Readable, ReadLimits> = {
   pdf: { processorMs: 20_000, timeMs: 45_000, residentBytes },
 };
 
-/** The text of a document beyond this is left out: it is more than any prompt takes. */
+/** A document's text beyond this is left out: it is more than any prompt takes. */
 export const maxTextCharacters = 2_000_000;

@@ -16,7 +16,7 @@ export interface PageText {
 const turndown = new TurndownService({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' });
 turndown.remove(['title', 'script', 'style', 'noscript', 'template', 'iframe', 'svg' as never]);
 
-/** The text of a page, without what is around it on every page; the whole body where there is no article in it. */
+/** A page's article, without menus and the like; the whole body where it has no article. */
 export async function readPage(bytes: Uint8Array): Promise<PageText> {
   const { html, isCut } = boundedHtml(new TextDecoder().decode(bytes));
   const { document } = parseHTML(wholePage(html));
@@ -33,10 +33,7 @@ export async function readPage(bytes: Uint8Array): Promise<PageText> {
   };
 }
 
-/**
- * The parser makes up no tags that were left out, as people may leave out these: such a page, or a part of one, is
- * wrapped into a whole.
- */
+/** The parser does not add optional tags that were left out, so such a page, or a fragment, is wrapped. */
 function wholePage(html: string): string {
   if (/<head[\s>]/i.test(html) && /<body[\s>]/i.test(html)) return html;
   return inPage(html.replace(/<\/?(?:html|head|body)(?:\s[^>]{0,2000})?>|<!doctype[^>]{0,2000}>/gi, ''));
