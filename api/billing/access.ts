@@ -1,6 +1,6 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** Who may do what with a space's credits. Whoever comes back from a payment page has no credential. */
+/** Who may do what with a space's credits. A browser that returns from a payment page has no credential. */
 export const access = {
   checkoutSuccess: 'anyone',
   checkoutCancel: 'anyone',

@@ -11,7 +11,7 @@ import { csvHeader, csvLines, presentCheckout, presentLedgerRecord } from './pre
 
 const recordsPerRead = 500;
 
-/** What came of a space's credits: its ledger, as pages and as a file, and its purchases. */
+/** The history of a space's credits: its ledger, as pages and as a file, and its purchases. */
 export function billingEntryRoutes(deps: RouteDeps) {
   const router = createRouter();
 

@@ -12,7 +12,7 @@ import { createRouter } from '../frame/router.ts';
 import { checkoutPage, developmentPage, leftCheckoutPage } from './pages.ts';
 import { presentCheckoutResult } from './presentBilling.ts';
 
-/** What becomes of a development payment by each choice, and which notification says it. */
+/** The outcome of each choice on a development payment, and its notification. */
 const outcomes = {
   pay: { status: 'complete', paymentStatus: 'paid', event: 'checkout.session.completed', back: 'successUrl' },
   fail: {
@@ -35,7 +35,7 @@ export function billingPageRoutes(deps: RouteDeps) {
   const payments = createDevelopmentPayments(database);
   const router = createRouter();
 
-  // Both only look: whoever opens "success" without having paid reads that nothing is paid.
+  // Both only read: opening "success" without having paid shows that nothing is paid.
   const showResult =
     (hasLeft: boolean): RequestHandler =>
     async (req, res) => {
@@ -67,7 +67,7 @@ export function billingPageRoutes(deps: RouteDeps) {
     const { back, event, ...end } = outcomes[choice];
     if (await payments.finish(sessionId, end)) await deliver(req, sessionEvent({ ...payment, ...end }, event));
     const { pathname, search } = new URL(payment[back].replace('{CHECKOUT_SESSION_ID}', sessionId));
-    // Whatever name this server was reached by, the way back is by the same.
+    // The way back uses the name by which this server was reached.
     res.redirect(303, pathname + search);
   });
 
@@ -78,8 +78,8 @@ export function billingPageRoutes(deps: RouteDeps) {
   }
 
   /**
-   * Sends the notification as a provider does: by HTTP, to this server's own endpoint. One that is lost is found by the
-   * purchase's workflow.
+   * Sends the notification as a provider does: by HTTP, to this server's own endpoint. The purchase's workflow notices
+   * a lost one.
    */
   async function deliver(req: Request, payload: string): Promise<void> {
     const { localAddress = '127.0.0.1', localPort } = req.socket;

@@ -23,17 +23,17 @@ const texts: Record<CheckoutResult['status'], { title: string; text: string }> =
   cancelled: { title: 'Checkout cancelled', text: 'The purchase was called off. Nothing was credited.' },
 };
 
-/** The notification of a payment comes about when its buyer does. */
+/** A payment's notification arrives about when its buyer returns. */
 const refreshSeconds = 3;
 
-/** Where a checkout truly stands, whichever page its buyer comes back to: where nothing is paid, "success" says so. */
+/** The true state of a checkout, whichever page its buyer returns to: "success" says so when nothing is paid. */
 export function checkoutPage(result: CheckoutResult): Page {
   const { title, text } = texts[result.status];
   const body = html`${sumOf(result)}<p role="status">${text}</p>`;
   return result.status === 'open' ? { title, body, refreshSeconds } : { title, body };
 }
 
-/** For who has left a checkout that can still be paid. */
+/** For a buyer who has left a checkout that can still be paid. */
 export function leftCheckoutPage(result: CheckoutResult, url: Checkout['url']): Page {
   return {
     title: 'Not paid',
@@ -46,7 +46,7 @@ function sumOf({ amount, currency = '', credits }: CheckoutResult) {
   return amount !== undefined && html`<p class="amount">${credits} credits</p><p>${money(amount, currency)}</p>`;
 }
 
-/** The page of the development provider: says what it is, and asks how the payment shall go. */
+/** The development provider's page: says what it is, and asks for the payment's outcome. */
 export function developmentPage(payment: {
   sessionId: string;
   amount: number;

@@ -71,7 +71,7 @@ export function presentCheckout(checkout: Checkout, { billing }: Pick<Config, 'b
   };
 }
 
-/** What a buyer hears who comes back from the payment page, with or without having paid. */
+/** What a buyer who returns from the payment page is told, with or without having paid. */
 export type CheckoutResult = AnswerOf<'checkoutSuccess'>;
 
 export function presentCheckoutResult(
@@ -110,9 +110,7 @@ export function presentLedgerRecord(record: LedgerRecord) {
 export const csvHeader =
   'time,transaction,kind,source,account,amount_micro_credits,balance_micro_credits,user,turn\r\n';
 
-/**
- * A record's lines of the CSV export. Every field is ours or quoted, and none begins as a spreadsheet's formula does.
- */
+/** A record's lines of the CSV export. Every field is ours or quoted, and none begins like a spreadsheet formula. */
 export function csvLines({ id, kind, sourceId, userId, turnId, createdAt, lines }: LedgerRecord): string {
   return lines
     .map(({ account, amount, balanceAfter }) =>

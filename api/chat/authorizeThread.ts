@@ -31,8 +31,8 @@ export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string):
 }
 
 /**
- * A thread by its id or by the chat id that its client has made; undefined for a chat id that no message was sent with
- * yet. 403 for anybody else's, 404 where the caller is no member any more, whatever it is called by.
+ * A thread by its id or by its client's chat id; undefined for a chat id that no message was sent with yet. Either way
+ * 403 for anybody else's, and 404 where the caller is no longer a member.
  */
 export async function authorizeNamedThread(
   deps: Deps & { identity: Pick<Identity, 'users'> },
@@ -51,7 +51,7 @@ export async function authorizeNamedThread(
   return authorizeThread(deps, caller, alias.threadId);
 }
 
-/** The space of a request that names none. */
+/** The default space, for a request that names none. */
 export async function defaultSpaceOf(
   { identity }: { identity: Pick<Identity, 'users'> },
   caller: Caller,

@@ -9,19 +9,16 @@ type UiMessage = NonNullable<ChatStreamBody['messages']>[number];
 /** What a body says, whichever of its two dialects it is written in. */
 export interface ReadMessage {
   parts: StoredPart[];
-  /** Named, and still to be found. */
+  /** Given by reference, not yet looked up. */
   files: FileReference[];
   userMessageId: string | undefined;
-  /**
-   * The message takes the place of an earlier one, and of everything after it: answered again as it is, or in other
-   * words.
-   */
+  /** The message replaces an earlier one and everything after it, either unchanged (to be answered again) or edited. */
   replaces: 'again' | 'edited' | undefined;
 }
 
 /**
- * Reads the user's message from a body: spec.md's `content` and `files`, or the AI SDK's `messages`, of which the last
- * one counts, since the thread is the server's.
+ * Reads the user's message from a body: spec.md's `content` and `files`, or the AI SDK's `messages`, of which only the
+ * last one counts, since the server keeps the thread.
  */
 export function readMessage(body: ChatStreamBody): ReadMessage {
   const files = (body.files ?? []) as FileReference[];
@@ -45,13 +42,13 @@ export function readMessage(body: ChatStreamBody): ReadMessage {
   };
 }
 
-/** What `regenerate` and an edit are in the AI SDK: the list ends with the message that is meant. */
+/** The AI SDK's `regenerate` and edits: the list ends with the message in question. */
 function replacementOf(body: ChatStreamBody, message: UiMessage): ReadMessage['replaces'] {
   if (body.trigger === 'regenerate-message') return 'again';
   return body.messageId !== undefined && body.messageId === message.id ? 'edited' : undefined;
 }
 
-/** Text and files; whatever else a client keeps in its messages is its own. */
+/** Text and files; anything else in a client's messages is ignored. */
 function partsOf(message: UiMessage): { parts: StoredPart[]; files: FileReference[] } {
   const parts: StoredPart[] = [];
   const files: FileReference[] = [];
@@ -71,7 +68,7 @@ function partsOf(message: UiMessage): { parts: StoredPart[]; files: FileReferenc
   return { parts, files };
 }
 
-/** The contract leaves the parts of AI SDK messages to that SDK, so what a reference is made of is looked at here. */
+/** The contract leaves the parts of AI SDK messages to that SDK, so references are checked here. */
 function referenceIn(data: unknown): FileReference[] {
   const { path, containerId, fileName, width, height } = (data ?? {}) as Record<string, unknown>;
   if (typeof path !== 'string') return [];
@@ -95,7 +92,7 @@ function refusedUrl(code: string, detail: string): DomainError {
   return new DomainError('unprocessable', code, detail, { errors: [{ pointer: '/messages', detail }] });
 }
 
-/** What the client said of its device, as it came. */
+/** What the client says about its device, unchanged. */
 export function readContext(body: ChatStreamBody): Record<string, unknown> {
   const { openTabs, agentContextSnapshot, deviceComputerId, clientTools } = body;
   return {

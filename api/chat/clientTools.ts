@@ -1,7 +1,7 @@
 import { DomainError } from '../../models/errors.ts';
 import type { ChatStreamBody } from './chatRequest.ts';
 
-/** Names of these areas are ours, now or later (docs/tools.md). */
+/** These prefixes are reserved for the server's own tools (docs/tools.md). */
 const reservedAreas = [
   'ask',
   'browser',
@@ -16,7 +16,7 @@ const reservedAreas = [
   'web',
 ];
 
-/** Refuses tools of a client's own that could be taken for ours, or for one another: 422. */
+/** Refuses a client's own tools whose names collide with ours, or with one another: 422. */
 export function checkClientTools({ clientTools = [] }: ChatStreamBody): void {
   const seen = new Set<string>();
   for (const [index, { name }] of clientTools.entries()) {

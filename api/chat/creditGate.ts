@@ -6,9 +6,10 @@ import { isFree, pricesOf } from '../../models/billing/prices.ts';
 import type { Admit, SendIntent } from '../../models/chat/acceptMessage.ts';
 
 /**
- * Sets credits aside for a message's first model call in the transaction that accepts the message: who has none hears
- * 402 before any byte of the stream, and of many messages at once only as many are accepted as there are credits for. A
- * message that was accepted before has its turn, and costs nothing more. Undefined where the model costs nothing.
+ * Sets credits aside for a message's first model call in the transaction that accepts the message: without credits the
+ * answer is 402 before any byte of the stream, and of many messages at once only as many are accepted as there are
+ * credits for. A message that was accepted before already has its turn, and costs nothing more. Undefined where the
+ * model costs nothing.
  */
 export function creditGate(
   { config, catalogue }: { config: Pick<Config, 'billing'>; catalogue: Catalogue },

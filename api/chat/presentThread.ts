@@ -18,7 +18,7 @@ export function presentThread(thread: Thread, waiting: ReadonlySet<string> = new
   };
 }
 
-/** `calls` are those of any turns that somebody has yet to answer. */
+/** `calls` are the turns' calls that still need an answer. */
 export function presentTurn(turn: Turn, usage: Usage, calls: readonly ToolCall[] = []) {
   return {
     id: turn.id,
@@ -45,7 +45,7 @@ export function presentTurn(turn: Turn, usage: Usage, calls: readonly ToolCall[]
 }
 
 function presentPendingCall({ id, toolName, input, waitsFor, deadlineAt }: ToolCall) {
-  // One that waits for nobody runs by itself.
+  // A call that waits for nobody is just running.
   if (waitsFor === 'nothing') return [];
   return [{ toolCallId: id, toolName, input, waitsFor, deadlineAt: deadlineAt?.toISOString() ?? null }];
 }

@@ -27,7 +27,7 @@ import { presentTurn } from './presentThread.ts';
 import { replayMessage } from './replayMessage.ts';
 import { isOnlyResults, takeToolResults } from './toolResults.ts';
 
-/** Models, sending, and the streams of turns. Threads themselves are in threads.ts. */
+/** Models, sending, and the streams of turns. Threads themselves are in threadRoutes.ts. */
 export function chatRoutes(deps: RouteDeps) {
   const { catalogue, identity, launcher, logger } = deps;
   const { ModelCall, ToolCall, Turn } = chatModels(deps.database);
@@ -49,10 +49,9 @@ export function chatRoutes(deps: RouteDeps) {
       intent,
       creditGate(deps, intent),
     );
-    // An outbox item finds its turn wherever that is: in a space whose member the sender is no longer, or in a thread
-    // that is deleted.
+    // An outbox item finds its turn wherever that is: even in a space that the sender has left, or in a deleted thread.
     if (!created) await authorizeTurn(deps, caller, turn.id);
-    // The intent is kept: from here on a start that fails is late and not lost, the sweeper makes it good.
+    // The intent is stored: from here on a failed start is late but not lost, since the sweeper repeats it.
     if (created && turn.status === 'running') void launcher.startNewTurn(turn);
     if (interrupted !== undefined) void launcher.stopTurn(interrupted);
     if (!created && turn.logPurgedAt !== null) return replayMessage(deps.database, res, turn);
@@ -64,8 +63,8 @@ export function chatRoutes(deps: RouteDeps) {
     const { threadId } = pathOf<'resumeThreadStream'>(req);
     const { spaceId, after } = queryOf<'resumeThreadStream'>(req);
     const thread = await authorizeNamedThread(deps, caller, threadId, spaceId);
-    // A chat id that its client has made, and sent no message with yet: a chat in which nothing runs. `useChat` asks so
-    // when a page is opened.
+    // A client's chat id that no message was sent with yet: nothing runs in it. `useChat` asks for it when a page is
+    // opened.
     if (thread === undefined && threadId.startsWith(`${idPrefixes.thread}_`)) throw notFound('thread');
     const activeTurnId = thread?.activeTurnId ?? null;
     const turn = activeTurnId === null ? null : await Turn.findByPk(activeTurnId);
@@ -95,13 +94,13 @@ export function chatRoutes(deps: RouteDeps) {
   router.post('/chat/turns/:turnId/stop', async (req, res) => {
     const turn = await authorizeTurn(deps, callerOf(req), pathOf<'stopTurn'>(req).turnId);
     const state = await requestStop(deps, turn.id);
-    // The worker sees the flag in the row by itself; the signal ends what has no worker.
+    // A worker sees the flag in the row; the signal ends a turn that no worker is busy with.
     if (state === 'stopping') void launcher.stopTurn(turn.id);
     await turn.reload();
     answer<'stopTurn'>(res, 200, await present(turn));
   });
 
-  /** Takes the tool results of a body, if it has any, into the turn that waits for them. */
+  /** Passes a body's tool results, if any, to the turn that waits for them. */
   async function continueTurn(caller: Caller, body: ChatStreamBody) {
     if (body.toolResults === undefined && body.messages?.at(-1)?.role !== 'assistant') return undefined;
     const name = body.threadId ?? body.id;
@@ -156,9 +155,7 @@ export function chatRoutes(deps: RouteDeps) {
     };
   }
 
-  /**
-   * What the space has chosen, for a message that chooses nothing itself. A model that has gone since is passed over.
-   */
+  /** The space's default model, for a message that names none. A model that is gone is skipped. */
   function spacesModel(body: ChatStreamBody, chosen: string | null): string | undefined {
     return body.autoModel !== true && chosen !== null && catalogue.find(chosen) !== undefined ? chosen : undefined;
   }
@@ -199,8 +196,8 @@ function charactersOf(parts: readonly StoredPart[]): number {
 }
 
 /**
- * The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. One that was never given is
- * 400.
+ * The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. A position that was never
+ * given out is 400.
  */
 function positionIn(turn: Turn, req: Request, after: number | undefined): number {
   const header = req.get('last-event-id');

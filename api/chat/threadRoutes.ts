@@ -11,7 +11,7 @@ import { createRouter } from '../frame/router.ts';
 import { authorizeThread } from './authorizeThread.ts';
 import { presentMessage, presentThread, presentTurn } from './presentThread.ts';
 
-/** What the cursors of the three lists hold: when and which, ordinal and position, ordinal. */
+/** The contents of the three lists' cursors: time and id, ordinal and position, ordinal. */
 const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;
 const messageKey = /^\d{1,9} [01]$/;
 const turnKey = /^\d{1,9}$/;

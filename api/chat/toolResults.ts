@@ -13,7 +13,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { authorizeThread } from './authorizeThread.ts';
 import type { ChatStreamBody } from './chatRequest.ts';
 
-/** A client's result of one tool call, whichever dialect it came in. */
+/** A client's result of one tool call, from either dialect. */
 interface ClientResult {
   toolCallId: string;
   output: unknown;
@@ -28,9 +28,9 @@ export interface Continued {
 }
 
 /**
- * Takes the tool results of a body into their turn. Undefined when there are none. In spec.md's dialect each id must be
- * of a call that a client was asked to answer, in one of the caller's turns (422 `TOOL_RESULT_UNKNOWN`); AI SDK clients
- * send all results of their last message, and only those that we wait for, or have had, count.
+ * Passes a body's tool results to their turn. Undefined when there are none. In spec.md's dialect each id must belong
+ * to a call that a client was asked to answer, in one of the caller's turns (422 `TOOL_RESULT_UNKNOWN`); AI SDK clients
+ * send all results of their last message, of which only those that we wait for, or have received, count.
  */
 export async function takeToolResults(
   deps: RouteDeps,
@@ -63,13 +63,13 @@ export async function takeToolResults(
   );
   const { after, isNew } = await answerToolCalls(deps, turn.id, chunks);
   if (isNew) {
-    // The answer is kept: a workflow that does not hear of it now hears of it from the sweeper.
+    // The answer is stored: if the workflow misses the signal, the sweeper repeats it.
     void deps.launcher.toolsAnswered(turn.id);
   }
   return { turn, after };
 }
 
-/** Whether the body says nothing beside its results. */
+/** Whether the body has nothing besides its results. */
 export function isOnlyResults(body: ChatStreamBody): boolean {
   return body.content === undefined && (body.messages === undefined || body.messages.at(-1)?.role === 'assistant');
 }
@@ -100,7 +100,7 @@ function resultsOfMessages(body: ChatStreamBody): ClientResult[] {
   });
 }
 
-/** As the log has it: without the space's secrets, and by reference when it is large. */
+/** As the log stores it: without the space's secrets, and by reference when it is large. */
 async function chunkOf(deps: RouteDeps, turn: Turn, result: ClientResult): Promise<ResultChunk> {
   const { toolCallId, isError, isTimeout } = result;
   const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);

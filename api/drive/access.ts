@@ -1,8 +1,8 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
 /**
- * Who may do what in the drive. What is in a thread's container is its owner's alone, whatever the role: the routes
- * ask, by authorizeDrive.ts.
+ * Who may do what in the drive. A thread's container belongs to the thread's owner alone, whatever the role: the routes
+ * check that with authorizeDrive.ts.
  */
 export const access = {
   getDrive: 'viewer',

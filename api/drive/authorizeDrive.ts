@@ -10,9 +10,8 @@ type Deps = { database: Database; identity: Pick<Identity, 'members'> };
 type ItemRef = { spaceId: string; itemId: string };
 
 /**
- * What there is to ask beside the role, which the table has asked for already (roles.ts): the container must be of this
- * space, and a thread's files are for the thread's owner alone. 404 for any other container, 403 for another member's
- * thread.
+ * The checks beyond the role, which the access table has made already: the container must belong to this space, and a
+ * thread's files are for the thread's owner alone. 404 for any other container, 403 for another member's thread.
  */
 export async function authorizeContainer(
   deps: Deps,
@@ -37,7 +36,7 @@ export function authorizeItem(deps: Deps, caller: Caller, where: ItemRef): Promi
   return authorizeFound(deps, caller, where, openLiving);
 }
 
-/** The same, where an item of the trash will do as well. */
+/** The same, where an item in the trash is fine too. */
 export function authorizeAnyItem(deps: Deps, caller: Caller, where: ItemRef): Promise<Placed> {
   return authorizeFound(deps, caller, where, openAny);
 }

@@ -18,7 +18,7 @@ import { createRouter } from '../frame/router.ts';
 import { authorizeItem } from './authorizeDrive.ts';
 import { presentItem, presentVersion } from './presentItem.ts';
 
-/** What files hold: to be read here, or straight from the object store by a link; and what they held before. */
+/** Files' contents, read here or straight from the object store by a link, and their versions. */
 export function driveContentRoutes(deps: RouteDeps) {
   const router = createRouter();
   const base = '/api/spaces/:spaceId/drive/items/:itemId';
@@ -92,7 +92,7 @@ export function driveContentRoutes(deps: RouteDeps) {
       'content-type': servedContentType(contentType),
       'content-disposition': contentDisposition({ name, contentType }, download),
       'accept-ranges': 'bytes',
-      // Should a browser show it after all, it is nobody's page and runs nothing.
+      // Should a browser show it after all, it has no origin and runs nothing.
       'content-security-policy':
         "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; sandbox",
     });

@@ -3,7 +3,7 @@ import type { Cut } from '../../models/drive/fsTree.ts';
 import type { SearchPosition } from '../../models/drive/search.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../models/pages.ts';
 
-/** Where a drive's lists go on. Opaque to clients; what does not decode to a place in a list is 400. */
+/** Cursors of a drive's lists. Opaque to clients; one that does not decode is 400. */
 
 export function encodeChild({ isFile, nameKey }: ChildPosition): string {
   return `${Number(isFile)} ${nameKey.toString('utf8')}`;

@@ -13,7 +13,7 @@ import { openPath } from './lookup.ts';
 import { presentFound } from './presentItem.ts';
 import { presentTree, treeText } from './presentTree.ts';
 
-/** Finding one's way in a drive: its tree as far as a budget goes, and the search by words. */
+/** Finding things in a drive: its tree, within a budget, and the search by words. */
 export function driveFindRoutes(deps: RouteDeps) {
   const router = createRouter();
 

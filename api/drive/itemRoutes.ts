@@ -28,7 +28,7 @@ export function driveItemRoutes(deps: RouteDeps) {
     const where = pathOf<'updateDriveItem'>(req);
     const { name, parentId, path, containerId, onConflict = 'error' } = bodyOf<'updateDriveItem'>(req);
     const [byPath, byParent] = [path !== undefined, parentId !== undefined || name !== undefined];
-    // A container goes with a path in it; with an id or a name alone it would be passed over silently.
+    // A container only makes sense with a path; with an id or a name alone it would be silently ignored.
     if (byPath === byParent || (containerId !== undefined && !byPath)) throw pathOrParent();
     const { place } = await authorizeItem(deps, caller, where);
     const change = { ...where, userId: caller.userId, onConflict, ifMatch: req.get('if-match') };

@@ -18,7 +18,7 @@ import { splitPath } from './lookup.ts';
 import { presentItem } from './presentItem.ts';
 import { presentUpload } from './presentUpload.ts';
 
-/** Large files, whose parts their client sends straight to the object store by signed links, and can send again. */
+/** Large files: the client sends the parts straight to the object store by signed links, and can resend them. */
 export function drivePartRoutes(deps: RouteDeps) {
   const { database, storage, config } = deps;
   const { DriveObject, DriveUpload } = driveModels(database);
@@ -55,7 +55,7 @@ export function drivePartRoutes(deps: RouteDeps) {
       { show: async (kept) => describe(await DriveUpload.open(kept.id, { spaceId, userId })) },
     );
 
-    /** Killed in between, it leaves an object whose lease runs out. */
+    /** If killed in between, it leaves an object whose lease runs out. */
     async function begin(id: string): Promise<void> {
       await previewTarget(database, target);
       const objectKey = newObjectKey();
@@ -94,7 +94,7 @@ export function drivePartRoutes(deps: RouteDeps) {
     );
   });
 
-  /** Only who began an upload has it, for as long as they may write there. */
+  /** An upload belongs to whoever began it, for as long as they may write there. */
   async function open(caller: Caller, where: { spaceId: string; uploadId: string }): Promise<DriveUpload> {
     const { spaceId, uploadId } = where;
     const upload = await DriveUpload.open(uploadId, { spaceId, userId: caller.userId });
@@ -102,7 +102,7 @@ export function drivePartRoutes(deps: RouteDeps) {
     return upload;
   }
 
-  /** With links for the parts that are still to come; what has arrived need not be sent again. */
+  /** With links for the missing parts; parts that have arrived need not be sent again. */
   async function describe(upload: DriveUpload) {
     const { objectKey: key, storeUploadId: uploadId, expiresAt, partSizes } = upload;
     if (upload.itemId !== null) return presentUpload(upload, []);

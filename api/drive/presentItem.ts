@@ -24,7 +24,7 @@ export function presentItem({ item, place }: { item: DriveItem; place: Place }) 
   };
 }
 
-/** A file as an upload answers with it: spec.md's four fields, and what is worth knowing beside them. */
+/** A file in the answer to an upload: spec.md's four fields, and a few more. */
 export function presentUploaded({ item, place }: { item: DriveItem; place: Place }) {
   const { size, contentType, etag, sha256 } = presentContent(item);
   if (size === null || contentType === null || etag === null || sha256 === null)

@@ -37,8 +37,8 @@ function presentNode(node: TreeNode): components['schemas']['TreeNode'] {
 }
 
 /**
- * The tree for a reader, human or model: one line an entry, two spaces a level, a slash after what is a folder, and
- * wherever something is left out, how much it is and how to get it.
+ * The tree for a reader, human or model: one line per entry, two spaces per level, a slash after folders, and wherever
+ * something is left out, how much it is and how to get it.
  */
 export function treeText({ path, root }: Tree): string {
   const lines = [`${path}${path.endsWith('/') || root.item.isFile ? '' : '/'}${note(root)}`];
@@ -55,7 +55,7 @@ export function treeText({ path, root }: Tree): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** What a line says after a name. A folder of which nothing is shown says here how much that is. */
+/** What a line says after a name. A folder whose contents are not shown says how many entries it has. */
 function note({ item, children, missing }: TreeNode): string {
   if (item.isFile) return `  ${readableSize(item.size ?? 0)}`;
   if (item.kind !== 'folder') return `  (${item.kind})`;

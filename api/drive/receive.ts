@@ -17,22 +17,22 @@ const maxFiles = 100;
 /** The answer of both routes that take files. */
 type Uploaded = AnswerOf<'uploadFiles'> & AnswerOf<'uploadThreadFiles'>;
 
-/** Who may put files where is the route's to say, by the fields that come before each of them. */
+/** The route decides who may put files where, by the fields that come before each file. */
 export interface ReceiveOptions {
   spaceId: string;
   userId: string;
-  /** Of the answer, as it is kept. */
+  /** The status of the stored answer. */
   status: 200 | 201;
-  /** The fields that the route takes besides `path` and `onConflict`. */
+  /** The fields that the route accepts besides `path` and `onConflict`. */
   fields: readonly string[];
-  /** The container that is meant; rejects when the caller may not write there. */
+  /** The target container; rejects when the caller may not write there. */
   containerOf(fields: Readonly<Record<string, string>>): Promise<string>;
 }
 
 /**
- * Takes the files of a multipart body into a drive, straight through to the object store. They are all there when it
- * resolves, or none of them is: a client that leaves half-way, a body that breaks off, a name that is taken in the end
- * leave nothing behind. What was received under an Idempotency-Key is only compared when it comes again.
+ * Takes the files of a multipart body into a drive, straight through to the object store. When it resolves, either all
+ * of them are stored or none: a client that leaves midway, a body that breaks off, or a name that turns out to be taken
+ * leave nothing behind. A repeat under the same Idempotency-Key is only compared.
  */
 export async function receiveFiles(deps: RouteDeps, req: Request, options: ReceiveOptions): Promise<Uploaded> {
   const key = idempotencyKeyOf(req);
@@ -41,7 +41,7 @@ export async function receiveFiles(deps: RouteDeps, req: Request, options: Recei
   try {
     return await receive(deps, req, options, key);
   } catch (error) {
-    // The same request was under way already, and what is in this one's way may be its files.
+    // The same request was already under way, and its files may be what this one collides with.
     if (key !== undefined && (await idempotencyModels(deps.database).Idempotency.answered(key)) !== null)
       throw keyInFlight();
     throw error;
@@ -66,7 +66,7 @@ async function receive(
     files.push({ target, file });
   });
   let body: Uploaded | undefined;
-  // Awaited here: what is not placed when this function ends is removed.
+  // Awaited here: files that are not placed when this function ends are removed.
   await session.place(files, async (tx, placed) => {
     const uploaded = placed.map(presentUploaded);
     const [first] = uploaded;
@@ -80,7 +80,7 @@ async function receive(
   return body;
 }
 
-/** A request that was answered before: read to its end, to see whether it is the same, and answered as it was. */
+/** A request that was answered before: reads it to its end, to see whether it is the same, and repeats the answer. */
 async function repeat(req: Request, options: ReceiveOptions, first: Idempotency): Promise<Uploaded> {
   const digest = new FilesDigest(req);
   await readFiles(req, options, async (part) => {
@@ -122,7 +122,10 @@ class FilesDigest {
   }
 }
 
-/** A path that ends with a slash, or none, is a folder's; another one is the file's own, unless a folder is there. */
+/**
+ * A path that ends with a slash, or an empty one, names a folder; any other is the file's own, unless it is an existing
+ * folder.
+ */
 function targetOf({ path = '', onConflict = 'error' }: Readonly<Record<string, string>>, fileName: string) {
   const pathOf = path === '' || path.endsWith('/') ? ('folder' as const) : ('either' as const);
   if (pathOf === 'folder') checkName(fileName);

@@ -13,7 +13,7 @@ import { decodeChild, encodeChild } from './cursors.ts';
 import { openPath, pathOrParent, splitPath } from './lookup.ts';
 import { presentItem } from './presentItem.ts';
 
-/** The drive as a whole, and its folders. Single items are in driveItems.ts, what files hold in driveContent.ts. */
+/** The drive as a whole, and its folders. Single items are in itemRoutes.ts, files' contents in contentRoutes.ts. */
 export function driveRoutes(deps: RouteDeps) {
   const { database, config } = deps;
   const router = createRouter();
@@ -77,7 +77,7 @@ function targetOf({ path, parentId, name, containerId }: BodyOf<'createDriveFold
     const { names, name: last } = splitPath(path);
     return { parent: { names }, name: last };
   }
-  // A folder is in a container already; another one beside it would be passed over silently.
+  // A folder already implies its container; another one beside it would be silently ignored.
   if (path === undefined && parentId !== undefined && name !== undefined && containerId === undefined)
     return { parent: { folderId: parentId }, name };
   throw pathOrParent();

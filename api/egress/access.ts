@@ -1,6 +1,6 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** Who may do what: what agents reach is the owner's to say. */
+/** Who may do what: the owner decides what agents can reach. */
 export const access = {
   getEgress: 'viewer',
   putEgress: 'owner',

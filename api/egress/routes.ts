@@ -9,7 +9,7 @@ import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 
-/** Where a space's agents may reach, and where they have reached. */
+/** Where a space's agents may connect, and where they have connected. */
 export function egressRoutes(deps: RouteDeps) {
   const { egressRules } = deps;
   const router = createRouter();

@@ -6,7 +6,7 @@ type AnswersOf<Id extends OperationId> = operations[Id]['responses'];
 
 type JsonOf<Answer> = Answer extends { content: { 'application/json': infer Body } } ? Body : never;
 
-/** What an operation may answer in JSON: each of its statuses with that status's body. */
+/** An operation's JSON answers: each status with its body. */
 type Answers<Id extends OperationId> = Id extends OperationId
   ? {
       [Status in keyof AnswersOf<Id>]: [JsonOf<AnswersOf<Id>[Status]>] extends [never]
@@ -15,13 +15,13 @@ type Answers<Id extends OperationId> = Id extends OperationId
     }[keyof AnswersOf<Id>]
   : never;
 
-/** The body of an operation's JSON answer: `AnswerOf<'getThread'>`, or by another status than 200 and 201. */
+/** The body of an operation's JSON answer: `AnswerOf<'getThread'>`, or with a status other than 200 and 201. */
 export type AnswerOf<Id extends OperationId, Status = 200 | 201> = Id extends OperationId
   ? JsonOf<AnswersOf<Id>[Status & keyof AnswersOf<Id>]>
   : never;
 
 /**
- * Sends an answer of JSON: `answer<'getThread'>(res, 200, thread)`. One that the contract does not describe does not
+ * Sends a JSON answer: `answer<'getThread'>(res, 200, thread)`. An answer that the contract does not describe does not
  * compile.
  */
 export function answer<Id extends OperationId = never>(res: Response, ...[status, body]: Answers<Id>): void {

@@ -48,7 +48,7 @@ export interface Surface {
 /**
  * The whole API. A request passes, in this order: its id and log line, the contract's operation, its credential, its
  * parameters, its caller's role, its body, the contract's schema, and the route. `app.locals.warmUp` compiles what the
- * first requests of each kind would wait for.
+ * first requests of each kind would otherwise wait for.
  */
 export function createApp(deps: ApiDeps, surface: Surface = everything()): express.Express {
   const { contract, areas, connectionLimits = defaultLimits } = surface;

@@ -3,28 +3,28 @@ import type { AccessTable, OperationId } from './auth/access.ts';
 import type { Connection } from './connection.ts';
 import type { RouteDeps } from './deps.ts';
 
-/** What an area makes of a WebSocket that its caller may open. */
+/** An area's handling of a WebSocket that its caller may open. */
 export interface Upgrade {
-  /** Whose members alone may stay, where the path does not say of which space. */
+  /** The space whose members may stay connected, where the path does not name it. */
   spaceId?: string;
   open(connection: Connection): void;
 }
 
 /**
- * Answers the request for a WebSocket: it has passed all that a route's request passes. What it throws is answered as
- * problem+json; what it gives is opened.
+ * Handles the request for a WebSocket, which has passed the same checks as a route's request. What it throws is
+ * answered as problem+json; what it returns is opened.
  */
 export type UpgradeHandler = (deps: RouteDeps) => (req: Request) => Upgrade | Promise<Upgrade>;
 
-/** What a folder of the API gives to the whole: `api/<area>/index.ts`. */
+/** What an area's folder contributes to the API: `api/<area>/index.ts`. */
 export interface Area {
   /** Who may call each of its operations. */
   access: AccessTable;
-  /** In the order in which they are asked: literal paths come before those with parameters. */
+  /** In matching order: literal paths come before those with parameters. */
   routes: readonly ((deps: RouteDeps) => Router)[];
   /** WebSockets, by the operation that the contract marks `x-upgrade: websocket`. */
   upgrades?: Readonly<Record<string, UpgradeHandler>>;
-  /** Files that are served as they are and are no operations, by path. */
+  /** Static files, which are not operations, by path. */
   files?: Readonly<Record<string, () => RequestHandler>>;
 }
 
@@ -37,7 +37,7 @@ type Repeated<Areas extends readonly Area[]> = Areas extends readonly [
   ? (IdsOf<First> & IdsOf<Rest[number]>) | Repeated<Rest>
   : never;
 
-/** Ids with more than one row, and ids of no operation. */
+/** Ids with more than one row, and ids that no operation has. */
 type WrongIds<Areas extends readonly Area[]> = Repeated<Areas> | Exclude<IdsOf<Areas[number]>, OperationId>;
 
 type Sound<Areas extends readonly Area[]> = [WrongIds<Areas>] extends [never]
@@ -53,7 +53,7 @@ export function tableOf<const Areas extends readonly Area[]>(areas: Areas & Soun
   return mergeAccess(areas) as Merged<Areas>;
 }
 
-/** The same for areas of which the compiler knows nothing, as those of a test. Throws on a row that stands twice. */
+/** The same for areas that the compiler does not know, such as a test's. Throws on a duplicate row. */
 export function mergeAccess(areas: readonly Area[]): AccessTable {
   const rows = areas.flatMap(({ access }) => Object.entries(access));
   const table = Object.fromEntries(rows);

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { ByteRange } from '../../integrations/storage/objectStore.ts';
 
-/** What a reader who comes back with conditions wants of a file (RFC 9110 §13 and §14). */
+/** Conditional and range requests for a file (RFC 9110 §13 and §14). */
 
 /**
  * The reader has this content already: 304. Express' own `req.fresh` says no wherever `Cache-Control: no-cache` is
@@ -17,14 +17,13 @@ export function hasIt(req: Request, content: { etag: string; modifiedAt: Date })
 }
 
 /**
- * The one range that is wanted, cut where the file ends; undefined for the whole. Several ranges at once, and forms
- * that we do not know, are answered by the whole, as a server may.
+ * The requested range, cut where the file ends; undefined for the whole. Several ranges at once, and unknown forms, are
+ * answered with the whole, as RFC 9110 allows.
  */
 export function wantedRange(req: Request, size: number, etag: string): ByteRange | 'unsatisfiable' | undefined {
   // Ranges are for GET alone.
   if (req.method !== 'GET') return undefined;
-  // If-Range: of another content than the reader has begun with, it wants all. A date is too coarse to tell contents
-  // apart.
+  // If-Range: when the content has changed, the reader wants all of it. A date is too coarse to tell contents apart.
   const condition = req.get('if-range');
   if (condition !== undefined && condition !== etag) return undefined;
   const [, first, last, suffix] = /^bytes=\s*(?:(\d+)-(\d*)|-(\d+))\s*$/i.exec(req.get('range') ?? '') ?? [];

@@ -4,7 +4,9 @@ import { loggable } from '../../telemetry/loggable.ts';
 import { type ConnectionLimits, Throttle } from './connectionLimits.ts';
 import type { Allowed } from './stillAllowed.ts';
 
-/** Why the server closes a connection (RFC 6455 §7.4; what begins with 44 is ours). CONTRIBUTING.md lists them. */
+/**
+ * Why the server closes a connection (RFC 6455 §7.4; codes that begin with 44 are ours). CONTRIBUTING.md lists them.
+ */
 export const closeCodes = { closing: 1001, failed: 1011, signedOut: 4401, forbidden: 4403, flooded: 4429 } as const;
 
 /** Above this, `send` asks its caller to wait. */
@@ -12,13 +14,14 @@ const highWaterBytes = 64 * 1024;
 
 /** An open WebSocket, as an area sees it. */
 export interface Connection {
-  /** Aborted when it has closed, by whomever. */
+  /** Aborted when it has closed, whichever side closed it. */
   readonly closed: AbortSignal;
-  /** One listener. What it throws closes the connection with 1011. */
+  /** Sets the one listener. An error that it throws closes the connection with 1011. */
   onMessage(listener: (data: Buffer, isBinary: boolean) => void): void;
   /**
    * Sends text, or bytes as a binary message. False when the reader is behind: then wait for `drained`. A reader that
-   * is too far behind is cut, so a source that does not wait loses its connection and not this process its memory.
+   * is too far behind is cut, so a source that does not wait loses its connection instead of filling this process's
+   * memory.
    */
   send(data: string | Buffer): boolean;
   /** Resolves when the reader has caught up, or the connection has closed. */
@@ -39,7 +42,7 @@ export interface ConnectionOptions {
   open(connection: Connection): void;
 }
 
-/** Watches over an open socket for as long as it is open, and hands it to its area. */
+/** Supervises an open socket, and hands it to its area. */
 export function openConnection(socket: WebSocket, { req, limits, closing, isAllowed, open }: ConnectionOptions): void {
   const closed = new AbortController();
   const throttle = new Throttle(limits.messagesPerSecond, limits.messagesAtOnce);
@@ -53,7 +56,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
   const stop = () => socket.close(closeCodes.closing, 'The server is closing.');
 
   function ping(): void {
-    // Of one that its area does not read nothing is heard.
+    // A paused socket emits nothing.
     if (isAlive || socket.isPaused) socket.ping();
     else socket.terminate();
     isAlive = false;
@@ -62,7 +65,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
   async function leaveUnlessAllowed(): Promise<void> {
     if (isAsking) return;
     isAsking = true;
-    // A database that is away for a moment closes nothing: the next look decides.
+    // A database that is down for a moment closes nothing: the next check decides.
     const allowed = await isAllowed().catch(() => 'yes' as const);
     isAsking = false;
     if (allowed !== 'yes') socket.close(closeCodes[allowed], 'This is no longer yours to use.');
@@ -96,7 +99,7 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
     closed: closed.signal,
     onMessage(listener) {
       socket.on('message', (data, isBinary) => {
-        // What comes after the close has begun is nobody's any more.
+        // Messages after the close has begun are dropped.
         if (socket.readyState !== socket.OPEN) return;
         if (!throttle.take()) return socket.close(closeCodes.flooded, 'Too many messages.');
         try {
@@ -108,8 +111,8 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
     },
     send(data) {
       if (socket.readyState !== socket.OPEN) return false;
-      // Looked at before: a message is never too large for a reader that has kept up. A close frame would only queue
-      // behind the rest.
+      // Checked before sending: a message is never too large for a reader that has kept up. A close frame would only
+      // queue behind the rest.
       if (socket.bufferedAmount > limits.maxBacklogBytes) {
         socket.terminate();
         return false;

@@ -1,21 +1,21 @@
 import { DomainError } from '../../models/errors.ts';
 
-/** What one WebSocket, and one user with many, may take. */
+/** The limits of one WebSocket, and of all of one user's. */
 export interface ConnectionLimits {
   /** Open ones of one user in this process. */
   perUser: number;
-  /** One that is larger closes the connection with 1009. */
+  /** A larger message closes the connection with 1009. */
   maxMessageBytes: number;
-  /** What a reader may be behind before it is cut. */
+  /** How far a reader may be behind before it is cut off. */
   maxBacklogBytes: number;
-  /** Messages from the client, on average and at once. */
+  /** Messages from the client: the sustained rate, and the burst. */
   messagesPerSecond: number;
   messagesAtOnce: number;
   /** A peer that has not answered one ping when the next is due is dead. */
   pingIntervalMs: number;
   /** How long a peer may take to answer a close before it is cut. */
   closeTimeoutMs: number;
-  /** With the second for which a session is believed, a removed member stays for less than 5 s. */
+  /** Together with the second for which a session check is cached, a removed member stays for less than 5 s. */
   authorizationIntervalMs: number;
 }
 
@@ -39,7 +39,7 @@ export class ConnectionCounter {
     this.#most = most;
   }
 
-  /** Counts one more, until what it gives is called. Throws when there are too many. */
+  /** Counts one more, until the returned function is called. Throws when there are too many. */
   enter(userId: string): () => void {
     const open = this.#open.get(userId) ?? 0;
     if (open >= this.#most) {
@@ -55,7 +55,7 @@ export class ConnectionCounter {
   }
 }
 
-/** Lets `atOnce` through, and then `perSecond`. */
+/** A token bucket: lets `atOnce` through, then `perSecond`. */
 export class Throttle {
   readonly #perSecond: number;
   readonly #atOnce: number;

@@ -10,11 +10,11 @@ export interface Operation {
   method: string;
   /** As the contract writes it: `/api/spaces/{spaceId}`. */
   path: string;
-  /** Needs no credential; it may still take one. */
+  /** Needs no credential, but may take one. */
   isPublic: boolean;
   /** Takes an API key, and not only a session. */
   takesApiKey: boolean;
-  /** What an API key needs to be allowed; `any` means no particular scope. */
+  /** The scope that an API key needs; `any` means no particular one. */
   scope: string | undefined;
   /** The media types of its body; empty when it has none. */
   bodyTypes: string[];

@@ -21,13 +21,13 @@ import type { RateLimits } from './middleware/rateLimits.ts';
 export interface ReadinessCheck {
   /** Shown by /readyz and in its problem: `temporal`, `storage`. */
   name: string;
-  /** Without an optional part the process is of use all the same: it is ready, and says that it is degraded. */
+  /** Without an optional part the process is still useful: it is ready, and reports itself as degraded. */
   optional?: boolean;
   /** Rejects when the part does not answer. */
   check(): Promise<void>;
 }
 
-/** What an API is made of. An area that needs more adds a field here. */
+/** The API's dependencies. An area that needs more adds a field here. */
 export interface ApiDeps {
   config: Config;
   database: Database;
@@ -44,9 +44,9 @@ export interface ApiDeps {
   push: PushStore;
   turnLog: TurnLog;
   feed: TurnFeed;
-  /** Besides MySQL. */
+  /** The parts besides MySQL. */
   checks: readonly ReadinessCheck[];
-  /** Aborted when a stop was asked for: the server is not ready any more, and still answers whoever comes. */
+  /** Aborted when a stop is requested: the server is no longer ready, but still answers requests. */
   draining: AbortSignal;
   /**
    * Aborted when the server begins to close: streams then end at their next event, and their clients resume elsewhere.
@@ -54,7 +54,7 @@ export interface ApiDeps {
   closing: AbortSignal;
 }
 
-/** What routes are given: the above, and what the frame itself has made. */
+/** What routes get: the above, and what the frame itself has made. */
 export interface RouteDeps extends ApiDeps {
   contract: Contract;
   metrics: Registry;

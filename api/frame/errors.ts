@@ -40,7 +40,7 @@ export function errorHandler(): ErrorRequestHandler {
     // Only our own faults are logged as errors; a client's mistakes are in the access log by their status.
     if (failure.status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, failure.code);
     if (res.headersSent) {
-      // Too late to say it: the client must see that the answer is not whole.
+      // Too late for an error answer: the client must see that this one is incomplete.
       res.destroy();
       return;
     }
@@ -55,7 +55,7 @@ function sendProblem(res: Response, problem: Problem): void {
   res.status(problem.status).type('application/problem+json').json(problem);
 }
 
-/** RFC 6750: without a credential only the scheme is named, with one also what is wrong with it. */
+/** RFC 6750: without a credential only the scheme is named; with one, also what is wrong with it. */
 function challenge(req: Request, failure: Failure): string {
   const realm = 'Bearer realm="atrium"';
   if (req.headers.authorization === undefined || req.operation?.isPublic === true) return realm;

@@ -36,8 +36,8 @@ const statusOf: Record<DomainErrorKind, number> = {
 const databaseRetryAfterSeconds = 2;
 
 /**
- * Every error that can reach the API, in the client's terms; what is not known is a 500 that tells nothing. `bodyTypes`
- * are the media types that the operation takes.
+ * Every error that can reach the API, in the client's terms; an unknown one is a 500 without details. `bodyTypes` are
+ * the media types that the operation takes.
  */
 export function describeFailure(error: unknown, bodyTypes: readonly string[] = []): Failure {
   if (error instanceof DomainError) return describeDomainError(error);
@@ -80,7 +80,7 @@ function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failur
       if (type === 'entity.parse.failed') {
         return { status, code: 'INVALID_JSON', detail: 'The body is not valid JSON.' };
       }
-      // The validator always says which fields; the rest are the body parser's, and whatever is below it.
+      // The validator's errors always name fields; all others are from the body parser and below.
       if (errors === undefined) return { status, code: 'INVALID_BODY', detail: unreadable };
       return {
         status,
@@ -119,7 +119,7 @@ function describeFields(errors: readonly { path?: string; message?: string }[]):
   return `${pointer === '' ? 'The body' : pointer} ${detail}.`;
 }
 
-/** What the validator says of a field, where it is less than plain. */
+/** Plainer wording for some of the validator's messages. */
 const plainWords: [RegExp, string][] = [
   [/^must have required property /, 'is required'],
   [/^must NOT have additional properties$/, 'is not taken here'],

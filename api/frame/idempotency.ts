@@ -10,24 +10,24 @@ import type { RouteDeps } from './deps.ts';
 import { GoesOn } from './operationAnswer.ts';
 
 export interface OnceOptions<Kept, Body> {
-  /** Of the answer, unless it is that of an operation that goes on. */
+  /** The status of the answer, unless it is a continuing operation's. */
   status?: number;
   /**
-   * Makes what is answered of what is kept, where that is not the same: a link that gives access is signed anew each
-   * time, and kept by nobody.
+   * Makes the answer from what is stored, where they differ: a link that grants access is signed anew each time, and
+   * never stored.
    */
   show?: (kept: Kept) => Body | Promise<Body>;
 }
 
-/** Where what is kept is not what is answered, something must make the one of the other. */
+/** Required where the stored body is not the answer. */
 type Options<Kept, Body> = Kept extends Body
   ? [options?: OnceOptions<Kept, Body>]
   : [options: OnceOptions<Kept, Body> & Required<Pick<OnceOptions<Kept, Body>, 'show'>>];
 
 /**
  * Answers a request that makes something, once per Idempotency-Key (design §5). `work` gets the id of what it makes,
- * and gives the body of a 201 (or of `status`), or the operation that goes on. It may be called again with the same id,
- * after a crash or a failure of which nobody knows how far it came: then it takes what it finds under that id.
+ * and returns the body of a 201 (or of `status`), or the operation that continues. It may be called again with the same
+ * id, after a crash or a failure with an unknown outcome: then it uses what it finds under that id.
  */
 export async function makeOnce<Id extends OperationId = never, Kept = AnswerOf<Id>>(
   { database }: Pick<RouteDeps, 'database'>,
@@ -53,9 +53,9 @@ export async function makeOnce<Id extends OperationId = never, Kept = AnswerOf<I
     made = answerOf(await work(row.objectId), status);
     await row.answer(made.status, made.body);
   } catch (error) {
-    // Only a refusal of a first try has surely made nothing. Of everything else the truth is not known (a COMMIT whose
-    // answer was lost may have happened), so the key keeps the object's id: the same request again finds what there is,
-    // or makes it under that id.
+    // Only the refusal of a first attempt has certainly made nothing. In all other cases the outcome is unknown (a
+    // COMMIT whose answer was lost may have happened), so the key keeps the object's id: the same request again finds
+    // what there is, or makes it under that id.
     const isRefused = isFirst && error instanceof DomainError;
     await (isRefused ? row.release() : row.reopen()).catch((failure: unknown) => {
       req.log.warn({ err: failure }, 'An Idempotency-Key stays claimed for a minute.');

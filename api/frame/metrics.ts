@@ -8,7 +8,7 @@ export function createMetrics(): Registry {
   return registry;
 }
 
-/** What a worker process does itself, and what its worker is at. */
+/** Metrics of a worker's process, and of what the worker is doing. */
 export function createWorkerMetrics(worker: {
   load(): { activities: number; workflowTasks: number; cachedWorkflows: number };
 }): Registry {

@@ -8,14 +8,14 @@ import { textFault } from './textFaults.ts';
 export interface FilePart {
   /** The name that its sender gives it, without any folder. */
   fileName: string;
-  /** A chunk is gone when the next one is asked for. */
+  /** A chunk's memory is reused when the next one is requested. */
   bytes: AsyncIterable<Buffer>;
   /** The fields that came before it. */
   fields: Readonly<Record<string, string>>;
 }
 
 export interface MultipartLimits {
-  /** The fields that are taken; any other is refused. */
+  /** The accepted fields; any other is refused. */
   fields: readonly string[];
   maxFiles: number;
 }
@@ -23,17 +23,16 @@ export interface MultipartLimits {
 const fileField = 'file';
 const maxFieldBytes = 16 * 1024;
 const maxFields = 200;
-/** A sender that is silent for longer has gone. */
+/** A sender that is silent for longer is considered gone. */
 const idleTimeoutMs = 120_000;
-/** What is read and thrown away of a body that was refused, so that its sender gets to see why. */
+/** How much of a refused body is read and discarded, so that its sender gets to see why. */
 const discardBytes = 64 * 1024 * 1024;
 const discardMs = 10_000;
 
 /**
- * Reads a `multipart/form-data` body as it streams in. `onFile` gets the files one after the other, and how fast it
- * reads them is how fast they come. Resolves with the number of files when the body is complete and well-formed.
- * Otherwise it rejects, after `onFile` has ended; a file whose body breaks off ends with an error, never as if it were
- * whole.
+ * Reads a `multipart/form-data` body as it streams in. `onFile` gets the files one after the other, and its reading
+ * speed sets the pace. Resolves with the number of files when the body is complete and well-formed. Otherwise it
+ * rejects, after `onFile` has ended; a file whose body breaks off ends with an error, never as if it were whole.
  */
 export async function readMultipart(
   req: Request,
@@ -60,7 +59,7 @@ export async function readMultipart(
         pending = name;
       });
       parser.on('file', (name, stream, fileName) => {
-        // Whoever reads the stream is told of its error; nobody may be reading it yet.
+        // The stream's reader gets its error, but there may be no reader yet.
         stream.on('error', () => undefined);
         if (failed.signal.aborted) return stream.resume();
         const fault = partFault(name) ?? partFault(fileName ?? '');
@@ -79,7 +78,7 @@ export async function readMultipart(
       parser.on('fieldsLimit', () => reject(tooMany(`more than ${maxFields} fields`)));
       parser.on('error', (error) => reject(malformed(error)));
       parser.on('finish', () => {
-        // Ignored, it would seem to hold for the file before it.
+        // If it were ignored, it would seem to apply to the file before it.
         if (files > 0 && pending !== undefined)
           reject(badField(pending, 'comes after the last file; fields come before'));
         else resolve();
@@ -103,10 +102,7 @@ export async function readMultipart(
   }
 }
 
-/**
- * A file's bytes. Where the body ends within the file, that is the body's fault and not that of whoever stores the
- * bytes.
- */
+/** A file's bytes. Where the body ends within the file, that is the body's fault and not the store's. */
 async function* bytesOf(file: Readable): AsyncGenerator<Buffer> {
   try {
     for await (const chunk of file) {
@@ -119,7 +115,7 @@ async function* bytesOf(file: Readable): AsyncGenerator<Buffer> {
 }
 
 /**
- * Gives a chunk's memory back at once, unless it shares it with the body's next or last bytes. The collector would look
+ * Frees a chunk's memory at once, unless it shares it with the body's next or last bytes. The collector would look
  * through all that the process has in memory for each 64 MiB of chunks: most of what an upload costs.
  */
 function release({ buffer, byteLength }: Buffer<ArrayBuffer>): void {
@@ -148,8 +144,8 @@ function createParser(req: Request, { maxFiles }: MultipartLimits): BusboyInstan
 }
 
 /**
- * A route that reads a stream. Where it refuses, what is still to come is read and thrown away, for a while, so that
- * the sender gets to see the answer and not a reset connection.
+ * A route that reads a stream. Where it refuses, the rest of the body is read and discarded for a while, so that the
+ * sender sees the answer and not a reset connection.
  */
 export function streamingRoute(route: RequestHandler): RequestHandler {
   return async (req, res, next) => {
@@ -163,7 +159,7 @@ export function streamingRoute(route: RequestHandler): RequestHandler {
   };
 }
 
-/** Until the end of the body, or of our patience: answered earlier, a sender who is still sending would not hear it. */
+/** Until the end of the body, or the limit: a client that is still sending would not see an earlier answer. */
 async function discardRest(req: Request): Promise<void> {
   if (req.complete || req.destroyed) return;
   let left = discardBytes;

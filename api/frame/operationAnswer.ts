@@ -7,13 +7,13 @@ import { findDefinition } from '../../temporal/operations/index.ts';
 import type { RouteDeps } from './deps.ts';
 import { presentOperation } from './presentOperation.ts';
 
-/** Design §5: an answer that is there within this time is the request's own; after it, the operation is. */
+/** Design §5: a result within this time is the request's answer; after it, the answer is the operation. */
 const longestWaitMs = 20_000;
 const firstLookMs = 15;
 const longestLookMs = 250;
 
 /**
- * Waits until `look` gives something, for 20 seconds at most, or until the client is gone. Rows are looked at and not
+ * Waits until `look` returns something, for at most 20 seconds, or until the client is gone. It polls rows instead of
  * the workflow, so that it does not matter which process does the work.
  */
 export async function waitForRow<T>(req: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
@@ -48,7 +48,7 @@ export class GoesOn {
   }
 }
 
-/** 202: the operation goes on, and its client looks after it. */
+/** 202: the operation continues, and its client polls it. */
 export function answerLater(res: Response, operation: Operation): void {
   res.status(202).location(`/api/operations/${operation.id}`).json(presentOperation(operation));
 }

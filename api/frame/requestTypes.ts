@@ -11,7 +11,7 @@ declare global {
       operation?: Operation;
       /** The parameters of its path: Express forgets its own when a route is left. */
       pathParams?: Record<string, string>;
-      /** The body as it came, where a signature is over it. */
+      /** The raw body, where a signature covers it. */
       rawBody?: Buffer;
       /** A body was announced, and had no bytes. */
       hasEmptyBody?: boolean;

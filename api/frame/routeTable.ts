@@ -1,6 +1,6 @@
 import type { Operation } from './contract.ts';
 
-/** What a path of a request means in the contract. */
+/** A request path's match in the contract. */
 export interface RouteMatch {
   /** The operations of this path, by method. */
   operations: Map<string, Operation>;

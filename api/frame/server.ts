@@ -16,11 +16,11 @@ const idleSweepMs = 100;
 const keepAliveTimeoutMs = 65_000;
 
 export interface RunningApi {
-  /** With the real port, also where it was chosen free. */
+  /** With the actual port, even where a free one was chosen. */
   url: string;
   /**
-   * Says that it is not ready, and answers as before for `drainMs`, in which load balancers turn to others. Then it
-   * takes no new connections, tells streams to end, waits for open requests, and cuts what is left after `graceMs`.
+   * Reports not ready, and answers as before for `drainMs`, while load balancers switch to other servers. Then it takes
+   * no new connections, tells streams to end, waits for open requests, and cuts what is left after `graceMs`.
    */
   close(options?: { drainMs?: number; graceMs?: number }): Promise<void>;
 }
@@ -38,8 +38,7 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
   const upgrades = answerUpgrades(server, app);
   server.keepAliveTimeout = keepAliveTimeoutMs;
   await listen(server, runtime.config.http);
-  // Behind its back: whoever waits for the start need not wait for this. A test compiles what it asks for, and nothing
-  // else.
+  // In the background: the start need not wait for this. A test only compiles what it asks for.
   if (runtime.config.env !== 'test') {
     const warmUp = app.locals.warmUp as Validator['warmUp'];
     warmUp(closing.signal).catch((error: unknown) => runtime.logger.error({ err: error }, 'The contract is broken.'));

@@ -4,7 +4,7 @@ import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import type { TurnFeed, TurnReader } from '../../models/turnLog/feed.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 
-/** A reader that is this far behind is cut off: it resumes from its last id, and nobody's memory fills up meanwhile. */
+/** A reader that is this far behind is cut off and resumes from its last id, so memory does not fill up. */
 const maxBacklogBytes = 1024 * 1024;
 /** How long a replay waits for a reader that takes nothing at all. */
 const stallTimeoutMs = 60_000;
@@ -22,13 +22,13 @@ export interface TurnStream {
   logger: Logger;
   /** Aborted when the server begins to close. */
   closing: AbortSignal;
-  /** Called when the reader has got all there is to read, with the number of the last chunk. */
+  /** Called with the number of the last chunk when the reader has received everything. */
   onRead?(seq: number): void;
   /** Whether the reader may still read; asked every few seconds. */
   isAllowed(): Promise<boolean>;
 }
 
-/** The headers of every turn stream: the AI SDK UI Message Stream, version 1, which no proxy shall buffer. */
+/** The headers of every turn stream: the AI SDK UI Message Stream, version 1, unbuffered by proxies. */
 export function openEventStream(res: Response, ids: { turnId: string; threadId: string }): void {
   res.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
@@ -48,10 +48,10 @@ export function formatEvents(firstSeq: number, lines: string[]): string {
   return events;
 }
 
-/** The last event of a response that is complete. One that just breaks off is to be resumed. */
+/** The last event of a complete response. A response that just breaks off is to be resumed. */
 export const doneEvent = 'data: [DONE]\n\n';
 
-/** Streams a turn's log until it ends, the reader leaves, falls too far behind, or may not read any more. */
+/** Streams a turn's log until it ends, or the reader leaves, falls too far behind, or may no longer read. */
 export function streamTurn(req: Request, res: Response, stream: TurnStream): void {
   openEventStream(res, stream);
   const { opening = [] } = stream;
@@ -70,7 +70,7 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
   let lastSeq = stream.after + opening.length;
   const reader: TurnReader = {
     onChunks(firstSeq, lines) {
-      // Looked at before the write: a chunk is never too large for a reader that has kept up.
+      // Checked before the write: a chunk is never too large for a reader that has kept up.
       lastSeq = firstSeq + lines.length - 1;
       if (res.writableLength > maxBacklogBytes) res.destroy();
       else res.write(formatEvents(firstSeq, lines));
@@ -99,12 +99,12 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
     res.end();
   }
   async function leaveUnlessAllowed(): Promise<void> {
-    // A database that is away for a moment does not end streams: the next look decides.
+    // A database that is down for a moment does not end streams: the next check decides.
     if (!(await stream.isAllowed().catch(() => true))) breakOff();
   }
   stream.closing.addEventListener('abort', breakOff);
   res.on('close', leave);
-  // A reader that is gone before its stream began has had its close event already.
+  // A reader that left before its stream began has already had its close event.
   if (req.socket.destroyed) res.destroy();
 }
 

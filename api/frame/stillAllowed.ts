@@ -8,8 +8,8 @@ import type { RouteDeps } from './deps.ts';
 export type Allowed = 'yes' | 'signedOut' | 'forbidden';
 
 /**
- * Asks again what let a connection in: that its credential holds, and that its caller has the operation's role in the
- * space. Rejects when nobody can say.
+ * Repeats the checks that admitted a connection: that its credential is valid, and that its caller has the operation's
+ * role in the space. Rejects when they cannot be made.
  */
 export function stillAllowed(
   deps: Pick<RouteDeps, 'identity'>,

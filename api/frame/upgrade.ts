@@ -23,7 +23,7 @@ export interface Handshake {
   head: Buffer;
 }
 
-/** Whether a request wants to be a WebSocket. Any other upgrade that a client offers is passed over, as HTTP allows. */
+/** Whether a request wants to be a WebSocket. Any other upgrade that a client offers is ignored, as HTTP allows. */
 export function wantsWebSocket({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket';
 }
@@ -57,7 +57,7 @@ export function answerUpgrades(server: Server, app: Express): { cut(): void } {
 
 /**
  * A browser cannot set `Authorization` on a WebSocket, but it can offer subprotocols: `bearer.<token>` is the
- * credential. It is taken out, so that nothing after this sees it there.
+ * credential. It is removed, so that nothing after this sees it there.
  */
 function takeCredential({ headers }: IncomingMessage): void {
   const offered = offeredProtocols(headers['sec-websocket-protocol']);
@@ -75,7 +75,7 @@ function offeredProtocols(header = ''): string[] {
     .filter((entry) => entry !== '');
 }
 
-/** Refuses pages of foreign origins, which CORS does not for a WebSocket. What is not a browser sends no Origin. */
+/** Refuses pages of foreign origins, which CORS does not do for WebSockets. Only browsers send an Origin. */
 export function checkOrigin({ config }: Pick<RouteDeps, 'config'>): RequestHandler {
   const own = new URL(config.http.publicUrl).origin;
   const { corsOrigins } = config.http;
@@ -139,7 +139,7 @@ function accept(server: WebSocketServer, req: Request, res: Response, { socket, 
   };
   const sayId = (headers: string[]) => void headers.push(`x-request-id: ${req.id}`);
   server.on('wsClientError', refuse).on('headers', sayId);
-  // All of this happens at once: no other handshake comes between.
+  // All of this is synchronous: no other handshake comes in between.
   server.handleUpgrade(req, socket, head, (webSocket) => {
     accepted = webSocket;
   });

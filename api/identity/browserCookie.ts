@@ -6,14 +6,14 @@ const lifetimeMs = 10 * 60_000;
 const acceptable = /^[A-Za-z0-9_-]{43}$/;
 
 /**
- * A cookie by which the browser that comes back from an issuer is known as the one that was sent there: nobody can make
- * another's browser finish a sign-in of theirs. It means nothing else, and several tabs share it.
+ * A cookie that identifies the browser that returns from an issuer as the one that was sent there, so that nobody can
+ * make another's browser finish their own sign-in. It has no other meaning, and several tabs share it.
  */
 export function createBrowserCookie({ http }: Pick<Config, 'http'>) {
   const secure = http.publicUrl.startsWith('https:');
   const name = secure ? '__Host-atrium-sign-in' : 'atrium-sign-in';
   return {
-    /** Gives the browser its cookie, the one it has for as long as it is good, and returns what to remember of it. */
+    /** Sets the browser's cookie, reusing a valid one, and returns what to remember of it. */
     give(req: Request, res: Response): string {
       const value = valueIn(req, name) ?? randomBytes(32).toString('base64url');
       res.cookie(name, value, { httpOnly: true, secure, sameSite: 'lax', path: '/', maxAge: lifetimeMs });

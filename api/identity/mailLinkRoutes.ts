@@ -22,8 +22,8 @@ export function mailLinkRoutes({ config, database, identity, launcher, limits }:
     const to = destinationOf(form, config);
     const email = normalizeEmail(form.email);
     await limits.mail(email, res);
-    // Whether there is an account is nobody's business here: the answer is the same, and so is the work before it, to
-    // the row. Only the worker looks, when it sends the mail.
+    // This must not reveal whether there is an account: the answer is the same, and so is the work before it, down to
+    // the row. Only the worker checks, when it sends the mail.
     if (isEmail(email)) {
       const token = newLinkToken();
       const content = { ...signInMail(email, publicLink(config, `auth/email/${token}`)), onlyIfMayArrive: true };

@@ -1,7 +1,7 @@
 import type { InvitationView } from '../../models/identity/invitations.ts';
 import type { MailContent } from '../../models/mail/mails.ts';
 
-/** The mails that people get. Plain text: a link in it can be looked at before it is followed. */
+/** The mails to people, in plain text, so that a link can be inspected before it is followed. */
 
 export function signInMail(to: string, link: string): MailContent {
   return {

@@ -7,9 +7,9 @@ import { sendPage } from '../frame/pages/page.ts';
 import { codePage } from './signInPages.ts';
 
 /**
- * Where the code may go: one of the operator's redirects, to the letter. A program on the person's own machine listens
- * on whatever port is free, so of a redirect to a loopback address the port does not count (RFC 8252, section 7.3).
- * Throws 400 `REDIRECT_NOT_ALLOWED`.
+ * Where the code may go: exactly one of the operator's redirects. A program on the person's own machine listens on
+ * whatever port is free, so of a redirect to a loopback address the port does not count (RFC 8252, section 7.3). Throws
+ * 400 `REDIRECT_NOT_ALLOWED`.
  */
 export function destinationOf({ redirect, state }: Destination, { signIn }: Pick<Config, 'signIn'>): Destination {
   if (redirect === undefined) return {};
@@ -45,15 +45,15 @@ export function forward(res: Response, code: string, { redirect, state }: Destin
 }
 
 /**
- * Forms of our pages come from our pages: another site's must not sign anybody in, or send mail. Browsers say so in
- * Sec-Fetch-Site, old ones and those on plain HTTP in Origin alone; whoever sends neither is no browser. Throws 403
- * `CROSS_SITE`.
+ * Forms must come from our own pages: another site's must not sign anybody in, or send mail. Browsers send
+ * Sec-Fetch-Site, old ones and those on plain HTTP only Origin; a client that sends neither is not a browser. Throws
+ * 403 `CROSS_SITE`.
  */
 export function assertOwnForm(req: Request, { http }: Pick<Config, 'http'>): void {
   const site = req.get('sec-fetch-site');
   const origin = req.get('origin');
   const isOwnSite = site === undefined || site === 'same-origin' || site === 'none';
-  // The public address, and the one that was asked: an operator looks at a server by another name too.
+  // The public address, and the requested one: an operator may use another name for the server.
   const own = [new URL(http.publicUrl).origin, `${req.protocol}://${req.get('host')}`];
   if (isOwnSite && (origin === undefined || own.includes(origin))) return;
   throw new DomainError('forbidden', 'CROSS_SITE', 'This form was sent from another site.');

@@ -44,7 +44,7 @@ const onlyByCode = html`<p>Here you sign in with a one-time code, which your app
 <p class="quiet">You get one from another device of yours, or from whoever runs this Atrium:
 <code class="command">npm run -s atrium -- code --user you@example.org</code></p>`;
 
-/** After a link was asked for: the same for every address. */
+/** Shown after a link was requested: the same for every address. */
 export function linkMailedPage(email: string): Page {
   return {
     title: 'Look at your mail',
@@ -53,7 +53,7 @@ export function linkMailedPage(email: string): Page {
   };
 }
 
-/** What a mailed link opens: it asks before it signs anybody in. */
+/** The page of a mailed link: it asks before it signs anybody in. */
 export function followLinkPage(token: string, { redirect }: Destination): Page {
   return {
     formMayGoTo: redirect,
@@ -64,7 +64,7 @@ export function followLinkPage(token: string, { redirect }: Destination): Page {
   };
 }
 
-/** The code, for whoever has come without a client to send it to. */
+/** Shows the code, where there is no client to send it to. */
 export function codePage({ code }: AuthCode): Page {
   return {
     title: 'You are signed in',
@@ -82,7 +82,7 @@ export function invitationPage(token: string, { inviter, spaceName, role, email 
   };
 }
 
-/** Where the link alone does not let anybody in. Signing in with the address joins the space. */
+/** For when the link alone is not enough. Signing in with the address joins the space. */
 export function signInToJoinPage(detail: string): Page {
   return {
     title: 'Sign in to join',

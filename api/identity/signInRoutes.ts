@@ -43,7 +43,7 @@ export function signInRoutes({ config, identity }: RouteDeps) {
     if (issuer === undefined) throw notSetUp();
     const { state } = queryOf<'finishOidc'>(req);
     const { browser } = await identity.pendingSignIns.peek('oidc', state);
-    // Another browser's: it stays there for the one that it belongs to.
+    // Another browser's sign-in: it is kept for that browser.
     if (!browsers.isOf(req, browser)) throw otherBrowser();
     const { nonce, codeVerifier, ...to } = await identity.pendingSignIns.take('oidc', state);
     const query = req.originalUrl.slice(req.originalUrl.indexOf('?') + 1);

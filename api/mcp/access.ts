@@ -1,6 +1,6 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** Who may do what: which tools agents have is the owner's to say. */
+/** Who may do what: the owner decides which tools agents have. */
 export const access = {
   listMcpServers: 'viewer',
   addMcpServer: 'owner',

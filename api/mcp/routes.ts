@@ -27,7 +27,7 @@ export function mcpServerRoutes(deps: RouteDeps) {
     const { userId } = callerOf(req);
     await makeOnce<'addMcpServer'>(deps, req, res, 'mcpServer', async (id) => {
       await mcpServers.add({ id, spaceId, name, url, headers, approval, takesSecrets }, { ...actorOf(req), userId });
-      // Who adds one hears at once whether it answers, and whether it takes the headers.
+      // The answer says at once whether the server responds, and whether it accepts the headers.
       await lookAtMcpServer(deps, await mcpServers.get(spaceId, id));
       return present(await mcpServers.get(spaceId, id));
     });
@@ -48,7 +48,7 @@ export function mcpServerRoutes(deps: RouteDeps) {
   return router;
 }
 
-/** Tokens go into headers, where they are kept as secrets; an URL is shown to every member. */
+/** Tokens belong in headers, which are stored as secrets; a URL is shown to every member. */
 function requireUrl(text: string): void {
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '') return;

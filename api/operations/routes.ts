@@ -8,7 +8,7 @@ import { presentOperation } from '../frame/presentOperation.ts';
 import { pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 
-/** What takes more than one step, for whoever began it. */
+/** Operations, which take more than one step, for the user who began them. */
 export function operationRoutes(deps: RouteDeps) {
   const router = createRouter();
 

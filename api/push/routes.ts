@@ -6,7 +6,7 @@ import { bodyOf, pageOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentPushDevice } from './presentPush.ts';
 
-/** The caller's devices that are told of turns by push. */
+/** The caller's devices that get pushes about turns. */
 export function pushRoutes({ egressGuard, push: { keys, subscriptions } }: RouteDeps) {
   const router = createRouter();
 

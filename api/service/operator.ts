@@ -2,12 +2,12 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '../../models/errors.ts';
 
-/** Throws unless the request comes from this machine, or bears the operator's key. */
+/** Throws unless the request comes from this machine, or has the operator's key. */
 export function requireOperator(
   req: IncomingMessage,
   { trustedProxies, metricsKey }: { trustedProxies: number; metricsKey: string | undefined },
 ): void {
-  // Behind a proxy everybody comes from loopback, and it need not say for whom it asks.
+  // Behind a local proxy every request comes from loopback, and it need not say for whom it asks.
   if ((trustedProxies === 0 && isFromLoopback(req)) || hasKey(req, metricsKey)) return;
   throw new DomainError(
     'forbidden',

@@ -27,7 +27,7 @@ const pagePolicy = [
 /** The contract, as a document and as a page. */
 export function docsRoutes({ contract }: RouteDeps) {
   const router = createRouter();
-  // Few ask for it, and writing it takes a while.
+  // Serialized lazily: few ask for it, and it takes a while.
   let yaml: string | undefined;
   let json: string | undefined;
 

@@ -4,7 +4,7 @@ import { createRouter } from '../frame/router.ts';
 import { requireOperator } from './operator.ts';
 import { askParts, checkTimeoutMs, notReady } from './readiness.ts';
 
-/** What an operator's own tools ask: is it alive, is it ready, what does it do. */
+/** Endpoints for an operator's tools: liveness, readiness, metrics. */
 export function serviceRoutes({ config, database, checks, draining, closing, logger, metrics }: RouteDeps) {
   const router = createRouter();
   const parts: readonly ReadinessCheck[] = [

@@ -28,10 +28,7 @@ interface Answer {
   body: string;
 }
 
-/**
- * What an operator's tools ask a worker, which serves nothing else: `/healthz`, `/readyz` and `/metrics`, as they are
- * of an API.
- */
+/** A worker's only endpoints, for an operator's tools: `/healthz`, `/readyz` and `/metrics`, like the API's. */
 export async function startWorkerProbes(options: WorkerProbeOptions): Promise<WorkerProbes> {
   const { host, port } = options;
   const server = createServer((req, res) => void respond(options, req, res));

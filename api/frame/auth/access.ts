@@ -8,14 +8,14 @@ export type OperationId = keyof operations;
  *
  * - `anyone`: no credential is asked for
  * - `operator`: loopback, or the operator's key; the route checks it
- * - `signed`: what comes proves itself by a signature; the route checks it
+ * - `signed`: the request proves itself by a signature; the route checks it
  * - `signedIn`: anybody with a credential, who sees and makes only what is theirs
- * - `self`: whose object it is; for everybody else it is not there (404)
- * - `threadOwner`: whose thread it is, for as long as they are a member; nobody else, an owner of the space neither
+ * - `self`: the object's owner; for everybody else it does not exist (404)
+ * - `threadOwner`: the thread's owner, for as long as they are a member; nobody else, not even an owner of the space
  *   (403)
- * - `editorsOwn`: the editor of the space whose object it is; for other editors it is not there (404)
- * - `viewer`, `editor`, `owner`: a member of the space with at least this role (403); for others the space is not there
- *   (404)
+ * - `editorsOwn`: the object's owner, who must be an editor of the space; for other editors it does not exist (404)
+ * - `viewer`, `editor`, `owner`: a member of the space with at least this role (403); for others the space does not
+ *   exist (404)
  * - `ownerOrSelf`: an owner of the space, or the member whom it is about
  */
 export type Access =
@@ -32,13 +32,13 @@ export type Access =
 /** The rows of one area. */
 export type AccessRows = Readonly<Partial<Record<OperationId, Access>>>;
 
-/** The areas' rows together. By any name, for an area that a test adds has operations of its own. */
+/** The areas' rows together. Keys are any names, since an area that a test adds has operations of its own. */
 export type AccessTable = Readonly<Record<string, Access>>;
 
 /**
  * The row of an operation. Where `{spaceId}` is in the path, its role is asked for before the route runs
  * (middleware/authorization.ts); elsewhere the route asks, by `authorizeOperation` or `authorizeThread`. Throws when
- * there is no row: an operation that nobody thought about is open to nobody.
+ * there is no row: an operation without a decision is open to nobody.
  */
 export function accessOf(table: AccessTable, operationId: string): Access {
   const access = Object.hasOwn(table, operationId) ? table[operationId] : undefined;
@@ -46,11 +46,11 @@ export function accessOf(table: AccessTable, operationId: string): Access {
   return access;
 }
 
-/** The role that an access asks of a caller in a space; undefined where it is none of that kind. */
+/** The role that an access requires in a space; undefined where it requires none. */
 export function roleOf(access: Access, isAboutCaller = false): Role | undefined {
   if (access === 'ownerOrSelf') return isAboutCaller ? 'viewer' : 'owner';
   if (access === 'editorsOwn') return 'editor';
-  // Whoever left the space has left their threads there.
+  // A former member's threads stay in the space.
   if (access === 'threadOwner') return 'viewer';
   return access === 'viewer' || access === 'editor' || access === 'owner' ? access : undefined;
 }

@@ -8,8 +8,9 @@ import { roleOf } from './access.ts';
 import { type Caller, callerOf } from './caller.ts';
 
 /**
- * The one way to a space: every object is looked up through it. 404 when the space is absent or another tenant's (the
- * two look the same), 403 when the caller's role is too low. One query at most, and its answer is at most a second old.
+ * The only way to reach a space: every object is looked up through it. 404 when the space is absent or another tenant's
+ * (the two look the same), 403 when the caller's role is too low. One query at most, and its answer is at most a second
+ * old.
  */
 export async function authorizeSpace(
   deps: { identity: Pick<Identity, 'members'> },
@@ -40,7 +41,7 @@ export async function authorizeOperation(
   return authorizeSpace(deps, caller, spaceId, role);
 }
 
-/** The space of the path, as the caller sees it; that they may do this there has been checked before the route. */
+/** The space of the path, as the caller sees it; their role was checked before the route. */
 export function spaceOf(req: Request): SpaceAccess {
   if (req.spaceAccess === undefined) throw new Error('The path has no {spaceId}, or the table no role.');
   return req.spaceAccess;

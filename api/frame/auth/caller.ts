@@ -8,14 +8,14 @@ export type Caller =
   | { userId: string; via: 'session'; sessionId: string; expiresAt: Date; scopes: readonly string[] }
   | { userId: string; via: 'apiKey'; keyId: string; expiresAt: Date | null; scopes: readonly string[] };
 
-/** What work may do that goes on after the caller's request. */
+/** The authority of work that continues after the caller's request. */
 export function authorityOf(caller: Caller): Authority {
   return caller.via === 'session'
     ? { scopes: null, apiKeyId: null }
     : { scopes: caller.scopes, apiKeyId: caller.keyId };
 }
 
-/** Throws 403 `INSUFFICIENT_SCOPE`: for what an operation does beside that which its own scope is for. */
+/** Throws 403 `INSUFFICIENT_SCOPE`: for effects of an operation that its own scope does not cover. */
 export function requireScope(caller: Caller, needed: Scope, why?: string): void {
   if (!may(authorityOf(caller), needed)) throw insufficientScope(needed, why);
 }

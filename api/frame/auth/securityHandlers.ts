@@ -8,9 +8,8 @@ import type { Caller } from './caller.ts';
 import type { Authenticate } from './passport.ts';
 
 /**
- * The contract's two schemes, both HTTP bearer. The validator asks them side by side; a credential belongs to the one
- * that its beginning says, and the other declines. A refusal is kept on the request, for the validator passes on its
- * status alone.
+ * The contract's two schemes, both HTTP bearer. The validator asks both; a credential's prefix says which one it
+ * belongs to, and the other declines. A refusal is kept on the request, since the validator only passes on its status.
  */
 export function createSecurityHandlers(authenticate: Authenticate) {
   async function accept(req: Request, check: () => Promise<Caller>): Promise<boolean> {
@@ -52,7 +51,7 @@ function isApiKey(req: Request): boolean {
 function requireScopeOf(caller: Caller, operation: Operation | undefined): void {
   const needed = operation?.scope;
   if (needed === 'any') return;
-  // An operation without a scope is refused to keys: forgetting it must not open a door.
+  // Keys are refused for an operation without a scope: forgetting the scope must not grant access.
   if (needed !== undefined && allows(caller.scopes, needed)) return;
   throw insufficientScope(needed ?? '*');
 }

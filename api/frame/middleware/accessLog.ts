@@ -27,7 +27,7 @@ export function accessLog(logger: Logger): RequestHandler {
     quietReqLogger: true,
     quietResLogger: true,
     customAttributeKeys: { reqId: 'requestId', responseTime: 'durationMs' },
-    // It would be written when the request begins, before the operation and the caller are known.
+    // By default it would be written when the request begins, before the operation and the caller are known.
     serializers: { req: () => undefined },
     customLogLevel: (req, res, error) => {
       if (quietOperations.has((req as Request).operation?.id ?? '')) return 'trace';

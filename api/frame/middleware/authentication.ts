@@ -3,7 +3,7 @@ import { describeFailure } from '../failures.ts';
 import type { RateLimits } from './rateLimits.ts';
 import type { Validator } from './validator.ts';
 
-/** Checks the credential as the contract asks for it, and then how often its caller has come. */
+/** Checks the credential that the contract requires, and then its caller's rate limit. */
 export function authentication(validator: Validator, limits: RateLimits): RequestHandler {
   return async (req, res, next) => {
     const refusal = await new Promise<unknown>((resolve) => {
@@ -15,7 +15,7 @@ export function authentication(validator: Validator, limits: RateLimits): Reques
       await limits.caller(req, res);
       return next();
     }
-    // The validator would tell the refusal's status and nothing else.
+    // The validator would only pass on the refusal's status.
     const error = req.authFailure ?? refusal;
     if (describeFailure(error).status === 401) await limits.failedAuthentication(req, res);
     throw error;

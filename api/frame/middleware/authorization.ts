@@ -5,8 +5,8 @@ import { authorizeOperation } from '../auth/authorizeSpace.ts';
 import type { Contract } from '../contract.ts';
 
 /**
- * Asks for the role that the table names (api/<area>/access.ts), wherever the path says of which space: before the body
- * is read, and whatever the route does. Throws at the start when an operation has no row.
+ * Checks the role that the table names (api/<area>/access.ts) wherever the path names the space: before the body is
+ * read, and whatever the route does. Throws at the start when an operation has no row.
  */
 export function authorization(
   contract: Contract,

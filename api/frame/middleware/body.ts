@@ -28,7 +28,7 @@ export function readBody(): RequestHandler {
       const request = req as Request;
       checkUtf8(raw);
       request.hasEmptyBody = raw.length === 0;
-      // Signatures are over the bytes and not over what they mean.
+      // Signatures cover the bytes, not their meaning.
       if (request.operation?.area === 'Webhooks') request.rawBody = raw;
     },
   });
@@ -39,7 +39,7 @@ export function readBody(): RequestHandler {
     checkBodyType(req, bodyTypes);
     const isForm = bodyTypes.includes(formType);
     if (!isForm && !bodyTypes.includes(jsonType)) return next();
-    // Unread, it would be passed over silently where a body may be left out.
+    // Unread, it would be silently ignored where a body is optional.
     if (req.headers['content-type'] === undefined && hasBytes(req)) throw untyped();
     const read = isForm ? readForm : readJson;
     read(req, res, (error?: unknown) => {

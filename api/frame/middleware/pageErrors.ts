@@ -6,16 +6,13 @@ import { problemPage } from '../pages/problemPage.ts';
 
 const billingPages = new Set(['checkoutSuccess', 'checkoutCancel', 'developmentPayment', 'chooseDevelopmentPayment']);
 
-/**
- * Whether a person sees the answer: a browser on one of the pages of the sign-in or of a payment. Programs get JSON
- * from the same paths.
- */
+/** Whether a person sees the answer: a browser on a sign-in or payment page. Programs get JSON from the same paths. */
 export function wantsPage(req: Request): boolean {
   const { area, id = '' } = req.operation ?? {};
   return (area === 'Sign-in' || billingPages.has(id)) && (req.get('accept') ?? '').includes('text/html');
 }
 
-/** Shows a failure as a page to whoever wants one. */
+/** Shows a failure as a page where a person sees it. */
 export function pageErrors(): ErrorRequestHandler {
   return (error: unknown, req, res, next) => {
     if (!wantsPage(req) || res.headersSent) return next(error);

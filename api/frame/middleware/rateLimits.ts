@@ -43,14 +43,14 @@ export function createRateLimits(config: Pick<Config, 'http'>) {
       if (req.caller !== undefined) await take(callers, req.caller.userId, res);
     },
 
-    /** A refused credential counts against its address: keys and tokens cannot be guessed at speed. */
+    /** A refused credential counts against its address, so keys and tokens cannot be guessed quickly. */
     async failedAuthentication(req: Request, res: Response): Promise<void> {
       await take(addresses, addressOf(req), res);
     },
 
     /**
-     * A mail to an address that somebody has typed, whether it has an account or not: nobody's mailbox is filled from
-     * here.
+     * A mail to an address that somebody has typed, whether it has an account or not, so that nobody's mailbox is
+     * flooded.
      */
     async mail(email: string, res: Response): Promise<void> {
       await take(mails, email, res);
@@ -98,7 +98,7 @@ export function addressOf(req: Request): string {
   return [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4).join(':');
 }
 
-/** The three headers of draft-ietf-httpapi-ratelimit-headers that clients know. */
+/** The three headers of draft-ietf-httpapi-ratelimit-headers that clients support. */
 function say(res: Response, limit: RateLimiterMemory, result: RateLimiterRes): void {
   res.setHeader('ratelimit-limit', String(limit.points));
   res.setHeader('ratelimit-remaining', String(Math.max(0, result.remainingPoints)));

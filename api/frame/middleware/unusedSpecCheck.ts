@@ -4,7 +4,7 @@ const Original = schemaValidator.OpenAPISchemaValidator;
 type Options = ConstructorParameters<typeof Original>[0];
 type Check = InstanceType<typeof Original>['validate'];
 
-/** Compiles the schema of OpenAPI when a document is held against it, and not before. */
+/** Compiles OpenAPI's own schema only when a document is checked against it. */
 class OnlyWhenUsed {
   readonly #options: Options;
 

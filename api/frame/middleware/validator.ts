@@ -5,7 +5,7 @@ import type { Contract, Operation } from '../contract.ts';
 import { type ContractPart, splitContract } from '../contractParts.ts';
 import { leaveOutUnusedSpecCheck } from './unusedSpecCheck.ts';
 
-/** Stands for all of them where an operation takes any. */
+/** Means any media type. */
 const anyMediaType = 'application/octet-stream';
 
 type Handler = (req: Request, res: Response, next: NextFunction) => unknown;
@@ -56,7 +56,7 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
     async warmUp(signal?: AbortSignal): Promise<void> {
       for (const [operation, area] of areaOf) {
         const req = Object.assign(imitate(operation), { openapi: await metadataOf(operation) });
-        // The made-up request is refused, of course: what counts is that its validator has been compiled.
+        // The made-up request is refused, of course: its purpose is to have its validator compiled.
         await run(area.steps.request, req).catch(() => undefined);
         await setImmediate();
         if (signal?.aborted) return;
@@ -155,7 +155,7 @@ function withBareMediaType(handler: Handler): Handler {
   };
 }
 
-/** A request that is just enough for the validator's own steps. */
+/** The minimal request that the validator's own steps accept. */
 function imitate({ method, path, bodyTypes }: Pick<Operation, 'method' | 'path'> & Partial<Operation>): Request {
   const url = path.replace(/\{[^}]+\}/g, 'x');
   const contentType = bodyTypes?.[0];

@@ -9,11 +9,11 @@ export interface Page {
   status?: number;
   /** A redirect that a form of the page may end in: browsers hold the policy against redirects too. */
   formMayGoTo?: string | undefined;
-  /** Looks again after so many seconds, where what it says is about to change. */
+  /** Reload after this many seconds, where the content is about to change. */
   refreshSeconds?: number | undefined;
 }
 
-/** Sends a page for a person. Nothing runs in it, nothing frames it, nobody keeps it. */
+/** Sends a page for a person: no scripts, no framing, no caching. */
 export function sendPage(res: Response, page: Page): void {
   const { status = 200, formMayGoTo } = page;
   res.setHeader('content-security-policy', policyOf(formMayGoTo));
