@@ -1,16 +1,11 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Database } from '../database.ts';
 import type { CommittedSegment } from './entry.ts';
-import type { SegmentRow, TurnLog } from './turnLog.ts';
-
-/** Where a turn's log stands: what a reader needs to know whether it has all of it. */
-interface LogState {
-  id: string;
-  nextSeq: number;
-  terminal: number;
-  status: string;
-}
+import { LookSchedule } from './lookSchedule.ts';
+import { type CommitNotices, NoticeTrust } from './notices.ts';
+import { linesAfter, portionsOf } from './portions.ts';
+import { readState, readTails, type Tail } from './tails.ts';
+import type { TurnLog } from './turnLog.ts';
 
 export interface TurnReader {
   /** Committed chunks, in order and without a gap: `lines` are those numbered from `firstSeq` on. */
@@ -39,42 +34,56 @@ interface Subscription {
 export interface FeedOptions {
   database: Database;
   logger: Logger;
-  /** Whether other processes write turns: then their commits are looked for at `tailIntervalMs`. */
+  /**
+   * Whether other processes write turns: then their commits are looked for every few milliseconds, unless `notices`
+   * tell of them.
+   */
   remoteWriters: boolean;
-  tailIntervalMs?: number;
+  notices?: CommitNotices | undefined;
   blindMs?: number;
 }
 
-/** How often every subscription is compared with the database even where all writers are in this process. */
+/** How often every log that is read is looked at even where all commits are told. */
 const safetyIntervalMs = 1_000;
 const remoteTailIntervalMs = 10;
 /** After so long without a look at the log readers are sent away: they come back, perhaps to a process that sees it. */
 const longestBlindMs = 10_000;
-/** What is handed over at once of a log that is read: a long one goes out at its reader's pace. */
+/** One statement looks at so many logs at most. */
+const turnsAtOnce = 500;
+/** What is read at once of a log that somebody catches up with. */
 const segmentsAtOnce = 200;
-const charactersAtOnce = 128 * 1024;
 
 /**
  * Brings committed chunks to readers. Commits of this process arrive by {@link publish}; those of other processes are
- * found by one query for all subscribed turns. A reader that has missed something reads it from the log, so what it
- * gets is the log's own order in any case.
+ * found by looking at the logs of all subscribed turns in one statement: at an interval, or when notices say that there
+ * is something. A reader that has missed something reads it from the log, so what it gets is the log's own order in any
+ * case.
  */
 export class TurnFeed {
   readonly #database: Database;
   readonly #logger: Logger;
-  readonly #intervalMs: number;
+  readonly #notices: CommitNotices | undefined;
+  readonly #trust = new NoticeTrust();
+  readonly #schedule: LookSchedule;
   readonly #subscriptions = new Map<string, Set<Subscription>>();
   #log: TurnLog | undefined;
-  #timer: NodeJS.Timeout | undefined;
   readonly #blindMs: number;
-  #tailing = false;
+  #failing = false;
   #lookedAtMs = 0;
 
   constructor(options: FeedOptions) {
     this.#database = options.database;
     this.#logger = options.logger;
+    this.#notices = options.notices;
     this.#blindMs = options.blindMs ?? longestBlindMs;
-    this.#intervalMs = options.remoteWriters ? (options.tailIntervalMs ?? remoteTailIntervalMs) : safetyIntervalMs;
+    this.#schedule = new LookSchedule({
+      intervalMs: () => (options.remoteWriters && !this.#hearsNotices() ? remoteTailIntervalMs : safetyIntervalMs),
+      look: (turns) => this.#look(turns),
+    });
+    this.#notices?.listen({
+      onNotice: (turnId, lastSeq) => this.#onNotice(turnId, lastSeq),
+      onChange: () => this.#schedule.restart(),
+    });
   }
 
   /** The log that missed chunks are read from. Feed and log know each other, so one of them is told later. */
@@ -84,6 +93,7 @@ export class TurnFeed {
 
   /** A commit of this process. */
   readonly publish = (segment: CommittedSegment): void => {
+    this.#notices?.tell(segment.turnId, segment.lastSeq);
     const subscriptions = this.#subscriptions.get(segment.turnId);
     if (subscriptions === undefined) return;
     let lines: string[] | undefined;
@@ -95,23 +105,21 @@ export class TurnFeed {
         this.#deliver(subscription, segment.firstSeq, lines);
         if (segment.rests) this.#end(subscription);
       } else if (subscription.position < segment.lastSeq) {
-        void this.#catchUp(subscription);
+        this.#schedule.lookAt(segment.turnId);
       }
     }
   };
 
   /**
-   * Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. A reader that has just
-   * written the log's beginning itself is `caughtUp`: nothing needs to be looked up for it.
+   * Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. A reader that has just written the
+   * log's beginning itself is `caughtUp`: nothing needs to be looked up for it.
    */
   subscribe(turnId: string, afterSeq: number, reader: TurnReader, options: { caughtUp?: boolean } = {}): () => void {
     const subscription = { turnId, position: afterSeq, reader, reading: false, behind: false, closed: false };
+    if (this.#subscriptions.size === 0) this.#lookedAtMs = performance.now();
     const subscriptions = this.#subscriptions.get(turnId) ?? new Set();
     this.#subscriptions.set(turnId, subscriptions.add(subscription));
-    if (this.#timer === undefined) {
-      this.#lookedAtMs = performance.now();
-      this.#timer = setInterval(() => void this.#tail(), this.#intervalMs);
-    }
+    this.#schedule.start();
     if (options.caughtUp !== true) void this.#catchUp(subscription);
     return () => this.#leave(subscription);
   }
@@ -143,9 +151,9 @@ export class TurnFeed {
       do {
         subscription.behind = false;
         // The state is read before the chunks: when it says the end, all the chunks are there.
-        const [state] = await this.#readStates([subscription.turnId]);
+        const state = await readState(this.#database, subscription.turnId);
         await this.#readThrough(subscription, this.#log);
-        if (state === undefined || (isAtRest(state) && subscription.position >= state.nextSeq - 1)) {
+        if (state === undefined || (state.rests && subscription.position >= state.nextSeq - 1)) {
           this.#end(subscription);
         }
       } while (subscription.behind && !subscription.closed);
@@ -170,31 +178,76 @@ export class TurnFeed {
     }
   }
 
-  /** One query finds what other processes have written for all the turns that are read here. */
-  async #tail(): Promise<void> {
-    if (this.#tailing) return;
-    this.#tailing = true;
-    try {
-      const states = await this.#readStates([...this.#subscriptions.keys()]);
-      this.#lookedAtMs = performance.now();
-      for (const state of states) {
-        for (const subscription of this.#subscriptions.get(state.id) ?? []) {
-          if (subscription.position < state.nextSeq - 1 || isAtRest(state)) void this.#catchUp(subscription);
-        }
-      }
-    } catch (error) {
-      this.#logger.warn({ err: error }, 'The turn log could not be looked at; trying again.');
-      if (performance.now() - this.#lookedAtMs > this.#blindMs) this.#breakOff(error);
-    } finally {
-      this.#tailing = false;
+  /** Another process says that a log has grown. It may be wrong: the log is asked. */
+  #onNotice(turnId: string, lastSeq: number): void {
+    const subscriptions = this.#subscriptions.get(turnId);
+    if (subscriptions === undefined) return;
+    this.#trust.heard(turnId, lastSeq);
+    for (const subscription of subscriptions) {
+      if (subscription.position >= lastSeq) continue;
+      if (subscription.reading) subscription.behind = true;
+      else this.#schedule.lookAt(turnId);
     }
   }
 
-  async #readStates(turnIds: string[]): Promise<LogState[]> {
-    if (turnIds.length === 0) return [];
-    const sql = 'SELECT id, next_seq AS nextSeq, terminal, status FROM turns WHERE id IN (?)';
-    const [rows] = await this.#database.pool.query<RowDataPacket[]>(sql, [turnIds]);
-    return rows as unknown as LogState[];
+  #hearsNotices(): boolean {
+    return this.#notices?.areHeard === true && this.#trust.isGiven;
+  }
+
+  async #look(turns: ReadonlySet<string> | 'all'): Promise<void> {
+    const untold = turns === 'all' && this.#hearsNotices();
+    if (untold) this.#trust.beginLook();
+    const live = this.#liveReadersOf(turns === 'all' ? this.#subscriptions.keys() : turns);
+    try {
+      for (let from = 0; from < live.length; from += turnsAtOnce) {
+        await this.#lookAt(live.slice(from, from + turnsAtOnce), untold);
+      }
+      this.#failing = false;
+      this.#lookedAtMs = performance.now();
+    } catch (error) {
+      if (!this.#failing) this.#logger.warn({ err: error }, 'The turn log could not be looked at; trying again.');
+      this.#failing = true;
+      if (performance.now() - this.#lookedAtMs > this.#blindMs) this.#breakOff(error);
+      throw error;
+    }
+  }
+
+  /** Those who are not just being brought up to date. */
+  #liveReadersOf(turns: Iterable<string>): [turnId: string, live: Subscription[]][] {
+    return Array.from(turns, (turnId): [string, Subscription[]] => {
+      const subscriptions = [...(this.#subscriptions.get(turnId) ?? [])];
+      return [turnId, subscriptions.filter(({ reading }) => !reading)];
+    }).filter(([, live]) => live.length > 0);
+  }
+
+  async #lookAt(readers: [turnId: string, live: Subscription[]][], untold: boolean): Promise<void> {
+    const positions = new Map(
+      readers.map(([turnId, live]) => [turnId, Math.min(...live.map(({ position }) => position))]),
+    );
+    const { turns, cut } = await readTails(this.#database, positions);
+    for (const [turnId, live] of readers) {
+      const tail = turns.get(turnId);
+      if (untold && tail !== undefined && (positions.get(turnId) ?? 0) < tail.state.nextSeq - 1) {
+        this.#trust.found(turnId, tail.state.nextSeq - 1);
+      }
+      // Only those who were there before the log was read: what it said then may be over for who has come since.
+      for (const subscription of live) this.#bring(subscription, tail, cut);
+    }
+  }
+
+  /** Brings a reader as far as the tail goes. */
+  #bring(subscription: Subscription, tail: Tail | undefined, cut: boolean): void {
+    if (subscription.closed || subscription.reading) return;
+    if (tail === undefined) {
+      this.#end(subscription);
+      return;
+    }
+    const lines = linesAfter(tail.segments, subscription.position);
+    if (lines.length > 0) this.#deliver(subscription, subscription.position + 1, lines);
+    const missing = tail.state.nextSeq - 1 - subscription.position;
+    if (missing > 0 && cut) this.#schedule.lookAt(subscription.turnId);
+    else if (missing > 0 || (missing < 0 && tail.state.rests)) void this.#catchUp(subscription);
+    else if (missing === 0 && tail.state.rests) this.#end(subscription);
   }
 
   #deliver(subscription: Subscription, firstSeq: number, lines: string[]): void {
@@ -214,32 +267,10 @@ export class TurnFeed {
     subscription.closed = true;
     const subscriptions = this.#subscriptions.get(subscription.turnId);
     subscriptions?.delete(subscription);
-    if (subscriptions?.size === 0) this.#subscriptions.delete(subscription.turnId);
-    if (this.#subscriptions.size === 0) {
-      clearInterval(this.#timer);
-      this.#timer = undefined;
+    if (subscriptions?.size === 0) {
+      this.#subscriptions.delete(subscription.turnId);
+      this.#trust.forget(subscription.turnId);
     }
+    if (this.#subscriptions.size === 0) this.#schedule.stop();
   }
-}
-
-/** A turn that waits for the client's tool results says no more in this response than one that has ended. */
-function isAtRest(state: LogState): boolean {
-  return state.terminal === 1 || state.status === 'waiting';
-}
-
-/** The chunks after `position`, in portions. A chunk is never divided, however large it is. */
-function* portionsOf(segments: SegmentRow[], position: number): Generator<string[]> {
-  let portion: string[] = [];
-  let characters = 0;
-  for (const { firstSeq, lines } of segments) {
-    for (const line of lines.split('\n').slice(Math.max(0, position + 1 - firstSeq))) {
-      portion.push(line);
-      characters += line.length;
-      if (characters < charactersAtOnce) continue;
-      yield portion;
-      portion = [];
-      characters = 0;
-    }
-  }
-  if (portion.length > 0) yield portion;
 }
