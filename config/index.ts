@@ -9,6 +9,7 @@ import { httpConfig, httpSettings } from './http.ts';
 import { keysConfig, keysSettings } from './keys.ts';
 import { llmConfig, llmSettings } from './llm.ts';
 import { pushConfig, pushSettings } from './push.ts';
+import { redisConfig, redisSettings } from './redis.ts';
 import { signInConfig, signInSettings } from './signIn.ts';
 import { stoppingConfig, stoppingSettings, workerHttpConfig } from './stopping.ts';
 import { storageConfig, storageSettings } from './storage.ts';
@@ -44,6 +45,7 @@ const environmentSchema = z.object({
   ...sweeperSettings.shape,
   ...egressSettings.shape,
   ...chatSettings.shape,
+  ...redisSettings.shape,
 });
 
 /** Every variable there is; a name that is not among them is ignored, which `atrium doctor` points out. */
@@ -90,6 +92,7 @@ export function loadConfig(environment: Environment = process.env) {
     sweeper: sweeperConfig(env),
     egress: egressConfig(env),
     chat: chatConfig(env),
+    redis: redisConfig(env),
   });
 }
 

@@ -33,11 +33,7 @@ export async function startAtrium(settings: Record<string, string>): Promise<Ben
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const { apiUrl } = JSON.parse(await firstLine(program)) as { apiUrl: string };
-  const tokens = spawn(process.execPath, [join(root, 'bin', 'atrium.ts'), 'token'], {
-    env: environment,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const token = await firstLine(tokens);
+  const token = await tokenFor(environment);
   return {
     url: apiUrl,
     token,
@@ -49,6 +45,14 @@ export async function startAtrium(settings: Record<string, string>): Promise<Ben
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** A session of the first user, good in the installation that the environment names. */
+export async function tokenFor(environment: NodeJS.ProcessEnv): Promise<string> {
+  const program = join(root, 'bin', 'atrium.ts');
+  return firstLine(
+    spawn(process.execPath, [program, 'token'], { env: environment, stdio: ['ignore', 'pipe', 'inherit'] }),
+  );
 }
 
 /** A Node program that prints one line when it is ready. */

@@ -7,10 +7,11 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import type { Config } from '../../config/index.ts';
+import { checkRedis as askRedis } from '../../integrations/redis/checkRedis.ts';
 import { openDatabase } from '../../models/database.ts';
 import { pendingMigrations } from '../../models/migrate.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
-import { ok, wrong } from './check.ts';
+import { off, ok, wrong } from './check.ts';
 import { withTemporal } from './temporal.ts';
 
 /** Whether the database answers, lets large batches in, and has the schema of this version. */
@@ -39,6 +40,17 @@ export async function checkTemporal(config: Config) {
     if (missing.length === 0) return ok(`${address}, namespace ${namespace}`);
     return wrong(`namespace ${namespace} lacks search attributes: make ${missing.join(', ')}, each of type Keyword`);
   });
+}
+
+/**
+ * Whether processes can tell each other of commits over Redis, where it is set. Its address may hold a password: it is
+ * not shown whole.
+ */
+export async function checkRedis({ redis, installation }: Pick<Config, 'redis' | 'installation'>) {
+  if (redis.url === undefined) return off("not set: processes learn of each other's commits from the database");
+  await askRedis({ url: redis.url, installation });
+  const { protocol, host, password } = new URL(redis.url);
+  return ok(`${protocol}//${host}${password === '' ? ', without a password' : ''}`);
 }
 
 /**

@@ -6,7 +6,7 @@ import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
-import { checkDatabase, checkStorage, checkTemporal } from './checkParts.ts';
+import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { checkEgress, checkMcpServers } from './checkTools.ts';
 import { describeFailure } from './failure.ts';
@@ -43,6 +43,7 @@ export async function runChecks(): Promise<Check[]> {
   await check('database', () => checkDatabase(config));
   await check('temporal', () => checkTemporal(config));
   await check('storage', () => checkStorage(config));
+  await check('redis', () => checkRedis(config));
   if (launch.need.database) await check('database access', () => checkDatabaseAccess(config));
   if (launch.need.storage) await check('storage access', () => checkStorageAccess(config));
   await check('models', () => checkModels(config));

@@ -29,7 +29,7 @@ const scheduleRetryMs = 2_000;
 
 /** Everything a process of Atrium is made of. What `api` and `worker` share is one object in a process that is both. */
 export async function createRuntime(config: Config, logger: Logger, role: Role) {
-  const services = await createServices({ config, logger, remoteWriters: role === 'api' });
+  const services = await createServices({ config, logger, readers: role !== 'worker', remoteWriters: role === 'api' });
   const { database, temporal } = services;
   let headStarts: HeadStarts | undefined;
   const launcher = createLauncher({

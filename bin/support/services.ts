@@ -4,6 +4,7 @@ import { EgressGuard } from '../../integrations/egress/guard.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
 import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
+import { RedisNotices } from '../../integrations/redis/redisNotices.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
@@ -20,17 +21,23 @@ import { connectTemporal } from '../../temporal/connection.ts';
 export interface ServiceOptions {
   config: Config;
   logger: Logger;
-  /** Whether turns are written in other processes too, so that their logs have to be watched. */
+  /**
+   * Whether turns are read here, and whether they are written in other processes too, so that their logs have to be
+   * watched.
+   */
+  readers: boolean;
   remoteWriters: boolean;
   /** One that is open already; it is left open. */
   database?: Database;
 }
 
 /** What the API and the workers are both made of, wired once. In a process that is both they share it. */
-export async function createServices({ config, logger, remoteWriters, database: given }: ServiceOptions) {
+export async function createServices({ config, logger, readers, remoteWriters, database: given }: ServiceOptions) {
   const database = given ?? openDatabase(config);
   const temporal = await connectTemporal(config, logger);
-  const feed = new TurnFeed({ database, logger, remoteWriters });
+  const notices = openNotices(config, logger, readers);
+  // Where processes tell each other of commits, there are others.
+  const feed = new TurnFeed({ database, logger, remoteWriters: remoteWriters || notices !== undefined, notices });
   const turnLog = new TurnLog({ database, onCommit: feed.publish });
   feed.attach(turnLog);
   const storage = new ObjectStore(config.storage);
@@ -44,6 +51,7 @@ export async function createServices({ config, logger, remoteWriters, database: 
       },
     },
     { name: 'storage', optional: true, check: () => storage.check() },
+    ...(notices === undefined ? [] : [{ name: 'redis', optional: true, check: () => notices.check() }]),
   ];
   return {
     config,
@@ -68,11 +76,16 @@ export async function createServices({ config, logger, remoteWriters, database: 
       documents.close();
       feed.close();
       await turnLog.close();
+      await notices?.close();
       storage.close();
       await temporal.close();
       if (given === undefined) await database.close();
     },
   };
+}
+
+function openNotices({ redis, installation }: Config, logger: Logger, listens: boolean): RedisNotices | undefined {
+  return redis.url === undefined ? undefined : new RedisNotices({ url: redis.url, installation, logger, listens });
 }
 
 export type Services = Awaited<ReturnType<typeof createServices>>;

@@ -111,8 +111,8 @@ export class TurnFeed {
   };
 
   /**
-   * Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. A reader that has just written the
-   * log's beginning itself is `caughtUp`: nothing needs to be looked up for it.
+   * * Reads the turn's log from after `afterSeq`, then on as it grows. Returns how to leave. A reader that has just
+   * written the log's beginning itself is `caughtUp`: nothing needs to be looked up for it.
    */
   subscribe(turnId: string, afterSeq: number, reader: TurnReader, options: { caughtUp?: boolean } = {}): () => void {
     const subscription = { turnId, position: afterSeq, reader, reading: false, behind: false, closed: false };

@@ -9,7 +9,10 @@ export interface LookScheduleOptions {
   look(turns: ReadonlySet<string> | 'all'): Promise<void>;
 }
 
-/** When the logs that are read are looked at: all of them at an interval, and single ones when they are said to have grown. One look at a time. */
+/**
+ * When the logs that are read are looked at: all of them at an interval, and single ones when they are said to have
+ * grown. One look at a time.
+ */
 export class LookSchedule {
   readonly #options: LookScheduleOptions;
   #due: Set<string> | 'all' = new Set();

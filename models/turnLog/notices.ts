@@ -1,4 +1,6 @@
-/** Word from process to process that a turn's log has grown. It is a hint: what the log says is in the database alone. */
+/**
+ * Word from process to process that a turn's log has grown. It is a hint: what the log says is in the database alone.
+ */
 export interface CommitNotices {
   /** Tells all processes, soon and at most once. Never waits, never fails. */
   tell(turnId: string, lastSeq: number): void;
@@ -19,8 +21,9 @@ const distrustMs = 60_000;
 const patienceMs = 500;
 
 /**
- * Whether the notices that come are all there are. A look at the log that finds a commit of which nobody has told expects its notice; when
- * that has not come until the next such look, notices are lost on their way, and nobody relies on them for a minute.
+ * * Whether the notices that come are all there are. A look at the log that finds a commit of which nobody has told
+ * expects its notice; when that has not come until the next such look, notices are lost on their way, and nobody relies
+ * on them for a minute.
  */
 export class NoticeTrust {
   readonly #heard = new Map<string, number>();

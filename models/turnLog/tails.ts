@@ -45,8 +45,8 @@ export async function readState(database: Database, turnId: string): Promise<Log
 }
 
 /**
- * What many logs say after the position of each: those segments that begin behind it. One statement, so states and segments are of the
- * same moment: when a state says the end, all the chunks are there.
+ * * What many logs say after the position of each: those segments that begin behind it. One statement, so states and
+ * segments are of the same moment: when a state says the end, all the chunks are there.
  */
 export async function readTails(database: Database, positions: ReadonlyMap<string, number>): Promise<Tails> {
   const [rows] = await database.pool.query<TailRow[]>(

@@ -27,7 +27,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   const environment = await createTestEnvironment(overrides);
   const { config, database } = environment;
   const logger = createLogger({ level: 'silent' });
-  const services = await createServices({ config, logger, remoteWriters: true, database });
+  const services = await createServices({ config, logger, readers: true, remoteWriters: true, database });
   const { identity, temporal } = services;
   const all: ApiDeps = {
     ...services,

@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto';
+import { Line } from './line.ts';
+import { turnsChannel } from './redisNotices.ts';
+
+const hearTimeoutMs = 5_000;
+
+/** Whether what is told on the installation's channel is heard on it: rejects with the reason. */
+export async function checkRedis({ url, installation }: { url: string; installation: string }): Promise<void> {
+  const heard = Promise.withResolvers<void>();
+  const late = setTimeout(
+    () => heard.reject(new Error('what is told on its channel does not come back')),
+    hearTimeoutMs,
+  );
+  let line: Line | undefined;
+  try {
+    line = await Line.open(
+      {
+        url,
+        channel: turnsChannel(installation),
+        self: `doctor-${randomUUID()}`,
+        onNotice: () => undefined,
+        onBeat: heard.resolve,
+      },
+      AbortSignal.timeout(hearTimeoutMs),
+    );
+    line.beat();
+    await Promise.race([heard.promise, line.lost.then((reason) => Promise.reject(reason))]);
+  } finally {
+    clearTimeout(late);
+    line?.close();
+  }
+}
