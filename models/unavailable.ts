@@ -1,3 +1,5 @@
+import { DomainError } from './errors.ts';
+
 /** Error codes that say the server is away or takes nobody, and not that a statement was wrong. */
 const unavailableCodes = new Set([
   'ECONNREFUSED',
@@ -32,4 +34,9 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   if (code !== undefined && busyCodes.has(code)) return true;
   if (/closed state|Pool is closed|No connections available/.test(error.message)) return true;
   return parent !== undefined && isDatabaseUnavailable(parent);
+}
+
+/** Whether a part of our own, the database or the object store, is away or takes nobody. */
+export function isAway(error: unknown): boolean {
+  return isDatabaseUnavailable(error) || (error instanceof DomainError && error.code === 'STORAGE_UNAVAILABLE');
 }

@@ -5,23 +5,21 @@ import { failedResult, type ResultChunk, succeededResult } from '../../models/ch
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
 import { resolveSecretReferences } from '../../models/secrets/references.ts';
+import { isAway } from '../../models/unavailable.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { LargeResults, type LargeResultTicket } from '../tools/largeResults.ts';
-import { needsApproval, type ServerTool, secretRefusal, type ToolContext } from '../tools/tool.ts';
+import { NothingDone, needsApproval, type ServerTool, secretRefusal, type ToolContext } from '../tools/tool.ts';
+import { untilBack } from '../untilBack.ts';
 import { isStopByWorkflow } from './cancellation.ts';
 import type { ChatDeps } from './deps.ts';
 import { settleToolCall } from './settleToolCall.ts';
+import { interrupted, notAllowed, notRun, resultLost } from './toolWords.ts';
 
 export interface RunToolInput {
   turnId: string;
   step: number;
   toolCallId: string;
 }
-
-const interrupted =
-  'The tool was interrupted while it ran. Whether it had its effect is not known: look before you try again.';
-
-const notAllowed = 'The user has to allow this first. Call the tool again.';
 
 /**
  * Runs one tool call and puts its result into the turn's log. The row's change and the chunk are one commit, so the
@@ -35,9 +33,19 @@ export function createRunTool(deps: ChatDeps) {
     if (call === null || call.status !== 'pending' || !call.mayRun) return;
     const turn = await chatModels(deps.database).Turn.findByPk(call.turnId);
     if (turn === null || turn.isTerminal || turn.stopRequestedAt !== null) return;
-    const result = await resultOf(deps, largeResults, call, turn);
-    if (result !== undefined) await settleToolCall(deps, call, result);
+    using heartbeat = keepAlive();
+    using stop = deps.stopWatch.watch(turn.id);
+    const ends = { cancelled: heartbeat.cancelled, stopped: stop.signal };
+    const result = await resultOf(deps, largeResults, call, turn, ends);
+    // What has been done is written down however long that takes: only this attempt knows of it.
+    if (result !== undefined) await untilBack(ends.cancelled, () => settleToolCall(deps, call, result));
   };
+}
+
+interface Ends {
+  /** The worker stops, or the workflow gives the call up. */
+  cancelled: AbortSignal;
+  stopped: AbortSignal;
 }
 
 /** Undefined when the turn is to stop: the turn's end settles the call. */
@@ -46,6 +54,7 @@ async function resultOf(
   largeResults: LargeResults,
   call: ToolCall,
   turn: Turn,
+  ends: Ends,
 ): Promise<ResultChunk | undefined> {
   if (call.effect !== null) return succeededResult(call.id, call.effect.result);
   const found = await deps.tools.find(turn, call.toolName);
@@ -58,48 +67,78 @@ async function resultOf(
   if (refused !== undefined) return failedResult(call.id, refused);
   // Nobody approved a tool that was not offered, or not dangerous, when the model called it.
   if (needsApproval(tool, call.input) && call.decision !== 'approved') return failedResult(call.id, notAllowed);
+  // All that may fail without the tool comes before it begins: what has not begun can be tried again.
+  let input: unknown;
+  try {
+    input = await inputOf(deps, tool, call, turn);
+  } catch (error) {
+    if (!(error instanceof DomainError) || isAway(error)) throw error;
+    const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
+    return failedResult(call.id, redactor.text(error.message));
+  }
   const isFirst = await chatModels(deps.database).ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
   using large = largeResults.ticket(turn.spaceId);
-  return await run(deps, large, call, turn, tool);
+  return await run(deps, { call, turn, tool, input }, large, ends);
+}
+
+interface Prepared {
+  call: ToolCall;
+  turn: Turn;
+  tool: ServerTool;
+  input: unknown;
 }
 
 async function run(
   deps: ChatDeps,
+  { call, turn, tool, input }: Prepared,
   large: LargeResultTicket,
-  call: ToolCall,
-  turn: Turn,
-  tool: ServerTool,
+  { cancelled, stopped }: Ends,
 ): Promise<ResultChunk | undefined> {
-  using heartbeat = keepAlive();
-  using stop = deps.stopWatch.watch(turn.id);
   const { config, database, storage, logger } = deps;
   const onFailure = (error: unknown) =>
     logger.warn({ err: error, turnId: turn.id, toolCallId: call.id }, 'A large tool result could not be stored.');
   const store = { database, storage, limits: config.drive, onFailure };
   const late = AbortSignal.timeout(tool.timeoutMs);
-  const signal = AbortSignal.any([heartbeat.cancelled, stop.signal, late, large.overdue]);
+  const signal = AbortSignal.any([cancelled, stopped, late, large.overdue]);
   const admitLarge = () => large.admit(signal);
+  let hasRun = false;
   try {
-    const output = await untilAborted(
-      callTool(deps, tool, call, { turn, toolCallId: call.id, signal, admitLarge, record }),
-      signal,
-    );
-    // Read only now, since the tool itself may have set a secret.
-    const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
-    return succeededResult(call.id, await shorten(store, turn, call.id, redactor.json(output)));
-  } catch (error) {
-    if (stop.signal.aborted || isStopByWorkflow(heartbeat.cancelled)) return undefined;
-    heartbeat.cancelled.throwIfAborted();
-    if (late.aborted) return failedResult(call.id, `The tool took longer than ${tool.timeoutMs / 1_000} seconds.`);
-    if (large.overdue.aborted)
-      return failedResult(call.id, 'The result is too large to come in time. Ask for less of it.');
-    if (error instanceof DomainError) {
+    const output = await untilAborted(callTool(), signal);
+    hasRun = true;
+    return await untilBack(AbortSignal.any([cancelled, stopped]), async () => {
+      // Read only now, since the tool itself may have set a secret.
       const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
+      return succeededResult(call.id, await shorten(store, turn, call.id, redactor.json(output)));
+    });
+  } catch (thrown) {
+    const isNothingDone = thrown instanceof NothingDone;
+    const error = isNothingDone ? thrown.cause : thrown;
+    if (stopped.aborted || isStopByWorkflow(cancelled)) return undefined;
+    cancelled.throwIfAborted();
+    if (!hasRun && late.aborted)
+      return failedResult(call.id, `The tool took longer than ${tool.timeoutMs / 1_000} seconds.`);
+    if (!hasRun && large.overdue.aborted)
+      return failedResult(call.id, 'The result is too large to come in time. Ask for less of it.');
+    if (isAway(error)) {
+      // What does no harm when it is done again is done again when that part is back.
+      if (tool.afterCrash === 'again') throw error;
+      if (isNothingDone) return failedResult(call.id, notRun);
+      return failedResult(call.id, hasRun ? resultLost : interrupted);
+    }
+    if (error instanceof DomainError) {
+      const redactor = await untilBack(cancelled, () => deps.secrets.redactors.forSpace(turn.spaceId));
       return failedResult(call.id, redactor.text(error.message));
     }
-    deps.logger.error({ err: error, turnId: turn.id, toolCallId: call.id, toolName: tool.name }, 'A tool has failed.');
+    logger.error({ err: error, turnId: turn.id, toolCallId: call.id, toolName: tool.name }, 'A tool has failed.');
     return failedResult(call.id, 'The tool has failed.');
+  }
+
+  /** One that must not run twice says itself when it has done nothing yet, and goes on when what it needs is back. */
+  function callTool(): Promise<unknown> {
+    const start = () => tool.run(input as never, { turn, toolCallId: call.id, signal, admitLarge, record });
+    if (tool.afterCrash === 'again') return start();
+    return untilBack(signal, start, (error) => error instanceof NothingDone && isAway(error.cause));
   }
 
   async function record(tx: Parameters<ToolContext['record']>[0], result: unknown): Promise<void> {
@@ -109,13 +148,12 @@ async function run(
   }
 }
 
-async function callTool(deps: ChatDeps, tool: ServerTool, call: ToolCall, context: ToolContext): Promise<unknown> {
-  const { spaceId, userId } = context.turn;
+async function inputOf(deps: ChatDeps, tool: ServerTool, call: ToolCall, turn: Turn): Promise<unknown> {
   const { dynamic } = deps.secrets;
-  const input = await resolveSecretReferences(call.input, (ids) => dynamic.use(spaceId, userId, ids));
+  const input = await resolveSecretReferences(call.input, (ids) => dynamic.use(turn.spaceId, turn.userId, ids));
   const faults = deps.tools.faultsOf(tool, input);
   if (faults !== undefined) throw new DomainError('invalid', 'TOOL_INPUT_INVALID', faults);
-  return tool.run(input as never, context);
+  return input;
 }
 
 /** A tool that ignores its signal does not hold anything up. If it tries to have its effect later, `record` refuses. */

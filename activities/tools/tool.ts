@@ -53,6 +53,22 @@ export interface ClientTool extends ToolBase {
   deadlineMs: number;
 }
 
+/** A tool that must not run twice throws it for what has failed before anything was done: then it may. */
+export class NothingDone extends Error {
+  constructor(cause: unknown) {
+    super('Nothing was done.', { cause });
+  }
+}
+
+/** What such a tool needs before it does anything. */
+export async function beforehand<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new NothingDone(error);
+  }
+}
+
 export type Tool = ServerTool | ClientTool;
 
 export interface ToolContext {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type Readable, Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
   DeleteObjectsCommand,
@@ -13,7 +13,7 @@ import type { Config } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
 import { DirectRead } from './directRead.ts';
 import { contentDisposition, servedContentType } from './disposition.ts';
-import { storageCall } from './errors.ts';
+import { normaliseStorageError, storageCall } from './errors.ts';
 import { type Inspected, Inspection, type InspectOptions } from './inspect.ts';
 import { PartUploads } from './partUploads.ts';
 import { createS3Clients, createSigner, soon, toBegin } from './s3.ts';
@@ -66,8 +66,22 @@ export class ObjectStore {
    * When it rejects, nothing is being sent any more.
    */
   async write(key: string, bytes: AsyncIterable<Buffer>, options: InspectOptions): Promise<Inspected> {
-    const inspection = new Inspection(options);
-    await storageCall(sendObject(this, key, inspection.pass(bytes)));
+    let unreserved: { reason: unknown } | undefined;
+    const reserve: InspectOptions['reserve'] = async (count) => {
+      try {
+        await options.reserve(count);
+      } catch (reason) {
+        unreserved = { reason };
+        throw reason;
+      }
+    };
+    const inspection = new Inspection({ ...options, reserve });
+    try {
+      await storageCall(sendObject(this, key, inspection.pass(bytes)));
+    } catch (error) {
+      // Where room is counted is not the store.
+      throw unreserved === undefined ? error : unreserved.reason;
+    }
     return inspection.result();
   }
 
@@ -75,7 +89,7 @@ export class ObjectStore {
     const Range = range && `bytes=${range.start}-${range.end}`;
     const command = new GetObjectCommand({ Bucket: this.bucket, Key: key, Range });
     const { Body } = await storageCall(this.patient.send(command, toBegin(this.silenceMs)));
-    return watchSilence(Body as IncomingMessage, this.silenceMs);
+    return Readable.from(bytesOf(watchSilence(Body as IncomingMessage, this.silenceMs)), { objectMode: false });
   }
 
   /** All `length` bytes of an object, or a range of that length, about to be sent to a reader. */
@@ -172,5 +186,14 @@ async function sendStream(bytes: Readable, reader: Writable): Promise<void> {
     await pipeline(bytes, reader);
   } catch (error) {
     if ((error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
+}
+
+/** An object's bytes; a store that ends in the middle of them is a DomainError too. */
+async function* bytesOf(body: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    for await (const bytes of body) yield bytes as Buffer;
+  } catch (error) {
+    throw normaliseStorageError(error);
   }
 }

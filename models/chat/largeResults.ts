@@ -2,6 +2,7 @@ import type { Database } from '../database.ts';
 import { threadContainerId } from '../drive/containers.ts';
 import { type ByteStore, type DriveLimits, UploadSession } from '../drive/uploadSession.ts';
 import { DomainError } from '../errors.ts';
+import { isAway } from '../unavailable.ts';
 import type { Turn } from './turn.ts';
 
 /** What is longer is kept as a file, and named in the answer. */
@@ -45,6 +46,8 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
   }
   const name = `${toolCallId}.${isText ? 'txt' : 'json'}`;
   const file = await keep(store, turn, name, text).catch((error: unknown) => {
+    // A store that is away comes back; one without room does not soon.
+    if (isAway(error)) throw error;
     store.onFailure(error);
     return null;
   });

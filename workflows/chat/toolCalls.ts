@@ -98,11 +98,12 @@ async function runOne(
     startToCloseTimeout: '1 hour',
     heartbeatTimeout: heartbeatTimeoutMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    // As for model calls: what a tool finds away is back within minutes.
     retry: {
-      initialInterval: '200 milliseconds',
-      backoffCoefficient: 2,
-      maximumInterval: '15 seconds',
-      maximumAttempts: 5,
+      initialInterval: '100 milliseconds',
+      backoffCoefficient: 1.5,
+      maximumInterval: '5 seconds',
+      maximumAttempts: 60,
     },
   });
   try {

@@ -9,7 +9,7 @@ import { createRedactor } from '../../../models/secrets/redactor.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 import { secretForms } from '../../../telemetry/secretForms.ts';
 import type { EgressDeps } from '../egressDeps.ts';
-import { type InputSchema, type ServerTool, serverTool, type ToolSource } from '../tool.ts';
+import { beforehand, type InputSchema, type ServerTool, serverTool, type ToolSource } from '../tool.ts';
 
 interface McpDeps extends EgressDeps {
   mcpServers: McpServers;
@@ -61,10 +61,9 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
     takesSecrets: server.takesSecrets,
     afterCrash: tool.isReadOnly || tool.isIdempotent ? 'again' : 'never',
     async run(input, { signal, admitLarge }) {
-      const [owner, headers] = await Promise.all([
-        deps.egressRules.owner(server.spaceId, 'mcp'),
-        deps.mcpServers.headersOf(server),
-      ]);
+      const [owner, headers] = await beforehand(
+        Promise.all([deps.egressRules.owner(server.spaceId, 'mcp'), deps.mcpServers.headersOf(server)]),
+      );
       const endpoint = { url: server.url, headers, signal, admitLarge };
       const answered = await withMcpServer(deps.egressGuard, owner, endpoint, (guarded) =>
         callMcpTool(guarded, { name: tool.name, input }),

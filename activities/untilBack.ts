@@ -1,0 +1,28 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isAway } from '../models/unavailable.ts';
+
+/** As long as a model call is tried when a part of Atrium is away. */
+const giveUpAfterMs = 5 * 60_000;
+const firstRetryMs = 100;
+const longestRetryMs = 5_000;
+
+/**
+ * Does `work` again while a part of our own is away, for up to five minutes: for what must not be lost with the activity's attempt. Throws
+ * the signal's reason when it is given up.
+ */
+export async function untilBack<T>(
+  signal: AbortSignal,
+  work: () => Promise<T>,
+  mayHeal: (error: unknown) => boolean = isAway,
+): Promise<T> {
+  const startedAtMs = performance.now();
+  for (let retryMs = firstRetryMs; ; retryMs = Math.min(retryMs * 2, longestRetryMs)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!mayHeal(error) || performance.now() - startedAtMs > giveUpAfterMs) throw error;
+    }
+    await delay(retryMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+    signal.throwIfAborted();
+  }
+}
