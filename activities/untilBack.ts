@@ -7,8 +7,8 @@ const firstRetryMs = 100;
 const longestRetryMs = 5_000;
 
 /**
- * Does `work` again while a part of our own is away, for up to five minutes: for what must not be lost with the activity's attempt. Throws
- * the signal's reason when it is given up.
+ * Repeats `work` while the database or the object store is away, for up to five minutes: for what must not be lost
+ * with the activity's attempt. Throws the signal's reason when that is aborted.
  */
 export async function untilBack<T>(
   signal: AbortSignal,
