@@ -1,13 +1,15 @@
+import type { Transaction } from 'sequelize';
 import type { ModelPart, TokenUsage } from '../../integrations/llm/modelCall.ts';
-import type { OutOfCredits } from '../../models/chat/modelCall.ts';
+import type { BegunCall, OutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { approvalChunks } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { transaction } from '../../models/database.ts';
+import { DomainError } from '../../models/errors.ts';
 import { createRedactor, type Redactor } from '../../models/secrets/redactor.ts';
 import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
-import { WriterFencedError } from '../../models/turnLog/entry.ts';
+import { type CommittedSegment, WriterFencedError } from '../../models/turnLog/entry.ts';
 import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
 import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
 import type { Tool } from '../tools/tool.ts';
@@ -16,22 +18,35 @@ import type { ChatDeps } from './deps.ts';
 import { recordToolCalls } from './recordToolCalls.ts';
 import { PartRedaction } from './redaction.ts';
 
+/** How many attempts at a step may be cut off after the model began to speak. The provider is paid for each. */
+export const maxCuts = 8;
+
 /** How one attempt at a step ended. */
 export type StepEnd =
   | { status: 'completed'; finishReason: FinishReason | OutOfCredits; usage: TokenUsage }
   | { status: 'stopped'; finishReason?: OutOfCredits; usage: undefined };
+
+/** What becomes of what earlier attempts at the step have said. */
+interface EarlierAttempts {
+  isCutTooOften?: true;
+  /** Where it is discarded. */
+  segment?: CommittedSegment;
+}
+
+export type StepDeps = Pick<ChatDeps, 'config' | 'database' | 'turnLog' | 'metering' | 'tools'>;
 
 /**
  * One attempt at a step, as the log sees it: an epoch taken, parts appended, an end recorded once. Opening it takes a
  * commit, which runs in parallel with the provider's first milliseconds; parts that are faster wait for it.
  */
 export class ModelStep {
-  readonly #deps: ChatDeps;
+  readonly #deps: StepDeps;
   readonly #turn: Turn;
   readonly #step: number;
   readonly #modelId: string;
   readonly #early: ModelPart[] = [];
   readonly #abort = new AbortController();
+  #attempt = 1;
   #opened: Promise<void> | undefined;
   #writer: TurnWriter | undefined;
   #mapper: ChunkMapper | undefined;
@@ -42,7 +57,7 @@ export class ModelStep {
   /** Set before we close the writer ourselves, which does not count as fencing. */
   #ending = false;
 
-  constructor(deps: ChatDeps, turn: Turn, step: number, modelId: string) {
+  constructor(deps: StepDeps, turn: Turn, step: number, modelId: string) {
     this.#deps = deps;
     this.#turn = turn;
     this.#step = step;
@@ -65,31 +80,66 @@ export class ModelStep {
 
   async #takeOver(): Promise<void> {
     const { database, turnLog } = this.#deps;
-    const turnId = this.#turn.id;
+    const [turnId, step] = [this.#turn.id, this.#step];
     try {
       const taken = await transaction(database, async (tx) => {
         const fence = await turnLog.takeEpoch(tx, turnId);
         if (fence === undefined) throw new WriterFencedError(turnId);
         const call = await chatModels(tx).ModelCall.begin(tx, {
-          turnId: this.#turn.id,
-          step: this.#step,
+          turnId,
+          step,
           modelId: this.#modelId,
           firstSeq: fence.nextSeq,
         });
-        return { ...fence, call };
+        const earlier = call.attempts === 1 ? {} : await this.#goOnFrom(tx, call, fence.epoch);
+        return { ...fence, call, earlier };
       });
-      const opening = await this.#openingChunks(taken.call);
-      this.#mapper = new ChunkMapper(this.#step, taken.epoch);
-      this.#writer = turnLog.writer({ turnId, epoch: taken.epoch, nextSeq: taken.nextSeq });
+      this.#attempt = taken.call.attempts;
+      const { isCutTooOften, segment } = taken.earlier;
+      if (isCutTooOften) throw cutTooOften();
+      if (segment !== undefined) turnLog.announce(segment);
+      const nextSeq = segment === undefined ? taken.nextSeq : segment.lastSeq + 1;
+      this.#mapper = new ChunkMapper(step, taken.epoch);
+      this.#writer = turnLog.writer({ turnId, epoch: taken.epoch, nextSeq });
       this.#writer.signal.addEventListener('abort', () => {
         if (!this.#ending) this.#abort.abort(this.#writer?.signal.reason);
       });
-      for (const chunk of opening) this.#writer.append(chunk);
+      if (segment === undefined) this.#writer.append({ type: 'start-step' });
       for (const part of this.#early.splice(0)) this.#put(part);
     } catch (error) {
       this.#abort.abort(error);
       throw error;
     }
+  }
+
+  /**
+   * Discards the output of the attempt before, in the commit that takes its place. An attempt that was cut off while
+   * the model spoke is counted. After too many its output stays: the next one would be paid for, and hardly get further.
+   */
+  async #goOnFrom(tx: Transaction, call: BegunCall, epoch: number): Promise<EarlierAttempts> {
+    const { turnLog } = this.#deps;
+    const [turnId, step] = [this.#turn.id, this.#step];
+    const said: UiChunk[] = [];
+    await turnLog.eachAfter(turnId, call.firstSeq - 1, (chunk) => said.push(chunk), tx);
+    if (said.length === 0) return {};
+    const discard = partIdsOf(said);
+    if (discard.length > 0 && call.failedAttempt !== call.attempts - 1) {
+      await chatModels(tx).ModelCall.noteCut(tx, { turnId, step });
+      if (call.cuts + 1 >= maxCuts) return { isCutTooOften: true };
+    }
+    const fold = new MessageFold();
+    for (const chunk of said) fold.add(chunk);
+    const closing: UiChunk[] = fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
+    const data = { step, attempt: call.attempts, discard };
+    const opening: UiChunk[] = [...closing, { type: 'data-attempt', transient: true, data }];
+    return { segment: await turnLog.appendIn(tx, turnId, opening, { epoch }) };
+  }
+
+  /** Waits until everything added is in the log, and says that it ended here: it was not cut off. */
+  async failed(): Promise<void> {
+    await this.flush();
+    const call = { turnId: this.#turn.id, step: this.#step };
+    await chatModels(this.#deps.database).ModelCall.noteFailure(call, this.#attempt);
   }
 
   /** Adds model output. It is in the log, and so visible, a commit later. */
@@ -169,16 +219,8 @@ export class ModelStep {
     turnLog.announce(segment);
     return calls;
   }
+}
 
-  async #openingChunks(call: { attempts: number; firstSeq: number }): Promise<UiChunk[]> {
-    if (call.attempts === 1) return [{ type: 'start-step' }];
-    const said: UiChunk[] = [];
-    await this.#deps.turnLog.eachAfter(this.#turn.id, call.firstSeq - 1, (chunk) => said.push(chunk));
-    if (said.length === 0) return [{ type: 'start-step' }];
-    const fold = new MessageFold();
-    for (const chunk of said) fold.add(chunk);
-    const closing: UiChunk[] = fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
-    const data = { step: this.#step, attempt: call.attempts, discard: partIdsOf(said) };
-    return [...closing, { type: 'data-attempt', transient: true, data }];
-  }
+function cutTooOften(): DomainError {
+  return new DomainError('unavailable', 'ANSWER_CUT_TOO_OFTEN', 'The answer was cut off too often.');
 }

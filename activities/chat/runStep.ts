@@ -74,7 +74,7 @@ export async function runStep(
   input: CallModelInput,
   { cancelled, progress, turnAsMade }: StepOptions,
 ): Promise<CallModelResult> {
-  const found = turnAsMade === undefined ? await findStep(deps, input) : { turn: turnAsMade };
+  const found = turnAsMade === undefined ? await findStep(deps, input) : { turn: turnAsMade, isRepeated: false };
   if ('result' in found) return found.result;
   const { turn } = found;
   const { turnId, step, modelId, squeeze = 0 } = input;
@@ -86,6 +86,8 @@ export async function runStep(
     // The epoch is committed while the prompt is read and the provider is called; the first part needs it.
     const opened = attempt.open();
     opened.catch(() => undefined);
+    // One that was cut off too often is not paid for again.
+    if (found.isRepeated) await opened;
     const [settings, tools, redactor] = await Promise.all([
       readChatSettings(deps.database, turn.spaceId),
       deps.tools.offered(turn),
@@ -149,7 +151,8 @@ export async function runStep(
       return { kind: 'failed', code: error.code, retryable: false };
     }
     // The output before the failure is kept until the next attempt discards it.
-    await attempt.flush();
+    if (error instanceof ProviderError) await attempt.failed();
+    else await attempt.flush();
     const isTooLong = error instanceof ProviderError && error.code === 'CONTEXT_TOO_LONG';
     if (isTooLong && squeeze < maxSqueeze) return { kind: 'tooLong', by: 'provider' };
     return failedCall(deps, turn, modelId, asFailure(error));
@@ -160,7 +163,7 @@ export async function runStep(
 async function findStep(
   deps: ChatDeps,
   { turnId, step }: CallModelInput,
-): Promise<{ turn: Turn } | { result: CallModelResult }> {
+): Promise<{ turn: Turn; isRepeated: boolean } | { result: CallModelResult }> {
   const [turn, earlier] = await Promise.all([
     chatModels(deps.database).Turn.findByPk(turnId),
     chatModels(deps.database).ModelCall.findOne({ where: { turnId, step } }),
@@ -170,7 +173,7 @@ async function findStep(
     return { result: { kind: 'failed', code: earlier.finishReason, retryable: false } };
   }
   if (earlier?.status === 'stopped' || turn.stopRequestedAt !== null) return { result: { kind: 'stopped' } };
-  if (earlier?.status !== 'completed') return { turn };
+  if (earlier?.status !== 'completed') return { turn, isRepeated: earlier !== null };
   return { result: await resultOf(deps, earlier, await chatModels(deps.database).ToolCall.ofStep(turnId, step)) };
 }
 

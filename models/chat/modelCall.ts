@@ -27,6 +27,9 @@ export function isOutOfCredits(code: unknown): code is OutOfCredits {
   return (outOfCredits as readonly unknown[]).includes(code);
 }
 
+/** Which attempt at a step begins, and what is known of those before it. */
+export type BegunCall = Pick<ModelCall, 'attempts' | 'firstSeq' | 'cuts' | 'failedAttempt'>;
+
 /** The model call of one step of a turn. One row however often it was tried, so its usage counts once. */
 export type ModelCall = InstanceType<ReturnType<typeof defineModelCall>>;
 
@@ -35,6 +38,10 @@ export function defineModelCall(sequelize: Sequelize) {
     declare turnId: string;
     declare step: number;
     declare attempts: number;
+    /** How many of them had begun to speak when their process, or its connections, ended. */
+    declare cuts: number;
+    /** The last attempt that ended by itself, with a failure. */
+    declare failedAttempt: number;
     /** Where in the log the step begins: what an earlier attempt said stands from here on. */
     declare firstSeq: number;
     declare modelId: string;
@@ -54,7 +61,7 @@ export function defineModelCall(sequelize: Sequelize) {
     static async begin(
       tx: Transaction,
       call: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'firstSeq'>,
-    ): Promise<{ attempts: number; firstSeq: number }> {
+    ): Promise<BegunCall> {
       const { turnId, step, modelId, firstSeq } = call;
       const inserted = await execute(
         tx,
@@ -64,8 +71,18 @@ export function defineModelCall(sequelize: Sequelize) {
         [turnId, step, firstSeq, modelId, new Date()],
       );
       // MySQL counts an insert as one row and an update in its place as two.
-      if (inserted.affectedRows === 1) return { attempts: 1, firstSeq };
+      if (inserted.affectedRows === 1) return { attempts: 1, firstSeq, cuts: 0, failedAttempt: 0 };
       return ModelCall.findOne({ where: { turnId, step }, transaction: tx, rejectOnEmpty: true });
+    }
+
+    /** Writes down that the attempt before was cut off in the middle of what it said. */
+    static async noteCut(tx: Transaction, { turnId, step }: Pick<ModelCall, 'turnId' | 'step'>): Promise<void> {
+      await execute(tx, 'UPDATE model_calls SET cuts = cuts + 1 WHERE turn_id = ? AND step = ?', [turnId, step]);
+    }
+
+    /** Writes down that an attempt has failed by itself: it was not cut. */
+    static async noteFailure(call: Pick<ModelCall, 'turnId' | 'step'>, attempt: number): Promise<void> {
+      await ModelCall.update({ failedAttempt: attempt }, { where: { turnId: call.turnId, step: call.step } });
     }
 
     /** Writes down how it ended, and by which model. */
@@ -106,6 +123,8 @@ export function defineModelCall(sequelize: Sequelize) {
       turnId: { type: DataTypes.STRING(40), primaryKey: true },
       step: { type: DataTypes.INTEGER.UNSIGNED, primaryKey: true },
       attempts: DataTypes.INTEGER.UNSIGNED,
+      cuts: DataTypes.INTEGER.UNSIGNED,
+      failedAttempt: DataTypes.INTEGER.UNSIGNED,
       firstSeq: DataTypes.INTEGER.UNSIGNED,
       modelId: DataTypes.STRING(200),
       status: DataTypes.STRING(20),

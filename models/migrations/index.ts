@@ -13,6 +13,7 @@ import { mispaidCheckouts } from './0012-mispaid-checkouts.ts';
 import { mcpFormSecrets } from './0013-mcp-form-secrets.ts';
 import { holds } from './0014-holds.ts';
 import { longAnswers } from './0016-long-answers.ts';
+import { cutAttempts } from './0018-cut-attempts.ts';
 import { retention } from './0019-retention.ts';
 import { authority } from './0020-authority.ts';
 
@@ -32,6 +33,7 @@ export const migrations: Migration[] = [
   mcpFormSecrets,
   holds,
   longAnswers,
+  cutAttempts,
   retention,
   authority,
 ];
