@@ -2,6 +2,7 @@ import { ReadableStream } from 'node:stream/web';
 import { createMCPClient } from '@ai-sdk/mcp';
 import { DomainError } from '../../models/errors.ts';
 import { limited } from '../http/limitedFetch.ts';
+import { hintsOf } from './toolHints.ts';
 
 export interface McpEndpoint {
   url: string;
@@ -43,14 +44,11 @@ export async function listMcpTools(endpoint: McpEndpoint): Promise<DescribedTool
     for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
       const listed = await client.listTools({ params: cursor === undefined ? undefined : { cursor }, options });
       for (const { name, description, inputSchema, annotations } of listed.tools) {
-        const { readOnlyHint = false, idempotentHint = false, destructiveHint = true } = (annotations ?? {}) as Hints;
         tools.push({
           name,
           ...(description !== undefined && { description }),
           inputSchema: { ...inputSchema, type: 'object' },
-          isReadOnly: readOnlyHint,
-          isIdempotent: idempotentHint,
-          mayDestroy: destructiveHint && !readOnlyHint,
+          ...hintsOf(annotations),
         });
       }
       cursor = listed.nextCursor;
@@ -58,12 +56,6 @@ export async function listMcpTools(endpoint: McpEndpoint): Promise<DescribedTool
     }
     return tools.slice(0, maxTools);
   });
-}
-
-interface Hints {
-  readOnlyHint?: boolean;
-  idempotentHint?: boolean;
-  destructiveHint?: boolean;
 }
 
 /** Calls a tool once: the caller knows whether an interrupted call may be repeated. */
