@@ -47,7 +47,6 @@ export function billingPageRoutes(deps: RouteDeps) {
       const result = presentCheckoutResult(checkout, config);
       res.vary('accept');
       if (req.accepts(['html', 'json']) === 'json') {
-        res.setHeader('cache-control', 'no-store');
         answer<'checkoutSuccess' | 'checkoutCancel'>(res, 200, result);
       } else if (hasLeft && result.status === 'open') sendPage(res, leftCheckoutPage(result, checkout?.url ?? null));
       else sendPage(res, checkoutPage(result));

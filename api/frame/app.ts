@@ -70,12 +70,13 @@ export function createApp(deps: ApiDeps, surface: Surface = everything()): expre
   app.set('query parser', 'simple');
 
   app.use(requestId(), accessLog(deps.logger), measureRequests(metrics));
-  app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { 'default-src': ["'none'"] } } }));
+  app.use(securityHeaders());
   app.use(cors(corsOptions(deps.config.http.corsOrigins)));
   app.use('/auth/assets', pageFiles());
   for (const { files = {} } of areas) for (const [path, serve] of Object.entries(files)) app.use(path, serve());
 
-  app.use(plainHeaders(), findOperation(contract, validator), checkOrigin(deps), limits.anonymous);
+  app.use(neverStored(), plainHeaders());
+  app.use(findOperation(contract, validator), checkOrigin(deps), limits.anonymous);
   app.use(authentication(validator, limits), plainParameters(), answerType());
   app.use(authorization(contract, mergeAccess(areas), deps), readBody(), validator.request, validator.response);
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
@@ -85,6 +86,21 @@ export function createApp(deps: ApiDeps, surface: Surface = everything()): expre
   });
   app.use(pageErrors(), errorHandler());
   return app;
+}
+
+/** What is not a page shows nothing, loads nothing and is framed by nobody. Pages have policies of their own. */
+function securityHeaders(): express.RequestHandler {
+  const none = ["'none'"];
+  const directives = { 'default-src': none, 'base-uri': none, 'form-action': none, 'frame-ancestors': none };
+  return helmet({ contentSecurityPolicy: { useDefaults: false, directives }, xFrameOptions: { action: 'deny' } });
+}
+
+/** Answers hold what is somebody's own, and sometimes a credential: no browser or proxy keeps one, unless its route says otherwise. */
+function neverStored(): express.RequestHandler {
+  return (_req, res, next) => {
+    res.setHeader('cache-control', 'no-store');
+    next();
+  };
 }
 
 function everything(): Surface {

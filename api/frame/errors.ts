@@ -37,6 +37,7 @@ function present(failure: Failure, req: Request): Problem {
 export function errorHandler(): ErrorRequestHandler {
   return (error: unknown, req, res, _next) => {
     const failure = describeFailure(error, req.operation?.bodyTypes);
+    res.locals.failureCode = failure.code;
     // Only our own faults are logged as errors; a client's mistakes are in the access log by their status.
     if (failure.status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, failure.code);
     if (res.headersSent) {

@@ -5,6 +5,7 @@ import { ConfigError } from '../../config/index.ts';
 import { createApp, type Surface } from './app.ts';
 import type { ApiDeps } from './deps.ts';
 import type { Validator } from './middleware/validator.ts';
+import { refuseUnreadable } from './unreadable.ts';
 import { answerUpgrades, wantsWebSocket } from './upgrade.ts';
 
 /** How long open requests and streams may go on after the server began to close. */
@@ -36,6 +37,7 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
     app(req, res);
   });
   const upgrades = answerUpgrades(server, app);
+  refuseUnreadable(server, runtime.logger);
   server.keepAliveTimeout = keepAliveTimeoutMs;
   await listen(server, runtime.config.http);
   // In the background: the start need not wait for this. A test only compiles what it asks for.

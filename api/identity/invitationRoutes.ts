@@ -65,7 +65,6 @@ export function invitationRoutes({ config, identity, launcher }: RouteDeps) {
     try {
       const { spaceId, role, code } = await identity.acceptInvitation(token, guest);
       if (isPage && code !== undefined) return finish(res, code, {});
-      res.setHeader('cache-control', 'no-store');
       answer<'acceptInvitation'>(res, 200, {
         spaceId,
         role,

@@ -39,7 +39,6 @@ export function forward(res: Response, code: string, { redirect, state }: Destin
   const url = new URL(redirect);
   url.searchParams.set('code', code);
   if (state !== undefined) url.searchParams.set('state', state);
-  res.setHeader('cache-control', 'no-store');
   // After a form a browser goes on with GET.
   res.redirect(303, url.href);
 }

@@ -35,7 +35,6 @@ export function signInRoutes({ config, identity }: RouteDeps) {
     const { url, nonce, codeVerifier } = await issuer.begin(state);
     const browser = browsers.give(req, res);
     await identity.pendingSignIns.begin('oidc', state, { ...to, nonce, codeVerifier, browser });
-    res.setHeader('cache-control', 'no-store');
     res.redirect(303, url.href);
   });
 

@@ -19,7 +19,6 @@ export function secretRoutes({ secrets: { named } }: RouteDeps) {
   router.get('/api/spaces/:spaceId/secrets/env', async (req, res) => {
     const { spaceId } = pathOf<'getSecretsEnv'>(req);
     const values = await named.readAll(spaceId, actorOf(req));
-    res.setHeader('cache-control', 'no-store');
     answer<'getSecretsEnv'>(res, 200, { secrets: values.map(({ name, value }) => exportStatement(name, value)) });
   });
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { pinoHttp } from 'pino-http';
 
@@ -18,6 +18,8 @@ export function accessLog(logger: Logger): RequestHandler {
   const line = (req: IncomingMessage, res: ServerResponse, { durationMs }: { durationMs?: number }) => ({
     request: describe(req as Request),
     status: res.statusCode,
+    // Why a caller was refused, by the code that they were told.
+    code: (res as Response).locals?.failureCode as string | undefined,
     ...((req as Request).closeCode !== undefined && { closeCode: (req as Request).closeCode }),
     durationMs,
   });

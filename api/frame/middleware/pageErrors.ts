@@ -17,6 +17,7 @@ export function pageErrors(): ErrorRequestHandler {
   return (error: unknown, req, res, next) => {
     if (!wantsPage(req) || res.headersSent) return next(error);
     const { status, code, detail, retryAfterSeconds } = describeFailure(error);
+    res.locals.failureCode = code;
     if (status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, code);
     if (retryAfterSeconds !== undefined) res.setHeader('retry-after', String(retryAfterSeconds));
     sendPage(

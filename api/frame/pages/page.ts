@@ -17,7 +17,6 @@ export interface Page {
 export function sendPage(res: Response, page: Page): void {
   const { status = 200, formMayGoTo } = page;
   res.setHeader('content-security-policy', policyOf(formMayGoTo));
-  res.setHeader('cache-control', 'no-store');
   // With the stricter `no-referrer`, browsers call the origin of our own forms `null`.
   res.setHeader('referrer-policy', 'same-origin');
   res.status(status).type('text/html').send(layout(page).text);

@@ -36,14 +36,42 @@ test('the log names the operation and who, and holds no credential and no query'
   });
 });
 
-test('security headers are there, and nothing names the framework', async () => {
-  const { headers } = await api.as().get('/api/me');
-  expect(headers).toMatchObject({
-    'content-security-policy': "default-src 'none'",
-    'x-content-type-options': 'nosniff',
-    'strict-transport-security': expect.any(String),
-  });
-  expect(headers['x-powered-by']).toBeUndefined();
+test('every answer shows nothing in a browser, is framed by nobody and kept nowhere, and nothing names the framework', async () => {
+  const { token } = await buildUser(api.identity);
+  const refused = await api.as().get('/api/me');
+  const absent = await api.as().get('/absent');
+  const answered = await api.as(token).get('/api/me');
+  const posted = await api.as(token).post('/auth/codes');
+  expect([refused, absent, answered, posted].map(({ status }) => status)).toEqual([401, 404, 200, 201]);
+  for (const { headers } of [refused, absent, answered, posted]) {
+    expect(headers).toMatchObject({
+      'content-security-policy': "default-src 'none';base-uri 'none';form-action 'none';frame-ancestors 'none'",
+      'cache-control': 'no-store',
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'strict-transport-security': 'max-age=31536000; includeSubDomains',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    });
+    expect(headers['x-powered-by']).toBeUndefined();
+  }
+});
+
+test('the log has each refusal with its code and the address: of a credential, a role, an input', async () => {
+  const { token } = await buildUser(api.identity);
+  await api.as('atr_wrong').get('/api/me');
+  await api.as(token).get('/api/spaces/spc_absent');
+  await api.as(token).post('/api/spaces').send({ name: 7 });
+  const refusals = lines.map((line) => JSON.parse(line)).filter(({ code }) => code !== undefined);
+  expect(refusals.map(({ status, code }) => [status, code])).toEqual([
+    [401, expect.any(String)],
+    [404, expect.any(String)],
+    [400, 'INVALID_REQUEST'],
+  ]);
+  for (const {
+    request: { address },
+  } of refusals)
+    expect(address).toMatch(/127\.0\.0\.1$/);
 });
 
 describe('CORS', () => {
