@@ -110,6 +110,7 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
       // Headers are looked at wherever the request goes.
       expect(statuses).toContain('400');
       if (!isService) expect(statuses).toEqual(expect.arrayContaining(['429', '500', '503']));
+      expect(statuses).toContain('431');
       if (operation.isUpgrade) expect(statuses).toEqual(expect.arrayContaining(['101', '426']));
       if (!isPublic) expect(statuses).toContain('401');
       // A key may lack the scope, and where only sessions are taken it is refused.
