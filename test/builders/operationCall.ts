@@ -23,6 +23,7 @@ interface Parameter {
   name: string;
   required?: boolean;
   example?: unknown;
+  schema?: object;
 }
 
 interface RawOperation {
@@ -94,9 +95,14 @@ export function objectFieldsOf(operation: Operation): [string, (world: World) =>
   return Object.entries(bodyObjects).filter(([name]) => fields.includes(name));
 }
 
+/** The schema of an operation's JSON body, which may be a reference. */
+export function bodySchemaOf(operation: Operation): Schema | Reference | undefined {
+  return rawOf(operation).requestBody?.content['application/json']?.schema;
+}
+
 /** The fields that an operation's JSON body may have. */
 export function fieldsOf(operation: Operation): string[] {
-  const schema = rawOf(operation).requestBody?.content['application/json']?.schema;
+  const schema = bodySchemaOf(operation);
   return schema === undefined ? [] : Object.keys(resolve(schema).properties ?? {});
 }
 
