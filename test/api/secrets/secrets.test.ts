@@ -136,8 +136,8 @@ test('a value has at most 64 KiB, no NUL, and is Unicode', async () => {
   const { editor, path } = await team();
   expect((await editor.put(`${path}/A`, { value: 'ä'.repeat(32_768) })).status).toBe(201);
   expect(codeOf(await editor.put(`${path}/A`, { value: `${'ä'.repeat(32_768)}.` }))).toEqual([413, 'SECRET_TOO_LARGE']);
-  expect(codeOf(await editor.put(`${path}/A`, { value: 'a\0b' }))).toEqual([422, 'SECRET_HAS_NUL']);
-  expect(codeOf(await editor.put(`${path}/A`, { value: '\ud800' }))).toEqual([422, 'SECRET_NOT_UNICODE']);
+  expect(codeOf(await editor.put(`${path}/A`, { value: 'a\0b' }))).toEqual([400, 'INVALID_REQUEST']);
+  expect(codeOf(await editor.put(`${path}/A`, { value: '\ud800' }))).toEqual([400, 'INVALID_REQUEST']);
   for (const body of [{}, { value: 5 }, { value: null }, { value: 'x', name: 'B' }]) {
     expect((await editor.put(`${path}/A`, body)).status).toBe(400);
   }
