@@ -3,6 +3,7 @@ import type { QueryInterface } from 'sequelize';
 import { Umzug } from 'umzug';
 import type { Config } from '../config/index.ts';
 import { type Database, openDatabase } from './database.ts';
+import { makeMissingTriggers } from './ledgerTriggers.ts';
 import { migrations } from './migrations/index.ts';
 
 /** One step of the schema. MySQL commits each DDL statement by itself, so a step must be safe to run again. */
@@ -59,7 +60,9 @@ async function migrateLocked(database: Database, timeoutSeconds: number): Promis
     await takeLock(connection, timeoutSeconds);
     const umzug = createUmzug(database);
     umzug.on('migrating', () => assertLocked(connection));
-    return (await umzug.up()).map((step) => step.name);
+    const steps = await umzug.up();
+    await makeMissingTriggers(database);
+    return steps.map((step) => step.name);
   } finally {
     // The server frees the lock with its connection.
     connection.destroy();

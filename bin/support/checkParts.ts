@@ -9,23 +9,46 @@ import {
 import type { Config } from '../../config/index.ts';
 import { checkRedis as askRedis } from '../../integrations/redis/checkRedis.ts';
 import { openDatabase } from '../../models/database.ts';
+import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
 import { pendingMigrations } from '../../models/migrate.ts';
 import { missingSearchAttributes } from '../../temporal/searchAttributes.ts';
 import { off, ok, wrong } from './check.ts';
 import { withTemporal } from './temporal.ts';
 
-/** Whether the database answers, lets large batches in, and has the schema of this version. */
+/** For an operator, backups and a migration. */
+const spareConnections = 10;
+
+/** Whether the database answers, lets large batches and enough connections in, has the schema of this version, and guards the ledger. */
 export async function checkDatabase(config: Config) {
   const database = openDatabase(config);
   try {
-    const [rows] = await database.pool.query('SELECT VERSION() AS version, @@max_allowed_packet AS packet');
-    const { version, packet } = (rows as { version: string; packet: number }[])[0] ?? { version: '?', packet: 0 };
+    const [rows] = await database.pool.query(
+      'SELECT VERSION() AS version, @@max_allowed_packet AS packet, @@max_connections AS connections',
+    );
+    const { version, packet, connections } = (
+      rows as { version: string; packet: number; connections: number }[]
+    )[0] ?? {
+      version: '?',
+      packet: 0,
+      connections: 0,
+    };
     if (packet < 16 * 1024 * 1024)
       return wrong(`${version}; set its max_allowed_packet to 64M (it is ${packet} bytes)`);
+    // Two pools of a process, and who looks after the server.
+    const needed = 2 * config.database.poolSize + spareConnections;
+    if (connections < needed) {
+      return wrong(
+        `${version}; one process may open ${needed} connections, and max_connections is ${connections}: raise it, or lower ATRIUM_DATABASE_POOL_SIZE`,
+      );
+    }
     const pending = await pendingMigrations(database);
     if (pending.length > 0)
       return wrong(`${version}; run "npm run -s atrium -- migrate": ${pending.length} migrations wait`);
-    return ok(`${version}, schema up to date`);
+    const unguarded = await unguardedChanges(database);
+    if (unguarded.length > 0)
+      return wrong(`${version}; the ledger is not kept from ${unguarded.join(', ')}: ${triggerAdvice}`);
+    const processes = Math.floor((connections - spareConnections) / (2 * config.database.poolSize));
+    return ok(`${version}, schema up to date; max_connections of ${connections} are enough for ${processes} processes`);
   } finally {
     await database.close();
   }

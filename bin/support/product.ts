@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config/index.ts';
-import { createLogger } from '../../telemetry/logger.ts';
+import type { Database } from '../../models/database.ts';
+import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
+import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { createRuntime, type Role } from './runtime.ts';
 
 /** The running parts of Atrium in this process. */
@@ -46,6 +48,7 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
     if (probes !== undefined) started.defer(() => probes.close());
     const api = role === 'worker' ? undefined : await runtime.startApi();
     if (api !== undefined) started.defer(() => api.close({ drainMs, graceMs }));
+    void warnOfUnguardedLedger(runtime.database, logger);
     const ensured = runtime.keepSchedules(sweeper.signal);
     started.defer(async () => {
       sweeper.abort();
@@ -68,5 +71,14 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
   } catch (error) {
     await started.disposeAsync();
     throw error;
+  }
+}
+
+async function warnOfUnguardedLedger(database: Database, logger: Logger): Promise<void> {
+  try {
+    const unguarded = await unguardedChanges(database);
+    if (unguarded.length > 0) logger.warn({ unguarded }, `The database does not guard the ledger: ${triggerAdvice}.`);
+  } catch (error) {
+    logger.warn({ err: error }, 'Whether the database guards the ledger could not be found out.');
   }
 }

@@ -16,6 +16,7 @@ import { longAnswers } from './0016-long-answers.ts';
 import { cutAttempts } from './0018-cut-attempts.ts';
 import { retention } from './0019-retention.ts';
 import { authority } from './0020-authority.ts';
+import { binaryText } from './0021-binary-text.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -36,4 +37,5 @@ export const migrations: Migration[] = [
   cutAttempts,
   retention,
   authority,
+  binaryText,
 ];

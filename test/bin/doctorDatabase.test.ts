@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkDatabase } from '../../bin/support/checkParts.ts';
+import { startProduct } from '../../bin/support/product.ts';
+import { loadConfig } from '../../config/index.ts';
+import { migrateInstallation } from '../../models/migrate.ts';
+import { createTestEnvironment, runStatement, type TestEnvironment } from '../support/environment.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+let environment: TestEnvironment;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment({ ATRIUM_LOG_LEVEL: 'warn' });
+});
+
+afterAll(() => environment.close());
+
+const owner = (statement: string) => runStatement(environment.environment.ATRIUM_DATABASE_MIGRATION_URL, statement);
+
+test('a database that has all it needs is told to have it, and for how many processes', async () => {
+  const { state, detail } = await checkDatabase(environment.config);
+  expect({ state, detail }).toEqual({
+    state: 'ok',
+    detail: expect.stringMatching(/schema up to date; .* \d+ processes$/),
+  });
+  const [rows] = await environment.database.pool.query("SELECT * FROM ledger_transactions WHERE kind = 'probe'");
+  expect(rows).toEqual([]);
+});
+
+test('a server that lets too few connections in for the pools is told', async () => {
+  const config = loadConfig({ ...environment.environment, ATRIUM_DATABASE_POOL_SIZE: '500' });
+  expect(await checkDatabase(config)).toEqual({
+    state: 'wrong',
+    detail: expect.stringContaining('one process may open 1010 connections'),
+  });
+});
+
+test('triggers that could not be made are told by doctor and at a start, and made by the next migration', async () => {
+  const missing = ['ledger_entries_no_update', 'ledger_transactions_no_delete'];
+  for (const name of missing) await owner(`DROP TRIGGER ${name}`);
+
+  expect(await checkDatabase(environment.config)).toEqual({
+    state: 'wrong',
+    detail: expect.stringMatching(
+      /not kept from DELETE of ledger_transactions, UPDATE of ledger_entries: .*log_bin_trust/,
+    ),
+  });
+  const logFile = join(temporaryFolder(), 'log');
+  const product = await startProduct(environment.config, 'api', logFile);
+  try {
+    await waitFor('the warning', () => readFileSync(logFile, 'utf8').includes('does not guard the ledger'));
+  } finally {
+    await product.stop();
+  }
+
+  await migrateInstallation(environment.config);
+  expect(await checkDatabase(environment.config)).toMatchObject({ state: 'ok' });
+});
