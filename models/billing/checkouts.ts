@@ -49,8 +49,9 @@ export async function findCheckout(database: Database, by: By, value: string): P
 
 /** Operations of purchases that are over although they have not ended. */
 export function endedCheckouts(database: Pick<Database, 'pool'>, page: OldestFirst<Waiting>): Promise<Waiting[]> {
-  const over = 'SELECT 1 FROM billing_checkouts c WHERE c.id = operations.subject_id AND c.ended_at IS NOT NULL';
-  const where = `status = 'running' AND kind = 'topUp' AND EXISTS (${over})`;
+  // A value, and not EXISTS: that would be turned into a join which begins with all purchases there ever were.
+  const endedAt = 'SELECT c.ended_at FROM billing_checkouts c WHERE c.id = operations.subject_id';
+  const where = `status = 'running' AND kind = 'topUp' AND (${endedAt}) IS NOT NULL`;
   return oldestFirst(database, { table: 'operations', where, time: 'created_at' }, page);
 }
 

@@ -30,12 +30,7 @@ export async function readLedger(
   spaceId: string,
   { limit, before }: { limit: number; before?: string | undefined },
 ): Promise<LedgerRecord[]> {
-  const [ids] = await database.pool.query(
-    `SELECT DISTINCT transaction_id AS id FROM ledger_entries
-      WHERE space_id = ? ${before === undefined ? '' : 'AND transaction_id < ?'} ORDER BY transaction_id DESC LIMIT ?`,
-    before === undefined ? [spaceId, limit] : [spaceId, before, limit],
-  );
-  const wanted = (ids as { id: string }[]).map(({ id }) => id);
+  const wanted = await transactionsBefore(database, spaceId, { limit, before });
   if (wanted.length === 0) return [];
   const [heads] = await database.pool.query(
     `SELECT id, source_id AS sourceId, kind, user_id AS userId, turn_id AS turnId, detail, created_at AS createdAt
@@ -56,4 +51,28 @@ export async function readLedger(
       balanceAfter,
     })),
   }));
+}
+
+/** A transaction has few entries in a space, most have two. */
+const entriesOfTransaction = 2;
+
+/** The ids alone, read entry by entry until there are enough: for a DISTINCT, MariaDB reads all that is older as well. */
+async function transactionsBefore(
+  { pool }: Database,
+  spaceId: string,
+  { limit, before }: { limit: number; before?: string | undefined },
+): Promise<string[]> {
+  const found = new Set<string>();
+  for (let last = before; ; ) {
+    const count = (limit - found.size) * entriesOfTransaction + 1;
+    const [rows] = await pool.query(
+      `SELECT transaction_id AS id FROM ledger_entries FORCE INDEX (ledger_entries_space)
+        WHERE space_id = ? ${last === undefined ? '' : 'AND transaction_id < ?'} ORDER BY transaction_id DESC LIMIT ?`,
+      last === undefined ? [spaceId, count] : [spaceId, last, count],
+    );
+    const entries = rows as { id: string }[];
+    for (const { id } of entries) if (found.size < limit) found.add(id);
+    if (found.size === limit || entries.length < count) return [...found];
+    last = entries.at(-1)?.id;
+  }
 }

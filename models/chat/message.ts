@@ -1,4 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { behind } from '../behind.ts';
 import { jsonText } from '../jsonText.ts';
 import type { MessagePart } from '../turnLog/foldChunks.ts';
 import { piecesAtOnce, readPieces } from './answerPieces.ts';
@@ -81,12 +82,11 @@ export function defineMessage(sequelize: Sequelize) {
         where: {
           threadId,
           replacedAt: null,
-          ...(after && {
-            [Op.or]: [
-              { turnOrdinal: { [Op.gt]: after.turnOrdinal } },
-              { turnOrdinal: after.turnOrdinal, position: { [Op.gt]: after.position } },
-            ],
-          }),
+          ...(after &&
+            behind('ascending', [
+              ['turnOrdinal', after.turnOrdinal],
+              ['position', after.position],
+            ])),
           ...(upToOrdinal !== undefined && { turnOrdinal: { [Op.lte]: upToOrdinal } }),
         },
         order: [
@@ -111,10 +111,10 @@ export function defineMessage(sequelize: Sequelize) {
           threadId,
           replacedAt: null,
           turnOrdinal: { [Op.gt]: afterOrdinal },
-          [Op.or]: [
-            { turnOrdinal: { [Op.lt]: before.turnOrdinal } },
-            { turnOrdinal: before.turnOrdinal, position: { [Op.lt]: before.position } },
-          ],
+          ...behind('descending', [
+            ['turnOrdinal', before.turnOrdinal],
+            ['position', before.position],
+          ]),
         },
         order: [
           ['turnOrdinal', 'DESC'],

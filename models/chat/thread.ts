@@ -1,4 +1,5 @@
 import { DataTypes, literal, Model, Op, type Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
+import { behind } from '../behind.ts';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { instanceOf, select } from '../sql.ts';
@@ -77,20 +78,20 @@ export function defineThread(sequelize: Sequelize) {
       needsInput?: boolean | undefined;
     }): Promise<Thread[]> {
       const { spaceId, userId, limit, cursor, needsInput } = options;
+      if (needsInput === true) return Thread.waitingPage(options);
       const waiting = literal("(SELECT id FROM turns WHERE turns.id = active_turn_id AND turns.status = 'waiting')");
-      const after = cursor && {
-        [Op.or]: [
-          { updatedAt: { [Op.lt]: cursor.updatedAt } },
-          { updatedAt: cursor.updatedAt, id: { [Op.lt]: cursor.id } },
-        ],
-      };
+      const after =
+        cursor &&
+        behind('descending', [
+          ['updatedAt', cursor.updatedAt],
+          ['id', cursor.id],
+        ]);
       return Thread.findAll({
         where: {
           spaceId,
           userId,
           deletedAt: null,
           ...after,
-          ...(needsInput === true && { activeTurnId: { [Op.in]: waiting } }),
           ...(needsInput === false && { [Op.not]: { activeTurnId: { [Op.in]: waiting } } }),
         },
         order: [
@@ -99,6 +100,27 @@ export function defineThread(sequelize: Sequelize) {
         ],
         limit,
       });
+    }
+
+    /** From the few turns of the space that are under way to their threads: most threads wait for nothing. */
+    private static async waitingPage(options: {
+      spaceId: string;
+      userId: string;
+      limit: number;
+      cursor?: { updatedAt: Date; id: string };
+    }): Promise<Thread[]> {
+      const { spaceId, userId, limit, cursor } = options;
+      const behindCursor =
+        cursor === undefined
+          ? ''
+          : `AND threads.updated_at <= :updatedAt AND (threads.updated_at < :updatedAt OR threads.id < :id)`;
+      return sequelize.query(
+        `SELECT STRAIGHT_JOIN threads.* FROM turns JOIN threads ON threads.id = turns.thread_id
+          WHERE turns.space_id = :spaceId AND turns.terminal = 0 AND turns.status = 'waiting' AND turns.user_id = :userId
+            AND threads.active_turn_id = turns.id AND threads.deleted_at IS NULL ${behindCursor}
+          ORDER BY threads.updated_at DESC, threads.id DESC LIMIT :limit`,
+        { replacements: { spaceId, userId, limit, ...cursor }, model: Thread, mapToModel: true },
+      );
     }
 
     /** Names a thread that has no name. */

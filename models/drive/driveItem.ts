@@ -1,4 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
+import { behind } from '../behind.ts';
 import { newId } from '../ids.ts';
 import { nameKey } from './names.ts';
 
@@ -155,12 +156,12 @@ export function defineDriveItem(sequelize: Sequelize) {
       limit: number,
       after?: { trashedAt: Date; number: number },
     ): Promise<DriveItem[]> {
-      const before = after && {
-        [Op.or]: [
-          { trashedAt: { [Op.lt]: after.trashedAt } },
-          { trashedAt: after.trashedAt, number: { [Op.lt]: after.number } },
-        ],
-      };
+      const before =
+        after &&
+        behind('descending', [
+          ['trashedAt', after.trashedAt],
+          ['number', after.number],
+        ]);
       return DriveItem.findAll({
         where: { spaceId: where.spaceId, trashedFrom: where.containerId, purgingAt: null, ...before },
         order: [

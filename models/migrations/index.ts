@@ -17,6 +17,7 @@ import { cutAttempts } from './0018-cut-attempts.ts';
 import { retention } from './0019-retention.ts';
 import { authority } from './0020-authority.ts';
 import { binaryText } from './0021-binary-text.ts';
+import { listIndexes } from './0022-list-indexes.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -38,4 +39,5 @@ export const migrations: Migration[] = [
   retention,
   authority,
   binaryText,
+  listIndexes,
 ];

@@ -1,0 +1,19 @@
+import { Op, type WhereOptions } from 'sequelize';
+
+/**
+ * The rows behind a cursor of two columns, for a list in that order. Written out with the first column's bound by itself: from an OR alone
+ * MariaDB reads the index from the beginning of the list, however deep the page is.
+ */
+export function behind(
+  direction: 'ascending' | 'descending',
+  cursor: [[string, unknown], [string, unknown]],
+): WhereOptions {
+  const [[first, firstValue], [second, secondValue]] = cursor;
+  const [bound, beyond] = direction === 'ascending' ? ([Op.gte, Op.gt] as const) : ([Op.lte, Op.lt] as const);
+  return {
+    [Op.and]: [
+      { [first]: { [bound]: firstValue } },
+      { [Op.or]: [{ [first]: { [beyond]: firstValue } }, { [second]: { [beyond]: secondValue } }] },
+    ],
+  };
+}
