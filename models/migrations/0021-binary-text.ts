@@ -27,6 +27,7 @@ const productTables = [
   'model_calls',
   'tool_calls',
   'messages',
+  'answer_pieces',
   'operations',
   'idempotency_keys',
   'purge_positions',
@@ -36,7 +37,7 @@ const productTables = [
 async function tablesWithOtherText({ sequelize }: QueryInterface): Promise<string[]> {
   const [rows] = await sequelize.query(
     `SELECT DISTINCT table_name AS name FROM information_schema.columns
-      WHERE table_schema = DATABASE() AND collation_name IS NOT NULL AND collation_name <> 'utf8mb4_bin'`,
+      WHERE table_schema = DATABASE() AND collation_name IS NOT NULL AND collation_name NOT IN ('utf8mb4_bin', 'ascii_bin')`,
   );
   return (rows as { name: string }[]).map(({ name }) => name);
 }
