@@ -106,12 +106,12 @@ test('messages: a deep page in both directions', async () => {
     })),
   );
   const place = { turnOrdinal: 1_500, position: 0 };
-  const after = await readsOnlyItsPage((database) =>
+  const { messages: after } = await readsOnlyItsPage((database) =>
     chatModels(database).Message.page({ threadId, after: place, limit }),
   );
   expect(after.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('msg', 3_001 + index)));
   const options = { threadId, afterOrdinal: -1, before: place, limit };
-  const before = await readsOnlyItsPage((database) => chatModels(database).Message.latest(options));
+  const { messages: before } = await readsOnlyItsPage((database) => chatModels(database).Message.latest(options));
   expect(before.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('msg', 2_999 - index)));
 });
 
