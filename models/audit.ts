@@ -5,17 +5,17 @@ import { newId } from './ids.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './pages.ts';
 import { insert, select } from './sql.ts';
 
-/** Who does something, with what credential, and from where. */
+/** Who acts, with what credential, and from where. */
 export interface Actor {
   /** Null is the operator, at the command line. */
   userId: string | null;
   /** A session's or an API key's id; null where there was none yet. */
   credentialId: string | null;
-  /** The network address; null for what happens on the server itself. */
+  /** The network address; null for actions on the server itself. */
   address: string | null;
 }
 
-/** The operator, who can do anything and is still written down. */
+/** The operator, who may do anything, but is still logged. */
 export const operator: Actor = { userId: null, credentialId: null, address: null };
 
 export type AuditAction =
@@ -53,7 +53,7 @@ export interface AuditEntry extends Actor {
 }
 
 /**
- * Writes one line of a space's audit log, in the transaction of what it tells of: neither is ever there without the
+ * Writes one line of a space's audit log, in the transaction of the action itself: neither ever exists without the
  * other. Lines are added and read; nothing changes or deletes one for as long as its space exists.
  */
 export async function appendAudit(
@@ -76,7 +76,7 @@ export async function appendAudit(
 }
 
 /**
- * Writes the same line into the log of each space that the user belongs to now: what somebody does with their account
+ * Writes the same line into the log of each space that the user belongs to now: what a user does with their account
  * concerns all of them.
  */
 export async function appendAuditOfUser(

@@ -4,8 +4,8 @@ import type { Database } from './database.ts';
 const rowsPerStatement = 1_000;
 
 /**
- * Runs a statement that deletes at most so many rows as its last placeholder says until there are none left, and
- * returns how many that were. Each is a commit of its own, so that nobody waits long for a lock.
+ * Repeats a DELETE whose last placeholder is its LIMIT until no rows are left, and returns how many were deleted. Each
+ * batch is its own commit, so that nobody waits long for a lock.
  */
 export async function deleteInBatches(
   { pool }: Pick<Database, 'pool'>,

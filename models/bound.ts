@@ -5,8 +5,8 @@ import type { Database } from './database.ts';
 export type On = Pick<Database, 'sequelize'> | Transaction;
 
 /**
- * An area's models, defined once for each database. They are classes of that database and not of the program, so that
- * several databases live in one process; a caller takes them from what it has at hand: `const { Turn } =
+ * An area's models, defined once for each database. The classes belong to that database and not to the program, so that
+ * one process can use several databases; a caller takes them from the handle that it has: `const { Turn } =
  * chatModels(tx)`.
  */
 export function modelsOf<Models>(define: (sequelize: Sequelize) => Models): (on: On) => Models {

@@ -67,16 +67,13 @@ export class Connections {
     }
   }
 
-  /**
-   * Whether a connection that has rested may be used: not if it is older than the last sign that connections have
-   * frozen.
-   */
+  /** Whether an idle connection may be used: not if it is older than the last sign that connections have frozen. */
   isTrusted(connection: Connected): boolean {
     const wire = this.#wires.get(connection.config);
     return wire !== undefined && wire.openedAtMs > this.#suspectMs;
   }
 
-  /** Ends a connection that nobody uses, without asking the server. */
+  /** Closes an unused connection without asking the server. */
   drop(connection: Connected): void {
     connection.destroy();
     this.#wires.get(connection.config)?.socket.destroy();
@@ -88,7 +85,7 @@ export class Connections {
   }
 
   #giveUp(socket: Socket): void {
-    // What froze one connection has mostly frozen its neighbours.
+    // Whatever froze one connection has probably frozen its neighbours.
     this.#suspectMs = performance.now();
     socket.destroy(silent('The database did not answer in time.'));
     this.#onSilent();

@@ -15,7 +15,7 @@ export interface Database {
   silenceMs: number;
   /** How long an unused connection is kept. */
   idleMs: number;
-  /** Rejects unless both pools answer within `timeoutMs`. What does not answer is replaced. */
+  /** Rejects unless both pools answer within `timeoutMs`. Connections that do not answer are replaced. */
   check(timeoutMs: number): Promise<void>;
   /** Runs statements on a connection over which the server may be silent for other than `silenceMs`. */
   within<T>(connection: PoolConnection, silenceMs: number, work: () => Promise<T>): Promise<T>;
@@ -158,7 +158,7 @@ const retriableErrorNumbers = new Set([
   1205, // lock wait timeout: only the statement was rolled back, Sequelize rolls back the rest
 ]);
 
-/** Whether MySQL gave the transaction up for a reason that a second try may not meet. */
+/** Whether MySQL gave up the transaction for a reason that a retry may not meet. */
 export function isRetriable(error: unknown): boolean {
   const parent = (error as { parent?: { errno?: number } }).parent ?? (error as { errno?: number });
   return retriableErrorNumbers.has(parent?.errno ?? 0);
@@ -166,8 +166,8 @@ export function isRetriable(error: unknown): boolean {
 
 /**
  * Runs `work` in one transaction (READ COMMITTED), and again, up to 5 times, when MySQL chose it as a deadlock's
- * victim. So `work` must do nothing that a rollback does not undo. With `retryDuplicates` also when it met a unique key
- * that somebody else had just taken: for work that looks first, and finds that row when it looks again.
+ * victim. So `work` must do nothing that a rollback does not undo. With `retryDuplicates` also when it hit a unique key
+ * that another transaction had just taken: for work that reads first, and finds that row when it reads again.
  */
 export async function transaction<T>(
   database: Database,

@@ -3,7 +3,7 @@ import type { Database } from '../database.ts';
 import { keptDays } from './caps.ts';
 import { accounts, sources, uses } from './ledger.ts';
 
-/** Something in the books that is not as it must be. */
+/** An inconsistency in the books. */
 export interface Difference {
   check: string;
   subject: string;
@@ -15,7 +15,7 @@ export interface Audit {
   transactions: number;
   entries: number;
   differences: Difference[];
-  /** What the provider says and we cannot explain; for a person to look at, and no fault of the books. */
+  /** A provider's statement that we cannot explain: for a person to look at, not an inconsistency in the books. */
   findings: { subjectId: string; finding: string }[];
   unsettledEvents: number;
 }

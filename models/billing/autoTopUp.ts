@@ -15,7 +15,7 @@ interface Due {
 
 const chargeHours = 24;
 
-/** Spaces that have fewer credits than their owner wants them to have, and may charge for more. */
+/** Spaces whose credits are below their owner's threshold, and which may charge for more. */
 export async function spacesToTopUp(database: Database, limit: number): Promise<string[]> {
   const [rows] = await database.pool.query(
     `SELECT s.space_id AS spaceId FROM billing_settings s
@@ -76,7 +76,10 @@ export async function beginAutoTopUp(
   });
 }
 
-/** Ends an automatic top-up that was refused, and turns them off: a card that fails every half minute helps nobody. */
+/**
+ * Ends an automatic top-up that was refused, and turns them off: retrying a failing card every half minute helps
+ * nobody.
+ */
 export async function refuseAutoTopUp(tx: Transaction, checkout: Pick<Checkout, 'id' | 'spaceId'>): Promise<void> {
   if (!(await markCheckout(tx, checkout.id, 'failed'))) return;
   await execute(tx, 'UPDATE billing_settings SET auto_failed_at = ? WHERE space_id = ?', [

@@ -8,8 +8,8 @@ import { type Checkout, findCheckout, insertCheckout } from './checkouts.ts';
 const checkoutHours = 23;
 
 /**
- * Writes the intent to buy credits: the checkout, and the operation that watches it. The same id again gives what it
- * gave before.
+ * Writes the intent to buy credits: the checkout, and the operation that watches it. The same id again returns the same
+ * result.
  */
 export async function beginTopUp(
   database: Database,
@@ -37,6 +37,6 @@ export async function beginTopUp(
     });
     return operation;
   };
-  // An earlier try may be about to be committed: the next look finds it.
+  // An earlier attempt may be about to commit: the retry finds it.
   return transaction(database, make, { retryDuplicates: true });
 }

@@ -1,17 +1,17 @@
 import type { Transaction } from 'sequelize';
 import { execute, select } from '../sql.ts';
 
-/** What a space's calls of a model are like: by it a call's hold is sized before anything of the call is known. */
+/** Typical sizes of a space's calls to a model, for sizing a call's hold before anything about the call is known. */
 export interface CallSize {
-  /** What a prompt has beside its messages: the system prompt, and the tools that are offered. */
+  /** The prompt besides its messages: the system prompt, and the offered tools. */
   baseTokens: number;
   /** What an answer costs, in micro-credits; null before the first. */
   outputMicro: number | null;
 }
 
 /**
- * Calls of one kind are alike: those of a mode are offered the same tools, and what is asked beside a turn (`aside`) is
- * short.
+ * Calls of one kind are similar: those of a mode are offered the same tools, and calls beside a turn's steps (`aside`)
+ * are short.
  */
 export interface CallKind {
   spaceId: string;
@@ -19,9 +19,9 @@ export interface CallKind {
   kind: 'ask' | 'work' | 'aside';
 }
 
-/** The row by which a space's first prompt is counted. How long answers are, each space learns by itself. */
+/** The row by which a space's first prompt is counted. The length of answers is learned per space. */
 const anySpace = '';
-/** The share that the newest answer has in what is expected of the next. */
+/** The newest answer's weight in the moving average. */
 const share = 0.2;
 
 /** What is known of such calls. */
@@ -38,7 +38,7 @@ export async function sizeOfCalls(
   return size;
 }
 
-/** Notes what a prompt has beside its messages; seldom a write, since that seldom changes. */
+/** Stores what a prompt has besides its messages; rarely a write, since it rarely changes. */
 export async function noteBaseTokens(
   tx: Transaction,
   { spaceId, modelId, kind }: CallKind,
@@ -50,7 +50,7 @@ export async function noteBaseTokens(
   const change = 'base_tokens = VALUES(base_tokens)';
   const row = [modelId, kind, baseTokens];
   await execute(tx, `${insert} ON DUPLICATE KEY UPDATE ${change}`, [[spaceId, ...row]]);
-  // Once: spaces must not all wait for one row.
+  // Only once: spaces must not all wait for one row.
   if (known === undefined) await execute(tx, `${insert} ON DUPLICATE KEY UPDATE ${change}`, [[anySpace, ...row]]);
 }
 

@@ -3,32 +3,30 @@ import type { Database } from '../database.ts';
 import { execute, select } from '../sql.ts';
 import type { HoldRequest } from './holds.ts';
 
-/** What a space's owner allows to be spent, in micro-credits; null is no limit. Days are UTC's. */
+/** A space's spending caps, in micro-credits; null is no limit. Days are UTC's. */
 export interface Caps {
   perTurn: number | null;
   perDay: number | null;
   perMemberPerDay: number | null;
 }
 
-// What is set aside counts as spent until it is settled. The call itself is left out: it is being decided.
+// Holds count as spent until they are settled, except that of the call being decided.
 const counted = "IF(status = 'open', amount, cost)";
 
-/** For how many days a day's sum is kept. Only today's is asked for; the others are there to be checked. */
+/** For how many days a day's sum is kept. Only today's is used; the others are kept for checks. */
 export const keptDays = 7;
 
 export function today(now = new Date()): string {
   return now.toISOString().slice(0, 10);
 }
 
-/** A call that counts already, if it does. */
+/** A call whose hold already counts, if any. */
 export interface Counted {
   day: string;
   micro: number;
 }
 
-/**
- * How much a call may cost under the space's caps. Ask it with the balances locked, so that calls side by side add up.
- */
+/** How much a call may cost under the space's caps. Call it with the balances locked, so that parallel calls add up. */
 export async function roomUnderCaps(
   tx: Transaction,
   { id, spaceId, userId, turnId }: Pick<HoldRequest, 'id' | 'spaceId' | 'userId' | 'turnId'>,

@@ -4,7 +4,7 @@ import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { execute, insert, select } from '../sql.ts';
 import { topUp } from './credits.ts';
 
-/** `mispaid`: what was paid is not what was asked for, so nothing is credited until a person has looked at it. */
+/** `mispaid`: the amount paid is not the amount asked for, so nothing is credited until a person has looked at it. */
 export type CheckoutStatus =
   | 'creating'
   | 'open'
@@ -47,7 +47,7 @@ export async function findCheckout(database: Database, by: By, value: string): P
   return (rows as Checkout[])[0];
 }
 
-/** Operations of purchases that are over although they have not ended. */
+/** Unended operations whose purchase is over. */
 export function endedCheckouts(database: Pick<Database, 'pool'>, page: OldestFirst<Waiting>): Promise<Waiting[]> {
   // A value, and not EXISTS: that would be turned into a join which begins with all purchases there ever were.
   const endedAt = 'SELECT c.ended_at FROM billing_checkouts c WHERE c.id = operations.subject_id';
@@ -111,7 +111,7 @@ export function paymentSourceId(checkout: Pick<Checkout, 'sessionId' | 'paymentI
   return checkout.sessionId === null ? `payment:${checkout.paymentId}` : `checkout:${checkout.sessionId}`;
 }
 
-/** Credits a paid checkout, once, and marks it. A payment beats any other end: money that came is credited. */
+/** Credits a paid checkout, once, and marks it. A payment beats any other end: money that arrived is credited. */
 export async function creditCheckout(
   tx: Transaction,
   id: string,
@@ -143,8 +143,8 @@ export async function creditCheckout(
 }
 
 /**
- * Moves a checkout that is not paid to another state. One that has ended stays as it is, unless money came after its
- * end: that it is mispaid beats that it expired.
+ * Moves a checkout that is not paid to another state. One that has ended stays as it is, unless money arrived after its
+ * end: `mispaid` beats `expired`.
  */
 export async function markCheckout(
   tx: Transaction,

@@ -3,7 +3,9 @@ import { incoming } from './debt.ts';
 import { addGrant, burn, expireGrants, priorities } from './grants.ts';
 import { type Balances, isPosted, lockBalances, post, type TransactionKind } from './ledger.ts';
 
-/** Credits that come into a space or leave it. Each happens once by its source, and says whether it happened now. */
+/**
+ * Credits entering or leaving a space. Each movement happens once per source; the result says whether it happened now.
+ */
 export interface Movement {
   spaceId: string;
   sourceId: string;
@@ -45,8 +47,8 @@ async function comeIn(
 }
 
 /**
- * Books a use that is not a model call: a computer's minute, a day's storage. Nobody is asked: what is not covered is a
- * debt or unbilled.
+ * Books a use that is not a model call: a computer's minute, a day's storage. It never refuses: what is not covered
+ * becomes a debt, or unbilled.
  */
 export async function charge(
   tx: Transaction,

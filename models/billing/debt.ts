@@ -14,7 +14,7 @@ export async function coverDebt(tx: Transaction, balances: Balances): Promise<vo
   ]);
 }
 
-/** Where credits that come in go: first to the debt, the rest is available. */
+/** Splits incoming credits: first to the debt, the rest becomes available. */
 export function incoming(balances: Balances, micro: number): { debtPaid: number; lines: Line[] } {
   const debtPaid = Math.min(balances.debt, micro);
   return {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '../database.ts';
 
-/** A payment of the development provider: what a real provider would keep on its side. */
+/** A payment of the development provider: what a real provider would store on its side. */
 export interface DevelopmentPayment {
   sessionId: string;
   paymentId: string;
@@ -88,7 +88,7 @@ export function createDevelopmentPayments(database: Database) {
       return (rows as Row[]).map(read);
     },
 
-    /** What its notifications are signed with: one for all processes of the installation. */
+    /** The secret that signs its notifications: one for all processes of the installation. */
     async webhookSecret(): Promise<string> {
       const [rows] = await database.pool.query("SELECT value FROM billing_state WHERE name = 'developmentSecret'");
       return `whsec_${(rows as { value: string }[])[0]?.value ?? ''}`;

@@ -16,7 +16,7 @@ export interface CallRequest {
   prices: Prices;
   /** How long the answer may become: by its model, and by the space's settings. */
   maxOutputTokens: number;
-  /** A rough count; what is really used is booked afterwards. */
+  /** A rough count; actual usage is booked afterwards. */
   inputTokens: number;
   /** What of it is the system prompt and the tools, where that is known. */
   baseTokens?: number;
@@ -27,26 +27,26 @@ export interface CallRequest {
 export interface Allowance {
   /** What is set aside, in micro-credits. */
   held: number;
-  /** More than this the call cannot cost: neither it nor its space allows it. */
+  /** The most that the call can cost, by its own limits and its space's. */
   atMost: number;
-  /** How long the answer may be, where that is less than it might become, and by what. */
+  /** The answer's limit, where it is below the model's, and its reason. */
   maxOutputTokens?: number;
   boundBy?: 'credits' | 'cap';
 }
 
-/** An answer that cannot be this long is not worth asking for. */
+/** An answer that must be shorter than this is not worth asking for. */
 const shortestAnswerTokens = 16;
-/** What an answer is expected to be before any has been seen: a share of the longest, within bounds. */
+/** The expected length of an answer before any has been seen: a share of the longest, within bounds. */
 const expectedShare = 0.25;
 const expectedTokens = { least: 64, most: 1_024 };
-/** Beside what answers have cost: half of them cost more than most. */
+/** A margin on top of the average cost of answers. */
 const margin = 1.2;
 /** The system prompt and the tools, before any prompt has been seen. */
 const assumedBaseTokens = 500;
 
 /**
- * Sets aside what such a call is likely to cost: more is asked for when its answer grows. Says how long the answer may
- * be where that is less than it might become. Where nobody is refused and the space has no caps, nothing is set aside:
+ * Sets aside what such a call is likely to cost: more is asked for when its answer grows. Returns the answer's limit
+ * where it is below the model's. Where credits are not enforced and the space has no caps, nothing is set aside:
  * undefined. Throws 402.
  */
 export async function holdForCall(database: Database, call: CallRequest): Promise<Allowance | undefined> {
@@ -86,8 +86,8 @@ export async function growHold(
 }
 
 /**
- * Sets credits aside for a new turn's first call, in the transaction that makes the turn: what was accepted before
- * takes nothing, and who is refused has sent nothing. Its prompt is counted by what prompts like it had.
+ * Sets credits aside for a new turn's first call, in the transaction that makes the turn: a message accepted before
+ * needs nothing more, and a refused message is not stored. The size of its prompt is estimated from similar prompts.
  */
 export async function holdForTurn(
   tx: Transaction,
@@ -103,7 +103,7 @@ export async function holdForTurn(
   await holdIn(tx, { ...rest, id: firstHoldId(turn.id), turnId: turn.id, inputTokens });
 }
 
-/** A turn's first call finds what was set aside for its message. */
+/** A turn's first call finds its message's hold. */
 export function firstHoldId(turnId: string): string {
   return `${turnId}:0`;
 }

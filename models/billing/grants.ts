@@ -3,7 +3,7 @@ import { newId } from '../ids.ts';
 import { execute, insert, select } from '../sql.ts';
 import { type Balances, post } from './ledger.ts';
 
-/** Credits that came at one time, with what is left of them. `available` is always the sum of what is left. */
+/** Credits received at one time, with what is left of them. `available` is always the sum of the remainders. */
 export interface Grant {
   id: string;
   remaining: number;
@@ -13,7 +13,7 @@ export interface Grant {
 /** Which grant an amount was taken from. */
 export type Part = [grantId: string, micro: number];
 
-/** Lower is burnt first: what was given before what was paid for. */
+/** Lower is burnt first: granted credits before paid ones. */
 export const priorities = { granted: 10, paid: 20 } as const;
 
 // The order in which credits are burnt: by priority, then what expires soonest, then the oldest.
@@ -40,7 +40,7 @@ export async function addGrant(tx: Transaction, balances: Balances, grant: NewGr
   });
 }
 
-/** Takes an amount off the grants, in their order, and says from which. There must be as much. */
+/** Takes an amount from the grants, in burn order, and returns from which. There must be enough. */
 export async function burn(tx: Transaction, balances: Balances, micro: number, firstOf?: string): Promise<Part[]> {
   if (micro === 0) return [];
   const grants = await select<Grant & { sourceId: string }>(
@@ -75,7 +75,7 @@ export async function giveBack(tx: Transaction, parts: readonly Part[], micro: n
   return kept.filter(([, amount]) => amount > 0);
 }
 
-/** Ends the grants whose time is over, so that nobody spends them. */
+/** Ends expired grants, so that nobody spends them. */
 export async function expireGrants(tx: Transaction, balances: Balances, now = new Date()): Promise<void> {
   if (balances.available === 0) return;
   const over = await select<Grant>(
@@ -85,7 +85,7 @@ export async function expireGrants(tx: Transaction, balances: Balances, now = ne
   );
   for (const { id, remaining } of over) {
     await change(tx, id, -remaining);
-    // What a hold gives back later expires again, so the grant alone does not name it.
+    // What a hold gives back later expires again, so the grant's id alone is not unique.
     await post(tx, { sourceId: `expiry:${id}:${newId('ledgerTransaction')}`, kind: 'expiry' }, [
       { of: balances, account: 'available', change: -remaining },
       { of: balances, account: 'expired', change: remaining },

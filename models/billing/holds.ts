@@ -13,13 +13,13 @@ export interface Hold {
   userId: string;
   turnId: string | null;
   modelId: string;
-  /** What is set aside for it: more when its answer outgrows that. */
+  /** The amount set aside; it grows with the answer. */
   amount: number;
-  /** What of it is reserved in the ledger: all of it where credits are enforced. */
+  /** The part of it that is reserved in the ledger: all of it where credits are enforced. */
   held: number;
   parts: Part[];
   inputTokens: number;
-  /** Counts its changes: each is a transaction with a source of its own. */
+  /** Counts its changes: each is a ledger transaction with its own source. */
   revision: number;
   status: 'open' | 'settled' | 'released';
   /** The day (UTC) whose caps it counts to. */
@@ -35,17 +35,17 @@ export interface HoldRequest {
   inputTokens: number;
   /** Less than this is not worth beginning. */
   atLeast: number;
-  /** What is set aside where there is as much; absent is all that the call can cost. */
+  /** The amount to set aside if there is enough; absent means all that the call can cost. */
   wanted?: number;
-  /** More than this the call cannot cost. */
+  /** The most that the call can cost. */
   atMost: number;
-  /** Refuse what the space's credits do not cover. Without it only its own caps are kept. */
+  /** Refuse what the space's credits do not cover. Without it only its own caps apply. */
   enforced: boolean;
-  /** Only where it is open: a call that has ended sets nothing more aside. */
+  /** Only while it is open: a call that has ended sets nothing more aside. */
   ifOpen?: boolean;
 }
 
-/** What was set aside, and how much more there would be for it. */
+/** What was set aside, and how much more would be available. */
 export interface Reserved {
   amount: number;
   /** At most `atMost`: what its space, or a cap, leaves for the call now. */
@@ -68,9 +68,9 @@ export async function findHold(tx: Transaction, id: string): Promise<Hold | unde
 }
 
 /**
- * Sets credits aside, between `atLeast` and `wanted`, and says how many. The same hold again is brought to what is
- * asked for now: a call that is tried again reserves once, and one whose answer grows has more. Throws 402 when there
- * is too little, in the space or under a cap.
+ * Sets credits aside, between `atLeast` and `wanted`, and says how many. An existing hold is adjusted to the new
+ * amount: a retried call reserves once, and a growing answer gets more. Throws 402 when there is too little, in the
+ * space or under a cap.
  */
 export async function reserve(tx: Transaction, request: HoldRequest): Promise<Reserved> {
   const balances = await lockBalances(tx, request.spaceId);
@@ -111,7 +111,7 @@ export async function reserve(tx: Transaction, request: HoldRequest): Promise<Re
   return { amount, ceiling, boundBy: ceiling === room ? 'cap' : 'credits' };
 }
 
-/** Moves the ledger from what the hold had to what it shall have. */
+/** Moves the ledger from the hold's old amount to its new one. */
 async function shift(
   tx: Transaction,
   balances: Balances,
@@ -145,8 +145,8 @@ export interface Settlement {
 }
 
 /**
- * Books what a call cost, once, and frees what it did not use. What nothing covers is a debt, or unbilled where nobody
- * is refused.
+ * Books what a call cost, once, and releases what it did not use. What nothing covers becomes a debt, or unbilled where
+ * credits are not enforced.
  */
 export async function settle(tx: Transaction, settlement: Settlement): Promise<void> {
   const { id, spaceId, userId, turnId, modelId, cost, enforced } = settlement;
@@ -197,7 +197,7 @@ async function takeRest(tx: Transaction, balances: Balances, wanted: number): Pr
   return taken;
 }
 
-/** Frees a hold whose call came to nothing. Does nothing to one that has ended. */
+/** Releases the hold of a call that came to nothing. Does nothing to one that has ended. */
 export async function release(tx: Transaction, spaceId: string, id: string): Promise<boolean> {
   const balances = await lockBalances(tx, spaceId);
   const hold = await findHold(tx, id);
@@ -219,7 +219,7 @@ export async function release(tx: Transaction, spaceId: string, id: string): Pro
   return true;
 }
 
-/** 402, with the way to more. */
+/** 402, with a link to buy more. */
 export function creditsExhausted(spaceId: string): DomainError {
   const path = `/api/billing/${encodeURIComponent(spaceId)}/top-up`;
   const message = `The space has no credits left for this. Buy some with POST ${path}.`;

@@ -6,8 +6,8 @@ import { maxMicroCredits } from './money.ts';
 /**
  * A space's accounts. On the one side where credits are (`available`, `reserved`) or went (`spent`, `expired`, `sent`
  * to another space); on the other where they came from (`granted`, `paid`, `received` from another space), what was
- * taken back after it was spent (`debt`), and what was used while nobody was refused (`unbilled`). The two sides are
- * always equal, and no account is ever below zero.
+ * taken back after it was spent (`debt`), and what was used while credits were not enforced (`unbilled`). The two sides
+ * are always equal, and no account is ever below zero.
  *
  * The second side is the system's: an account of the system is the sum of that account over all spaces. It has no row
  * of its own, which every posting of every space would have to wait for.
@@ -17,7 +17,7 @@ export const sources = ['granted', 'paid', 'received', 'debt', 'unbilled'] as co
 export const accounts = [...uses, ...sources] as const;
 export type Account = (typeof accounts)[number];
 
-/** A space's balances in micro-credits: its row, locked by whoever holds this object. */
+/** A space's balances in micro-credits: its row, locked by the holder of this object. */
 export type Balances = Record<Account, number> & { spaceId: string };
 
 export type TransactionKind =
@@ -36,7 +36,7 @@ export type TransactionKind =
   | 'debtPayment';
 
 export interface Posting {
-  /** What this is the one record of: `checkout:cs_…`, `call:<turn>:<step>`. Unique for ever. */
+  /** The event that this records: `checkout:cs_…`, `call:<turn>:<step>`. Unique for ever. */
   sourceId: string;
   kind: TransactionKind;
   userId?: string | null;
@@ -52,9 +52,7 @@ export interface Line {
   change: number;
 }
 
-/**
- * A posting that would not add up, or would leave an account below zero: a mistake of ours, and nothing was written.
- */
+/** A posting that would not balance, or would leave an account below zero: a bug of ours. Nothing was written. */
 export class LedgerError extends Error {
   override readonly name = 'LedgerError';
 }
@@ -75,7 +73,7 @@ export async function lockBalances(tx: Transaction, spaceId: string): Promise<Ba
   return opened;
 }
 
-/** Whether this has been posted. Ask it with the space's balances locked, so that the answer holds. */
+/** Whether this has been posted. Call it with the space's balances locked, so that the answer stays true. */
 export async function isPosted(tx: Transaction, sourceId: string): Promise<boolean> {
   return (await select(tx, 'SELECT 1 FROM ledger_transactions WHERE source_id = ?', [sourceId])).length > 0;
 }

@@ -10,7 +10,9 @@ export interface LowBalance {
   ownerEmails: string[];
 }
 
-/** Spaces that have become low and were not told of yet. Those that have enough again may be told of another time. */
+/**
+ * Spaces that have become low and have not been reported yet. Those that have enough again may be reported again later.
+ */
 export async function findLowBalances(database: Database, threshold: number, limit: number): Promise<LowBalance[]> {
   await database.pool.query(
     'UPDATE billing_balances SET low_since = NULL WHERE low_since IS NOT NULL AND available >= ?',
@@ -32,7 +34,7 @@ export async function findLowBalances(database: Database, threshold: number, lim
   return low.map((one) => ({ ...one, ownerEmails: (bySpace.get(one.spaceId) ?? []).map(({ email }) => email) }));
 }
 
-/** Notes that a space's low balance is told, once: false when somebody else has. */
+/** Marks a space's low balance as reported, once: false when another caller already has. */
 export async function noteLow(tx: Transaction, spaceId: string): Promise<boolean> {
   const result = await execute(
     tx,

@@ -1,6 +1,6 @@
 /**
  * Credits are counted in millionths (micro-credits), as integers. The largest amount that the ledger takes is nine
- * thousand million credits, which a JavaScript number still holds exactly.
+ * billion credits, which a JavaScript number still holds exactly.
  */
 export const microPerCredit = 1_000_000;
 export const maxMicroCredits = 9_000_000_000 * microPerCredit;
@@ -26,7 +26,7 @@ export function toMinor(amount: number, currency: string): number | undefined {
   const digits = digitsOf(currency);
   const allowed = 10 ** Math.min(digits, 2);
   const scaled = amount * allowed;
-  // 19.99 * 100 is 1998.9999999999998: what is this close to a whole number was meant as one.
+  // 19.99 * 100 is 1998.9999999999998: a value this close to a whole number is meant as one.
   if (Math.abs(scaled - Math.round(scaled)) > 1e-6) return undefined;
   return Math.round(scaled) * 10 ** (digits - Math.min(digits, 2));
 }

@@ -1,7 +1,7 @@
 import { deleteInBatches } from '../batches.ts';
 import type { Database } from '../database.ts';
 
-/** Removes what was set aside before `before`, and has been spent or freed since. What it came to is in the ledger. */
+/** Removes holds from before `before` that have been settled or released. Their outcome is in the ledger. */
 export async function purgeOldHolds(database: Database, before: Date, onBatch: () => void): Promise<number> {
   let removed = 0;
   for (const status of ['settled', 'released']) {

@@ -3,7 +3,7 @@ import type { Database } from '../database.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { execute, select } from '../sql.ts';
 
-/** A notification of the payment provider, kept for ever. */
+/** A notification of the payment provider, stored for ever. */
 export interface PaymentEventRow {
   id: string;
   provider: string;
@@ -32,7 +32,7 @@ export async function findEvent(database: Database, id: string): Promise<Payment
   return (rows as PaymentEventRow[])[0];
 }
 
-/** Marks it as settled, in the transaction that did what it says. False when it had been before. */
+/** Marks it as settled, in the transaction that applied it. False when it was already settled. */
 export async function markSettled(tx: Transaction, id: string, outcome: string): Promise<boolean> {
   const result = await execute(
     tx,
@@ -47,7 +47,7 @@ export function unsettledEvents(database: Pick<Database, 'pool'>, page: OldestFi
   return oldestFirst(database, { table: 'payment_events', where: "status = 'received'", time: 'received_at' }, page);
 }
 
-/** What the provider says and our books do not explain. Each has one name, whoever comes across it. */
+/** What the provider says and our books do not explain. Each case has one name, wherever it is found. */
 export type Finding =
   /** A session or a charge that is paid, and belongs to no checkout. */
   | 'PAID_SESSION_OF_NO_CHECKOUT'
@@ -55,7 +55,7 @@ export type Finding =
   /** Its checkout asked for another amount. */
   | 'PAID_OTHER_AMOUNT'
   | 'CREDITED_BUT_NOT_PAID'
-  /** Any other notification that names nothing of ours. */
+  /** Any other notification that does not refer to anything of ours. */
   | 'EVENT_OF_NO_CHECKOUT_OF_OURS'
   /** A checkout whose session the provider does not know (any more). */
   | 'CHECKOUT_UNKNOWN_TO_PROVIDER'
@@ -63,8 +63,8 @@ export type Finding =
   | 'PAYMENT_NEVER_CAME';
 
 /**
- * Notes what nobody can explain, for the operator; once for each subject: a session, a charge, or an event that names
- * neither.
+ * Records what cannot be explained, for the operator; once for each subject: a session, a charge, or an event that
+ * names neither.
  */
 export async function noteFinding(database: Database, subjectId: string, finding: Finding): Promise<boolean> {
   const [result] = await database.pool.query(

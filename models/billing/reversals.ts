@@ -4,17 +4,20 @@ import { incoming } from './debt.ts';
 import { addGrant, burn, expireGrants, priorities } from './grants.ts';
 import { type Balances, lockBalances, post } from './ledger.ts';
 
-/** Money that went back to its payer, or is held back while he disputes it. */
+/** Money that went back to the payer, or is held back during a dispute. */
 export interface Reversal {
   /** `refund:re_…` or `dispute:dp_…`. */
   sourceId: string;
   kind: 'refund' | 'dispute';
   micro: number;
-  /** The money has come to us again: the refund failed, the dispute was won. It stays so, whatever is told later. */
+  /**
+   * The money has come back to us: the refund failed, or the dispute was won. This is final, whatever is reported
+   * later.
+   */
   returned: boolean;
 }
 
-/** The payment that is reversed, and what it brought. */
+/** The reversed payment, and the credits that it brought. */
 export interface ReversedPayment {
   spaceId: string;
   sourceId: string;
@@ -23,9 +26,9 @@ export interface ReversedPayment {
 }
 
 /**
- * Books what has become of a payment: of what it brought, its space keeps what no reversal holds back. Refunds and
- * disputes of one payment never take more than it brought, and the outcome is the same in whatever order they are told.
- * Says whether something was booked.
+ * Books a payment's reversals: its space keeps what no reversal holds back. Refunds and disputes of one payment never
+ * take more than it brought, and the outcome does not depend on the order in which they are reported. Returns whether
+ * something was booked.
  */
 export async function reverse(tx: Transaction, payment: ReversedPayment, reversal: Reversal): Promise<boolean> {
   const balances = await lockBalances(tx, payment.spaceId);
@@ -63,7 +66,8 @@ async function save(tx: Transaction, paymentSourceId: string, reversal: Reversal
 }
 
 /**
- * First what is left of that payment, then whatever else the space has; what has been spent already becomes its debt.
+ * Takes first what is left of that payment, then whatever else the space has; what has already been spent becomes its
+ * debt.
  */
 async function take(
   tx: Transaction,

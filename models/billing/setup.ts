@@ -7,7 +7,7 @@ import { grant } from './credits.ts';
 import { lockBalances } from './ledger.ts';
 import { lockState } from './paymentEvents.ts';
 
-/** How many credits new spaces may be given: together a maximum for whoever sets them up, and for the installation. */
+/** How many credits new spaces may be given: a total per user who sets them up, and for the installation. */
 export interface InitialCreditLimits {
   perSpace: number;
   perUser: number;
@@ -43,7 +43,7 @@ export async function lockSettings(tx: Transaction, spaceId: string): Promise<Se
 
 /**
  * Writes the intent to set billing up: 'ready' when it has been, else the operation to start or to wait for. A repeat,
- * with whatever number, changes nothing. Throws 422 when the credits are more than the limits allow.
+ * with any number, changes nothing. Throws 422 when the credits are more than the limits allow.
  */
 export async function beginSetup(
   database: Database,
@@ -51,7 +51,7 @@ export async function beginSetup(
 ): Promise<'ready' | Operation> {
   const { spaceId, userId, micro, limits } = intent;
   return transaction(database, async (tx) => {
-    // Everybody who gives credits away comes one after the other, so that the maxima hold.
+    // Serializes everybody who gives credits away, so that the limits hold.
     if (micro > 0) await lockState(tx, 'initialCredits');
     const row = await lockSettings(tx, spaceId);
     if (row.status === 'ready') return 'ready';

@@ -1,20 +1,20 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database.ts';
 
-/** What is set aside, and in whose space. */
+/** A hold, and its space. */
 export interface OpenHold {
   id: string;
   spaceId: string;
 }
 
-/** What is still set aside for a turn. */
+/** A turn's open holds. */
 export async function openHoldsOf(database: Database, turnId: string): Promise<OpenHold[]> {
   return read(database, "SELECT id, space_id AS spaceId FROM billing_holds WHERE turn_id = ? AND status = 'open'", [
     turnId,
   ]);
 }
 
-/** What was set aside before `before` for turns that have ended, or for messages that never became one. */
+/** Holds from before `before` of turns that have ended, or of messages that never became a turn. */
 export async function findStaleHolds(database: Database, before: Date, limit: number): Promise<OpenHold[]> {
   return read(
     database,
@@ -24,7 +24,7 @@ export async function findStaleHolds(database: Database, before: Date, limit: nu
   );
 }
 
-/** Spaces with credits whose time is over. */
+/** Spaces with expired credits. */
 export async function spacesWithExpiredGrants(database: Database, now: Date, limit: number): Promise<string[]> {
   const spaces = await read<{ spaceId: string }>(
     database,

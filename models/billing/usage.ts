@@ -4,7 +4,7 @@ import { charge } from './credits.ts';
 import { creditsExhausted } from './holds.ts';
 import { toMicro } from './money.ts';
 
-/** What costs by time and not by the call. */
+/** Usage that costs by time instead of by call. */
 export interface UsageRates {
   computerCreditsPerMinute: number;
   storageCreditsPerGibDay: number;
@@ -15,7 +15,7 @@ export interface UsageRates {
 const gibibyte = 1024 ** 3;
 const minuteMs = 60_000;
 
-/** Books one minute of a running computer; the same minute again changes nothing. Says whether it was booked now. */
+/** Books one minute of a running computer; the same minute again changes nothing. Returns whether it was booked now. */
 export async function chargeComputerMinute(
   database: Database,
   rates: UsageRates,
@@ -55,7 +55,7 @@ export async function chargeStorageDay(
 }
 
 /**
- * Asked before something is started that costs by time. Throws 402 when it has a price, credits are enforced and the
+ * Call this before starting something that costs by time. Throws 402 when it has a price, credits are enforced and the
  * space has none.
  */
 export async function requireCredits(database: Database, rates: UsageRates, spaceId: string): Promise<void> {

@@ -15,11 +15,11 @@ import type { NotificationPriority, Turn, TurnMode } from './turn.ts';
 /** How many turns of one thread may wait behind the running one. */
 const maxQueuedTurns = 50;
 
-/** Everything that a send means, checked and authorized, before anything is done about it. */
+/** A message to accept, already checked and authorized. */
 export interface SendIntent {
   userId: string;
   spaceId: string;
-  /** Of the credential that sends it: the turn never does more. */
+  /** The scopes of the sending credential: the turn may never do more. */
   authority: Authority;
   /** An existing thread of the user's; absent makes one, under `alias` when the client named it. */
   threadId?: string;
@@ -33,19 +33,19 @@ export interface SendIntent {
   notificationPriority: NotificationPriority;
   onBusy: 'queue' | 'reject' | 'interrupt';
   /**
-   * The message takes the place of the one with `userMessageId`, and of everything after it: that one is answered again
-   * as it is (without an id, the thread's last), or in these words. What is under way for it is stopped.
+   * The message replaces the one with `userMessageId` and everything after it: that one is answered again unchanged
+   * (without an id, the thread's last), or edited to this text. A running answer to it is stopped.
    */
   replaces?: 'again' | 'edited';
-  /** The sender's device: panes, snapshot. Kept as it came, beside the turn. */
+  /** The sender's device: panes, snapshot. Stored unchanged, with the turn. */
   context?: Record<string, unknown>;
 }
 
 export interface AcceptedMessage {
   turn: Turn;
-  /** False when the same message had been accepted before: the caller attaches to its turn. */
+  /** False when the same message was accepted before: the caller attaches to its turn. */
   created: boolean;
-  /** What the new turn's log begins with. */
+  /** The first chunks of the new turn's log. */
   opening?: UiChunk[];
   /** The turn that has to stop for this one to begin. */
   interrupted?: string;
@@ -53,14 +53,14 @@ export interface AcceptedMessage {
 
 /**
  * Writes the intent: thread, user message, turn and the first chunks of its log, in one transaction. The same outbox
- * item, or the same message id in a thread, gives the turn that it gave before, so that no message is answered twice.
+ * item, or the same message id in a thread, returns the same turn as before, so that no message is answered twice.
  */
 export async function acceptMessage(database: Database, intent: SendIntent, admit?: Admit): Promise<AcceptedMessage> {
-  // Somebody else may write the same outbox item, alias or message meanwhile: the next look finds it.
+  // Another request may write the same outbox item, alias or message in the meantime: the retry finds it.
   return transaction(database, (tx) => acceptIn(tx, intent, admit), { retryDuplicates: true });
 }
 
-/** Asked of a new turn alone, when it is sure that there is none for this message; rejects to refuse it. */
+/** Called only for a new turn, once it is certain that this message has none; rejects to refuse it. */
 export type Admit = (tx: Transaction, turn: Turn) => Promise<void>;
 
 async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | undefined): Promise<AcceptedMessage> {
@@ -114,10 +114,10 @@ async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | unde
   await insertOpening(tx, turnId, opening, intent.context);
   thread.set({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now });
   if (thread.isNewRecord) await insertInstance(tx, thread);
-  // Everything that has changed, the ordinal that was taken too: `update` would save only what it is given.
+  // Saves everything that has changed, the taken ordinal too: `update` would save only what it is given.
   else await thread.save({ transaction: tx });
   const interrupted = placed.interrupted ?? (busy ? await interrupt(tx, thread, intent, now) : undefined);
-  // The last: what it locks is the whole space's.
+  // Last, since it locks a row of the whole space.
   await admit?.(tx, turn);
   return { turn, created: true, opening, ...(interrupted !== undefined && { interrupted }) };
 }
@@ -155,7 +155,7 @@ async function refuseIfTooBusy(tx: Transaction, thread: Thread, intent: SendInte
   }
 }
 
-/** Stores the new message, or puts it in the place of an earlier one. */
+/** Stores the new message, or replaces an earlier one with it. */
 async function placeUserMessage(
   tx: Transaction,
   thread: Thread,

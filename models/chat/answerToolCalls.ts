@@ -14,8 +14,8 @@ interface Deps {
 }
 
 /**
- * Takes a client's results into the turn, each once: the first that comes counts, and one that comes after the call has
- * ended (again, or too late) changes nothing. Returns after which chunk the answer to these results begins.
+ * Adds a client's results to the turn, each once: the first one counts, and one that arrives after the call has ended
+ * (a repeat, or too late) changes nothing. Returns after which chunk the answer to these results begins.
  */
 export async function answerToolCalls(
   { database, turnLog }: Deps,
@@ -72,7 +72,7 @@ export async function decideToolCall(
     if (call.decision !== null) {
       throw new DomainError('conflict', 'APPROVAL_DECIDED', `This call has been ${call.decision} already.`);
     }
-    // Also when no worker has been there yet to say so: what was offered until a moment is not done after it.
+    // Even if no worker has expired it yet: an approval is not accepted after its deadline.
     if (call.isExpired) {
       throw new DomainError('conflict', 'APPROVAL_EXPIRED', 'Nobody answered in time, so this call is not made.');
     }

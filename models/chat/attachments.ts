@@ -8,7 +8,7 @@ import { DomainError } from '../errors.ts';
 import type { AttachedFile, FileReference, StoredPart } from './message.ts';
 import { chatModels } from './models.ts';
 
-/** The images that models take; others are files like any. */
+/** The image types that models accept; others are ordinary files. */
 const imageTypes: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 
 export function isImageType(contentType: string): boolean {
@@ -21,8 +21,8 @@ export function isPdfType(contentType: string): boolean {
 
 /**
  * Finds the files that a message names, in its space's drive, in an app, or among the files of the sender's own
- * threads, and keeps which version they are: what is changed later changes no earlier message. Throws 404
- * `FILE_NOT_FOUND` for one that is absent or somebody else's, 422 `NOT_A_FILE` for a folder.
+ * threads, and records their version: later changes do not affect earlier messages. Throws 404 `FILE_NOT_FOUND` for one
+ * that is absent or somebody else's, 422 `NOT_A_FILE` for a folder.
  */
 export async function attachFiles(
   on: On,
@@ -74,7 +74,7 @@ async function mayRead(on: On, containerId: string, spaceId: string, userId: str
   return thread !== null && thread.userId === userId && thread.spaceId === spaceId;
 }
 
-/** A path that no file can have is that of no file. */
+/** A path that no file can have names no file. */
 function namesIn(path: string, missing: () => DomainError): string[] {
   try {
     return parsePath(path);
@@ -87,7 +87,7 @@ function refused(kind: 'notFound' | 'unprocessable', code: string, detail: strin
   return new DomainError(kind, code, detail, { errors: [{ pointer, detail }] });
 }
 
-/** What an attached file held when it was attached; undefined when that is not kept any more. */
+/** An attached file's content when it was attached; undefined when that version is gone. */
 export async function contentOfAttached(on: On, file: AttachedFile, spaceId: string): Promise<Content | undefined> {
   const { DriveItem, DriveVersion } = driveModels(on);
   const item = await DriveItem.find(file.itemId);
@@ -97,7 +97,7 @@ export async function contentOfAttached(on: On, file: AttachedFile, spaceId: str
   return version?.content;
 }
 
-/** What the message asks of a model that shall see all of it. */
+/** What a model must support to see all of the message. */
 export function needsOf(parts: readonly StoredPart[]): { images: boolean; pdf: boolean } {
   const types = parts.flatMap((part) => {
     if (part.type === 'data-file') return [part.data.mimeType ?? ''];

@@ -1,5 +1,5 @@
 /**
- * The bytes of a `data:` URL (RFC 2397, as browsers read it); undefined when it is none, or its base64 is broken.
+ * The bytes of a `data:` URL (RFC 2397, as browsers read it); undefined when it is not one, or its base64 is broken.
  * Nothing is fetched.
  */
 export function readDataUrl(url: string): Buffer | undefined {

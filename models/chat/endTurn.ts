@@ -24,7 +24,7 @@ export interface EndedTurn {
   /** As it is now, with its thread; null when there is none. */
   turn: Turn | null;
   thread: Thread | null;
-  /** The turn that the thread goes on with: it has its place, and wants its workflow. */
+  /** The thread's next turn: it is active now, and needs its workflow. */
   nextTurn: Turn | undefined;
 }
 
@@ -38,9 +38,9 @@ const tooLarge: TurnEnd = {
 };
 
 /**
- * Ends a turn in one transaction: the assistant's message as its readers saw it, the last chunk, the terminal state, and
- * the thread's next turn. Safe to call again, by the workflow and the sweeper alike. A message that the database will never take fails the
- * turn, with as much of it as it does take: the thread is free in any case.
+ * Ends a turn in one transaction: the assistant's message as its readers saw it, the last chunk, the terminal state,
+ * and the thread's next turn. Safe to call again, by the workflow and the sweeper alike. A message that the database
+ * will never take fails the turn, with as much of it as it does take: the thread is free in any case.
  */
 export async function endTurn(
   deps: { database: Database; turnLog: TurnLog },
@@ -108,7 +108,7 @@ function endOf(end: TurnEnd, now: Date): RowChanges {
   };
 }
 
-/** Marks that a turn shall stop. A queued one ends here and now; a running one is ended by its workflow. */
+/** Marks a turn to stop. A queued one ends at once; a running one is ended by its workflow. */
 export async function requestStop(
   deps: { database: Database; turnLog: TurnLog },
   turnId: string,
@@ -139,7 +139,7 @@ function closeTexts(fold: MessageFold): UiChunk[] {
   return fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
 }
 
-/** Calls without a result get one: what they have done, where that is written, else that they were not finished. */
+/** Calls without a result get one: their recorded effect, or else that they did not finish. */
 async function closeTools(tx: Transaction, turnId: string, end: TurnEnd, fold: MessageFold): Promise<UiChunk[]> {
   const openIds = fold.openToolIds();
   // A call is in the log since it has a row, and has its result there since it is settled.
@@ -190,7 +190,7 @@ function answerMetadata(turn: Turn, end: TurnEnd, usage: Usage): Record<string, 
   };
 }
 
-/** What was said is kept, however the turn ended; a turn that said nothing leaves no message. */
+/** The output is kept, however the turn ended; a turn without output leaves no message. */
 async function storeAnswer(
   tx: Transaction,
   turn: Turn,
@@ -224,7 +224,7 @@ async function isReplaced(tx: Transaction, turn: Turn): Promise<boolean> {
   return (await chatModels(tx).Message.count({ where: asked, transaction: tx })) === 0;
 }
 
-/** Gives the thread to its oldest queued turn, and says so in that turn's log. */
+/** Makes the thread's oldest queued turn the active one, and says so in that turn's log. */
 async function promoteNext(
   tx: Transaction,
   turnLog: TurnLog,

@@ -5,9 +5,9 @@ import { DomainError } from '../errors.ts';
 import { isAway } from '../unavailable.ts';
 import type { Turn } from './turn.ts';
 
-/** What is longer is kept as a file, and named in the answer. */
+/** A longer result is stored as a file, which the answer refers to. */
 export const maxInlineBytes = 64 * 1024;
-/** What is longer is not kept at all. */
+/** A longer result is not stored at all. */
 export const maxResultBytes = 100 * 1_000_000;
 const previewCharacters = 4_000;
 
@@ -18,8 +18,8 @@ interface LargeResult {
   /** Its beginning. */
   preview: string;
   /**
-   * Where the whole of it is: a file that `drive_read` reads, and the client by thread-files/url. Null where there was
-   * no room for it.
+   * Where all of it is: a file that `drive_read` reads, and the client by thread-files/url. Null where there was no
+   * room for it.
    */
   file: { containerId: string; path: string } | null;
 }
@@ -28,7 +28,7 @@ export interface ResultStore {
   database: Database;
   storage: ByteStore;
   limits: DriveLimits;
-  /** Hears why a file could not be stored. */
+  /** Told why a file could not be stored. */
   onFailure(error: unknown): void;
 }
 

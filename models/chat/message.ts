@@ -15,10 +15,10 @@ export interface FileReference {
   height?: number;
 }
 
-/** The same, found: which content of which item it was, and what that truly is. */
+/** The same, resolved: the item, its content, and the content's actual type. */
 export interface AttachedFile extends FileReference {
   containerId: string;
-  /** By its bytes, whatever the client has called it. */
+  /** Detected from its bytes, whatever the client has called it. */
   mimeType: string;
   fileName: string;
   itemId: string;

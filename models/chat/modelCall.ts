@@ -3,13 +3,13 @@ import { execute } from '../sql.ts';
 import type { FinishReason, Usage } from '../turnLog/chunks.ts';
 
 /**
- * What a turn asks a model beside its steps has numbers of its own, so that it is metered as any step is: the summaries
- * that it makes room with, and the title of its thread, which is the thread's and not counted to the turn.
+ * Model calls beside a turn's steps have numbers of their own, so that they are metered like any step: the summaries
+ * that make room, and the thread's title, which does not count towards the turn.
  */
 const firstSummaryStep = 1_000_000;
 export const titleStep = 2_000_000;
 
-/** Whether it is something that was asked beside the steps of a turn. */
+/** Whether it is a call beside the turn's steps. */
 export function isAside(step: number): boolean {
   return step >= firstSummaryStep;
 }
@@ -19,7 +19,7 @@ export function summaryStep(index: number): number {
   return firstSummaryStep + index;
 }
 
-/** Codes of what ends an answer for which there are no credits any more. */
+/** Codes for an answer that ended because there were no more credits. */
 export const outOfCredits = ['CREDITS_EXHAUSTED', 'SPENDING_CAP_REACHED'] as const;
 export type OutOfCredits = (typeof outOfCredits)[number];
 
@@ -46,7 +46,7 @@ export function defineModelCall(sequelize: Sequelize) {
     declare firstSeq: number;
     declare modelId: string;
     declare status: 'started' | 'completed' | 'stopped';
-    /** Why it said no more: its provider's reason, or the code of what ended it. */
+    /** Why it ended: its provider's reason, or the code of what ended it. */
     declare finishReason: FinishReason | OutOfCredits | null;
     declare inputTokens: number;
     declare cachedInputTokens: number;
@@ -55,9 +55,7 @@ export function defineModelCall(sequelize: Sequelize) {
     declare startedAt: Date;
     declare endedAt: Date | null;
 
-    /**
-     * Writes down that a call begins, or begins again: which attempt it is, and where in the log the first one began.
-     */
+    /** Records that a call begins, or begins again: which attempt it is, and where in the log the first one began. */
     static async begin(
       tx: Transaction,
       call: Pick<ModelCall, 'turnId' | 'step' | 'modelId' | 'firstSeq'>,

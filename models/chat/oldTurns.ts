@@ -10,7 +10,7 @@ const turnsPerBatch = 200;
 const positionName = 'model_calls';
 
 /**
- * Removes how turns came about that were made before `before`: what their tools were asked, what their clients said of
+ * Removes the working data of turns created before `before`: their tool calls' inputs, what their clients said about
  * themselves, who has seen them. Their model calls become one row a turn, the sum of what was used. Turns that have not
  * ended are left as they are, and so is all that is younger than the oldest of them. Ids begin with their time, so each
  * table is read from its beginning only.

@@ -7,21 +7,21 @@ import type { ToolCall } from './toolCall.ts';
 import { approvalChunks, failedResult } from './toolResult.ts';
 import { openCalls, tell } from './turnWaiting.ts';
 
-/** Where the calls of a step stand that were made to wait. */
+/** The state of a step's waiting calls. */
 export interface ParkedCalls {
-  /** Somebody has to answer yet; the turn waits unless a tool is still running. */
+  /** An answer is still missing; the turn waits unless a tool is still running. */
   isOpen: boolean;
-  /** Until the first of them has waited for too long, in milliseconds. */
+  /** Until the first of them times out, in milliseconds. */
   nextDeadlineMs: number;
-  /** The turn has begun to wait by this look. */
+  /** This check made the turn wait. */
   beganToWait: boolean;
   /** Those that may run now. */
   approved: { id: string; toolName: string }[];
 }
 
 /**
- * Looks at a step's waiting calls: ends those whose time is over, and makes the turn wait where there is nothing else
- * to do (`isIdle`). Safe to call again at any time.
+ * Checks a step's waiting calls: ends those that have timed out, and makes the turn wait where there is nothing else to
+ * do (`isIdle`). Safe to call again at any time.
  */
 export async function parkToolCalls(
   deps: { database: Database; turnLog: TurnLog },

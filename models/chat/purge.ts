@@ -2,7 +2,7 @@ import { QueryTypes } from 'sequelize';
 import type { AreaPurge } from '../areaPurge.ts';
 import type { Database } from '../database.ts';
 
-/** What is being removed for good: one thread, or all threads of a space. */
+/** What is being permanently removed: one thread, or all threads of a space. */
 export type PurgeScope = { threadId: string } | { spaceId: string };
 
 const turnsPerBatch = 50;
@@ -15,7 +15,8 @@ export const chatPurge: AreaPurge = {
 };
 
 /**
- * Removes threads with what hangs on them and on their turns. Children go before parents, so a crash leaves no orphan.
+ * Removes threads with everything that belongs to them and to their turns. Children go before parents, so a crash
+ * leaves no orphans.
  */
 export async function purgeThreads(
   database: Database,

@@ -5,9 +5,7 @@ import { type Message, type StoredPart, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
 
-/**
- * The message that is meant; undefined for an edit of one that the thread has never had, which is a message like any.
- */
+/** The message in question; undefined for an edit of a message that the thread never had, which is treated as new. */
 export async function findReplaced(tx: Transaction, thread: Thread, intent: SendIntent): Promise<Message | undefined> {
   const ofUser = { threadId: thread.id, role: 'user', replacedAt: null };
   const message = await chatModels(tx).Message.findOne({
@@ -20,9 +18,9 @@ export async function findReplaced(tx: Transaction, thread: Thread, intent: Send
 }
 
 /**
- * Moves a message of the user to the thread's end, with other words where there are any. Everything that came after it
- * is replaced: its answers and later messages are seen no more, summaries that know of them go, and the turns that are
- * still at them stop. Returns the running one of these. The thread's row is locked by the caller.
+ * Moves a message of the user to the thread's end, with other words where there are any. Everything after it is
+ * replaced: its answers and later messages are hidden, summaries that cover them are removed, and turns that are still
+ * working on them stop. Returns the running one of these. The thread's row is locked by the caller.
  */
 export async function replaceFrom(
   tx: Transaction,

@@ -7,7 +7,7 @@ import { execute } from '../sql.ts';
 export interface ChatSettings {
   /** Comes after our own words, before everything else. */
   systemPrompt: string | null;
-  /** For messages that name no model and leave the choice to nobody. */
+  /** For messages that name no model and do not ask for an automatic choice. */
   defaultModelId: string | null;
   /** Model calls in one turn. */
   maxStepsPerTurn: number | null;
@@ -42,7 +42,7 @@ export async function readChatSettings(database: Pick<Database, 'pool'>, spaceId
   return (rows[0] as ChatSettings | undefined) ?? unset;
 }
 
-/** Puts all settings at once; what is running takes them up with its next model call. */
+/** Replaces all settings; running turns use them from their next model call on. */
 export async function putChatSettings(
   database: Database,
   spaceId: string,

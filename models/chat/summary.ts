@@ -1,8 +1,8 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 
 /**
- * What stands in a prompt for all of a thread up to a turn. Each summary takes up the one before; the messages
- * themselves stay, and are read as ever.
+ * Replaces all of a thread up to a turn in a prompt. Each summary includes the one before; the messages themselves
+ * stay, and are read as before.
  */
 export type ThreadSummary = InstanceType<ReturnType<typeof defineThreadSummary>>;
 
@@ -17,7 +17,7 @@ export function defineThreadSummary(sequelize: Sequelize) {
     declare summary: string;
     declare createdAt: Date;
 
-    /** The latest that says nothing of a turn or of what came after it. */
+    /** The latest that does not cover a turn or anything after it. */
     static async before(threadId: string, ordinal: number): Promise<ThreadSummary | null> {
       return ThreadSummary.findOne({
         where: { threadId, upToOrdinal: { [Op.lt]: ordinal } },
@@ -36,7 +36,7 @@ export function defineThreadSummary(sequelize: Sequelize) {
       return ThreadSummary.count({ where: { turnId } });
     }
 
-    /** Drops those that tell of messages which are being replaced. */
+    /** Drops those that cover messages which are being replaced. */
     static async dropFrom(threadId: string, ordinal: number, tx: Transaction): Promise<void> {
       await ThreadSummary.destroy({ where: { threadId, upToOrdinal: { [Op.gte]: ordinal } }, transaction: tx });
     }

@@ -35,7 +35,7 @@ export function defineThread(sequelize: Sequelize) {
       }
     }
 
-    /** The thread's row, locked: whoever changes which turn is active holds it. */
+    /** The thread's row, locked: changing the active turn requires it. */
     static async lock(id: string, tx: Transaction): Promise<Thread> {
       const thread = await Thread.findOne({ where: { id, deletedAt: null }, transaction: tx, lock: tx.LOCK.UPDATE });
       if (thread === null) throw notFound('thread');

@@ -6,7 +6,7 @@ import { jsonText } from '../jsonText.ts';
 import { sweepPageSize } from '../oldestFirst.ts';
 
 export type ToolCallStatus = 'pending' | 'succeeded' | 'failed';
-/** What a call needs before it has a result: a run on the server, an answer of the client, or leave to run. */
+/** What a call needs before it has a result: a run on the server, the client's answer, or approval to run. */
 export type WaitsFor = 'nothing' | 'client' | 'approval';
 
 /** A tool call that a model made. Its result is in the turn's log; this row says whether it is there yet. */
@@ -19,19 +19,19 @@ export function defineToolCall(sequelize: Sequelize) {
     declare step: number;
     declare toolName: string;
     declare input: unknown;
-    /** What a key takes to allow it; null for a call from before there were any: everything. */
+    /** The scope that a key needs to approve it; null for older calls: every scope. */
     declare scopes: readonly Scope[] | null;
     declare status: ToolCallStatus;
     declare waitsFor: WaitsFor;
     /** Until when a client or a person may answer. */
     declare deadlineAt: Date | null;
-    /** The last chunk of the response that asked for the answer; what follows is said to whoever answers. */
+    /** The last chunk of the response that asked for the answer; whoever answers gets what follows. */
     declare askedSeq: number | null;
     declare decision: 'approved' | 'denied' | null;
     declare answeredAt: Date | null;
-    /** When it was first run: whatever it does outside may have been done since. */
+    /** When it was first run: its external effects may have happened since. */
     declare begunAt: Date | null;
-    /** What it has done, written in the transaction that did it; null until then. */
+    /** Its recorded effect, written in the transaction that had it; null until then. */
     declare effect: { result: unknown } | null;
     declare createdAt: Date;
     declare endedAt: Date | null;
@@ -62,7 +62,7 @@ export function defineToolCall(sequelize: Sequelize) {
       return rows.map(({ turnId }) => String(turnId));
     }
 
-    /** The calls of these turns that a client or a person has yet to answer. */
+    /** The calls of these turns that a client or a person has not yet answered. */
     static async openOf(turnIds: readonly string[]): Promise<ToolCall[]> {
       if (turnIds.length === 0) return [];
       const calls = await ToolCall.findAll({
@@ -88,7 +88,7 @@ export function defineToolCall(sequelize: Sequelize) {
       return Map.groupBy(calls, ({ step }) => step);
     }
 
-    /** Notes that it is about to run; false when an earlier run was about to as well. */
+    /** Marks it as about to run; false when an earlier run already did. */
     static async begin(id: string): Promise<boolean> {
       const [changed] = await ToolCall.update({ begunAt: new Date() }, { where: { id, begunAt: null } });
       return changed === 1;
@@ -134,17 +134,17 @@ export function defineToolCall(sequelize: Sequelize) {
       await this.update({ ...change, ...ended, answeredAt: now, askedSeq: seq }, { transaction: tx });
     }
 
-    /** Whether a client or a person has yet to answer it. */
+    /** Whether a client or a person still has to answer it. */
     get isOpen(): boolean {
       return this.status === 'pending' && this.waitsFor !== 'nothing' && this.decision === null;
     }
 
-    /** Whether its time to be answered was over before anything else ended it. */
+    /** Whether it timed out before anything else ended it. */
     get isExpired(): boolean {
       return this.decision === null && this.deadlineAt !== null && this.deadlineAt <= (this.endedAt ?? new Date());
     }
 
-    /** Whether it may run now: it waits for nobody, or has leave. */
+    /** Whether it may run now: it waits for nobody, or was approved. */
     get mayRun(): boolean {
       return this.waitsFor === 'nothing' || (this.waitsFor === 'approval' && this.decision === 'approved');
     }

@@ -1,7 +1,7 @@
 import type { UiChunk } from '../turnLog/chunks.ts';
 import type { ToolCall } from './toolCall.ts';
 
-/** What the log says of how a tool call ended. */
+/** How a tool call ended, as in the log. */
 export type ResultChunk = Extract<UiChunk, { type: 'tool-output-available' | 'tool-output-error' }>;
 
 export function succeededResult(toolCallId: string, output: unknown): ResultChunk {
@@ -17,7 +17,7 @@ export function statusOf(result: ResultChunk): 'succeeded' | 'failed' {
   return result.type === 'tool-output-available' ? 'succeeded' : 'failed';
 }
 
-/** Where the question stands whether a call may run; nothing for a call that nobody has to approve. */
+/** The state of a call's approval; undefined for a call that needs none. */
 export function approvalChunks(call: ToolCall, state: 'asked' | 'approved' | 'denied' | 'expired'): UiChunk[] {
   if (call.waitsFor !== 'approval') return [];
   const { id: toolCallId, turnId, toolName, deadlineAt } = call;

@@ -29,7 +29,7 @@ export function defineTurn(sequelize: Sequelize) {
     declare modelId: string;
     declare effort: string | null;
     declare notificationPriority: NotificationPriority;
-    /** What the credential was allowed that asked for it, and which key that was: see models/identity/authority.ts. */
+    /** The scopes of the credential that asked for it, and its key: see models/identity/authority.ts. */
     declare scopes: readonly string[] | null;
     declare apiKeyId: string | null;
     declare stopRequestedAt: Date | null;
@@ -51,8 +51,8 @@ export function defineTurn(sequelize: Sequelize) {
     }
 
     /**
-     * The oldest turn of a thread that waits for its place. All of them are behind the one that had it, and only there
-     * is looked: a thread of thousands of turns costs what a new one does.
+     * A thread's oldest queued turn. All queued turns come after the active one, and only those are searched: a thread
+     * of thousands of turns costs as little as a new one.
      */
     static async nextQueued(threadId: string, afterOrdinal: number, tx: Transaction): Promise<Turn | null> {
       return Turn.findOne({
@@ -63,7 +63,7 @@ export function defineTurn(sequelize: Sequelize) {
       });
     }
 
-    /** How many wait behind the turn that has the thread's place. */
+    /** How many are queued behind the active turn. */
     static async countQueued(threadId: string, activeTurnId: string, tx: Transaction): Promise<number> {
       const active = await Turn.findByPk(activeTurnId, { attributes: ['ordinal'], transaction: tx });
       const behind = { [Op.gt]: active?.ordinal ?? 0 };
@@ -105,7 +105,7 @@ export function defineTurn(sequelize: Sequelize) {
       return this.terminal === 1;
     }
 
-    /** What a client hears of where the turn stands. */
+    /** The turn's state for clients. */
     statusChunk(status: TurnStatus): UiChunk {
       return {
         type: 'data-turn',

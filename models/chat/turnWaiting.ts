@@ -13,7 +13,7 @@ import type { Turn } from './turn.ts';
  */
 export type NextState = 'running' | 'waiting';
 
-/** Appends chunks to a turn that is to run or wait from now on. */
+/** Appends chunks to a turn and sets whether it runs or waits from now on. */
 export async function tell(
   tx: Transaction,
   turnLog: TurnLog,
@@ -31,12 +31,15 @@ export async function tell(
   return turnLog.appendLocked(tx, turn, all, { changes: { status: next } });
 }
 
-/** The calls of a turn that somebody has yet to answer. */
+/** The calls of a turn that still need an answer. */
 export async function openCalls(turnId: string, tx: Transaction): Promise<ToolCall[]> {
   return (await chatModels(tx).ToolCall.pendingOf(turnId, tx)).filter(({ isOpen }) => isOpen);
 }
 
-/** What a turn does next once a call of it is answered: it waits on for others, unless there is something to run. */
+/**
+ * What a turn does next once one of its calls is answered: it keeps waiting for others, unless there is something to
+ * run.
+ */
 export function nextState(turn: Turn, open: readonly ToolCall[], isToRun: boolean): NextState {
   return turn.status === 'waiting' && open.length > 0 && !isToRun ? 'waiting' : 'running';
 }

@@ -2,10 +2,10 @@ import type { Database } from '../database.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import type { Turn } from './turn.ts';
 
-/** What is to be known of a turn to look after it. */
+/** What the sweeper needs to know about a turn. */
 export type UnendedTurn = Waiting & Pick<Turn, 'spaceId' | 'threadId' | 'userId' | 'modelId' | 'stopRequestedAt'>;
 
-/** Turns that have their thread's place and have not ended: each should have a workflow. */
+/** Active turns that have not ended: each should have a workflow. */
 export function unendedTurns(
   database: Pick<Database, 'pool'>,
   status: 'running' | 'waiting',
