@@ -249,7 +249,7 @@ export interface paths {
         get?: never;
         /**
          * Limit what is spent
-         * @description For the owner. In credits; null is no limit. Days are UTC's. A call that would exceed one is refused with 402.
+         * @description For the owner. In credits; null means no limit. Days are UTC's. A call that would exceed one is refused with 402.
          */
         put: operations["setSpendingCaps"];
         post?: never;
@@ -2301,7 +2301,7 @@ export interface components {
             contentType: components["schemas"]["FileType"];
             etag: components["schemas"]["FileTag"];
             sha256: components["schemas"]["FileHash"];
-            /** @description From 1, one more with each new content; 0 for what is no file. */
+            /** @description From 1, one more with each new content; 0 for anything but a file. */
             version: number;
             childCount: number;
             createdBy: components["schemas"]["Id"];
@@ -2317,7 +2317,7 @@ export interface components {
         };
         /** @enum {string} */
         ItemKind: "folder" | "file" | "app" | "repository";
-        /** @description Bytes; null for what is no file. */
+        /** @description Bytes; null for anything but a file. */
         FileSize: number | null;
         /** @description A media type, told from the bytes. */
         FileType: string | null;

@@ -10,7 +10,7 @@ import { DomainError } from '../../models/errors.ts';
 import { decodeCursor, toPage } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
-import { hasIt, wantedRange } from '../frame/conditionalRead.ts';
+import { isNotModified, wantedRange } from '../frame/conditionalRead.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { presignedUrl } from '../frame/presignedUrl.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';
@@ -78,7 +78,7 @@ export function driveContentRoutes(deps: RouteDeps) {
   ): Promise<void> {
     const { size, contentType, etag, modifiedAt } = content;
     res.set({ etag, 'last-modified': modifiedAt.toUTCString(), 'cache-control': 'private, no-cache' });
-    if (hasIt(req, content)) return void res.status(304).end();
+    if (isNotModified(req, content)) return void res.status(304).end();
     const range = wantedRange(req, size, etag);
     if (range === 'unsatisfiable') {
       res.set('content-range', `bytes */${size}`);

@@ -40,7 +40,7 @@ function requirePatterns(name: string, patterns: readonly string[]): void {
   if (index < 0) return;
   const detail =
     'Write example.com, *.example.com, an address or a network (10.1.0.0/16), each with a :port where only that is meant.';
-  throw new DomainError('unprocessable', 'EGRESS_PATTERN_INVALID', 'This is no host.', {
+  throw new DomainError('unprocessable', 'EGRESS_PATTERN_INVALID', 'This is not a host.', {
     errors: [{ pointer: `/${name}/${index}`, detail }],
   });
 }

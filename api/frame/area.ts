@@ -42,7 +42,7 @@ type WrongIds<Areas extends readonly Area[]> = Repeated<Areas> | Exclude<IdsOf<A
 
 type Sound<Areas extends readonly Area[]> = [WrongIds<Areas>] extends [never]
   ? Areas
-  : { 'has two rows, or is no operation': WrongIds<Areas> };
+  : { 'has two rows, or is not an operation': WrongIds<Areas> };
 
 type Merged<Areas extends readonly Area[]> = {
   [Id in IdsOf<Areas[number]>]: Extract<Areas[number]['access'], Record<Id, unknown>>[Id];

@@ -7,7 +7,7 @@ import type { ByteRange } from '../../integrations/storage/objectStore.ts';
  * The reader has this content already: 304. Express' own `req.fresh` says no wherever `Cache-Control: no-cache` is
  * sent, which `fetch` adds to every request that has an If-None-Match.
  */
-export function hasIt(req: Request, content: { etag: string; modifiedAt: Date }): boolean {
+export function isNotModified(req: Request, content: { etag: string; modifiedAt: Date }): boolean {
   const tags = req.get('if-none-match');
   if (tags !== undefined) {
     return tags.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === content.etag);

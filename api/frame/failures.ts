@@ -123,7 +123,7 @@ function describeFields(errors: readonly { path?: string; message?: string }[]):
 const plainWords: [RegExp, string][] = [
   [/^must have required property /, 'is required'],
   [/^must NOT have additional properties$/, 'is not taken here'],
-  [/^Unknown query parameter /, 'is no parameter of this operation'],
+  [/^Unknown query parameter /, 'is not a parameter of this operation'],
   [/^Empty value found for query parameter /, 'is empty'],
   [/^Parameter .* must be url encoded/, 'has characters in it that must be percent-encoded'],
 ];

@@ -45,9 +45,9 @@ export function checkPlainData(value: unknown): void {
 }
 
 function keyFault(key: string, value: unknown): string | undefined {
-  if (key === '__proto__') return 'is no name that a field may have';
+  if (key === '__proto__') return 'is not a name that a field may have';
   const isConstructor = key === 'constructor' && typeof value === 'object' && value !== null;
-  if (isConstructor && Object.hasOwn(value, 'prototype')) return 'is no name that such a field may have';
+  if (isConstructor && Object.hasOwn(value, 'prototype')) return 'is not a name that such a field may have';
   const fault = textFault(key);
   return fault === undefined ? undefined : `${fault}, in its name`;
 }

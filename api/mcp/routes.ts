@@ -1,4 +1,4 @@
-import { lookAtMcpServer } from '../../integrations/mcp/lookAtMcpServer.ts';
+import { refreshMcpTools } from '../../integrations/mcp/refreshMcpTools.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { McpServer } from '../../models/mcp/mcpServers.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
@@ -28,14 +28,14 @@ export function mcpServerRoutes(deps: RouteDeps) {
     await makeOnce<'addMcpServer'>(deps, req, res, 'mcpServer', async (id) => {
       await mcpServers.add({ id, spaceId, name, url, headers, approval, takesSecrets }, { ...actorOf(req), userId });
       // The answer says at once whether the server responds, and whether it accepts the headers.
-      await lookAtMcpServer(deps, await mcpServers.get(spaceId, id));
+      await refreshMcpTools(deps, await mcpServers.get(spaceId, id));
       return present(await mcpServers.get(spaceId, id));
     });
   });
 
   router.post('/api/spaces/:spaceId/mcp-servers/:mcpServerId/check', async (req, res) => {
     const { spaceId, mcpServerId } = pathOf<'checkMcpServer'>(req);
-    await lookAtMcpServer(deps, await mcpServers.get(spaceId, mcpServerId));
+    await refreshMcpTools(deps, await mcpServers.get(spaceId, mcpServerId));
     answer<'checkMcpServer'>(res, 200, present(await mcpServers.get(spaceId, mcpServerId)));
   });
 

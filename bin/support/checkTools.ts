@@ -12,7 +12,7 @@ import { type CheckResult, off, ok, wrong } from './check.ts';
 export async function checkEgress(config: Config): Promise<CheckResult> {
   const { allowInternal } = config.egress;
   const unread = allowInternal.filter((text) => parseHostPattern(text) === undefined);
-  if (unread.length > 0) return wrong(`ATRIUM_EGRESS_ALLOW_INTERNAL: ${unread.join(', ')} is no host or network`);
+  if (unread.length > 0) return wrong(`ATRIUM_EGRESS_ALLOW_INTERNAL: ${unread.join(', ')} is not a host or network`);
   const database = openDatabase(config);
   try {
     const { allowing, denying } = await countEgressLists(database);

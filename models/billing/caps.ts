@@ -3,7 +3,7 @@ import type { Database } from '../database.ts';
 import { execute, select } from '../sql.ts';
 import type { HoldRequest } from './holds.ts';
 
-/** A space's spending caps, in micro-credits; null is no limit. Days are UTC's. */
+/** A space's spending caps, in micro-credits; null means no limit. Days are UTC's. */
 export interface Caps {
   perTurn: number | null;
   perDay: number | null;

@@ -49,7 +49,7 @@ export function defineDriveItem(sequelize: Sequelize) {
     declare size: number | null;
     declare contentType: string | null;
     declare sha256: Buffer | null;
-    /** 1 for a file's first content; 0 for what is no file. */
+    /** 1 for a file's first content; 0 for anything but a file. */
     declare version: number;
     declare createdBy: string;
     declare createdAt: Date;
@@ -66,7 +66,7 @@ export function defineDriveItem(sequelize: Sequelize) {
       return this.parentId === this.spaceId;
     }
 
-    /** A strong validator: the same tag means the same bytes. Null for what is no file. */
+    /** A strong validator: the same tag means the same bytes. Null for anything but a file. */
     get etag(): string | null {
       return this.sha256 === null ? null : `"${this.sha256.toString('hex')}"`;
     }

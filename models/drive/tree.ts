@@ -118,5 +118,5 @@ async function freeName(folderId: string, name: string, tx: Transaction): Promis
 
 export function requireFolder(place: Place): Place {
   if (place.itself.kind === 'folder') return place;
-  throw new DomainError('conflict', 'NOT_A_FOLDER', 'There is an item that is no folder on the way.');
+  throw new DomainError('conflict', 'NOT_A_FOLDER', 'An item on the path is not a folder.');
 }

@@ -12,7 +12,7 @@ export async function contentOf(
   item: DriveItem,
   version?: number,
 ): Promise<Content & { etag: string; modifiedAt: Date }> {
-  if (!item.isFile) throw new DomainError('conflict', 'NOT_A_FILE', 'The item is no file.');
+  if (!item.isFile) throw new DomainError('conflict', 'NOT_A_FILE', 'The item is not a file.');
   const current = version === undefined || version === item.version;
   const { DriveVersion } = driveModels(on);
   const row = current

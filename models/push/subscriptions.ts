@@ -161,7 +161,7 @@ function sealContext(id: string): string {
 function checkTarget({ endpoint, keys }: PushTarget): URL {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (url === undefined) throw invalid('/endpoint', 'is no URL');
-  if (!isPoint(keys.p256dh)) throw invalid('/keys/p256dh', 'is no public key on the curve P-256');
+  if (!isPoint(keys.p256dh)) throw invalid('/keys/p256dh', 'is not a public key on the curve P-256');
   if (Buffer.from(keys.auth, 'base64url').length !== authBytes) throw invalid('/keys/auth', 'is not 16 bytes');
   return url;
 }

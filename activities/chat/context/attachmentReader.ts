@@ -84,7 +84,7 @@ export class AttachmentReader {
       return viewOfPdf(await this.#documents.pdf(await read(), { spaceId }));
     }
     const bytes = await read({ start: 0, end: Math.min(size, maxTextBytes) - 1 });
-    if (!isText(bytes)) return absent('it is no text');
+    if (!isText(bytes)) return absent('it is not text');
     return { kind: 'text', text: new TextDecoder().decode(bytes, { stream: true }), hasMore: size > bytes.length };
   }
 }

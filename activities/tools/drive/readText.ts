@@ -101,5 +101,9 @@ function withoutReturn(line: string): string {
 
 function notText(item: DriveItem): DomainError {
   const type = item.contentType ?? 'unknown';
-  return new DomainError('unprocessable', 'NOT_TEXT', `${item.name} is no text (${type}), so it has no lines to read.`);
+  return new DomainError(
+    'unprocessable',
+    'NOT_TEXT',
+    `${item.name} is not text (${type}), so it has no lines to read.`,
+  );
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mcpFailureOf, withMcpServer } from '../../../integrations/mcp/guardedMcp.ts';
-import { lookAtMcpServer } from '../../../integrations/mcp/lookAtMcpServer.ts';
 import { callMcpTool } from '../../../integrations/mcp/mcpClient.ts';
+import { refreshMcpTools } from '../../../integrations/mcp/refreshMcpTools.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { type McpServer, type McpServers, type McpTool, secretPartsOf } from '../../../models/mcp/mcpServers.ts';
@@ -42,7 +42,7 @@ async function currentTools(deps: McpDeps, server: McpServer): Promise<readonly 
   const known = server.tools ?? [];
   if (server.tools !== null && server.listedAt !== null && now - server.listedAt.getTime() < freshMs) return known;
   if (server.failedAt !== null && now - server.failedAt.getTime() < retryAfterMs) return known;
-  return (await lookAtMcpServer(deps, server)) ?? known;
+  return (await refreshMcpTools(deps, server)) ?? known;
 }
 
 function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {

@@ -47,7 +47,7 @@ export function webFetchTool(deps: WebFetchDeps): ServerTool {
       const about = { url: response.url || target.href, status: response.status, contentType: type };
       if (!textTypes.test(type)) {
         await response.body?.cancel();
-        throw new DomainError('unprocessable', 'NOT_TEXT', `${about.url} is no text (${type}).`);
+        throw new DomainError('unprocessable', 'NOT_TEXT', `${about.url} is not text (${type}).`);
       }
       const { bytes, isCut } = await readUpTo(response, maxBodyBytes);
       const whole = decode(bytes, type);

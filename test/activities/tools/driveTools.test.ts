@@ -67,7 +67,7 @@ test('what cannot be done is told to the model, and changes nothing', async () =
     'error: oldText is in the file 2 times. Quote more around it, or set all.',
     expect.stringContaining('error: oldText is not in the file.'),
     'error: There is an item of this name already.',
-    'error: There is an item that is no folder on the way.',
+    'error: An item on the path is not a folder.',
     'error: A name in the drive is not "." or "..".',
     "error: The input does not fit the tool: it must have required property 'path'.",
     'error: The input does not fit the tool: it must NOT have additional properties ("more"); /content must be string.',
@@ -165,8 +165,8 @@ test('what is no text is not read as one', async () => {
   ]);
   expect(results).toMatchObject([
     { path: '/raw.bin' },
-    expect.stringContaining('is no text'),
-    expect.stringContaining('is no text'),
+    expect.stringContaining('is not text'),
+    expect.stringContaining('is not text'),
     { sizeBytes: 0 },
     { text: '', nextLine: null },
   ]);

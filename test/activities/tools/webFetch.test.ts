@@ -128,7 +128,7 @@ test('what is no text, no server, or not allowed, is told', async () => {
     { url: 'http://user:word@example.com/' },
   );
   expect(results).toEqual([
-    expect.stringContaining('is no text (image/png)'),
+    expect.stringContaining('is not text (image/png)'),
     expect.stringMatching(/^error: 127.0.0.1:\d+ did not answer/),
     expect.stringContaining(
       '169.254.169.254:80 cannot be reached from here: the address is internal or special (link-local)',

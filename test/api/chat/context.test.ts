@@ -91,7 +91,7 @@ describe('files', () => {
   test.each([
     ['a broken PDF', '/broken.pdf', '%PDF-1.7 and nothing more', 'the PDF cannot be read'],
     ['a PDF that unpacks to 1 GB', '/bomb.pdf', streamBomb(1_000), 'reading the PDF takes more time or memory'],
-    ['neither text nor picture', '/data.bin', Buffer.from([0, 1, 2, 250, 0]), 'it is no text'],
+    ['neither text nor picture', '/data.bin', Buffer.from([0, 1, 2, 250, 0]), 'it is not text'],
   ])('%s: the answer comes, and the model knows', async (_name, path, bytes, why) => {
     await putFile(product, user, path, bytes);
     const answer = await user.ask({ content: `What is ${path}?`, files: [{ path }] });

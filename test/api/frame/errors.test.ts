@@ -100,7 +100,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
   });
 
   test.each([
-    ['/api/spaces?nonsense=1', 'nonsense is no parameter of this operation.'],
+    ['/api/spaces?nonsense=1', 'nonsense is not a parameter of this operation.'],
     ['/api/spaces?limit=', 'limit is empty.'],
     ['/api/spaces?cursor=a/b', 'cursor has characters in it that must be percent-encoded.'],
   ])('%s: %s', async (path, detail) => {

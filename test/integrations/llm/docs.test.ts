@@ -20,7 +20,7 @@ test('docs/models.md says of each error code what is done about it', () => {
   const rows = [...page.matchAll(/^\| `([A-Z_]+)` +\| .* \| (yes|no) +\| (yes|no) +\|$/gm)];
   expect(rows).toHaveLength(12);
   for (const [, code = '', retryable, fallback] of rows) {
-    if (!isProviderErrorCode(code)) throw new Error(`${code} is no code`);
+    if (!isProviderErrorCode(code)) throw new Error(`${code} is not a code`);
     const error = new ProviderError(code);
     expect([code, error.retryable, error.fallback]).toEqual([code, retryable === 'yes', fallback === 'yes']);
   }

@@ -13,7 +13,7 @@ interface Server {
   url: string;
 }
 
-export interface McpLookDeps {
+export interface McpRefreshDeps {
   egressGuard: EgressGuard;
   egressRules: { owner(spaceId: string, purpose: string): Promise<EgressOwner> };
   /** Where the result is stored. */
@@ -26,8 +26,8 @@ export interface McpLookDeps {
 }
 
 /** Asks a server for its tools and stores the answer, or stores the error and returns undefined. */
-export async function lookAtMcpServer(
-  deps: McpLookDeps,
+export async function refreshMcpTools(
+  deps: McpRefreshDeps,
   server: Server,
 ): Promise<readonly DescribedTool[] | undefined> {
   const { egressGuard, egressRules, mcpServers, logger } = deps;
@@ -39,7 +39,7 @@ export async function lookAtMcpServer(
     await mcpServers.keepTools(server.id, tools);
     return tools;
   } catch (error) {
-    logger.warn({ err: error, mcpServerId: server.id }, 'An MCP server does not list its tools.');
+    logger.warn({ err: error, mcpServerId: server.id }, 'An MCP server did not list its tools.');
     await mcpServers.keepFailure(server.id, mcpFailureOf(error, signal));
     return undefined;
   }
