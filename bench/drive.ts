@@ -34,7 +34,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - begin;
 }
 
-/** Both ways in turn, so that whatever the machine does meanwhile is done to both. */
+/** Both ways in turn, so that other load on the machine affects both. */
 async function compare(direct: BlobClient, through: BlobClient, direction: Direction, size: (typeof sizes)[number]) {
   const times = { direct: [] as number[], through: [] as number[] };
   let cpu = 0;

@@ -27,7 +27,7 @@ export const billingSettings = z.object({
   ATRIUM_BILLING_RECONCILE_MINUTES: integer(1, 1_440).default(60),
 });
 
-/** What billing is read from: its own settings and the kind of installation. */
+/** The input of billing's settings: its own variables and the kind of installation. */
 type BillingEnvironment = z.infer<typeof billingSettings> & { ATRIUM_ENV: 'development' | 'test' | 'production' };
 
 const microPerCredit = 1_000_000;
@@ -49,7 +49,7 @@ export function billingConfig(env: BillingEnvironment) {
       /** Absent means Stripe itself. */
       address: env.ATRIUM_STRIPE_ADDRESS,
     }),
-    /** Whether somebody without credits is refused. Use is metered either way. */
+    /** Whether users without credits are refused. Use is metered either way. */
     enforced,
     /** ISO 4217, lower-case as Stripe writes it. */
     currency: env.ATRIUM_BILLING_CURRENCY,
@@ -80,7 +80,7 @@ export function billingConfig(env: BillingEnvironment) {
   return billing;
 }
 
-/** In production nobody gets credits by clicking on a page: without Stripe's key there are no payments. */
+/** In production, credits must not come from clicking on a page: without Stripe's key there are no payments. */
 function defaultMode(env: BillingEnvironment): 'stripe' | 'development' | 'none' {
   if (env.ATRIUM_STRIPE_SECRET_KEY !== undefined) return 'stripe';
   return env.ATRIUM_ENV === 'production' ? 'none' : 'development';

@@ -15,10 +15,10 @@ export const chatSettings = z.object({
 export function chatConfig(env: z.infer<typeof chatSettings>) {
   return Object.freeze({
     streams: Object.freeze({
-      /** How often a stream that says nothing shows that it is alive. */
+      /** How often a silent stream sends a sign of life. */
       heartbeatMs: env.ATRIUM_STREAM_HEARTBEAT_SECONDS * 1_000,
       /**
-       * With the second for which a session is believed, a removed member reads on for no longer than this and a
+       * Together with the second for which a session check is cached, a removed member reads on for at most this plus a
        * second.
        */
       authorizationMs: env.ATRIUM_STREAM_CHECK_SECONDS * 1_000,
@@ -26,7 +26,7 @@ export function chatConfig(env: z.infer<typeof chatSettings>) {
     turnLogRetentionDays: env.ATRIUM_TURN_LOG_RETENTION_DAYS,
     maxStepsPerTurn: env.ATRIUM_MAX_STEPS_PER_TURN,
     maxToolCallsPerTurn: env.ATRIUM_MAX_TOOL_CALLS_PER_TURN,
-    /** Without the time in which it waits for its client or for leave. */
+    /** Not counting the time in which it waits for its client or for approval. */
     maxWorkMsPerTurn: env.ATRIUM_MAX_SECONDS_PER_TURN * 1_000,
     /** How long a call waits for a client or a person at most. */
     maxWaitMs: env.ATRIUM_MAX_WAIT_SECONDS * 1_000,

@@ -21,7 +21,7 @@ export function httpConfig(env: z.infer<typeof httpSettings>) {
     corsOrigins: env.ATRIUM_CORS_ORIGINS,
     /** How many reverse proxies stand in front, whose X-Forwarded-For is believed. */
     trustedProxies: env.ATRIUM_TRUST_PROXY,
-    /** Lets its bearer read /metrics from elsewhere than loopback. */
+    /** Allows its bearer to read /metrics from other addresses than loopback. */
     metricsKey: env.ATRIUM_METRICS_KEY,
     /** Requests a minute for one signed-in caller; 0 turns the limit off. */
     rateLimitPerMinute: env.ATRIUM_RATE_LIMIT_PER_MINUTE,

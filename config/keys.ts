@@ -24,7 +24,7 @@ export function keysConfig(env: z.infer<typeof keysSettings>) {
   return Object.freeze({
     /** 32 bytes in base64; absent means the file `master.key` in the data directory. */
     masterKey: env.ATRIUM_MASTER_KEY,
-    /** Further master keys that open what they have sealed, and seal nothing. */
+    /** Further master keys, which only unseal. */
     otherMasterKeys: env.ATRIUM_MASTER_KEY_OTHERS,
     /** AWS KMS instead of a master key of our own, where `keyId` is set. */
     kms: Object.freeze({

@@ -4,7 +4,7 @@ export const pushSettings = z.object({
   ATRIUM_PUSH_CONTACT: z.union([z.email(), z.url({ protocol: /^https$/ })]).optional(),
 });
 
-/** Apple's service refuses a push whose contact is no https or mailto address. */
+/** Apple's service refuses a push whose contact is not an https or mailto address. */
 function pushSubject(contact: string | undefined, publicUrl: string): string {
   if (contact?.startsWith('https:')) return contact;
   if (contact !== undefined) return `mailto:${contact}`;
@@ -14,7 +14,7 @@ function pushSubject(contact: string | undefined, publicUrl: string): string {
 /** Web push. */
 export function pushConfig(env: z.infer<typeof pushSettings>, publicUrl: string) {
   return Object.freeze({
-    /** Whom push services may turn to about what comes from here (RFC 8292 §2.1). */
+    /** The contact for push services (RFC 8292 §2.1). */
     subject: pushSubject(env.ATRIUM_PUSH_CONTACT, publicUrl),
   });
 }

@@ -28,7 +28,7 @@ function oidcSettings(env: z.infer<typeof signInSettings>) {
     clientSecret,
     name: env.ATRIUM_OIDC_NAME,
     scopes: env.ATRIUM_OIDC_SCOPES,
-    /** Believe an address of which the issuer does not say whether it is verified. */
+    /** Trust addresses that the issuer does not mark as verified or unverified. */
     trustEmail: env.ATRIUM_OIDC_TRUST_EMAIL,
   });
 }
@@ -36,7 +36,7 @@ function oidcSettings(env: z.infer<typeof signInSettings>) {
 /** Who may sign in, and how. */
 export function signInConfig(env: z.infer<typeof signInSettings>) {
   return Object.freeze({
-    /** Whether somebody whom nobody has invited gets an account by signing in. */
+    /** Whether people without an invitation get an account by signing in. */
     signUp: env.ATRIUM_SIGN_UP,
     /** Whoever proves an address in one of these domains gets an account, too. */
     signUpDomains: env.ATRIUM_SIGN_UP_DOMAINS,

@@ -11,7 +11,7 @@ export const stoppingSettings = z.object({
 /** How a process stops. What is not set depends on its role. */
 export function stoppingConfig(env: z.infer<typeof stoppingSettings>) {
   return Object.freeze({
-    /** How long an API goes on answering after a stop was asked for. */
+    /** How long an API goes on answering after a stop is requested. */
     drainMs: milliseconds(env.ATRIUM_DRAIN_SECONDS),
     /** How long requests, and a worker's activities, may then take to end. */
     graceMs: milliseconds(env.ATRIUM_STOP_GRACE_SECONDS),

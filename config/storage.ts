@@ -22,7 +22,7 @@ export function storageConfig(env: z.infer<typeof storageSettings>) {
     secretAccessKey: env.ATRIUM_S3_SECRET_ACCESS_KEY,
     /** Where clients reach the store, for the links that they are given; absent means `endpoint`. */
     publicEndpoint: env.ATRIUM_S3_PUBLIC_ENDPOINT,
-    /** How long the store may say nothing, or take nothing, before a request is given up. */
+    /** How long the store may send or accept nothing before a request is given up. */
     silenceMs: env.ATRIUM_S3_TIMEOUT_SECONDS * 1_000,
   });
 }

@@ -13,7 +13,7 @@ export function sweeperConfig(env: z.infer<typeof sweeperSettings>) {
     intervalSeconds: env.ATRIUM_SWEEP_INTERVAL_SECONDS,
     /** How old a row must be before the sweeper looks for its workflow. */
     graceSeconds: env.ATRIUM_SWEEP_GRACE_SECONDS,
-    /** How long the records of finished work stay: how a turn came about, operations, holds. */
+    /** How long records of finished work are kept: turns' working data, operations, holds. */
     recordRetentionMs: env.ATRIUM_RECORD_RETENTION_DAYS * 86_400_000,
   });
 }

@@ -6,8 +6,8 @@ import { type RotationReport, type RotationStore, rewrapDataKeys, rotateDataKeys
 
 /**
  * Rotates all keys while the installation works: every scope gets a new data key, and every data key is wrapped under
- * the master key that is configured now, or, where that is a file, under a new one. Broken off anywhere, it is begun
- * again and comes to its end.
+ * the master key that is configured now, or, where that is a file, under a new one. An interrupted rotation can be
+ * started again and completes.
  */
 export async function rotateAllKeys(store: RotationStore, config: MasterKeyConfig): Promise<RotationReport> {
   const masterKeys = await openMasterKeys(config);

@@ -3,11 +3,11 @@
  * environment and in a key management service are the same to everything else.
  */
 export interface MasterKey {
-  /** Stored beside each wrapped key. Names the master key without telling it. */
+  /** Stored with each wrapped key. Identifies the master key without revealing it. */
   readonly id: string;
   /** Encrypts a data key. `context` is authenticated with it: unwrapping with another one fails. */
   wrap(dataKey: Buffer, context: string): Promise<Buffer>;
-  /** Throws {@link import('./errors.ts').DecryptionError} when the key or the context is another. */
+  /** Throws {@link import('./errors.ts').DecryptionError} when the key or the context differs. */
   unwrap(wrapped: Buffer, context: string): Promise<Buffer>;
 }
 

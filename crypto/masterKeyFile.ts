@@ -47,7 +47,7 @@ async function readIfThere(file: string): Promise<Buffer | undefined> {
   }
 }
 
-/** The key that a rotation goes to. One that was broken off is gone on with, under the same key. */
+/** The key that a rotation changes to. An interrupted rotation continues with the same key. */
 export async function readOrCreateNextMasterKey(dataDir: string): Promise<Buffer> {
   const file = path.join(dataDir, nextKeyFileName);
   await createMasterKey(dataDir, file);

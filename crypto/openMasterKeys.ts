@@ -25,7 +25,7 @@ export async function openMasterKeys(config: MasterKeyConfig): Promise<MasterKey
   return withOthers(await fileMasterKeys(config.dataDir), given);
 }
 
-/** The file is looked into only for a key that is not known otherwise, and never made. */
+/** The file is only read for an otherwise unknown key, and never created. */
 function withFile(dataDir: string, current: MasterKey, given: readonly MasterKey[]): MasterKeyRing {
   const ring = keyRing(current, given);
   return {

@@ -3,11 +3,11 @@ import { keyBytes } from './aead.ts';
 import { contextOf, type DataKeyStore, unwrapDataKey, type WrappedDataKey } from './dataKeys.ts';
 import type { MasterKey, MasterKeyRing } from './masterKey.ts';
 
-/** What a rotation needs of the table beyond a {@link DataKeyStore}. */
+/** What a rotation needs from the table beyond a {@link DataKeyStore}. */
 export interface RotationStore extends DataKeyStore {
   /** Every scope that has a data key. */
   scopes(): Promise<string[]>;
-  /** Some of the keys that are wrapped under another master key than this. */
+  /** Some of the keys that are wrapped under a master key other than this one. */
   wrappedByOthers(masterKeyId: string, limit: number): Promise<WrappedDataKey[]>;
   /** Replaces the wrapping, unless somebody else has replaced it since it was read. */
   rewrap(before: WrappedDataKey, after: Pick<WrappedDataKey, 'masterKeyId' | 'wrappedKey'>): Promise<void>;

@@ -34,7 +34,7 @@ const nextUlid = monotonicFactory();
 
 const timeLength = 10;
 
-/** Before every id of this kind that is made at `time` or later, and behind the earlier ones. */
+/** Sorts before every id of this kind made at `time` or later, and after all earlier ones. */
 export function idBound(kind: IdKind, time: Date): string {
   return `${idPrefixes[kind]}_${encodeTime(time.getTime(), timeLength)}`;
 }

@@ -13,7 +13,7 @@ export interface Migration {
 }
 
 /**
- * Longer than any step of a usual installation takes; who has larger tables waits for the one that runs, and starts
+ * Longer than any step takes in a usual installation; with larger tables, wait for the running migration and start
  * again.
  */
 const lockTimeoutSeconds = 120;
@@ -55,7 +55,7 @@ export async function migrateInstallation({ database, migration }: Pick<Config, 
 async function migrateLocked(database: Database, timeoutSeconds: number): Promise<string[]> {
   const connection = await database.pool.getConnection();
   try {
-    // It says nothing while the steps run, and must not lose the lock for that.
+    // It is silent while the steps run, and must not lose the lock because of that.
     await connection.query('SET SESSION wait_timeout = DEFAULT');
     await takeLock(connection, timeoutSeconds);
     const umzug = createUmzug(database);

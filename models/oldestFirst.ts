@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import type { Database } from './database.ts';
 
-/** A row that waits for something, and where a list of such rows goes on. */
+/** A row that waits for something, and its position in a list of such rows. */
 export interface Waiting {
   id: string;
   since: Date;

@@ -1,7 +1,7 @@
 import type { Database } from './database.ts';
 import { type Operation, operationModels } from './operation.ts';
 
-/** What is to be destroyed, as an activity is told it. */
+/** What an activity is to destroy. */
 export type Destruction = { threadId: string } | { spaceId: string } | { itemId: string } | { trashOf: string };
 
 /**
@@ -14,9 +14,8 @@ const livingSubject: Readonly<Record<string, string | undefined>> = {
 };
 
 /**
- * The operation by which somebody has ordered this destruction: running, of the kind and the subject that are meant,
- * and its subject deleted. Undefined when nobody has. Whoever can start a workflow must not be able to destroy what
- * nobody has deleted.
+ * The operation that ordered this destruction: running, of the right kind and subject, and with its subject deleted.
+ * Undefined when there is none. Whoever can start a workflow must not be able to destroy what nobody has deleted.
  */
 export async function findOrder(
   database: Database,

@@ -4,7 +4,7 @@ import { DomainError } from './errors.ts';
 export interface PageRequest {
   /** From 1 to 200; the contract checks it. */
   limit: number;
-  /** What the page before gave as `nextCursor`. */
+  /** The previous page's `nextCursor`. */
   cursor?: string | undefined;
 }
 

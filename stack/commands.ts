@@ -10,11 +10,11 @@ export interface CommandOptions {
   environment: Environment;
   cwd?: string;
   user?: Identity;
-  /** Whether it may go on when this process is killed: for what must not be broken off. */
+  /** Whether it may continue when this process is killed: for steps that must not be interrupted. */
   outlives?: boolean;
 }
 
-/** A tool that did not succeed. `reason` is what it printed of it. */
+/** A tool that failed. `reason` is what it printed about it. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly reason: string;

@@ -7,7 +7,7 @@ export type Durability = 'full' | 'relaxed';
 
 /** What every part of the stack needs to know of the start it belongs to. */
 export interface StackContext {
-  /** `.atrium`: locks, logs, pid files, what is secret. */
+  /** `.atrium`: locks, logs, pid files, secrets. */
   dataDir: string;
   /** Where the services keep their data: a folder that their own users can reach. */
   servicesDir: string;
@@ -20,10 +20,7 @@ export interface StackContext {
    */
   ports: 'usual' | 'free';
   bucket: string;
-  /**
-   * Databases beside the product's own that its accounts may make and use, as GRANT names them, with wildcards. For
-   * tests.
-   */
+  /** Further databases that Atrium's accounts may create and use, as GRANT names them, with wildcards. For tests. */
   furtherDatabases?: string[] | undefined;
   /**
    * Without `full`, the database may lose what was committed last when it is killed: for tests, which have no use for

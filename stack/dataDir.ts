@@ -3,7 +3,7 @@ import { StackError } from './errors.ts';
 import { type HeldLock, tryLock } from './fileLock.mjs';
 import { prepareDataDir } from './folders.ts';
 
-/** Lets one Atrium at a time use a data directory. A lock whose owner was killed is taken over. */
+/** Lets only one Atrium at a time use a data directory. A lock whose owner was killed is taken over. */
 export function lockDataDir(dataDir: string): HeldLock {
   const path = resolve(dataDir);
   prepareDataDir(path);

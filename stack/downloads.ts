@@ -7,7 +7,8 @@ import { formatDuration } from './report.ts';
 import { serviceLog } from './services.ts';
 
 /**
- * How long the download may take to begin. On a machine without a way out it never does, and building is the next way.
+ * How long the download may take to begin. On a machine without internet access it never begins, and building is tried
+ * next.
  */
 const beginTimeoutMs = 10_000;
 const downloadTimeoutMs = 5 * 60_000;

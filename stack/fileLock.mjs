@@ -70,9 +70,7 @@ function removeStale(path, claim) {
   }
 }
 
-/**
- * Takes the lock file, or answers with the owner that runs and has it. A lock left by a dead process is no hindrance.
- */
+/** Takes the lock file, or answers with the owner that runs and has it. A dead process's lock is taken over. */
 export function tryLock(path) {
   mkdirSync(dirname(path), { recursive: true });
   const self = { ...processStamp(process.pid), token: randomBytes(8).toString('hex') };

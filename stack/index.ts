@@ -28,7 +28,7 @@ export interface Part {
   name: string;
   address: string;
   pid: number;
-  /** Why other users of this machine can use it, where they can. */
+  /** Why other users of this machine can use it, if they can. */
   openBecause?: string | undefined;
 }
 
@@ -52,7 +52,7 @@ interface Started {
 }
 
 /**
- * Gets and starts the parts that are needed on this machine, on loopback only. When it throws, or the signal is
+ * Installs and starts the parts that are needed on this machine, on loopback only. When it throws, or the signal is
  * aborted, nothing that it started is left running. The caller holds the data directory's lock.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
@@ -117,7 +117,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
 
 type Start = () => Promise<Started>;
 
-/** A start that, when it comes again, takes the place of the former one. */
+/** A start that, when repeated, replaces the previous one. */
 function again<T extends Omit<Started, 'environment'>>(
   start: (former?: T) => Promise<T>,
   toEnvironment: (part: T) => Record<string, string>,

@@ -19,9 +19,9 @@ export interface MariaDb {
   service: Service;
   port: number;
   address: string;
-  /** As the running product. */
+  /** The running Atrium's account. */
   url: string;
-  /** As whoever makes and changes the tables. */
+  /** The account that creates and changes tables. */
   ownerUrl: string;
 }
 

@@ -5,11 +5,11 @@ import type { StackContext } from './context.ts';
 
 export const databaseName = 'atrium';
 
-/** Whom the server knows. Each has a password of its own, in a file of the data directory. */
+/** The server's accounts. Each has its own password, in a file of the data directory. */
 export interface Accounts {
   /** Makes and changes tables. Triggers run with its rights. */
   owner: Account;
-  /** Reads and writes rows: what the running product needs, and no more. */
+  /** Reads and writes rows: what a running Atrium needs, and no more. */
   app: Account;
   /** The server's own administrator, whom only its socket lets in, in a folder that is its user's alone. */
   root: Account;

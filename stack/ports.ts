@@ -28,7 +28,7 @@ export async function choosePort(usual?: number): Promise<number> {
 
 /** Listens on a port of loopback, to hand the socket to another process. */
 export async function listenOn(port: number): Promise<Server> {
-  const server = createServer((socket) => socket.destroy()); // somebody who comes before it is handed over
+  const server = createServer((socket) => socket.destroy()); // a connection before the socket is handed over
   server.listen({ port, host: '127.0.0.1', exclusive: true });
   await once(server, 'listening');
   return server;

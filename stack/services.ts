@@ -25,14 +25,14 @@ export interface ServiceOptions {
   channel?: { descriptors: number[] };
 }
 
-/** A program of the stack that runs. */
+/** A running program of the stack. */
 export interface Service {
   name: string;
   title: string;
   pid: number;
   /** Throws a {@link StackError} with the reason from its log when it has ended. */
   assertAlive(): void;
-  /** Settles when it has ended, however that came. */
+  /** Settles when it has ended, for whatever reason. */
   exited: Promise<void>;
   /** Why it has ended, for a person. */
   describeEnd(): string;

@@ -14,25 +14,25 @@ export interface SuperviseOptions<P> {
   start: () => Promise<P>;
   report: Report;
   onRestart: () => void;
-  /** Aborted when all are about to be stopped: then an end is nothing to make good. */
+  /** Aborted when everything is about to be stopped: then an end must not cause a restart. */
   signal: AbortSignal;
-  /** The wait before each try to start it again: as many as there are. */
+  /** The waits before each restart; their number is the number of attempts. */
   backoffMs?: readonly number[];
-  /** After so long a life an end counts as the first again. */
+  /** After running for this long, an end counts as the first again. */
   settledMs?: number;
 }
 
 const usualBackoffMs = [500, 1_000, 2_000, 5_000, 10_000, 20_000] as const;
 const usualSettledMs = 60_000;
 
-/** Starts a part again when it ends though nobody has asked it to, each time after a longer wait. */
+/** Restarts a part that ends unasked, each time after a longer wait. */
 export function supervise<P extends { service: Service }>(first: P, options: SuperviseOptions<P>): Supervised<P> {
   const { backoffMs = usualBackoffMs, settledMs = usualSettledMs } = options;
   const stopped = new AbortController();
   const stopping = AbortSignal.any([stopped.signal, options.signal]);
   let part = first;
 
-  /** Settles when it has come back, or with why it cannot. */
+  /** Settles when it has come back, or with the reason why it cannot. */
   async function bringBack(tries: { left: number[] }): Promise<string | undefined> {
     for (let reason = part.service.describeEnd(); ; ) {
       const waitMs = tries.left.shift();

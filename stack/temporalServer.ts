@@ -16,7 +16,7 @@ import { waitUntil } from './waiting.ts';
 
 const usualPort = 7233;
 const usualUiPort = 8233;
-/** In the private network, where nobody else has any. */
+/** Ports in the private network, where no other process has any. */
 const innerPorts = { server: usualPort, ui: usualUiPort };
 const startTimeoutMs = 180_000; // a slow disk, or a machine that is busy with other starts
 
@@ -32,7 +32,7 @@ const dynamicConfig = [
   'frontend.httpAllowedHosts=["none.invalid"]',
 ];
 
-/** WAL without a sync at each commit: a power cut may lose the last second, which the sweeper makes good from MySQL. */
+/** WAL without a sync at each commit: a power cut may lose the last second, which the sweeper restores from MySQL. */
 const sqlitePragmas = ['journal_mode=WAL', 'synchronous=NORMAL'];
 
 export interface TemporalServer {
@@ -61,9 +61,9 @@ interface StartOptions {
 }
 
 /**
- * The Temporal development server, with its database in a file. It asks nobody who they are, so where the system can do
- * it, it runs in a network of its own behind a gate that lets only us in. Elsewhere it has neither UI nor HTTP API,
- * which a web page could be made to use. After `former` it is where that was, and so is its UI.
+ * The Temporal development server, with its database in a file. It has no authentication, so where the system allows
+ * it, it runs in its own network namespace behind a gate that lets only us in. Elsewhere it has neither UI nor HTTP
+ * API, which a web page could be made to use. After `former` it is where that was, and so is its UI.
  */
 export async function startTemporalServer(
   context: StackContext,

@@ -8,12 +8,12 @@ export interface WaitOptions {
   report: Report;
   signal: AbortSignal;
   timeoutMs: number;
-  /** How often a wait is told that takes longer than this. */
+  /** How often a longer wait is reported. */
   progressMs?: number;
   pollMs?: number;
-  /** Throws when there is nothing to wait for any more. */
+  /** Throws when waiting has become pointless. */
   assertAlive?: (() => void) | undefined;
-  /** Whether an answer will not change by waiting. */
+  /** Whether waiting will not change an answer. */
   isFinal?: (error: unknown) => boolean;
 }
 

@@ -2,7 +2,7 @@ import { SecretAutomaton } from './secretAutomaton.ts';
 import { secretForms } from './secretForms.ts';
 import { redactText } from './streamRedactor.ts';
 
-/** Those that this process has seen last; more would take memory for nothing. */
+/** The most recently seen secrets; more would waste memory. */
 const maxForms = 20_000;
 /** New ones have an automaton of their own, since building the one for all takes a while. */
 const maxFresh = 500;

@@ -8,14 +8,14 @@ export interface LoggableError {
 }
 
 /**
- * What of an error goes into the log, and not its other fields: a database error carries its statement and the values
- * in it, a provider's the whole prompt, a request's the headers.
+ * The fields of an error that are logged. Others are left out: a database error carries its statement with values, a
+ * provider's the whole prompt, a request's the headers.
  */
 export function loggable(error: unknown): LoggableError {
   if (!isErrorLike(error)) return { type: typeof error, message: String(error), stack: undefined };
   const { name, type, message, stack, code, cause } = error;
   return {
-    // One that was made ready before, by a caller or another serializer, stays as it is.
+    // An already serialized error stays as it is.
     type: name ?? type ?? 'Error',
     message,
     stack,

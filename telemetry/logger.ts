@@ -17,7 +17,7 @@ const redactedPaths = [
   '*.secretValue',
 ];
 
-/** The process's logger: JSON lines on standard error, so that standard output stays for what a person asked for. */
+/** The process's logger: JSON lines on standard error, since standard output is for a command's answer. */
 export function createLogger(options: { level: string; name?: string; destination?: string }) {
   return pino(
     {
@@ -26,7 +26,7 @@ export function createLogger(options: { level: string; name?: string; destinatio
       timestamp: stdTimeFunctions.isoTime,
       serializers: { err: loggable },
       redact: { paths: redactedPaths, censor: '[redacted]' },
-      // Whatever line, field or error a secret of a space has got into: it goes out of it here.
+      // Removes a space's secrets from any line, field or error here.
       hooks: { streamWrite: withoutKnownSecrets },
     },
     options.destination === undefined

@@ -18,7 +18,7 @@ export function secretForms(value: string): string[] {
   return [...new Set(forms.flatMap(piecesOf))];
 }
 
-/** What stands where a secret was. */
+/** The replacement of a secret. */
 export const redacted = '[redacted]';
 
 /** A text in pieces that may overlap at its end. */

@@ -18,7 +18,7 @@ export interface BenchedAtrium {
   stop(): Promise<void>;
 }
 
-/** The whole product as `npm start` runs it, with data and ports of its own. */
+/** All of Atrium as `npm start` runs it, with its own data and ports. */
 export async function startAtrium(settings: Record<string, string>): Promise<BenchedAtrium> {
   const dataDir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
   const environment = {

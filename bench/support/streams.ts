@@ -1,6 +1,6 @@
 import { type IncomingMessage, request } from 'node:http';
 
-/** Hears the text of an answer as it arrives. */
+/** Receives the text of an answer as it arrives. */
 export type OnText = (text: string) => void;
 
 /** One answer of the provider itself, read with as little as it takes. */

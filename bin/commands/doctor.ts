@@ -5,8 +5,8 @@ import type { Check } from '../support/check.ts';
 const marks = { ok: '✓', off: '–', wrong: '✗' } as const;
 
 /**
- * `atrium doctor`: looks at everything Atrium needs, and says of each what is wrong and what to do. Exit code 1 when
- * something is.
+ * `atrium doctor`: checks everything that Atrium needs, and says what is wrong and what to do. Exits with 1 when
+ * something is wrong.
  */
 export function addDoctor(program: Command): void {
   program

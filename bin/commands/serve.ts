@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 
 /**
- * `atrium api` and `atrium worker`: the product as it runs in production, any number of each, against parts that are
- * configured. Logs go to standard error.
+ * `atrium api` and `atrium worker`: Atrium as it runs in production, any number of each, against configured parts. Logs
+ * go to standard error.
  */
 export function addApiAndWorker(program: Command): void {
   for (const [role, description] of [

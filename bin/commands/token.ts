@@ -3,7 +3,7 @@ import { print } from '../support/answer.ts';
 import { findUser, withIdentity } from '../support/installation.ts';
 
 /**
- * `atrium token`: a session for whoever can reach the installation's database and master key, and so could make one
+ * `atrium token`: a session, for a person with access to the installation's database and master key, who could make one
  * anyway.
  */
 export function addToken(program: Command): void {

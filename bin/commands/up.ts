@@ -4,7 +4,7 @@ import { wantsJson } from '../support/answer.ts';
 import { readyScreen } from '../support/screen.ts';
 
 /**
- * `atrium up`, which is `npm start`: the whole product in one process, with those of its parts that are not configured
+ * `atrium up`, which is `npm start`: all of Atrium in one process, with those of its parts that are not configured
  * elsewhere.
  */
 export function addUp(program: Command): void {
@@ -14,9 +14,9 @@ export function addUp(program: Command): void {
     .option('--json', 'print one line of JSON when it is ready')
     .action(async (_options: unknown, command: Command) => {
       const json = wantsJson(command);
-      // With --json, standard output is for the answer alone.
+      // With --json, only the answer goes to standard output.
       const report: Report = (line) => (json ? console.error(line) : console.log(line));
-      // Loaded now and not above: other commands should not wait for what only this one needs.
+      // Loaded lazily: other commands should not wait for what only this one needs.
       const { up } = await import('../support/up.ts');
       process.exit(await up(report, (facts) => console.log(json ? JSON.stringify(facts) : readyScreen(facts))));
     });

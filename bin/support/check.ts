@@ -1,4 +1,4 @@
-/** One line of `atrium doctor`. `off` is neither good nor bad: a part that is not wanted, or does not run now. */
+/** One line of `atrium doctor`. `off` is neither good nor bad: a part that is not wanted, or is not running now. */
 export interface Check {
   name: string;
   state: 'ok' | 'off' | 'wrong';

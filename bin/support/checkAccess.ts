@@ -7,9 +7,7 @@ import type { RunningAtrium } from './running.ts';
 
 const timeoutMs = 3_000;
 
-/**
- * Whether other users of this machine can give the embedded Temporal server orders; before a start, whether they could.
- */
+/** Whether other users of this machine can control the embedded Temporal server; before a start, whether they could. */
 export function checkTemporalAccess(launch: LaunchConfig, running: RunningAtrium | undefined): CheckResult {
   const network = findPrivateNetwork(launch.environment);
   const couldBeOpen = 'missing' in network ? network.missing : undefined;
@@ -19,7 +17,7 @@ export function checkTemporalAccess(launch: LaunchConfig, running: RunningAtrium
   return off(`every user of this machine can give the embedded server orders, and its UI is off: ${openBecause}`);
 }
 
-/** Whether the embedded database lets nobody in without the password. */
+/** Whether the embedded database requires the password. */
 export async function checkDatabaseAccess({ database }: Pick<Config, 'database'>): Promise<CheckResult> {
   for (const user of ['root', decodeURIComponent(new URL(database.url).username), '']) {
     const url = new URL(database.url);
@@ -43,7 +41,8 @@ async function letsIn(url: URL): Promise<boolean> {
 }
 
 /**
- * Whether the embedded object store refuses a request without a key, and lets no page of elsewhere read its answers.
+ * Whether the embedded object store refuses requests without a key, and does not let pages of other origins read its
+ * answers.
  */
 export async function checkStorageAccess({ storage }: Pick<Config, 'storage'>): Promise<CheckResult> {
   const bucket = new URL(`/${storage.bucket}?list-type=2`, storage.endpoint);

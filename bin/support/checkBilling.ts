@@ -24,7 +24,7 @@ export async function checkPayments({ billing, http, env }: Config): Promise<Che
   return ok(`Stripe takes the key${isTestKey ? ' (of its test mode)' : ''}, ${secrets} webhook secrets; ${refuses}`);
 }
 
-/** Whether every rate of the catalogue is one that is billed: a unit that nobody can read would be free, silently. */
+/** Whether every rate of the catalogue is billed: an unknown unit would silently be free. */
 export function checkPrices({ llm, billing }: Config): CheckResult {
   const models = createCatalogue(llm).list();
   const unread = models.flatMap(({ id, pricingRates }) =>

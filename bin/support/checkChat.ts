@@ -2,7 +2,7 @@ import type { Config } from '../../config/index.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { off, ok } from './check.ts';
 
-/** Whether the settings make a catalogue: a wrong file or name is said here in one line. */
+/** Whether the settings give a valid catalogue; reports a wrong file or name in one line. */
 export function checkModels({ llm }: Config) {
   const catalogue = createCatalogue(llm);
   const models = catalogue.list();
@@ -11,7 +11,7 @@ export function checkModels({ llm }: Config) {
   return ok(`${models.length} models, ${catalogue.defaultModelId} by default`);
 }
 
-/** Apple's push service refuses what names no contact of its sender. */
+/** Apple's push service refuses pushes without the sender's contact. */
 export function checkPush({ push }: Config) {
   if (push.subject !== 'mailto:nobody@localhost') return ok(`contact ${push.subject}`);
   return off('for Apple’s devices, until ATRIUM_PUSH_CONTACT or an https ATRIUM_PUBLIC_URL is set');

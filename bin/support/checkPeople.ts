@@ -34,7 +34,7 @@ export async function checkMail({ signIn }: Pick<Config, 'signIn'>): Promise<Che
   }
 }
 
-/** Whether AWS KMS wraps and unwraps for us; other master keys need nobody else. */
+/** Whether AWS KMS wraps and unwraps for us; other master keys need no service. */
 export async function checkKms(
   config: Pick<Config, 'masterKey' | 'otherMasterKeys' | 'kms' | 'dataDir'>,
 ): Promise<CheckResult> {
@@ -50,7 +50,7 @@ export async function checkKms(
   }
 }
 
-/** The deepest reason there is, in one line: what wraps it only says that something failed. */
+/** The deepest cause, in one line: its wrappers only say that something failed. */
 function reasonOf(error: unknown): string {
   let { message, code, cause } = error as Reason;
   while (typeof cause === 'object' && cause !== null && 'message' in cause)

@@ -6,8 +6,8 @@ import { readMcpOverview } from '../../models/mcp/overview.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 
 /**
- * What agents may reach beyond the public internet, and how many spaces narrow it. An exception that nobody can read
- * would hold for nothing, silently.
+ * What agents may reach beyond the public internet, and how many spaces narrow it. An invalid exception would silently
+ * have no effect.
  */
 export async function checkEgress(config: Config): Promise<CheckResult> {
   const { allowInternal } = config.egress;
@@ -24,8 +24,8 @@ export async function checkEgress(config: Config): Promise<CheckResult> {
 }
 
 /**
- * Which MCP servers of spaces do not answer. They are the spaces' own, so that is not wrong here; but people will ask
- * the operator.
+ * Which MCP servers of spaces do not answer. They belong to the spaces, so this is not a fault; but people will ask the
+ * operator.
  */
 export async function checkMcpServers(config: Config): Promise<CheckResult> {
   const database = openDatabase(config);

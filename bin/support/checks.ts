@@ -58,12 +58,11 @@ export async function runChecks(): Promise<Check[]> {
   return checks;
 }
 
-/** A name with a typing error in it would be ignored silently. */
+/** A misspelled name would be silently ignored. */
 function checkNames({ environment }: LaunchConfig, isRunning: boolean): CheckResult {
   const names = Object.keys(environment).filter((name) => name.startsWith('ATRIUM_'));
   const unknown = names.filter((name) => !settingNames.includes(name));
-  // Keys of providers and the like are in nobody's file: what the running Atrium was given, only its own environment
-  // has.
+  // Provider keys and the like are not in a file: only the running Atrium's own environment has them.
   const unseen = isRunning ? '; those that only the running Atrium was started with are not seen from here' : '';
   if (unknown.length === 0) return ok(`${names.length} are set here${unseen}`);
   return wrong(`there is no ${unknown.join(', ')}; docs/configuration.md has them all`);

@@ -36,7 +36,7 @@ export async function giveCredits(
   return transaction(database, (tx) => grant(tx, movement));
 }
 
-/** False when there are not as many, or a transfer of this name was done before. */
+/** False when there are not enough, or a transfer of this name was made before. */
 export async function moveCredits(
   database: Database,
   from: string,

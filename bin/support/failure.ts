@@ -3,14 +3,14 @@ import { DomainError } from '../../models/errors.ts';
 import { MigrationLockError } from '../../models/migrate.ts';
 import { StackError } from '../../stack/errors.ts';
 
-/** What cannot be done, and what to do about it, in one line. */
+/** What failed, and what to do about it, in one line. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
 
 const expected = [CommandFailure, ConfigError, DomainError, MigrationLockError, StackError];
 
-/** One line for what a person can mend; a stack for what is a fault of ours. */
+/** One line for what a person can fix; a stack for our own bugs. */
 export function describeFailure(error: unknown): string {
   if (expected.some((type) => error instanceof type)) return (error as Error).message;
   const unreachable = findUnreachable(error);

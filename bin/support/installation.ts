@@ -29,7 +29,7 @@ export async function withDatabase<T>(work: (database: Database, config: Config)
   }
 }
 
-/** Runs a command that works on users and what is theirs. */
+/** Runs a command that works on users and what they own. */
 export async function withIdentity<T>(work: (identity: Identity, database: Database) => Promise<T>): Promise<T> {
   return withDatabase(async (database, config) =>
     work(createIdentity(database, await openEnvelope(database, config), config), database),

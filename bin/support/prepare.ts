@@ -5,7 +5,7 @@ import { migrateInstallation } from '../../models/migrate.ts';
 import type { Report } from '../../stack/report.ts';
 import { registerWhenServed } from './temporal.ts';
 
-/** Nobody's address elsewhere: this user signs in with `atrium token` or `atrium code`. */
+/** Not a real address: this user signs in with `atrium token` or `atrium code`. */
 const firstUserEmail = 'admin@localhost';
 const firstSpaceName = 'Home';
 
@@ -27,7 +27,7 @@ export async function prepareInstallation(
   }
 }
 
-/** The first user, with a space of their own. A start that was killed between the two is made good by the next. */
+/** The first user, with a space of their own. The next start completes one that was killed in between. */
 async function seedFirstUser(identity: Identity): Promise<{ email: string }> {
   const user = (await identity.users.first()) ?? (await identity.users.add(firstUserEmail, 'Admin'));
   if (user.email === firstUserEmail && user.defaultSpaceId === null) {

@@ -8,31 +8,31 @@ import { createRuntime, type Role } from './runtime.ts';
 /** The running parts of Atrium in this process. */
 export interface Product {
   apiUrl: string | undefined;
-  /** Where a worker answers its operator's probes. */
+  /** The address of a worker's probes. */
   probesUrl: string | undefined;
-  /** Settles with a line for a person when a part ends though nobody has asked it to. */
+  /** Settles with a line for a person when a part ends unasked. */
   failed: Promise<string>;
-  /** Ends everything in order, and settles within the drain, the graces and a few seconds, whatever does not answer. */
+  /**
+   * Ends everything in order, and settles within the drain time, the grace periods and a few seconds, even if something
+   * does not answer.
+   */
   stop(): Promise<void>;
 }
 
-/**
- * How long an API goes on answering after a stop was asked for. A machine's own has nobody in front who would have to
- * notice.
- */
+/** How long an API goes on answering after a stop is requested. On a single machine no load balancer has to notice. */
 const defaultDrainMs = { both: 0, api: 5_000, worker: 0 } as const;
 /**
- * How long a stop waits: streams of a machine's own clients resume, and turns go on at the next start. A worker waits
- * longer than nearly any model call takes, because one that is given up is made, and paid, again.
+ * How long a stop waits. On a single machine, streams resume, and turns go on at the next start. A worker waits longer
+ * than nearly any model call takes, since an abandoned call is made, and paid, again.
  */
 const defaultGraceMs = { both: 2_000, api: 30_000, worker: 300_000 } as const;
-/** Beyond all graces: what is not closed by then waits for something that is frozen, and ends with the process. */
+/** Beyond all grace periods: what is not closed by then waits for something frozen, and ends with the process. */
 const closeMs = 10_000;
 const sweeperStopMs = 1_000;
 
 /**
- * Starts the API, a worker, or both over one connection to Temporal. `logFile` takes the log where the terminal has a
- * screen.
+ * Starts the API, a worker, or both over one connection to Temporal. `logFile` receives the log where the terminal
+ * shows the screen.
  */
 export async function startProduct(config: Config, role: Role, logFile?: string): Promise<Product> {
   const logger = createLogger({ level: config.logLevel, destination: logFile });

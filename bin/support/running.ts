@@ -7,10 +7,7 @@ import { type HeldLock, isRunning, type ProcessStamp, processStamp } from '../..
 import type { Part } from '../../stack/index.ts';
 import type { Report } from '../../stack/report.ts';
 
-/**
- * What `atrium up` leaves in the data directory for the commands beside it: `token` must find the database that it
- * started.
- */
+/** What `atrium up` writes to the data directory for other commands: `token` must find the database that it started. */
 export interface RunningAtrium {
   process: ProcessStamp;
   state: 'starting' | 'running' | 'stopping';
@@ -37,7 +34,7 @@ export function findRunning(dataDir: string): RunningAtrium | undefined {
   }
 }
 
-/** Tells others how far this process is, from now until `withdraw`. */
+/** Publishes this process's state, until `withdraw`. */
 export function announceOurselves(dataDir: string): {
   update(change: Partial<RunningAtrium>): void;
   withdraw(): void;
@@ -51,7 +48,7 @@ export function announceOurselves(dataDir: string): {
     parts: [],
   };
   const write = () => {
-    // Arrives by a rename: a reader never sees half of it.
+    // Written by a rename: a reader never sees half of it.
     writeFileSync(`${file}.new`, JSON.stringify(current, undefined, 2), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   };
@@ -70,8 +67,8 @@ export function announceOurselves(dataDir: string): {
 }
 
 /**
- * Takes the data directory for this process. Waits for an earlier Atrium that is about to stop: somebody who has ended
- * it and starts it again at once should not have to try twice.
+ * Takes the data directory for this process. Waits for an earlier Atrium that is stopping, so that stopping and
+ * starting again at once works.
  */
 export async function takeDataDir(dataDir: string, report: Report, signal: AbortSignal): Promise<HeldLock> {
   let deadline = performance.now() + noticeMs;

@@ -27,7 +27,7 @@ export type Role = 'api' | 'worker' | 'both';
 
 const scheduleRetryMs = 2_000;
 
-/** Everything a process of Atrium is made of. What `api` and `worker` share is one object in a process that is both. */
+/** The objects that make up one Atrium process. A process that is both `api` and `worker` shares them. */
 export async function createRuntime(config: Config, logger: Logger, role: Role) {
   const services = await createServices({ config, logger, readers: role !== 'worker', remoteWriters: role === 'api' });
   const { database, temporal } = services;
@@ -72,7 +72,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       };
     },
 
-    /** Answers the probes of a worker's operator, where there is a port for that. */
+    /** Serves a worker's probes, where a port is set for them. */
     async startWorkerProbes(worker: RunningWorker): Promise<WorkerProbes | undefined> {
       const { host, port } = config.workerHttp;
       if (port === undefined) return undefined;
@@ -94,8 +94,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     },
 
     /**
-     * Makes the schedules, and makes them again when Temporal has lost its data: without the sweeper nothing else would
-     * be found.
+     * Creates the schedules, and creates them again when Temporal has lost its data: without the sweeper nothing lost
+     * would be found.
      */
     async keepSchedules(signal: AbortSignal): Promise<void> {
       let lookAgainMs: number;

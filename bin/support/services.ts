@@ -27,7 +27,7 @@ export interface ServiceOptions {
    */
   readers: boolean;
   remoteWriters: boolean;
-  /** One that is open already; it is left open. */
+  /** An open database; it is left open. */
   database?: Database;
 }
 

@@ -1,15 +1,15 @@
-/** A stop that was asked for before the product was ready. */
+/** A stop that was requested before Atrium was ready. */
 export class StoppedError extends Error {
   override readonly name = 'StoppedError';
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** One Ctrl-C comes from the terminal, from npm and from the bootstrap: what comes later than this is another one. */
+/** One Ctrl-C arrives from the terminal, from npm and from the bootstrap: a signal later than this is a new one. */
 const sameKeyPressMs = 2_000;
 
 /**
- * A signal that is aborted when a person or a supervisor asks to stop. Asked for again, the process ends at once; what
- * it had started ends with it.
+ * A signal that is aborted when a person or a supervisor asks to stop. At a second request the process ends at once,
+ * with everything it started.
  */
 export function stopOnSignals(): AbortSignal {
   const controller = new AbortController();
@@ -29,7 +29,7 @@ export function stopOnSignals(): AbortSignal {
   return controller.signal;
 }
 
-/** Settles when a stop is asked for. */
+/** Settles when a stop is requested. */
 export function stopRequested(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

@@ -24,7 +24,8 @@ export async function withTemporal<T>(config: Config, work: (connection: Connect
 const refusals = new Set([7, 12]);
 
 /**
- * Registers the missing search attributes; where that is not allowed, an operator has made them, which `doctor` checks.
+ * Registers the missing search attributes; where that is not allowed, an operator must have made them, which `doctor`
+ * checks.
  */
 export async function registerWhereAllowed(config: Config): Promise<string[]> {
   return withTemporal(config, async (connection) => {

@@ -14,7 +14,7 @@ import { stopOnSignals, stopRequested } from './signals.ts';
 const root = join(import.meta.dirname, '..', '..');
 const interruptedExitCode = 130;
 
-/** Runs the product until a stop is asked for, and stops what it started. Returns the exit code. */
+/** Runs Atrium until a stop is requested, and stops what it started. Returns the exit code. */
 export async function up(report: Report, show: (facts: ScreenFacts) => void): Promise<number> {
   const signal = stopOnSignals();
   const begin = performance.now();
@@ -32,7 +32,7 @@ export async function up(report: Report, show: (facts: ScreenFacts) => void): Pr
     report(failure);
     return 1;
   } catch (error) {
-    // What fails after a stop was asked for, mostly fails because of it.
+    // What fails after a stop was requested mostly fails because of it.
     if (!signal.aborted) throw error;
     return interruptedExitCode;
   } finally {
@@ -42,8 +42,8 @@ export async function up(report: Report, show: (facts: ScreenFacts) => void): Pr
 }
 
 /**
- * Starts all in order. What has to be undone is put on `started`, so that it is undone in the reverse order, however
- * far this came.
+ * Starts everything in order. What must be undone is put on `started`, so that it is undone in reverse order, however
+ * far the start got.
  */
 async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, started: AsyncDisposableStack) {
   const lock = await takeDataDir(launch.dataDir, report, signal);
@@ -53,7 +53,7 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   started.defer(() => presence.withdraw());
   signal.addEventListener('abort', () => presence.update({ state: 'stopping' }), { once: true });
 
-  // Read from the disk while the stack starts; and nobody waits for it who only hears that a port is taken.
+  // Loaded while the stack starts, so that an early failure, such as a port that is taken, does not wait for it.
   const loading = import('./product.ts');
   loading.catch(() => undefined);
   const stack = await startStack({ ...launch, report, signal });
@@ -86,7 +86,7 @@ async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, 
   return { facts, failed: Promise.race([stack.failed, product.failed]) };
 }
 
-/** Asked before the long steps, not after them. */
+/** Checked before the long steps, not after them. */
 async function assertPortFree({ http }: LaunchConfig): Promise<void> {
   if (http.port === 0 || (await isPortFree(http.port, http.host))) return;
   throw new CommandFailure(

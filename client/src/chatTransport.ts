@@ -8,13 +8,13 @@ export interface ChatTransportOptions extends Connection {
   /** Where chats are; without it, in the user's default space. */
   spaceId?: string;
   /**
-   * Further fields of each message: `modelId`, `mode`, `notification`, `openTabs` … What `sendMessage` is given beats
-   * them.
+   * Further fields of each message: `modelId`, `mode`, `notification`, `openTabs` … Options of `sendMessage` take
+   * precedence.
    */
   body?: Record<string, unknown> | (() => Record<string, unknown>);
   /** Whether `stop()` stops the turn too, or only hangs up. Default: true. */
   stopsTurns?: boolean;
-  /** How long to try to reconnect without a word from the server. Default: five minutes. */
+  /** How long to try to reconnect without hearing from the server. Default: five minutes. */
   giveUpAfterMs?: number;
 }
 
@@ -29,7 +29,7 @@ const defaultGiveUpAfterMs = 5 * 60_000;
  * breaks.
  */
 export class AtriumChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
-  /** Reconnecting gives all of the running answer: `useChat` begins it anew. */
+  /** Reconnecting replays the running answer from its beginning, as `useChat` expects. */
   readonly resumeStreamIsReplay = true;
   readonly #options: ChatTransportOptions;
 
@@ -45,7 +45,7 @@ export class AtriumChatTransport<Message extends UIMessage = UIMessage> implemen
       ...options.body,
       ...(spaceId !== undefined && { spaceId }),
       id: chatId,
-      // The thread is the server's: it needs the message that is new, or meant.
+      // The server keeps the thread: it only needs the new message, or the one in question.
       messages: messages.filter(({ role }) => role === 'user').slice(-1),
       trigger,
       messageId,
@@ -53,7 +53,7 @@ export class AtriumChatTransport<Message extends UIMessage = UIMessage> implemen
     });
     const headers = { ...headersOf(options.headers), 'content-type': 'application/json' };
     return this.#stream(abortSignal, (signal) =>
-      // Again and again is safe: the outbox item's id makes it one message.
+      // Repeating is safe: the outbox item's id makes it one message.
       request(this.#options, '/chat/stream', { method: 'POST', headers, body: text, signal }),
     );
   }

@@ -9,7 +9,7 @@ export type AtriumClient = Client<paths>;
 
 /**
  * A client of the whole API: `const { data, error } = await client.GET('/api/threads/{threadId}', { params: … })`. An
- * answer that is no success is in `error`, as the contract has it.
+ * error answer is in `error`, typed as in the contract.
  */
 export function createAtriumClient({ baseUrl, token, fetch }: ClientOptions): AtriumClient {
   const client = createClient<paths>({ baseUrl, ...(fetch && { fetch: (asked: Request) => fetch(asked) }) });

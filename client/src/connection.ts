@@ -1,12 +1,15 @@
-/** A session token or an API key, or where to get one: it is asked for with each request, so that it may change. */
+/**
+ * A session token or an API key, or a function that returns one: it is called for each request, so the token may
+ * change.
+ */
 export type Token = string | (() => string | Promise<string>);
 
-/** Where Atrium is, and as whom it is spoken to. */
+/** Atrium's address, and the credential to use. */
 export interface Connection {
   /** Such as `http://localhost:8080`. */
   baseUrl: string;
   token: Token;
-  /** Instead of the global one. */
+  /** Used instead of the global `fetch`. */
   fetch?: typeof globalThis.fetch;
 }
 

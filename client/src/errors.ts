@@ -2,11 +2,11 @@ import type { components } from './api.ts';
 
 type Problem = components['schemas']['Problem'];
 
-/** An answer that is no success, with the problem that came with it (RFC 9457). */
+/** An error answer, with its problem document (RFC 9457). */
 export class AtriumError extends Error {
   override readonly name = 'AtriumError';
   readonly status: number;
-  /** Stable; `UNKNOWN` where the answer was no problem+json, as a proxy's may be. */
+  /** Stable; `UNKNOWN` where the answer was not problem+json, as a proxy's may be. */
   readonly code: string;
   readonly problem: Problem | undefined;
 

@@ -5,8 +5,8 @@ export interface ServerEvent {
 }
 
 /**
- * The events of a response (WHATWG server-sent events, of which a turn's stream uses `id` and `data`). `onBytes` hears
- * of everything that arrives, comments too, since these say that the other side lives.
+ * The events of a response (WHATWG server-sent events, of which a turn's stream uses `id` and `data`). `onBytes` is
+ * called for everything that arrives, comments too, since they show that the other side is alive.
  */
 export async function* serverEvents(
   body: ReadableStream<Uint8Array>,

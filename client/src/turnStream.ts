@@ -3,20 +3,22 @@ import { type Connection, request } from './connection.ts';
 import { AtriumError } from './errors.ts';
 import { type ServerEvent, serverEvents } from './serverEvents.ts';
 
-/** The server says something every 15 seconds: a connection that is this silent is dead, whatever it says of itself. */
+/**
+ * The server says something every 15 seconds: a connection that is silent for this long is dead, even if it looks open.
+ */
 const silenceMs = 45_000;
 const firstDelayMs = 250;
 const longestDelayMs = 10_000;
 
 export interface TurnStreamOptions {
-  /** How long to go on trying without a word from the server. */
+  /** How long to keep trying without hearing from the server. */
   giveUpAfterMs: number;
   signal: AbortSignal;
 }
 
 /**
- * A turn's chunks from its first response on, to its end. Where the connection breaks, it goes on behind the last chunk
- * that has arrived: none is lost, and none comes twice.
+ * A turn's chunks from its first response on, to its end. After a broken connection it continues after the last chunk
+ * received: none is lost, and none is repeated.
  */
 export async function* turnChunks(
   connection: Connection,
@@ -39,8 +41,8 @@ export async function* turnChunks(
 }
 
 /**
- * Tries until there is a success, or a refusal that stays one. Throws {@link AtriumError} then, or the last failure
- * after a long while.
+ * Retries until a success, or a permanent refusal. Throws {@link AtriumError} then, or the last failure after a long
+ * while.
  */
 export async function persistently(ask: () => Promise<Response>, options: TurnStreamOptions): Promise<Response> {
   const giveUpAt = Date.now() + options.giveUpAfterMs;
@@ -60,7 +62,7 @@ function mayPass(status: number): boolean {
   return status >= 500 || status === 408 || status === 429;
 }
 
-/** Ends quietly when the response breaks off, by its own doing or by its silence. */
+/** Ends quietly when the response breaks off or goes silent. */
 async function* untilBroken(response: Response, signal: AbortSignal): AsyncGenerator<ServerEvent> {
   if (response.body === null) return;
   const silence = new AbortController();
@@ -76,7 +78,7 @@ async function* untilBroken(response: Response, signal: AbortSignal): AsyncGener
   try {
     yield* serverEvents(piped.readable, heard);
   } catch {
-    // The next request finds out what it was.
+    // The next request finds out the reason.
   } finally {
     clearTimeout(timer);
   }

@@ -29,7 +29,8 @@ export async function* nameParts(chunks: AsyncIterable<UIMessageChunk>): AsyncGe
 }
 
 /**
- * The parts of a message to show: without those that a later attempt has taken back, and without what is no content.
+ * The parts of a message to show: without those that a later attempt has taken back, and without parts that are not
+ * content.
  */
 export function visibleParts<Message extends UIMessage>(message: Message): Message['parts'] {
   const attempts = (message.parts as unknown as { type: string }[]).filter(isAttempt);

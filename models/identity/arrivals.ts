@@ -13,7 +13,7 @@ import { isEmail, normalizeEmail, type Users } from './users.ts';
 
 /** What a sign-in has proven about somebody. */
 export interface Proof {
-  /** Whom an issuer means, and by what name it knows them. */
+  /** The issuer's identity of the person. */
   subject?: { issuer: string; subject: string };
   /** An address that is theirs; absent when the issuer has not verified it. */
   email?: string | undefined;
@@ -77,8 +77,8 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
   }
 
   /**
-   * Somebody has proven that the address is theirs. Where nobody had, another person may have opened the account under
-   * it, by a link that was passed on by hand: whatever that person holds ends now.
+   * Somebody has proven that the address is theirs. If it was unproven, another person may have opened the account with
+   * a link that was passed on by hand: that person's credentials are revoked now.
    */
   async function settleOwner(userId: string, tx: Transaction): Promise<void> {
     const { affectedRows } = await execute(tx, 'DELETE FROM unproven_users WHERE user_id = ?', [userId]);
@@ -102,9 +102,7 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
       return user;
     },
 
-    /**
-     * Whether a link that is mailed to this address would sign somebody in. The answer is not for a stranger's ears.
-     */
+    /** Whether a link that is mailed to this address would sign somebody in. Do not reveal the answer to strangers. */
     async mayArrive(email: string): Promise<boolean> {
       const address = normalizeEmail(email);
       if (!isEmail(address)) return false;

@@ -20,7 +20,7 @@ export interface AuthCode {
 export function createAuthCodes(database: Database, sessions: Sessions) {
   const { authCodes, users } = identityTables(database);
   return {
-    /** A code with which its bearer becomes this user. */
+    /** A code that signs its bearer in as this user. */
     async create(userId: string, tx?: Transaction): Promise<AuthCode> {
       const symbols = Array.from({ length: codeLength }, () => alphabet[randomInt(alphabet.length)]).join('');
       const createdAt = new Date();
@@ -63,7 +63,7 @@ function hashOf(code: string): Buffer {
   return hash('sha256', `atrium/code/${symbols}`, 'buffer');
 }
 
-/** One answer for unknown, used and expired: none of them is the caller's business. */
+/** One answer for unknown, used and expired, so that the caller cannot tell them apart. */
 function invalidCode(): DomainError {
   return new DomainError(
     'unauthenticated',

@@ -15,7 +15,7 @@ export interface Authority {
 
 /** How much of it is left when the work is done. */
 export interface Standing {
-  /** Who its user is in its space now; undefined when no member any more. */
+  /** Its user's current role in its space; undefined when they are no longer a member. */
   role: Role | undefined;
   /** False when it was asked for with an API key that is revoked or expired. */
   keyHolds: boolean;
@@ -26,20 +26,22 @@ interface Asked {
   keys: { isValid(keyId: string): Promise<boolean> };
 }
 
-/** Whether the work, or the caller, may do what takes this scope. What their role allows is another question. */
+/** Whether the work, or the caller, has this scope. Their role is checked separately. */
 export function may({ scopes }: Pick<Authority, 'scopes'>, needed: Scope): boolean {
   return scopes === null || allows(scopes, needed);
 }
 
 /**
- * What `by` lacks of these scopes (null are all there are); undefined when nothing. Whoever takes work further, or
- * allows a part of it, must not get more done so than by themselves.
+ * The first of these scopes that `by` lacks (null means all scopes); undefined when none. Continuing work, or approving
+ * a part of it, must not give more rights than one's own.
  */
 export function lackingOf(by: Pick<Authority, 'scopes'>, scopes: readonly string[] | null): string | undefined {
   return (scopes ?? ['*']).find((scope) => !may(by, scope as Scope));
 }
 
-/** Looks at what the work rests on: its user's membership, and its key. Membership is at most a second old. */
+/**
+ * Checks what the work's authority rests on: its user's membership, and its key. Membership is at most a second old.
+ */
 export async function standingOf(
   { members, keys }: Asked,
   { spaceId, userId, apiKeyId }: { spaceId: string; userId: string; apiKeyId: string | null },

@@ -12,7 +12,7 @@ import type { Role } from './tables.ts';
 import { isEmail, normalizeEmail } from './users.ts';
 
 const lifetimeMs = 7 * 86_400_000;
-/** Of one space, living ones: nobody floods the world with mail from here. */
+/** Open invitations per space, against flooding people with mail. */
 const maxLiving = 200;
 
 export interface NewInvitation {
@@ -24,7 +24,7 @@ export interface NewInvitation {
   isMailed: boolean;
 }
 
-/** What the page of an invitation tells whoever has its link. */
+/** What an invitation's page shows to anybody with its link. */
 export interface InvitationView extends InvitationRow {
   spaceName: string;
   inviter: string;

@@ -5,7 +5,7 @@ export function newLinkToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** What is stored of a link's token, so that a dump of the database opens no link. */
+/** What is stored of a link's token, so that a database dump does not contain working links. */
 export function hashLinkToken(token: string): Buffer {
   return hash('sha256', `atrium/link/${token}`, 'buffer');
 }

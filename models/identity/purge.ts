@@ -30,7 +30,7 @@ export const identityPurge: AreaPurge = {
 
 const endedKeptMs = 30 * 86_400_000;
 
-/** Keys that are over. One with children stays as long as they do: revoking goes from parent to child. */
+/** Expired or revoked keys. A key with children stays as long as they do: revoking goes from parent to child. */
 const deadKeys = `DELETE FROM api_keys WHERE LEAST(COALESCE(revoked_at, expires_at), COALESCE(expires_at, revoked_at)) < ?
   AND id NOT IN (SELECT parent FROM (SELECT DISTINCT parent_key_id AS parent FROM api_keys WHERE parent_key_id IS NOT NULL) AS parents)
   LIMIT ?`;

@@ -58,7 +58,7 @@ export function createSessions(database: Database, tokens: Tokens) {
       return tokenOf(await store(userId, options.label));
     },
 
-    /** The same for somebody who signs in, which the logs of their spaces tell. */
+    /** The same for a sign-in, which is written to the audit logs of the user's spaces. */
     async signIn(
       userId: string,
       client: { label?: string | undefined; address: string | null },

@@ -10,7 +10,7 @@ export const signingAlgorithm = 'EdDSA';
 /** A session's life, and so the time for which a retired key must still verify. */
 export const sessionLifetimeMs = 12 * 3_600_000;
 
-/** What can be an id of ours at all; another `kid` is not looked for. */
+/** The pattern of our ids; any other `kid` is not looked up. */
 const idPattern = /^sgk_[0-9A-Z]{26}$/;
 const refreshAtMostEveryMs = 100;
 const refreshAtLeastEveryMs = 60_000;

@@ -69,7 +69,7 @@ export function createSpaces(database: Database, members: Members) {
       return toPage(found, page.limit, (item) => item.space.id);
     },
 
-    /** The space that is meant when a request names none; undefined when the user has none. */
+    /** The space for a request that names none; undefined when the user has none. */
     async defaultFor(userId: string): Promise<string | undefined> {
       const chosen = (await users.findByPk(userId))?.get().defaultSpaceId;
       if (chosen != null && (await members.access(chosen, userId)) !== undefined) return chosen;
@@ -92,8 +92,8 @@ export function createSpaces(database: Database, members: Members) {
     },
 
     /**
-     * Deletes the space: it is gone for everybody from now on. What it held is purged by the operation that this begins
-     * in the same transaction, and that the caller (or else the sweeper) starts.
+     * Deletes the space: it is gone for everybody from now on. Its contents are purged by the operation that this
+     * begins in the same transaction, and that the caller (or else the sweeper) starts.
      */
     async remove(spaceId: string, userId: string): Promise<Operation> {
       const { people, operation } = await transaction(database, async (tx) => {

@@ -37,7 +37,7 @@ export function createUsers(database: Database) {
       return (await users.findByPk(id, { transaction: tx ?? null }))?.get();
     },
 
-    /** The space for what names none; undefined for somebody who has no space. */
+    /** The default space; undefined for a user without a space. */
     async defaultSpaceId(id: string): Promise<string | undefined> {
       const user = await users.findByPk(id, { attributes: ['defaultSpaceId'], raw: true });
       return user === null ? undefined : ((user as unknown as UserRow).defaultSpaceId ?? undefined);

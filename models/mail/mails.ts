@@ -10,7 +10,7 @@ export interface MailContent {
   to: string;
   subject: string;
   text: string;
-  /** It signs its reader in: it goes only to somebody who may sign in when it is sent. */
+  /** It signs its reader in: it is only sent to somebody who may sign in at that time. */
   onlyIfMayArrive?: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface SealedMail {
  */
 export function createMails(database: Database, envelope: Envelope) {
   return {
-    /** Seals a mail; store it in the transaction of what it tells of. */
+    /** Seals a mail; store it in the transaction of what it reports. */
     async seal(content: MailContent, expiresAt: Date): Promise<SealedMail> {
       const id = newId('mail');
       const plaintext = Buffer.from(JSON.stringify(content), 'utf8');

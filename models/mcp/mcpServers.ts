@@ -7,7 +7,7 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { execute, insert, select } from '../sql.ts';
 
-/** Which of a server's tools the user is asked about: all, those that may destroy, or none. */
+/** Which of a server's tools need the user's approval: all, destructive ones, or none. */
 export type McpApproval = 'always' | 'destructive' | 'never';
 
 /** A tool as its server has described it. */
@@ -136,7 +136,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
       return headers;
     },
 
-    /** Keeps what the server has listed, for all processes and for when it is away. */
+    /** Stores the server's tool list, for all processes and for when it is down. */
     async keepTools(id: string, tools: readonly McpTool[]): Promise<void> {
       const text = JSON.stringify(tools);
       if (Buffer.byteLength(text) > maxKeptBytes) {
@@ -161,7 +161,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
 
 export type McpServers = ReturnType<typeof createMcpServers>;
 
-/** What of headers must not be shown: their values, and a token without the `Bearer` before it. */
+/** The parts of headers that must not be shown: their values, and tokens without the `Bearer` prefix. */
 export function secretPartsOf(headers: Record<string, string>): string[] {
   return Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/).filter((part) => part.length >= 8)]);
 }

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database.ts';
 
-/** How the MCP servers of all spaces are, for the operator. */
+/** The state of all spaces' MCP servers, for the operator. */
 export interface McpOverview {
   servers: number;
   spaces: number;

@@ -3,7 +3,7 @@ import type { Database } from '../database.ts';
 import { createPushKeys } from './keys.ts';
 import { createPushSubscriptions } from './subscriptions.ts';
 
-/** Who is pushed to, and with which key. */
+/** The push subscriptions, and the installation's key. */
 export function createPushStore(database: Database, envelope: Envelope) {
   return { keys: createPushKeys(database, envelope), subscriptions: createPushSubscriptions(database, envelope) };
 }

@@ -10,12 +10,12 @@ export interface PushKeys {
   privateKey: string;
 }
 
-/** There is one: with another, every subscription that was made would be worth nothing. */
+/** There is only one: a new one would invalidate every subscription. */
 const rowId = 'vapid';
 const sealContext = `push_keys/${rowId}`;
 const privateKeyBytes = 32;
 
-/** Reads the installation's key pair; the first who asks makes it. */
+/** Reads the installation's key pair; the first call creates it. */
 export function createPushKeys(database: Database, envelope: Envelope): () => Promise<PushKeys> {
   let known: Promise<PushKeys> | undefined;
 
@@ -39,7 +39,7 @@ export function createPushKeys(database: Database, envelope: Envelope): () => Pr
     const privateKey = Buffer.alloc(privateKeyBytes);
     pair.getPrivateKey().copy(privateKey, privateKeyBytes - pair.getPrivateKey().length);
     const sealed = await envelope.seal(systemScope, sealContext, privateKey);
-    // Another process may have been faster: its pair holds.
+    // Another process may have been faster: its pair is used.
     await database.pool.query(
       `INSERT INTO push_keys (id, public_key, private_key_sealed, created_at) VALUES (?, ?, ?, UTC_TIMESTAMP(3))
         ON DUPLICATE KEY UPDATE id = id`,

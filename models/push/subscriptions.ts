@@ -157,7 +157,7 @@ function sealContext(id: string): string {
   return `push_subscriptions/${id}`;
 }
 
-/** Throws 422 `INVALID_SUBSCRIPTION` for what no push could ever be sent with. */
+/** Throws 422 `INVALID_SUBSCRIPTION` for a subscription that no push could be sent with. */
 function checkTarget({ endpoint, keys }: PushTarget): URL {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (url === undefined) throw invalid('/endpoint', 'is no URL');

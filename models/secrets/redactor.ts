@@ -2,7 +2,7 @@ import { SecretAutomaton } from '../../telemetry/secretAutomaton.ts';
 import { redacted } from '../../telemetry/secretForms.ts';
 import { redactText, StreamRedactor } from '../../telemetry/streamRedactor.ts';
 
-/** Takes a space's secret values out of what is about to be shown or stored. */
+/** Removes a space's secret values from what is about to be shown or stored. */
 export interface Redactor {
   /** There is nothing to look for. */
   readonly isEmpty: boolean;

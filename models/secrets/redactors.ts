@@ -53,7 +53,7 @@ export function createRedactors(database: Database, envelope: Envelope) {
       keepOutOfLogs(values);
       return values.flatMap(secretForms);
     } catch (error) {
-      // A row that was tampered with can be used by nobody, and must not stop everybody's work.
+      // A row that was tampered with is unusable, and must not stop all other work.
       if (error instanceof DecryptionError) return [];
       throw error;
     }

@@ -36,7 +36,7 @@ const lowerCase: ReservedNames = {
   patterns: [/^[a-z0-9]+$/],
 };
 
-/** What an editor of the space could use to take over everybody who exports its secrets. */
+/** Names by which an editor of the space could attack everybody who exports its secrets. */
 const loaders: ReservedNames = {
   why: 'can make programs run somebody else’s code, or read somebody else’s settings',
   names: words(

@@ -1,12 +1,12 @@
 /**
- * Who may import whom within a layer that is in folders of areas. An area may use itself, the layer's `common` folders
- * and its loose files, and the areas that are named here with the reason. What is common may use no area, and only
- * `joins` may use every one.
+ * Who may import whom within a layer that has area folders. An area may use itself, the layer's `common` folders and
+ * its loose files, and the areas that are named here with the reason. What is common may use no area, and only `joins`
+ * may use every one.
  */
 export interface Layer {
   /** Folders that every area may use. */
   common?: string[];
-  /** The loose files that join the areas to a whole; no area may use them. */
+  /** The loose files that join the areas; no area may use them. */
   joins: string[];
   /** Further permissions: for each folder or loose file, what it may use as well, and why. */
   named?: Record<string, Record<string, string>>;

@@ -10,7 +10,7 @@ export type Sources = Map<string, string>;
 
 const withoutRules = ['bench', 'scripts', 'test'];
 
-/** The project's own TypeScript: what the rules speak of, and what tries and measures it. */
+/** The project's own TypeScript: what the rules cover, and its tests and benches. */
 export function readSources(root: string): Sources {
   const patterns = [...Object.keys(rules), ...withoutRules].map((folder) => `${folder}/**/*.ts`);
   const paths = globSync(patterns, { cwd: root }).map((path) => path.replaceAll('\\', '/'));
@@ -73,7 +73,7 @@ function checkConfined(path: string, code: string): string[] {
   });
 }
 
-/** The permissions that no import makes use of, so that the rules say no more than what is. */
+/** The permissions that no import uses, so that the rules do not allow more than needed. */
 export function unusedPermissions(sources: Sources): string[] {
   const used = new Set([...sources].flatMap(([path, source]) => permissionsUsed(path, withoutComments(source))));
   const granted = Object.entries(rules).flatMap(([folder, { may, typesOf = [], packages = [] }]) => [

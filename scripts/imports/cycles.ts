@@ -7,7 +7,7 @@ export function cyclesOf(graph: ReadonlyMap<string, readonly string[]>): string[
     const cycle = circleThrough(graph, start);
     if (cycle === undefined) continue;
     cycles.push(cycle);
-    // One line names the circle; what is left of the group shows when this one is mended.
+    // Report one circle; the rest of the group shows up once this one is fixed.
     for (const node of cycle) done.add(node);
   }
   return cycles;

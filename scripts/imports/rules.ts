@@ -1,7 +1,7 @@
 /**
  * Who may import whom (design §1, §2; CONTRIBUTING.md says it in prose). A folder's entry names the folders, or single
- * files, that it may use at run time and those of which it may use types only. What is not named is forbidden. Within a
- * folder areas.ts says it.
+ * files, that it may use at run time and those of which it may use types only. What is not named is forbidden. areas.ts
+ * has the rules within a folder.
  */
 export interface Rule {
   may: string[];

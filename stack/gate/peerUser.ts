@@ -18,7 +18,7 @@ function toHex({ address, port }: Endpoint): string {
 
 /**
  * The user whose process is at the other end of a connection on this machine, as the kernel's table of connections has
- * it. Undefined when it is not there, or no longer connected: a socket that its process has given up belongs to user 0
+ * it. Undefined when it is not listed, or no longer connected: a socket that its process has given up belongs to user 0
  * in the table.
  */
 export function peerUser(table: string, client: Endpoint, server: Endpoint): number | undefined {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import type { Environment } from '../../config/index.ts';
 import { findProgram } from '../context.ts';
 
-/** How to run a command in a network of its own, or why that cannot be done here. */
+/** How to run a command in its own network namespace, or why that is not possible here. */
 export type PrivateNetwork = { wrap(command: string[]): string[] } | { missing: string };
 
 const probeTimeoutMs = 5_000;

@@ -43,7 +43,7 @@ function openServer(listener: Server, { user, upstreamPort }: GateOrder & { open
   listener.on('connection', (client) => {
     client.on('error', () => client.destroy());
     if (!isFrom(client, user)) return client.destroy();
-    // Who comes before the server listens is let through when it does, and need not try again.
+    // Connections that arrive before the server listens wait until it does, and need not retry.
     void listening.then(() => relay(client, upstreamPort));
   });
 }

@@ -2,9 +2,9 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 
 export interface UiFrontOptions {
-  /** In the link that is printed. Whoever has it may look, and act, as we. */
+  /** Part of the printed link. Whoever has it can see and do everything that we can. */
   key: string;
-  /** Where the front itself is reached. */
+  /** The front's own address. */
   port: number;
   upstream: { host: string; port: number };
 }
@@ -18,9 +18,9 @@ export function uiLink(port: number, key: string): string {
 }
 
 /**
- * Stands before the Temporal UI, which asks nobody who they are. It answers only under its own name, so that no other
- * site's name can be made to lead here; only to a browser that has opened the link with the key; and only to pages of
- * its own, since a cookie goes to every port.
+ * Stands in front of the Temporal UI, which has no authentication. It answers only under its own host name, against DNS
+ * rebinding; only to a browser that has opened the link with the key; and only to pages of its own, since a cookie goes
+ * to every port.
  */
 export function createUiFront(options: UiFrontOptions): Server {
   const { key, port, upstream } = options;
