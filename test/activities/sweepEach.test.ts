@@ -72,7 +72,7 @@ test('every lost turn is started, and those that are well are not asked about on
   expect(new Set(started).size).toBe(lost - 1);
 });
 
-test('an operation that cannot be looked after stops nobody behind it', async () => {
+test('an operation that fails in the sweep does not stop those after it', async () => {
   await insertOperations(['ofANewerVersion', ...Array.from({ length: perPage + 10 }, () => 'deleteThread')]);
   const started: string[] = [];
   const deps = {

@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/folders.ts';
 
 const config = loadConfig({ ...stackEnvironment(), ATRIUM_DATA_DIR: temporaryFolder() });
 
-test('the database lets nobody in without a password', async () => {
+test('the database requires a password', async () => {
   expect(await checkDatabaseAccess(config)).toEqual({ state: 'ok', detail: 'by password only, from this machine' });
 });
 
@@ -20,7 +20,7 @@ test('the store answers no request without a key, and no page of elsewhere', asy
   expect(await checkStorageAccess(config)).toEqual({ state: 'ok', detail: 'by signed requests only' });
 });
 
-test('a store that is open is told', async () => {
+test('an open store is reported', async () => {
   const check = async (listener: RequestListener) => {
     const store = createServer(listener).listen(0, '127.0.0.1');
     await once(store, 'listening');
@@ -35,7 +35,7 @@ test('a store that is open is told', async () => {
   expect(await check(lax)).toMatchObject({ state: 'wrong', detail: 'pages of * may read its answers' });
 });
 
-test('a Temporal server that others can reach is told, with the reason', () => {
+test('a Temporal server that others can reach is reported, with the reason', () => {
   const launch = loadLaunchConfig({ ...process.env, ATRIUM_DATA_DIR: temporaryFolder() });
   const running = (openBecause?: string) => {
     const parts = [{ name: 'temporal', address: '127.0.0.1:7233', pid: 1, openBecause }];

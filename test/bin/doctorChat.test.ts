@@ -18,7 +18,7 @@ test('models: those that there are, and a name that is none of them', () => {
   );
 });
 
-test('push: whom push services may turn to', () => {
+test('push: the contact for push services', () => {
   expect(checkPush(configWith()).state).toBe('off');
   expect(checkPush(configWith({ ATRIUM_PUSH_CONTACT: 'ops@example.com' })).detail).toBe(
     'contact mailto:ops@example.com',

@@ -51,7 +51,7 @@ test('all is well', async () => {
   expect(await checkKms(configWith())).toEqual({ state: 'ok', detail: 'alias/atrium wraps and unwraps' });
 });
 
-test('what is not wanted is neither good nor bad', async () => {
+test('a part that is not wanted is neither good nor bad', async () => {
   const config = configWith({ ATRIUM_OIDC_ISSUER: '', ATRIUM_SMTP_URL: '', ATRIUM_KMS_KEY_ID: '' });
   for (const check of [checkSignIn(config), checkMail(config), checkKms(config)]) {
     expect((await check).state).toBe('off');
@@ -69,7 +69,7 @@ test('what does not answer is said, and by which address', async () => {
 });
 
 test('what refuses us is said', async () => {
-  // It serves, but it is no issuer.
+  // It serves, but is not an issuer.
   expect((await checkSignIn(configWith({ ATRIUM_OIDC_ISSUER: kms.url }))).state).toBe('wrong');
   const login = await checkMail(configWith({ ATRIUM_SMTP_URL: mailServer.url.replace('mail%20password', 'wrong') }));
   expect(login).toEqual({ state: 'wrong', detail: expect.stringMatching(/login/i) });

@@ -31,7 +31,7 @@ test('egress: the operator’s exceptions, and the spaces that narrow it', async
   );
 });
 
-test('egress: an exception that nobody can read holds for nothing, and is named', async () => {
+test('egress: an invalid exception has no effect, and is named', async () => {
   expect(await checkEgress(configWith('10.2.0.0/99,intern.example'))).toEqual({
     state: 'wrong',
     detail: 'ATRIUM_EGRESS_ALLOW_INTERNAL: 10.2.0.0/99 is not a host or network',

@@ -101,7 +101,7 @@ describe('Temporal has frozen', () => {
   });
   afterEach(() => temporal.stop());
 
-  test('a worker that was told to stop ends all the same', async () => {
+  test('a worker that was told to stop still ends', async () => {
     const process = start('worker', settings);
     await ready(process);
     temporal.freeze();

@@ -125,7 +125,7 @@ test('a Temporal that is slow to serve is waited for, and that is said', async (
   await environment.close();
 });
 
-test('a Temporal that goes on not serving is told with what it answers', async () => {
+test('a Temporal that never serves is reported with its answer', async () => {
   const { config, close } = await createTestEnvironment();
   const wanted = (change: Partial<(typeof config)['temporal']>) =>
     registerWhenServed(

@@ -102,7 +102,7 @@ describe('the object store is down', () => {
     await sweptClean();
   });
 
-  test('frozen, it is 503 all the same, and no upload or download waits for it for long', async () => {
+  test('frozen, it is 503 too, and no upload or download waits for long', async () => {
     const small = await drive.put('/small.txt', 'content');
     const large = await drive.upload({ path: '/large.bin' }, { bytes: new Uint8Array(2 * mebibyte) });
     const { id: largeId } = (await large.json()) as ItemBody;
@@ -147,7 +147,7 @@ describe('the object store is down', () => {
 });
 
 describe('the process is killed', () => {
-  test('in the middle of an upload: its client hears nothing, and nothing of it stays', async () => {
+  test('in the middle of an upload: its client gets no answer, and nothing of it stays', async () => {
     const { hostname, port } = new URL(product.url);
     const socket = connect(Number(port), hostname);
     socket.on('error', () => undefined);

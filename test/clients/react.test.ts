@@ -86,12 +86,12 @@ test('a page that is loaded again in the middle of an answer resumes it', async 
   expect(texts(second.chat)[1]?.split(' ').filter(Boolean)).toHaveLength(60);
   expect(second.chat.lastMessage?.id).toBe(first.chat.lastMessage?.id);
 
-  // Nothing runs any more: there is nothing to resume, and that is no error.
+  // Nothing runs any more: there is nothing to resume, which is not an error.
   await second.chat.resumeStream();
   expect([second.chat.status, second.errors, second.chat.messages.length]).toEqual(['ready', [], 2]);
 });
 
-test('a page with a new chat finds nothing to resume, and that is no error', async () => {
+test('a page with a new chat finds nothing to resume, which is not an error', async () => {
   const { chat, errors } = buildChat();
   await chat.resumeStream();
   expect([chat.status, errors, chat.messages]).toEqual(['ready', [], []]);

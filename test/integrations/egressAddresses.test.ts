@@ -165,7 +165,7 @@ test('a space’s lists: only what is allowed, never what is denied; each decisi
   await expect(admit('notexample.com', ['*.example.com'], [])).rejects.toThrow('does not allow');
   await expect(admit('api.example.com', ['*.example.com'], ['api.example.com'])).rejects.toThrow('denies');
   await expect(admit('api.example.com', [], ['93.184.0.0/16'])).rejects.toThrow('denies');
-  // An allow list is no way inside.
+  // An allow list does not open internal addresses.
   await expect(admit('127.0.0.1', ['127.0.0.1'], [])).rejects.toThrow('internal');
   expect(recorded).toHaveLength(6);
   expect(recorded[0]).toEqual({
@@ -190,7 +190,7 @@ test.each([
   '*.10.0.0.1',
   'x:99999',
   'a*.example.com',
-])('"%s" is no pattern', (text) => {
+])('"%s" is not a pattern', (text) => {
   expect(parseHostPattern(text)).toBeUndefined();
 });
 

@@ -53,7 +53,7 @@ const invalid = [
 ];
 
 test.each(spellings)('%j is evil.example', (text) => expect(normaliseHost(text)).toBe('evil.example'));
-test.each(invalid)('%j is no host', (text) => expect(normaliseHost(text)).toBeUndefined());
+test.each(invalid)('%%j is not a host', (text) => expect(normaliseHost(text)).toBeUndefined());
 test.each([
   ['bücher.example', 'xn--bcher-kva.example'],
   ['BÜCHER.example.', 'xn--bcher-kva.example'],
@@ -188,7 +188,7 @@ describe('internal and special addresses', () => {
     expect(parseNetwork(range)?.(base)).toBe(true);
   });
 
-  test('what is no address is refused as well', () => {
+  test('an invalid address is refused as well', () => {
     for (const text of ['', 'x', '127.1', '0x7f000001', '1.1.1.1%1', 'fe80::1%1'])
       expect(refusalOf(text)).toBe('not an address');
   });

@@ -63,7 +63,7 @@ test('a COMMIT without an answer fails as one whose connection was lost, and the
   expect(rows).toEqual([]);
 });
 
-test('nobody waits without end for a connection, for a lock, or to connect', async () => {
+test('no caller waits for ever for a connection, for a lock, or to connect', async () => {
   const held = await database.pool.getConnection();
   await held.query('START TRANSACTION');
   await held.query('SELECT * FROM schema_migrations FOR UPDATE');

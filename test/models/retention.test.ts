@@ -92,7 +92,7 @@ test('an old turn that has not ended is left as it is, with all that came after 
   expect(await countsOf(after)).toEqual([1, 1, 0, 0, 0]);
 });
 
-test('operations and holds that are over go, and what is not over stays', async () => {
+test('operations and holds that have ended are removed, and others stay', async () => {
   const { pool } = environment.database;
   const ages: [number, string][] = [
     [91, 'succeeded'],

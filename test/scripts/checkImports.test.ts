@@ -6,7 +6,7 @@ test('the project keeps its own rules', () => {
   expect(checkImports(readSources('.'))).toEqual([]);
 });
 
-test('the rules permit nothing that nobody does', () => {
+test('the rules have no unused permissions', () => {
   const sources = readSources('.');
   expect(unusedPermissions(sources)).toEqual([]);
   const without = (folder: string) => new Map([...sources].filter(([path]) => !path.startsWith(folder)));

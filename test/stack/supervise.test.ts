@@ -32,7 +32,7 @@ test('a part that ends is started again, and its place is taken by the new one',
   await second.service.exited;
 });
 
-test('one that cannot come back is told, with what its last start met', async () => {
+test('one that cannot come back is reported, with the error of its last start', async () => {
   const first = createService();
   let starts = 0;
   const start = async () => {

@@ -19,7 +19,7 @@ const borrow = async (providerUrl = nowhere): Promise<SharedProduct> => {
 const giveBack = (query = '') => fetch(`${server.url}/products/a${query}`, { method: 'DELETE' });
 const installationOf = ({ environment }: SharedProduct) => environment.ATRIUM_INSTALLATION;
 
-test('a product goes from file to file, and to another provider with each', async () => {
+test('a shared Atrium goes from file to file, and to another provider with each', async () => {
   const first = await borrow();
   await giveBack();
   const asked: string[] = [];

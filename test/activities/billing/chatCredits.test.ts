@@ -151,7 +151,7 @@ test('an answer that outgrows what is set aside for it has more, step by step, a
   expect(await settled(user)).toEqual({ available: 21 * micro, spent: 9 * micro, paid: 30 * micro });
 });
 
-test('an answer for which there are no more credits ends with the code that says so; what was said is kept, and paid', async () => {
+test('an answer that runs out of credits ends with its own code; the output is kept and billed', async () => {
   const user = await buyer('dry', 12);
   const send = (n: number) => user.send({ content: answerOf(700, `dry ${n}`, 10), modelId: 'answers' });
   const streams = await Promise.all([send(1), send(2)]);
@@ -169,7 +169,7 @@ test('an answer for which there are no more credits ends with the code that says
   expect(spent).toBeGreaterThan(2 * micro);
 });
 
-test('an answer that is as long as its credits allow says so, and is no answer that has just ended', async () => {
+test('an answer cut off by its credits reports that, and does not look complete', async () => {
   const user = await buyer('bounded', 1);
   const content = fake({ tokens: 50, finishReason: 'length', usage: { inputTokens: 20, outputTokens: 100 } }, 'bound');
   const { turnId } = await user.ask({ content, modelId: 'answers' });
@@ -199,7 +199,7 @@ test('the system prompt and the tools are counted before a message is accepted',
   expect(await balances(poor)).toEqual({ available: 0.05 * micro, paid: 0.05 * micro });
 });
 
-test('credits that run out in mid-turn end it cleanly: what was said is kept, and the code says why', async () => {
+test('credits that run out mid-turn end it cleanly: the output is kept, and the code says why', async () => {
   const user = await buyer('midturn', 2);
   const answer = await user.ask({ content: 'call tools for ever', modelId: 'calls' });
   const turn = await user.ended(answer.turnId);

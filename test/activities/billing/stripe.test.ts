@@ -171,7 +171,7 @@ test('a dispute takes what was paid, also what was spent; a won one gives it bac
   expect(await balances(user)).toEqual({ available: 1000 * micro, paid: 1000 * micro });
 });
 
-test('what is not ours, or of another amount, is kept and told to the operator; unknown kinds are acknowledged', async () => {
+test('payments that are not ours, or of another amount, are recorded for the operator; unknown kinds are acknowledged', async () => {
   const user = await product.user('odd');
   const { session } = await buy(user);
   expect(await tell('customer.created', { id: 'cus_1' })).toBe('ignored');

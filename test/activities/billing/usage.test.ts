@@ -21,7 +21,7 @@ afterAll(async () => {
 const rates = { computerCreditsPerMinute: 0.5, storageCreditsPerGibDay: 2, enforced: true };
 const micro = 1_000_000;
 
-test('a computer’s minute is booked once, and what is not covered is a debt', async () => {
+test('a computer’s minute is booked once, and an uncovered part becomes a debt', async () => {
   const { database } = environment;
   const spaceId = await buildCredits(database, 1);
   const computerId = newId('hold');
@@ -43,7 +43,7 @@ test('a computer’s minute is booked once, and what is not covered is a debt', 
   });
 });
 
-test('what has no price is not booked, and nobody is refused where credits are not enforced', async () => {
+test('use without a price is not booked, and nothing is refused where credits are not enforced', async () => {
   const { database } = environment;
   const spaceId = newId('space');
   const free = { ...rates, computerCreditsPerMinute: 0 };

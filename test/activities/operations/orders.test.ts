@@ -103,7 +103,7 @@ test('nor after its operation has ended', async () => {
   await expectNothingDone(() => startByHand('purgeTrash', input, workflowId));
 });
 
-test('it neither stops a turn nor ends somebody’s operation', async () => {
+test('it neither stops a turn nor ends an operation', async () => {
   const stream = await user.send({ content: fake({ tokens: 500, intervalMs: 20 }), modelId: 'fake-1' });
   const turnId = stream.response.headers.get('x-turn-id') ?? '';
   const { id: operationId } = await begin('deleteThread', 'thr_none');

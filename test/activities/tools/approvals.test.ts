@@ -39,7 +39,7 @@ const decide = (as: ChatUser, turnId: string, id = '', approved: unknown = true)
 const whole = async (turnId: string): Promise<UiChunk[]> =>
   (await collect(await user.open(`/chat/turns/${turnId}/stream`))).chunks;
 
-test('allowed from another device: the tool runs once, and the turn goes on', async () => {
+test('approved from another device: the tool runs once, and the turn goes on', async () => {
   await write('/allowed/a.txt', '/allowed/b.txt');
   const { turnId, asked, ids } = await deleting('/allowed/a.txt');
   expect(asked).toMatchObject([{ turnId, toolName: 'drive_delete', state: 'asked', expiresAt: expect.any(String) }]);
@@ -96,7 +96,7 @@ test('who may not decide, and what cannot be decided', async () => {
   expect((await decide(colleague, turnId, ids[0])).status).toBe(403);
   expect((await decide(user, turnId, 'tcl_none')).status).toBe(404);
   expect((await decide(user, turnId, ids[0], 'yes')).status).toBe(400);
-  // It is no client tool: nobody can make up its result.
+  // It is not a client tool: its result cannot be made up.
   const made = await user.fetch('/chat/stream', {
     method: 'POST',
     body: { toolResults: [{ toolUseId: ids[0], content: 'done' }] },

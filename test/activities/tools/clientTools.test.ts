@@ -92,7 +92,7 @@ test('the same result again, also at once, is one result and the same stream', a
   expect(toolOutputs(whole.chunks)).toEqual([expect.stringMatching(/^answer [123]$/)]);
 });
 
-test('a result in time, in error, or too late, as the client says it', async () => {
+test('a result in time, an error, or a late result, as the client reports it', async () => {
   const failing = await asked();
   const failed = await user.ask(result(failing.callIds[0], 'no such colour', { isError: true }));
   expect(failed.text).toBe('ask_user: no such colour');
@@ -127,7 +127,7 @@ test('results one by one: the turn waits for all of a step', async () => {
   expect(await user.turn(turnId)).toMatchObject({ status: 'completed' });
 });
 
-test('ids that nobody waits for are refused', async () => {
+test('ids of calls that are not waiting are refused', async () => {
   const { callIds, threadId, chunks } = await asked('/tool drive_list {}\n/tool paint {}', { clientTools: [paint] });
   const [listId = '', paintId] = callIds;
   expect(toolOutputs(chunks)[0]).toMatchObject({ path: '/' });

@@ -47,7 +47,7 @@ async function historiesOf(turnId: string): Promise<unknown[][]> {
   return histories;
 }
 
-test('a long turn goes on with new histories: nothing is done twice or left out, and it is found as before', async () => {
+test('a long turn continues in new histories: nothing is repeated or left out, and it is found as before', async () => {
   const paths = ['/a', '/b', '/c'];
   const calls = paths.map((path) => ['drive_write', { path, content: path, ifExists: 'rename' }] as const);
   const { turnId, chunks } = await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' });
@@ -100,7 +100,7 @@ async function untilAtSwitch() {
  */
 const triedAgain = expect.arrayContaining([1]);
 
-test('told of answers during the switch: the turn goes on, and hears the next answer', async () => {
+test('signals during the switch: the turn goes on, and receives the next answer', async () => {
   const { turnId, workflow, commit } = await untilAtSwitch();
   await Promise.all([1, 2, 3].map(() => workflow.signal('toolsAnswered')));
   await commit();
@@ -116,7 +116,7 @@ test('told of answers during the switch: the turn goes on, and hears the next an
   expect([histories.length, histories[0]]).toEqual([3, triedAgain]);
 });
 
-test('stopped during the switch: it ends in the history that hears of it', async () => {
+test('stopped during the switch: it ends in the history that receives the signal', async () => {
   const { turnId, workflow, write, commit } = await untilAtSwitch();
   await workflow.signal('stopTurn');
   await write('UPDATE turns SET stop_requested_at = NOW(3) WHERE id = ?');
@@ -127,7 +127,7 @@ test('stopped during the switch: it ends in the history that hears of it', async
   expect([histories.length, histories[0]]).toEqual([1, triedAgain]);
 });
 
-test('stopped at any moment of a turn that goes on again and again, it stops', async () => {
+test('a turn that keeps continuing in new histories can be stopped at any moment', async () => {
   const many = toolLines(Array.from({ length: 30 }, (_, limit) => ['drive_list', { limit: limit + 1 }] as const));
   const turns = await Promise.all(
     Array.from({ length: 5 }, async (_, at) => {

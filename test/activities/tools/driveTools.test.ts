@@ -45,7 +45,7 @@ test('a file is written, read by lines, edited, moved, found and listed', async 
   ]);
 });
 
-test('what cannot be done is told to the model, and changes nothing', async () => {
+test('the model is told of failures, which change nothing', async () => {
   await call(user, [['drive_write', { path: '/twice.txt', content: 'same same' }]]);
   const results = await call(user, [
     ['drive_read', { path: '/nowhere.txt' }],
@@ -120,7 +120,7 @@ test('mode ask is offered what reads, and refused what does not', async () => {
   );
 });
 
-test('a viewer reads; nobody reaches another space, or another’s conversation', async () => {
+test('a viewer can read; other spaces and other people’s conversations are out of reach', async () => {
   await call(user, [['drive_write', { path: '/shared.txt', content: 'for all of us' }]]);
   const viewer = await product.user();
   await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
@@ -154,7 +154,7 @@ test('a role that was lowered while the turn ran counts at once', async () => {
   expect(toolOutputs(chunks)).toEqual(['error: The user may not use drive_write in this space.']);
 });
 
-test('what is no text is not read as one', async () => {
+test('files that are not text are not read as text', async () => {
   const binary = `${'\\u0000'.repeat(3)}x`;
   const results = await call(user, [
     ['drive_write', { path: '/raw.bin', content: JSON.parse(`"${binary}"`) as string }],

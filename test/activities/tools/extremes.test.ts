@@ -44,7 +44,10 @@ afterAll(async () => {
   await mcp.stop();
 });
 
-/** Lets the peak of the product's memory begin anew: Linux keeps the highest that there ever was, which hides every later one. */
+/**
+ * Lets the peak of the product's memory begin anew: Linux keeps the highest that there ever was, which hides every
+ * later one.
+ */
 function resetPeak(): void {
   writeFileSync(`/proc/${product.process.pid}/clear_refs`, '5');
 }
@@ -124,7 +127,7 @@ test('a result of the largest size, and eight of them side by side, which are re
   });
 });
 
-test('a server that says more than that is cut off, and the model is told', async () => {
+test('a server that sends more than that is cut off, and the model is told', async () => {
   await within(1_000, async () => {
     const { chunks } = await user.ask({
       content: toolLines([['mcp_tracker_dump', { bytes: 150_000_000 }]]),

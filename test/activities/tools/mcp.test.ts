@@ -72,7 +72,7 @@ test('its tools are offered like any other, by the mode, and run', async () => {
   ]);
 });
 
-test('what it refuses is an error for the model; its token is shown to nobody', async () => {
+test('a refusal is an error for the model; the token is never shown', async () => {
   expect((await call('mcp_tracker_create_issue', { title: '' })).output).toBe('error: A title is needed.');
   expect((await call('mcp_tracker_create_issue', { title: 'A' })).output).toMatch(/^created A with (?!tracker-token)/);
   expect((await call('mcp_tracker_create_issue', {})).output).toMatch(/^error: /);
@@ -115,14 +115,14 @@ test('a large result is kept as a file', async () => {
   expect((await call('mcp_tracker_dump', {})).output).toMatchObject({ isLarge: true, bytes: 200_000 });
 });
 
-test('an event beside the call that never ends is cut off, and the call goes on', async () => {
+test('an endless event beside the call is cut off, and the call goes on', async () => {
   await mcp.become('flood');
   // The server answers when its flood has been cut off.
   expect((await call('mcp_tracker_search_issues', { query: 'water' })).output).toBe('2 issues about water');
   await mcp.become('serve');
 });
 
-test('killed while a tool runs that may not be repeated: it is not, and the model is told', async () => {
+test('killed during a tool that must not be repeated: it is not repeated, and the model is told', async () => {
   const content = toolLines([['mcp_tracker_slow_write', {}]]);
   const stream = await user.send({ content, modelId: 'demo', mode: 'work' });
   await waitFor('the tool to run', async () => (await mcp.runsOf('slow_write')) > 0);
@@ -166,7 +166,7 @@ test('what cannot be added', async () => {
   expect((await add({ name: 'two' }, other)).status).toBe(404);
 });
 
-test('who adds a server hears at once whether it answers, and whether it takes the token', async () => {
+test('adding a server reports at once whether it answers, and whether it accepts the token', async () => {
   const added = async (fields: object) => {
     const response = await add(fields);
     return { httpStatus: response.status, ...((await response.json()) as ServerBody) };

@@ -93,7 +93,7 @@ test('stopped before its effect: the turn ends at once, and the effect never com
   expect(await callOf(turnId)).toMatchObject({ status: 'failed', effect: null });
 });
 
-test('stopped after its effect: the message says what was done', async () => {
+test('stopped after the tool’s effect: the message says what was done', async () => {
   const { user, turnId, release, result } = await untilAtDrive();
   await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   const releaseTurn = await holdTurn(turnId);

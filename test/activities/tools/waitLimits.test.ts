@@ -5,8 +5,8 @@ import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 /**
- * Seven days, made short: what waits for its client or for leave goes on when its time is over, whoever was away at
- * that moment.
+ * Seven days, made short: what waits for its client or for approval goes on when it times out, whoever was away at that
+ * moment.
  */
 const maxWaitSeconds = 3;
 let product: TestProduct;
@@ -44,7 +44,7 @@ async function decide(turnId: string, toolCallId: string) {
   return [response.status, ((await response.json()) as { code?: string }).code];
 }
 
-test('nobody answers in time: the model is told, the turn ends, and a late answer is told too', async () => {
+test('without an answer in time the model is told, the turn ends, and a late answer is refused with the reason', async () => {
   const contents = [toolLines([['ask_user', { question: '?' }]]), toolLines([['paint', {}]]), deletion];
   const turns = await Promise.all(contents.map(waiting));
   const { turnId = '', toolCallId = '' } = turns[2] ?? {};
@@ -66,7 +66,7 @@ test('nobody answers in time: the model is told, the turn ends, and a late answe
   ]);
 });
 
-test('its time is over while nobody is there: it ends when somebody is', async () => {
+test('a call that times out while no worker runs ends when one is back', async () => {
   const turns = await Promise.all([toolLines([['ask_user', { question: '?' }]]), deletion].map(waiting));
   await product.process.kill('SIGKILL');
   await waitFor('the time to be over', () => turns.every(({ expiresAt }) => Date.now() > expiresAt));

@@ -117,7 +117,7 @@ test('other texts, other alphabets, long ones a part at a time', async () => {
   ]);
 });
 
-test('what is no text, no server, or not allowed, is told', async () => {
+test('the model is told of content that is not text, of servers that do not answer, and of refusals', async () => {
   const results = await fetched(
     { url: at('/image') },
     { url: at('/broken') },

@@ -43,7 +43,7 @@ test('setup grants the initial credits once, whatever the repeats say', async ()
   expect(await billing(user)).toMatchObject({ balance, granted: balance, setUp: true, currency: 'usd', reserved: 0 });
 });
 
-test('setup refuses bad input, more than the limits, and whoever is no owner', async () => {
+test('setup refuses bad input, amounts over the limits, and members who are not owners', async () => {
   const user = await product.user('refused');
   expect(await setup(user, { initialCredits: -1 })).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } });
   expect(await setup(user, { initialCredits: 'x' })).toMatchObject({ status: 400 });
@@ -138,7 +138,7 @@ test('a checkout that is open: "success" looks again by itself, "cancel" leads b
   expect(await asJson.json()).toMatchObject({ status: 404, code: 'NOT_FOUND' });
 });
 
-test('an operation that is called off closes its checkout: nobody pays it any more', async () => {
+test('cancelling the operation closes its checkout, which can then no longer be paid', async () => {
   const user = await product.user('regretful');
   const { body } = await topUp(user, 10);
   const cancelled = await user.fetch(`/api/operations/${body.operationId}/cancel`, { method: 'POST' });

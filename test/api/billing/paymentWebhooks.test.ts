@@ -68,7 +68,7 @@ const forged: [string, (payload: string) => string | undefined][] = [
     (payload) => `t=${Math.floor(Date.now() / 1_000)},${sign(payload).split(',')[1]}`.replace('v1=', 'v1=0'),
   ],
   ['with two times', (payload) => `t=1,${sign(payload)}`],
-  ['with a time that is no number', (payload) => sign(payload).replace(/t=\d+/, 't=NaN')],
+  ['with a time that is not a number', (payload) => sign(payload).replace(/t=\d+/, 't=NaN')],
   ['with a signature that is none', () => 'nonsense'],
   ['with a signature without an end', (payload) => `${sign(payload)},${'v1=00,'.repeat(2_000)}`],
 ];
@@ -88,7 +88,7 @@ test('a repeat is acknowledged and kept once, also with other bytes under the sa
   expect(await kept(payload)).toEqual([{ payload, status: 'received' }]);
 });
 
-test('what is no event is 400, what is no JSON 400, and what is too large 413', async () => {
+test('a body that is not an event is 400, invalid JSON 400, and a body that is too large 413', async () => {
   const noId = '{"type":"x.y"}';
   expect(await send(noId, sign(noId))).toMatchObject({ status: 400, body: { code: 'INVALID_EVENT' } });
   expect(await send('{"id":', sign('{"id":'))).toMatchObject({ status: 400 });

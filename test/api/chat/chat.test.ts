@@ -243,7 +243,7 @@ describe('what is refused before any byte of the stream', () => {
     expect(await problemOf(response)).toMatchObject({ status, code });
   });
 
-  test('a body that is no JSON, of another type, or too large', async () => {
+  test('a body that is not JSON, of another type, or too large', async () => {
     const send = (body: string, type: string) =>
       fetch(`${product.url}/chat/stream`, {
         method: 'POST',
@@ -271,7 +271,7 @@ describe('what is refused before any byte of the stream', () => {
     }
   });
 
-  test('403 for a thread of somebody else, of whichever space', async () => {
+  test('403 for somebody else’s thread, in any space', async () => {
     const { threadId } = await user.ask({ content: 'Mine' });
     const stranger = await product.user();
     const colleague = await product.user();

@@ -176,7 +176,7 @@ test.each<[string, Record<string, unknown>]>([
   ]);
 });
 
-test('waiting for leave, and going on with it', async () => {
+test('waiting for approval, and going on with it', async () => {
   const body = {
     content: '/tool drive_delete {"path":"/x"}\n/tool ask_user {"question":"?"}',
     modelId: 'demo',

@@ -248,7 +248,7 @@ describe('the sender', () => {
     expect(toldFor('And later?').told).toContain('31 January 2026');
   });
 
-  test('a flood of tabs is cut, and a time zone that nobody knows does no harm', async () => {
+  test('a flood of tabs is cut, and an unknown time zone does no harm', async () => {
     const tabs = Array.from({ length: 100 }, (_, index) => ({
       tabId: `t${index}`,
       type: 'page',

@@ -116,7 +116,7 @@ describe('a failure that stays', () => {
     expect(turn.usage).toEqual({ inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 });
   });
 
-  test('an answer that never says why it ended is no answer', async () => {
+  test('an answer without a finish reason is a failure', async () => {
     const { answer, turn, last } = await askThrough({ tokens: ['Is this all?'], finishReason: null });
     expect(last).toMatchObject({ type: 'error', code: 'PROVIDER_CUT' });
     expect(turn).toMatchObject({ status: 'failed', finishReason: null });
@@ -132,7 +132,7 @@ describe('a failure that stays', () => {
     expect(silent.requests.map(({ closedByClient }) => closedByClient)).toEqual(silent.requests.map(() => true));
   });
 
-  test('a refused request is not sent again, to nobody', async () => {
+  test('a refused request is not sent again, to any model', async () => {
     const { turn, last, requests } = await askThrough({ status: 400 });
     expect(requests).toHaveLength(1);
     expect(last).toMatchObject({ type: 'error', code: 'PROVIDER_REFUSED' });
@@ -150,7 +150,7 @@ describe('a failure that stays', () => {
     }
   });
 
-  test('what the provider says about it reaches no client', async () => {
+  test('the provider’s own text does not reach clients', async () => {
     for (const { answer, turn } of await Promise.all([400, 401, 404].map((status) => askThrough({ status })))) {
       expect(turn).toMatchObject({ status: 'failed', error: { detail: expect.stringMatching(/\w+\.$/) } });
       const said = JSON.stringify([answer.events, turn, await user.messages(turn.threadId)]);
@@ -219,7 +219,7 @@ describe('tool calls', () => {
     expect((await partsOf(turn.threadId)).map(({ type }) => type)).toEqual(['step-start', 'text']);
   });
 
-  test('without an end, up to the limit of steps; the thread goes on', async () => {
+  test('endlessly, up to the limit of steps; the thread goes on', async () => {
     const { turn, last, requests } = await askThrough({ tokens: ['Again. '], toolCalls: [call('c', 'again')] });
     expect(requests).toHaveLength(4);
     expect(last).toMatchObject({ type: 'error', code: 'STEP_LIMIT' });

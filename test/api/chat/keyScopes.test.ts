@@ -166,7 +166,7 @@ describe('approvals', () => {
     expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   });
 
-  test('nobody is asked about what the turn may not do', async () => {
+  test('no approval is requested for what the turn may not do', async () => {
     const { chunks, id } = await deleting(await byKey('chat', 'drive:read'), '/unasked.txt');
     expect([chunks.filter(({ type }) => type === 'data-approval'), id]).toEqual([[], undefined]);
     expect(lacks('drive:write', toolOutputs(chunks)[0])).toBe(true);
@@ -214,7 +214,7 @@ describe('what others take further', () => {
     expect(lacks('drive:write', (await outputsOf(turnId))[1])).toBe(true);
   });
 
-  test('whoever may do less than a turn does not steer it; it stays what it was', async () => {
+  test('a caller with fewer rights than a turn cannot steer it; it stays as it was', async () => {
     const { turnId, body } = await waiting(user);
     const narrow = await byKey('chat', 'drive:read');
     const refused = await narrow.fetch('/chat/stream', { method: 'POST', body });

@@ -197,7 +197,7 @@ describe('the title of a new thread', () => {
     expect(requestsOf('Willow', isTitle)).toHaveLength(1);
   });
 
-  test('is never put over one that somebody has given', async () => {
+  test('never overwrites one that somebody has set', async () => {
     const user = await product.user();
     const stream = await user.send({ content: fake({ tokens: 3, intervalMs: 100 }, 'Yew') });
     const { threadId, turnId } = idsOf(stream);
@@ -209,7 +209,7 @@ describe('the title of a new thread', () => {
     expect(requestsOf('Yew', isTitle)).toEqual([]);
   });
 
-  test('of the demo model is the first words, and asks nobody', async () => {
+  test('is the first words with the demo model, without a model call', async () => {
     const user = await product.user();
     const { threadId } = await user.ask({ content: '  Rowan   trees in\nwinter', modelId: 'demo' });
     expect(await waitFor('the title', () => titleOf(user, threadId))).toBe('Rowan trees in winter');

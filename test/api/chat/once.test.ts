@@ -117,7 +117,7 @@ test('a client that goes away does not stop the turn', async () => {
   expect(request?.closedByClient).toBe(false);
 });
 
-test('a client that goes away before the first token has its turn all the same', async () => {
+test('a client that leaves before the first token still gets its turn', async () => {
   const abort = new AbortController();
   const sent = fetch(`${product.url}/chat/stream`, {
     method: 'POST',

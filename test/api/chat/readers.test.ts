@@ -55,7 +55,7 @@ const revocations: Record<string, (reader: ChatUser) => Promise<{ token: string;
   }),
 };
 
-test('whoever may not read any more loses the open stream; the turn goes on', async () => {
+test('a reader who loses access loses the open stream; the turn goes on', async () => {
   const cases = Object.entries(revocations).map(async ([name, prepare]) => {
     const owner = await product.user();
     const { turnId } = await quietStream(owner);
@@ -109,7 +109,7 @@ test('a reader that takes nothing is cut off, and has it all when it comes back'
 const restText = (chunks: { type: string; delta?: string }[]) =>
   chunks.map((chunk) => (chunk.type === 'text-delta' ? chunk.delta : '')).join('');
 
-test('a stream that has nothing to say gives a sign of life, which is no event', async () => {
+test('a silent stream sends a sign of life, which is not an event', async () => {
   await waitFor('a heartbeat', () => quiet.raw().includes('\n\n: hb\n\n'));
   quiet.abort();
 });

@@ -76,7 +76,7 @@ test('a member sees only their own threads; a viewer may have some', async () =>
   expect(await ids(viewer)).toEqual([id]);
 });
 
-test('403 for a colleague, 404 for another tenant, 401 for nobody', async () => {
+test('403 for a colleague, 404 for another tenant, 401 without a credential', async () => {
   const { id } = await createThread(user);
   const requests = [
     { path: `/api/threads/${id}` },

@@ -121,7 +121,7 @@ describe('a path or a name that would lead out of the drive', () => {
   });
 });
 
-describe('a body that is not what it says', () => {
+describe('a body that is not what its headers claim', () => {
   const whole = [field('path', '/a/'), file('x'.repeat(100_000))];
 
   test.each<[string, Buffer[], ...Partial<RawUpload>[]]>([
@@ -154,7 +154,7 @@ describe('a body that is not what it says', () => {
     await expectNothing();
   });
 
-  test('415 for what is no form', async () => {
+  test('415 for a body that is not a form', async () => {
     expect((await raw([Buffer.from('{}')], { contentType: 'application/json' }))?.status).toBe(415);
     await expectNothing();
   });
@@ -180,7 +180,7 @@ describe('a body that is not what it says', () => {
   });
 });
 
-test('refused early, a sender of much still hears why', async () => {
+test('a sender of a large body that is refused early still gets the reason', async () => {
   await drive.put('/taken.bin');
   const response = await drive.upload({ path: '/taken.bin' }, { bytes: new Uint8Array(30 * mebibyte) });
   expect([response.status, (await problemOf(response)).code]).toEqual([409, 'NAME_TAKEN']);

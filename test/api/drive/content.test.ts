@@ -83,7 +83,7 @@ test('If-None-Match: 304 for what the reader has, by any of its tags', async () 
   expect((await read({ 'if-none-match': '"other"' })).status).toBe(200);
 });
 
-test('If-Modified-Since: 304 unless it has changed since, and only where there is no tag', async () => {
+test('If-Modified-Since: 304 unless it has changed since, and only without If-None-Match', async () => {
   const modified = (await read()).headers.get('last-modified') ?? '';
   expect((await read({ 'if-modified-since': modified })).status).toBe(304);
   expect((await read({ 'if-modified-since': new Date(Date.parse(modified) - 1_000).toUTCString() })).status).toBe(200);
@@ -120,7 +120,7 @@ test.each([
   expect(headers.get('x-content-type-options')).toBe('nosniff');
 });
 
-test('a name is told twice, and breaks out of no header', async () => {
+test('a name is sent in both forms, and cannot break out of the header', async () => {
   const { id } = await drive.put(`/\u202e"ä\\;%.txt`, 'x');
   const response = await read({}, '?download=true', id);
   expect(response.headers.get('content-disposition')).toBe(
@@ -150,7 +150,7 @@ test('a link: for anybody, for a while, with a disposition that is safe', async 
   }
 });
 
-test('what is no file holds nothing: 409', async () => {
+test('a folder has no content: 409', async () => {
   const folder = await drive.folder('/folder');
   for (const path of ['content', 'url']) {
     const response = await drive.send('GET', `/items/${folder.id}/${path}`);
@@ -158,7 +158,7 @@ test('what is no file holds nothing: 409', async () => {
   }
 });
 
-test('404 for another space and for the trash, 401 for nobody', async () => {
+test('404 for another space and for the trash, 401 without a credential', async () => {
   const stranger = await product.user();
   for (const path of ['content', 'url', 'versions']) {
     const theirs = driveOf(product, stranger);

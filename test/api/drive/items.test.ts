@@ -57,7 +57,7 @@ describe('moves', () => {
     expect((await drive.item(b.id)).trashedAt).not.toBeNull();
     const folder = await drive.folder('/folder');
     expect(await change(folder, { name: 'b.txt', onConflict: 'replace' })).toMatchObject({ status: 409 });
-    // Its own name, or only another case of it, is no conflict.
+    // Its own name, or the same in another case, is not a conflict.
     expect((await change(a, { name: 'b.txt' })).status).toBe(200);
     expect((await change(a, { name: 'B.txt' })).body.name).toBe('B.txt');
   });

@@ -202,7 +202,7 @@ test('once per Idempotency-Key, and no link is kept anywhere', async () => {
   );
 });
 
-test('nobody hears of another person’s upload', async () => {
+test('another person’s upload is 404', async () => {
   const upload = await begin();
   const colleague = await product.user();
   await product.identity.members.add(user.spaceId, colleague.email, 'owner');

@@ -56,12 +56,12 @@ test('uploaded, and read by a link', async () => {
   expect(content.headers.get('content-disposition')).toMatch(/^inline; filename="a.txt"/);
   const saved = (await (await link(`threadId=${threadId}&path=/in/a.txt&download=true`)).json()) as { url: string };
   expect((await fetch(saved.url)).headers.get('content-disposition')).toMatch(/^attachment; /);
-  // It is no file of the drive's.
+  // It is not a file of the drive.
   expect(await driveOf(product, user).names()).toEqual([]);
   expect(await asMember(user).content(file.id)).toBe('hello');
 });
 
-test('its owner only: not an owner of the space, not a stranger, not nobody', async () => {
+test('its owner only: not an owner of the space, not a stranger, not without a credential', async () => {
   const file = (await (await upload({ threadId }, { bytes: 'x', name: 'a.txt' })).json()) as UploadBody;
   const [colleague, stranger] = [await product.user(), await product.user()];
   await product.identity.members.add(user.spaceId, colleague.email, 'owner');

@@ -175,7 +175,7 @@ test('413 for a file that is too large, and for a space that has no room; both l
   await expectNoOrphans(product, user.spaceId);
 });
 
-test('who may: an editor; not a viewer, not a stranger, not nobody', async () => {
+test('an editor may upload; not a viewer, not a stranger, not without a credential', async () => {
   const [viewer, stranger] = [await product.user(), await product.user()];
   await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
   const as = (token: string) => driveOf(product, { token, spaceId: user.spaceId }).upload({}, { bytes: 'x' });

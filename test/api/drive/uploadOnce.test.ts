@@ -75,7 +75,7 @@ test('refused, it has done nothing: the key is free for the next try', async () 
   expect((await send({ path: '/new/' }, files)).status).toBe(200);
 });
 
-test('sent five times at once: it is done once, and who comes too early is told to come again', async () => {
+test('sent five times at once: it is done once, and early repeats are told to retry', async () => {
   const bytes = new Uint8Array(9 * 1_048_576);
   const upload = () => send({ path: '/', onConflict: 'rename' }, [{ bytes, name: 'a.bin' }]);
   const responses = await Promise.all(Array.from({ length: 5 }, upload));

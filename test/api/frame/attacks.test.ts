@@ -126,7 +126,7 @@ test.each([
   ['without a session', () => claims({ sid: undefined })],
   ['of a session that is not there', () => claims({ sid: 'ses_absent' })],
   ['of another user’s session', () => claims({ sub: 'usr_other' })],
-  ['whose subject is no string', () => claims({ sub: { $ne: '' } })],
+  ['whose subject is not a string', () => claims({ sub: { $ne: '' } })],
   ['for another audience', () => claims({ aud: 'urn:atrium:other:api' })],
   ['of another issuer', () => claims({ iss: 'https://issuer.example' })],
   ['for no audience', () => claims({ aud: [] })],

@@ -25,7 +25,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
   test.each([
     ['malformed JSON', () => post().type(json).send('{"name":'), 400, 'INVALID_JSON'],
     ['an empty body', () => post().type(json).send(''), 400, 'INVALID_REQUEST'],
-    ['a body that is no object', () => post().type(json).send('7'), 400, 'INVALID_REQUEST'],
+    ['a body that is not an object', () => post().type(json).send('7'), 400, 'INVALID_REQUEST'],
     ['null', () => post().type(json).send('null'), 400, 'INVALID_REQUEST'],
     ['no body at all', () => post(), 415, 'UNSUPPORTED_MEDIA_TYPE'],
     ['another media type', () => post().type('text/plain').send('hello'), 415, 'UNSUPPORTED_MEDIA_TYPE'],
@@ -52,7 +52,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     ['escapes that are no UTF-8', () => api.as(token).get('/api/spaces/%ff%fe'), 400, 'INVALID_PATH'],
     ['an unknown parameter', () => api.as(token).get('/api/spaces?page=2'), 400, 'INVALID_REQUEST'],
     ['a wrong parameter', () => api.as(token).get('/api/spaces?limit=0'), 400, 'INVALID_REQUEST'],
-    ['a limit that is no number', () => api.as(token).get('/api/spaces?limit=ten'), 400, 'INVALID_REQUEST'],
+    ['a limit that is not a number', () => api.as(token).get('/api/spaces?limit=ten'), 400, 'INVALID_REQUEST'],
     ['a made-up cursor', () => api.as(token).get('/api/spaces?cursor=%21%21'), 400, 'INVALID_CURSOR'],
     ['a token in the query', () => request(api.app).get(`/api/me?access_token=${token}`), 401, 'NOT_AUTHENTICATED'],
     ['another method', () => api.as(token).delete('/api/me'), 405, 'METHOD_NOT_ALLOWED'],
@@ -210,7 +210,7 @@ describe('our own faults', () => {
     await broken.close();
   });
 
-  test('without its database the API says 503, and when to come again', async () => {
+  test('without its database the API answers 503, with Retry-After', async () => {
     const { environment } = api;
     const dead = openDatabase({ database: { url: 'mysql://root@127.0.0.1:1/gone', poolSize: 2, silenceMs: 5_000 } });
     const identity = createIdentity(dead, await openEnvelope(dead, environment.config), environment.config);

@@ -97,7 +97,7 @@ describe('CORS', () => {
   });
 });
 
-test('a scheme other than bearer is no credential', async () => {
+test('a scheme other than bearer does not count as a credential', async () => {
   const { token } = await buildUser(api.identity);
   for (const header of [`Basic ${token}`, token, 'Bearer', 'Bearer ', `Bearer  ${token} x`, `bearerx ${token}`]) {
     const response = await request(api.app).get('/api/me').set('authorization', header);

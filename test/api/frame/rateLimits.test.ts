@@ -16,7 +16,7 @@ afterAll(async () => {
   await behindProxy.close();
 });
 
-test('a caller past the limit hears 429, and when to come again; another caller does not', async () => {
+test('a caller past the limit gets 429 and Retry-After; another caller does not', async () => {
   const [one, two] = [await buildUser(api.identity), await buildUser(api.identity)];
   const first = await api.as(one.token).get('/api/me');
   expect(first.headers).toMatchObject({ 'ratelimit-limit': '5', 'ratelimit-remaining': '4' });

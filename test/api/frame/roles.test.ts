@@ -18,7 +18,7 @@ import { buildPeople, buildWorld, type Kind, kinds, type People } from '../../bu
 // The table of who may do what (api/<area>/access.ts) against the running API: every operation, called as every kind of
 // caller.
 
-/** `remote` is nobody who comes from elsewhere by a proxy. */
+/** `remote` is an anonymous caller who comes through a proxy. */
 type Caller = Kind | 'nobody' | 'remote';
 /** `yes`; the refusal; or an answer that tells nothing of what the caller may do, and is wrong wherever it comes. */
 type Outcome = string;
@@ -69,7 +69,7 @@ test('each operation has a row, and each row an operation', () => {
   }).toEqual({ 'without a row': [], 'without an operation': [] });
 });
 
-test('an operation without a row is open to nobody: the API does not even start', () => {
+test('an operation without a row is closed: the API does not even start', () => {
   expect(() => accessOf(accessTable, 'forgotten')).toThrow('has a row for forgotten');
   expect(() => accessOf(accessTable, 'toString')).toThrow('has a row for toString');
   const { getMe: _forgotten, ...identityRows } = identity.access;
@@ -217,7 +217,7 @@ async function call(caller: Caller, operation: Operation, { world, path }: Prepa
   const response = await world.fetch(who, operation.method, path, await anyBodyFor(operation, world), headers);
   const isProblem = response.headers.get('content-type')?.includes('problem+json') ?? false;
   const { code = '', detail = '' } = isProblem ? ((await response.json()) as { code: string; detail: string }) : {};
-  // What is no problem may be a stream that goes on for long.
+  // An answer that is not a problem may be a long stream.
   if (!isProblem) await response.body?.cancel();
   const answer = `${operation.method} ${operation.path} ${response.status} ${code} ${detail}`;
   if (response.status >= 500 && response.status !== 503) throw new Error(answer);

@@ -87,7 +87,7 @@ test('what is still open after the grace is cut', async () => {
   release();
 });
 
-test('while it drains it is not ready, and answers whoever comes; then it closes', async () => {
+test('while it drains it is not ready, but answers requests; then it closes', async () => {
   const server = await start();
   release();
   expect((await get(`${server.url}/readyz`)).statusCode).toBe(200);

@@ -94,7 +94,7 @@ describe('what is asked before the upgrade', () => {
     for (const socket of [fromBrowser, fromProgram, fromKey]) socket.terminate();
   });
 
-  test('whoever may not is told by HTTP, as of any request', async () => {
+  test('a refusal is an HTTP answer, as for any request', async () => {
     const { owner, editor, space, path } = await buildEditor();
     const [viewer, stranger] = [await buildUser(api.identity), await buildUser(api.identity)];
     await api.identity.members.add(space.id, viewer.user.email, 'viewer');
@@ -144,7 +144,7 @@ describe('what is asked before the upgrade', () => {
     expect(await plain.json()).toMatchObject({ code: 'UPGRADE_REQUIRED' });
     const withoutKey = await answerTo(path, { ...headers, upgrade: 'websocket' });
     expect(withoutKey).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*"code":"BAD_HANDSHAKE"/s);
-    // An operation that is no upgrade answers as it always does.
+    // An operation that is not an upgrade answers as usual.
     expect((await answerTo(`/api/me`, { ...headers, upgrade: 'websocket' })).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
     expect((await answerTo(`/healthz`, { upgrade: 'h2c' })).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
   });
@@ -262,7 +262,7 @@ describe('what holds while it is open', () => {
   });
 });
 
-test('a server that closes says so, waits for its clients, and cuts who does not go', async () => {
+test('a closing server says so, waits for its clients, and cuts those that stay', async () => {
   const { editor, path } = await buildEditor();
   const server = await start();
   const [polite, stubborn] = [

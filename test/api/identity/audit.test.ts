@@ -18,7 +18,7 @@ interface Entry {
   address: string | null;
 }
 
-test('members, roles, invitations, keys, sessions, secrets and settings are in it, by whom and with what', async () => {
+test('members, roles, invitations, keys, sessions, secrets and settings are in it, with their actor and credential', async () => {
   const { user, token } = await buildUser(api.identity, 'owner');
   const other = await buildUser(api.identity, 'other');
   const owner = api.as(token);
@@ -76,7 +76,7 @@ test('members, roles, invitations, keys, sessions, secrets and settings are in i
   expect(JSON.stringify(log)).not.toContain('a value');
 });
 
-test('a sign-in is told to every space of the user, and to no other', async () => {
+test('a sign-in is logged in every space of the user, and in no other', async () => {
   const { user } = await buildUser(api.identity);
   const stranger = await buildUser(api.identity);
   const spaces = [await buildSpace(api.identity, user.id), await buildSpace(api.identity, user.id)];

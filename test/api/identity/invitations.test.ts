@@ -76,7 +76,7 @@ describe('without mail and single sign-on', () => {
     expect((await client.get(path)).body.data).toEqual([]);
   });
 
-  test('its link makes nobody a user who is there already: that takes being signed in as them', async () => {
+  test('its link does not sign anybody in as an existing user', async () => {
     const { invite, spaceId } = await owner();
     const [victim, other] = [await buildUser(api.identity, 'victim'), await buildUser(api.identity, 'other')];
     const made = await invite(victim.user.email);
@@ -99,7 +99,7 @@ describe('without mail and single sign-on', () => {
     expect((await client.get(`/api/spaces/${spaceId}/members`)).body.data).toHaveLength(2);
   });
 
-  test('whoever proves the address later gets the account for themselves', async () => {
+  test('a person who proves the address later takes over the account', async () => {
     const { invite } = await owner();
     const accepted = await api.as().post(pathOf(await invite('squatted@example.com')));
     const { body } = await api.as().post('/auth/exchange-code', { code: accepted.body.code });

@@ -122,7 +122,7 @@ test.each([
   }
 });
 
-test('nothing that is done before the answer depends on whether somebody has the address', async () => {
+test('the work before the answer does not depend on whether the address has an account', async () => {
   await product.identity.users.add('timed@example.com');
   const { pool } = product.environment.database;
   const traces: unknown[] = [];
@@ -141,7 +141,7 @@ test('nothing that is done before the answer depends on whether somebody has the
   expect(product.mailServer.mails.some(({ to }) => to.includes('never-seen@example.com'))).toBe(false);
 });
 
-test('an address gets five mails in a quarter of an hour, whoever asks', async () => {
+test('an address gets at most five mails in a quarter of an hour, whoever asks', async () => {
   await product.identity.users.add('flood@example.com');
   const statuses = [];
   for (let i = 0; i < 7; i++) statuses.push((await ask(i % 2 ? 'FLOOD@example.com' : 'flood@example.com')).status);

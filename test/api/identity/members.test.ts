@@ -98,7 +98,7 @@ describe('PATCH', () => {
     expect((await api.as(editor.token).get(`/api/spaces/${spaceId}`)).body.role).toBe('viewer');
   });
 
-  test('of somebody who is no member is 404', async () => {
+  test('of somebody who is not a member is 404', async () => {
     const { owner, stranger, path } = await team();
     for (const id of [stranger.user.id, 'usr_absent']) {
       expect((await api.as(owner.token).patch(`${path}/${id}`, { role: 'viewer' })).status).toBe(404);

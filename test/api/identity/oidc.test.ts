@@ -72,7 +72,7 @@ test.each([
   expect([forwarded.status, mailed.status]).toEqual([400, 400]);
 });
 
-test('somebody whom nobody has invited does not get in, and hears why', async () => {
+test('a person without an invitation does not get in, and is told why', async () => {
   product.issuer.person = verified('mallory');
   const page = await product.viaIssuer();
   expect([page.status, alertOn(page)]).toEqual([

@@ -30,7 +30,7 @@ const begin = (kind: OperationKind = 'deleteThread', userId = user.id) =>
     subjectId: 'thr_none',
   });
 
-test('is there for whoever began it, and for nobody else', async () => {
+test('is visible only to the user who began it', async () => {
   const operation = await begin();
   expect(await user.get(`/api/operations/${operation.id}`)).toEqual({
     id: operation.id,

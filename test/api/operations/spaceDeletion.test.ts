@@ -32,7 +32,7 @@ async function remove(user: ChatUser, path: string): Promise<string> {
   return operation.split('/').at(-1) ?? '';
 }
 
-test('of a deleted space nothing is left but what is kept by intent, and nobody else’s rows go with it', async () => {
+test('a deleted space leaves only what is kept on purpose, and no other space’s rows are deleted', async () => {
   const user = await product.user();
   const [bare] = await Promise.all([contents(tables)]);
   await fillSpace(product, user);

@@ -83,7 +83,7 @@ describe('subscriptions', () => {
     expect(await list(user)).toHaveLength(1);
   });
 
-  test('somebody else’s device is not there to be removed; one’s own goes once', async () => {
+  test('somebody else’s device cannot be removed; one’s own can, once', async () => {
     const { user, id } = await withDevice();
     const other = await product.user();
     const remove = (who: ChatUser) => who.fetch(`/api/push/subscriptions?subscriptionId=${id}`, { method: 'DELETE' });
@@ -94,16 +94,15 @@ describe('subscriptions', () => {
     expect(await list(user)).toEqual([]);
   });
 
-  test.each([['a key that is no point', { keys: { p256dh: 'AAAA', auth: 'tBHItJI5svbpez7KI4CCXg' } }, '/keys/p256dh']])(
-    '422 for %s',
-    async (_name, wrong, pointer) => {
-      const user = await product.user();
-      const { subscription } = service.device('unused');
-      const response = await add(user, { ...subscription, ...wrong });
-      expect(response.status).toBe(422);
-      expect(await response.json()).toMatchObject({ code: 'INVALID_SUBSCRIPTION', errors: [{ pointer }] });
-    },
-  );
+  test.each([
+    ['a key that is not a point', { keys: { p256dh: 'AAAA', auth: 'tBHItJI5svbpez7KI4CCXg' } }, '/keys/p256dh'],
+  ])('422 for %s', async (_name, wrong, pointer) => {
+    const user = await product.user();
+    const { subscription } = service.device('unused');
+    const response = await add(user, { ...subscription, ...wrong });
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ code: 'INVALID_SUBSCRIPTION', errors: [{ pointer }] });
+  });
 
   test.each([
     'not a url',
@@ -199,7 +198,7 @@ describe('a turn that ends unseen', () => {
     });
   });
 
-  test('on each of the user’s devices, and on nobody else’s; one that is gone is forgotten', async () => {
+  test('on each of the user’s devices, and on no others; one that is gone is removed', async () => {
     const { user, name } = await withDevice();
     const bystander = await withDevice();
     for (const gone of [404, 410]) {
@@ -213,7 +212,7 @@ describe('a turn that ends unseen', () => {
     expect(service.of(bystander.name)).toEqual([]);
   });
 
-  test('a service that is busy is asked again when it says so', async () => {
+  test('a busy service is retried after its Retry-After', async () => {
     const { user, name } = await withDevice();
     service.answer(
       name,
@@ -237,7 +236,7 @@ test('a push to an address inside goes nowhere', async () => {
   await inside.stop();
 });
 
-describe('nobody is pushed', () => {
+describe('no push is sent', () => {
   /** A turn that is pushed, ended after the one that is not: when its push is there, the other's would be too. */
   async function pushedLater(user: ChatUser, name: string): Promise<number> {
     const { turnId } = await sendAndLeave(user, slow('Later.'));
@@ -245,7 +244,7 @@ describe('nobody is pushed', () => {
     return service.of(name).length;
   }
 
-  test('what somebody reads to its end, here or in another process', async () => {
+  test('for a turn that is read to its end, here or in another process', async () => {
     const { user, name } = await withDevice();
     await user.ask({ content: 'Read as it comes' });
     const { turnId } = await sendAndLeave(user, slow('Resumed elsewhere.'));
@@ -283,7 +282,7 @@ describe('nobody is pushed', () => {
   });
 });
 
-test('killed between the end and the push: the device is told all the same', async () => {
+test('killed between the end and the push: the device still gets it', async () => {
   const { user, name } = await withDevice();
   const { turnId } = await sendAndLeave(user, slow('Through a crash.'));
   await waitFor('the end', async () => (await user.turn(turnId)).endedAt !== null);

@@ -119,7 +119,7 @@ test('workflow histories, the database, logs and processes are collected', async
   places.push(['ps', traces.flatMap((trace) => processesWith(trace)).join('\n')]);
 });
 
-test('the search finds what is there: a word that is no secret', () => {
+test('the search finds what is there: a word that is not a secret', () => {
   expect(holding([decoy])).toEqual(
     expect.arrayContaining(['stream of say', 'replay of say', 'messages of say', 'database messages']),
   );

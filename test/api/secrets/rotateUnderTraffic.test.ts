@@ -35,7 +35,7 @@ async function readAndWrite(user: ChatUser, state: { stop: boolean; done: number
   }
 }
 
-test('nobody meets an error while all keys are rotated, twice', async () => {
+test('no request fails while all keys are rotated, twice', async () => {
   const state = { stop: false, done: 0, failed: [] as string[] };
   const users = await Promise.all([product.user(), product.user(), product.user()]);
   const traffic = users.map((user) => readAndWrite(user, state));

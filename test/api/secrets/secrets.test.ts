@@ -100,7 +100,7 @@ const free =
     /\s+/,
   );
 
-test('what loads code or settings into programs, or redirects them, is no name of a secret; what people call secrets is', async () => {
+test('names that load code or settings into programs, or redirect them, are refused; usual names are accepted', async () => {
   expect(reserved.filter((name) => !isReservedName(name))).toEqual([]);
   expect(free.filter(isReservedName)).toEqual([]);
   const { editor, path } = await team();
@@ -114,7 +114,7 @@ test('what loads code or settings into programs, or redirects them, is no name o
   expect(await detailOf('r00ub0')).toContain('write capitals or an underscore');
 });
 
-test('a secret whose name was reserved after it was set is exported no more, and the list says why', async () => {
+test('a secret whose name was reserved after it was set is no longer exported, and the list says why', async () => {
   const { editor, viewer, path, spaceId, people } = await team();
   await editor.put(`${path}/API_KEY`, { value: 'x' });
   const { database, config } = api.environment;
@@ -186,7 +186,7 @@ test('reading values is a permission of its own for keys', async () => {
   expect((await all.get(`${path}/env`)).status).toBe(200);
 });
 
-test('every read and change is in the audit log, by whom and from where, and no value is', async () => {
+test('every read and change is in the audit log, with actor and address, and without values', async () => {
   const { owner, editor, viewer, people, path, spaceId } = await team();
   await editor.put(`${path}/A`, { value: 'canary-value' });
   await editor.get(`${path}/env`);

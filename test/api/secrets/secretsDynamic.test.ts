@@ -116,7 +116,7 @@ test('without a space the default one is meant; another tenant’s is not there'
   expect((await api.as().post(path, { ...form, value: 'v' })).status).toBe(401);
 });
 
-test('nobody else’s turn can use it, and neither can another space', async () => {
+test('neither another person’s turn nor another space can use it', async () => {
   const { user, spaceId, client } = await person();
   const colleague = await buildUser(api.identity);
   await api.identity.members.add(spaceId, colleague.user.email, 'editor');

@@ -43,7 +43,7 @@ async function masterKeyIds(): Promise<string[]> {
   return (rows as { id: string }[]).map(({ id }) => id);
 }
 
-test('keys are rotated under readers and writers, none of whom meets an error', async () => {
+test('keys are rotated under readers and writers, none of which fails', async () => {
   const { process, actor, spaceIds } = await spacesWithSecrets(8);
   const other = await open();
   const [before] = await masterKeyIds();

@@ -77,7 +77,7 @@ describe('the lane around the SDK', () => {
     expect(around).toEqual(['!']);
   });
 
-  test('closes for good when the SDK says something else than was foreseen', () => {
+  test('closes for good when the SDK emits something unexpected', () => {
     const { fast, send } = lane();
     send(chat('a'));
     fast.emitted('A');

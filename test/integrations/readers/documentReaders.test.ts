@@ -45,7 +45,7 @@ test('a process that has read fifty documents makes room for a new one', async (
   expect(readerProcesses()).not.toEqual(first);
 });
 
-test('what takes too long is ended, the event loop goes on meanwhile, and the same bytes are not tried again', async () => {
+test('reading that takes too long is ended without blocking the event loop, and the same bytes are not tried again', async () => {
   open({ limits: { processorMs: 1_000 } });
   let turns = 0;
   const timer = setInterval(() => turns++, 10);
@@ -80,7 +80,7 @@ test('a process that is killed while it reads is the end of that document; one t
   expect(await readers.page(page('third'), ofA)).toMatchObject({ kind: 'read' });
 });
 
-test('whoever gives up ends the process, and nothing is remembered of the document', async () => {
+test('a caller who gives up ends the process, and the document is not remembered', async () => {
   open({ limits: { processorMs: 2_000 } });
   const stop = new AbortController();
   const reading = readers.page(slowPage, { ...ofA, signal: stop.signal });
@@ -107,7 +107,7 @@ test('a full queue refuses; of one space one is read at a time, and another spac
   expect(await refused).toMatchObject([busy, busy]);
 });
 
-test('nobody waits for a place for longer than the deadline', async () => {
+test('no document waits for a place longer than the deadline', async () => {
   open({ places: 1, maxWaitMs: 200 });
   const slow = readers.page(slowPage, ofA);
   const stop = new AbortController();

@@ -83,7 +83,7 @@ describe('PDFs', () => {
     }
   });
 
-  test('broken is told from costly', async () => {
+  test('broken is distinguished from costly', async () => {
     expect(await pdf(Buffer.from('%PDF-1.7 and nothing more'))).toEqual({ kind: 'broken' });
   });
 

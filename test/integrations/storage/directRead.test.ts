@@ -96,7 +96,7 @@ test('a store that is not there, or behind TLS, is left to the usual way', async
   expect(await DirectRead.open('http://127.0.0.1:1/bucket/key', { length: 10, silenceMs: 1_000 })).toBeUndefined();
 });
 
-test('a store that says nothing is an error, and so is one that stops in the middle', async () => {
+test('a silent store is an error, and so is one that stops in the middle', async () => {
   answer = () => undefined;
   await expect(open()).rejects.toThrow(/does not answer/);
   answer = (socket) => socket.write(Buffer.concat([Buffer.from(headOf()), bytes.subarray(0, 1_000_000)]));

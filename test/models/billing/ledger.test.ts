@@ -71,13 +71,13 @@ test('a call that cost more than all there is leaves a debt, which the next cred
   expect(await balances(spaceId)).toEqual({ available: 1_500_000, spent: 1_500_000, paid: 3_000_000 });
 });
 
-test('where nobody is refused, use without credits is unbilled', async () => {
+test('where credits are not enforced, use without credits is unbilled', async () => {
   const spaceId = await buildCredits(environment.database, 1);
   await tx((t) => settle(t, settlement(spaceId, 'free:0', 1_500_000, false)));
   expect(await balances(spaceId)).toEqual({ spent: 1_500_000, paid: 1_000_000, unbilled: 500_000 });
 });
 
-test('what was given is burnt before what was paid for, what expires soonest first, and what is over by nobody', async () => {
+test('grants are burnt before payments, the soonest to expire first, and expired credits never', async () => {
   const spaceId = await buildCredits(environment.database, 5);
   const later = new Date(Date.now() + 60_000);
   const give = (sourceId: string, micro: number, expiresAt?: Date) =>

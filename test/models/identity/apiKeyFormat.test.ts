@@ -8,7 +8,7 @@ test('a key is atr_, 30 characters and 6 of checksum', () => {
   expect(keys.every(isWellFormedApiKey)).toBe(true);
 });
 
-test('what is not exactly a key is refused', () => {
+test('anything that is not exactly a key is refused', () => {
   for (const key of keys) {
     const i = 4 + Math.floor(Math.random() * 36);
     const other = key[i] === 'a' ? 'b' : 'a';

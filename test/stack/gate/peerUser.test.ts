@@ -14,7 +14,7 @@ test('the user of the other end is the one of the row of that very connection', 
   expect(peerUser(row('01', 1000, 77), server, client)).toBeUndefined();
 });
 
-test('a connection that its process has closed is nobody’s, though the table says root', () => {
+test('a connection that its process has closed has no user, though the table says root', () => {
   expect(peerUser(row('06', 0, 0), client, server)).toBeUndefined();
   expect(peerUser(row('01', 0, 0), client, server)).toBeUndefined();
   expect(peerUser(row('04', 0, 0), client, server)).toBeUndefined();
