@@ -3,6 +3,7 @@ import { addBilling } from './commands/billing.ts';
 import { addCode } from './commands/code.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKey } from './commands/key.ts';
+import { addMember } from './commands/member.ts';
 import { addMigrate } from './commands/migrate.ts';
 import { addRotateKey } from './commands/rotateKey.ts';
 import { addApiAndWorker } from './commands/serve.ts';
@@ -28,6 +29,7 @@ const commands = [
   addCode,
   addUser,
   addSpace,
+  addMember,
   addKey,
   addRotateKey,
   addBilling,

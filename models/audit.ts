@@ -37,6 +37,7 @@ export type AuditAction =
   | 'invitation.made'
   | 'invitation.accepted'
   | 'invitation.revoked'
+  | 'invitation.declined'
   | 'secret.set'
   | 'secret.deleted'
   | 'secrets.read'

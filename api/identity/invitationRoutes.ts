@@ -1,24 +1,21 @@
 import { DomainError } from '../../models/errors.ts';
-import { newLinkToken } from '../../models/identity/linkTokens.ts';
-import { normalizeEmail } from '../../models/identity/users.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
-import { spaceOf } from '../frame/auth/authorizeSpace.ts';
 import type { RouteDeps } from '../frame/deps.ts';
-import { publicLink } from '../frame/links.ts';
 import { wantsPage } from '../frame/middleware/pageErrors.ts';
 import { sendPage } from '../frame/pages/page.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
-import { invitationMail } from './mails.ts';
-import { presentInvitation } from './presentInvitation.ts';
+import { invite } from './invite.ts';
+import { presentInvitation, presentOwnInvitation } from './presentInvitation.ts';
 import { assertOwnForm, finish } from './signInFlow.ts';
 import { invitationPage, signInToJoinPage } from './signInPages.ts';
 
 /** Inviting people into a space, and accepting. */
-export function invitationRoutes({ config, identity, launcher }: RouteDeps) {
-  const { invitations, mails, users } = identity;
+export function invitationRoutes(deps: RouteDeps) {
+  const { config, identity } = deps;
+  const { invitations, ownInvitations } = identity;
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/invitations', async (req, res) => {
@@ -28,27 +25,29 @@ export function invitationRoutes({ config, identity, launcher }: RouteDeps) {
   });
 
   router.post('/api/spaces/:spaceId/invitations', async (req, res) => {
-    const { spaceId } = pathOf<'createInvitation'>(req);
-    const { email, role } = bodyOf<'createInvitation'>(req);
-    const actor = actorOf(req);
-    const token = newLinkToken();
-    const link = publicLink(config, `auth/invitations/${token}`);
-    const isMailed = config.signIn.mail !== undefined;
-    const inviter = (await users.byId(actor.userId))?.name ?? '';
-    const facts = { email: normalizeEmail(email), inviter, spaceName: spaceOf(req).space.name, role };
-    const mail = isMailed ? await mails.seal(invitationMail(facts, link), invitations.endOf(new Date())) : undefined;
-    const made = await invitations.create(spaceId, { email, role, token, isMailed }, actor, async (tx) => {
-      if (mail !== undefined) await mails.store(tx, mail);
-    });
-    if (mail !== undefined) {
-      void launcher.startMail(mail.id);
-    }
-    answer<'createInvitation'>(res, 201, { ...presentInvitation(made), ...(!isMailed && { link }) });
+    answer<'createInvitation'>(res, 201, await invite(deps, req, bodyOf<'createInvitation'>(req)));
   });
 
   router.delete('/api/spaces/:spaceId/invitations/:invitationId', async (req, res) => {
     const { spaceId, invitationId } = pathOf<'revokeInvitation'>(req);
     await invitations.revoke(spaceId, invitationId, actorOf(req));
+    res.status(204).end();
+  });
+
+  router.get('/api/invitations', async (req, res) => {
+    const { data, nextCursor } = await ownInvitations.list(actorOf(req).userId, pageOf(req));
+    answer<'listOwnInvitations'>(res, 200, { data: data.map(presentOwnInvitation), nextCursor });
+  });
+
+  router.post('/api/invitations/:invitationId/accept', async (req, res) => {
+    const actor = actorOf(req);
+    const { invitationId } = pathOf<'acceptOwnInvitation'>(req);
+    answer<'acceptOwnInvitation'>(res, 200, await ownInvitations.accept(actor.userId, invitationId, actor));
+  });
+
+  router.post('/api/invitations/:invitationId/decline', async (req, res) => {
+    const actor = actorOf(req);
+    await ownInvitations.decline(actor.userId, pathOf<'declineInvitation'>(req).invitationId, actor);
     res.status(204).end();
   });
 

@@ -3,10 +3,12 @@ import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
+import { invite } from './invite.ts';
 import { presentMember } from './presentMember.ts';
 
 /** Who belongs to a space, and as what. */
-export function memberRoutes({ identity: { members } }: RouteDeps) {
+export function memberRoutes(deps: RouteDeps) {
+  const { members } = deps.identity;
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/members', async (req, res) => {
@@ -16,9 +18,9 @@ export function memberRoutes({ identity: { members } }: RouteDeps) {
   });
 
   router.post('/api/spaces/:spaceId/members', async (req, res) => {
-    const { spaceId } = pathOf<'addMember'>(req);
-    const { email, role } = bodyOf<'addMember'>(req);
-    answer<'addMember'>(res, 201, presentMember(await members.add(spaceId, email, role, actorOf(req))));
+    // People join by their own will, and nobody learns from the answer who has an account here.
+    const invitation = await invite(deps, req, bodyOf<'addMember'>(req));
+    answer<'addMember'>(res, 201, { ...invitation, status: 'invited' });
   });
 
   router.patch('/api/spaces/:spaceId/members/:userId', async (req, res) => {

@@ -1,4 +1,5 @@
 import type { InvitationRow } from '../../models/identity/joining.ts';
+import type { OwnInvitation } from '../../models/identity/ownInvitations.ts';
 import { time } from '../frame/times.ts';
 import type { components } from '../types.gen.ts';
 
@@ -13,4 +14,10 @@ export function presentInvitation(invitation: InvitationRow): components['schema
     createdAt: time(createdAt),
     expiresAt: time(expiresAt),
   };
+}
+
+/** As the invited person sees it. */
+export function presentOwnInvitation(invitation: OwnInvitation): components['schemas']['OwnInvitation'] {
+  const { id, spaceId, spaceName, inviter, role, createdAt, expiresAt } = invitation;
+  return { id, spaceId, spaceName, inviter, role, createdAt: time(createdAt), expiresAt: time(expiresAt) };
 }

@@ -4,8 +4,7 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import { execute, insert, select } from '../sql.ts';
 import type { ApiKeys } from './apiKeys.ts';
-import { join, livingInvitationsOf } from './joining.ts';
-import type { Members } from './members.ts';
+import { livingInvitationsOf } from './joining.ts';
 import type { Sessions } from './sessions.ts';
 import type { Spaces } from './spaces.ts';
 import type { UserRow } from './tables.ts';
@@ -25,7 +24,6 @@ export interface Proof {
 interface Parts {
   users: Users;
   spaces: Spaces;
-  members: Members;
   sessions: Sessions;
   keys: ApiKeys;
 }
@@ -34,7 +32,7 @@ const firstSpaceName = 'Home';
 
 /** From a proof of who somebody is to their account: the existing one, or a new one where that is allowed. */
 export function createArrivals(database: Database, parts: Parts, { signUp, signUpDomains }: Config['signIn']) {
-  const { users, spaces, members, sessions, keys } = parts;
+  const { users, spaces, sessions, keys } = parts;
 
   async function bySubject(proof: Proof, tx: Transaction): Promise<UserRow | undefined> {
     if (proof.subject === undefined) return undefined;
@@ -50,14 +48,16 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
   const isOpenTo = (email: string) =>
     signUp === 'open' || signUpDomains.includes(email.slice(email.lastIndexOf('@') + 1));
 
-  async function arriveOnce(proof: Proof): Promise<{ user: UserRow; joined: string[] }> {
+  const isWelcome = async (email: string, tx: Transaction) =>
+    isOpenTo(email) || (await livingInvitationsOf(email, tx)).length > 0;
+
+  async function arriveOnce(proof: Proof): Promise<UserRow> {
     return transaction(database, async (tx) => {
       const known = await bySubject(proof, tx);
       const email = proof.email === undefined ? undefined : normalizeEmail(proof.email);
       if (known === undefined && (email === undefined || !isEmail(email))) throw noAddress();
       const found = known ?? (await users.byEmail(email ?? '', tx));
-      const invitations = email === undefined ? [] : await livingInvitationsOf(email, tx);
-      if (found === undefined && invitations.length === 0 && !isOpenTo(email ?? '')) throw notInvited();
+      if (found === undefined && !(await isWelcome(email ?? '', tx))) throw notInvited();
       const user = found ?? (await users.add(email ?? '', proof.name, tx));
       if (user.disabledAt !== null)
         throw new DomainError('forbidden', 'USER_DISABLED', 'This account is switched off.');
@@ -65,14 +65,10 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
       if (known === undefined && proof.subject !== undefined) {
         await insert(tx, 'user_identities', { ...proof.subject, user_id: user.id, created_at: new Date() });
       }
-      if (user.email !== email) return { user, joined: [] };
+      if (user.email !== email) return user;
       await settleOwner(user.id, tx);
-      const joined: string[] = [];
-      for (const invitation of invitations) {
-        if (await join(tx, invitation, user, actor)) joined.push(invitation.spaceId);
-      }
-      if (found === undefined && joined.length === 0) await spaces.create(user.id, firstSpaceName, { tx, actor });
-      return { user, joined };
+      if (found === undefined) await spaces.create(user.id, firstSpaceName, { tx, actor });
+      return user;
     });
   }
 
@@ -89,17 +85,15 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
 
   return {
     /**
-     * The account of whoever brings this proof. It joins the spaces to which the proven address is invited. Throws 403
-     * `NOT_INVITED`, `USER_DISABLED` or `NO_VERIFIED_EMAIL`.
+     * The account of whoever brings this proof. An invitation lets them in; whether they accept it is for them to say.
+     * Throws 403 `NOT_INVITED`, `USER_DISABLED` or `NO_VERIFIED_EMAIL`.
      */
     async arrive(proof: Proof): Promise<UserRow> {
-      const { user, joined } = await arriveOnce(proof).catch((error: unknown) => {
+      return arriveOnce(proof).catch((error: unknown) => {
         // Two first sign-ins at once: the other one has made the account.
         if (error instanceof UniqueConstraintError || isUserExists(error)) return arriveOnce(proof);
         throw error;
       });
-      for (const spaceId of joined) members.forget(spaceId, user.id);
-      return user;
     },
 
     /** Whether a link that is mailed to this address would sign somebody in. Do not reveal the answer to strangers. */
@@ -108,8 +102,7 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
       if (!isEmail(address)) return false;
       const user = await users.byEmail(address);
       if (user !== undefined) return user.disabledAt === null;
-      if (isOpenTo(address)) return true;
-      return (await transaction(database, (tx) => livingInvitationsOf(address, tx))).length > 0;
+      return transaction(database, (tx) => isWelcome(address, tx));
     },
 
     settleOwner,

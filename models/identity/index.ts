@@ -12,6 +12,7 @@ import { createAuthCodes } from './authCodes.ts';
 import { createDataKeyStore } from './dataKeys.ts';
 import { createInvitations } from './invitations.ts';
 import { createMembers } from './members.ts';
+import { createOwnInvitations } from './ownInvitations.ts';
 import { createPendingSignIns } from './pendingSignIns.ts';
 import { createSessions } from './sessions.ts';
 import { createSessionTokens } from './sessionTokens.ts';
@@ -34,7 +35,7 @@ export function createIdentity(
   const keys = createApiKeys(database);
   const codes = createAuthCodes(database, sessions);
   const invitations = createInvitations(database);
-  const arrivals = createArrivals(database, { users, spaces, members, sessions, keys }, config.signIn);
+  const arrivals = createArrivals(database, { users, spaces, sessions, keys }, config.signIn);
   return {
     users,
     spaces,
@@ -44,6 +45,7 @@ export function createIdentity(
     codes,
     signingKeys,
     invitations,
+    ownInvitations: createOwnInvitations(database, { users, members }),
     arrivals,
     pendingSignIns: createPendingSignIns(database, envelope),
     acceptInvitation: createAcceptInvitation(database, { users, members, codes, invitations, arrivals }, config.signIn),

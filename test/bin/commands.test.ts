@@ -40,6 +40,17 @@ test('a user, a space, a key, a code and a token are made and printed', async ()
   expect((await run('token')).stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
 });
 
+test('the operator makes a user a member without asking them', async () => {
+  await runJson('user', 'add', 'joined@example.org');
+  const { id: spaceId } = await runJson('space', 'add', 'Joined', '--user', 'joined@example.org');
+  const { id: other } = await runJson('user', 'add', 'other@example.org');
+  const add = ['member', 'add', 'other@example.org', '--space', String(spaceId)];
+  expect(await runJson(...add, '--role', 'editor')).toMatchObject({ userId: other, spaceId, role: 'editor' });
+  expect(await run(...add)).toMatchObject({ code: 1, output: 'This person is a member already.\n' });
+  expect(await run('member', 'add', 'nobody@example.org', '--space', String(spaceId))).toMatchObject({ code: 1 });
+  expect(await run(...add, '--role', 'admin')).toMatchObject({ code: 1 });
+});
+
 test('what cannot be done is said in one line', async () => {
   expect(await run('user', 'add', 'not an address')).toMatchObject({ code: 1, stdout: '' });
   expect(await run('token', '--user', 'nobody@example.org')).toEqual({

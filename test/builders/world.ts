@@ -106,6 +106,12 @@ export const objects: Record<string, Builder> = {
     return name;
   },
   invitationId: async (world) => (await invite(world)).id,
+  // Into a space whose member the viewer is not yet.
+  'Account.invitationId': async (world) => {
+    const { id } = await world.send<{ id: string }>('owner', 'POST', '/api/spaces', { name: 'Further' });
+    const body = { email: world.people.viewer.email, role: 'viewer' };
+    return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${id}/invitations`, body)).id;
+  },
   // Of both kinds of links: what the page says to anybody is the same for all callers.
   token: async (world) => (await invite(world)).link.split('/').at(-1) ?? '',
   threadId: async (world) =>

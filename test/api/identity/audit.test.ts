@@ -22,11 +22,13 @@ test('members, roles, invitations, keys, sessions, secrets and settings are in i
   const { user, token } = await buildUser(api.identity, 'owner');
   const other = await buildUser(api.identity, 'other');
   const owner = api.as(token);
+  const otherSession = (await api.identity.sessions.list(other.user.id, { limit: 1 })).data[0]?.id ?? '';
   const session = (await api.identity.sessions.list(user.id, { limit: 1 })).data[0]?.id ?? '';
   const spaceId = (await owner.post('/api/spaces', { name: 'Audited' })).body.id as string;
   const space = `/api/spaces/${spaceId}`;
   await owner.patch(space, { name: 'Renamed' });
-  await owner.post(`${space}/members`, { email: other.user.email, role: 'viewer' });
+  const added = (await owner.post(`${space}/members`, { email: other.user.email, role: 'viewer' })).body;
+  await api.as(other.token).post(`/api/invitations/${added.id}/accept`);
   await owner.patch(`${space}/members/${other.user.id}`, { role: 'editor' });
   await owner.delete(`${space}/members/${other.user.id}`);
   const kept = (await owner.post(`${space}/invitations`, { email: 'kept@example.com', role: 'viewer' })).body;
@@ -54,7 +56,9 @@ test('members, roles, invitations, keys, sessions, secrets and settings are in i
   expect(told).toEqual([
     mine('space.made', null),
     mine('space.renamed', null),
-    mine('member.added', other.user.id),
+    mine('invitation.made', added.id),
+    ['member.added', other.user.id, other.user.id, otherSession],
+    ['invitation.accepted', added.id, other.user.id, otherSession],
     mine('member.role-changed', other.user.id),
     mine('member.removed', other.user.id),
     mine('invitation.made', kept.id),

@@ -166,6 +166,74 @@ describe('without mail and single sign-on', () => {
     expect([absent.status, absent.type]).toEqual([404, 'text/html']);
   });
 
+  describe('to one’s own address', () => {
+    const own = async (token: string) => (await api.as(token).get('/api/invitations')).body;
+
+    test('they are listed, accepted and declined by whom they are for, each once', async () => {
+      const [first, second] = [await owner(), await owner()];
+      const [guest, other] = [await buildUser(api.identity, 'guest'), await buildUser(api.identity, 'other')];
+      const [joining, declining] = [
+        await first.invite(guest.user.email),
+        await second.invite(guest.user.email, 'owner'),
+      ];
+      const inviter = first.user.name;
+      expect((await own(guest.token)).data).toMatchObject([
+        { id: declining.id, spaceId: second.spaceId, role: 'owner' },
+        { id: joining.id, spaceId: first.spaceId, spaceName: 'Research <b>', inviter, role: 'editor' },
+      ]);
+      expect(await own(other.token)).toEqual({ data: [], nextCursor: null });
+      for (const what of ['accept', 'decline']) {
+        expect((await api.as(other.token).post(`/api/invitations/${joining.id}/${what}`)).status).toBe(404);
+      }
+      expect((await api.as(guest.token).get(`/api/spaces/${first.spaceId}`)).status).toBe(404);
+      const accepted = await api.as(guest.token).post(`/api/invitations/${joining.id}/accept`);
+      expect([accepted.status, accepted.body]).toEqual([200, { spaceId: first.spaceId, role: 'editor' }]);
+      expect((await api.as(guest.token).get(`/api/spaces/${first.spaceId}`)).body.role).toBe('editor');
+      expect((await api.as(guest.token).post(`/api/invitations/${declining.id}/decline`)).status).toBe(204);
+      expect((await own(guest.token)).data).toEqual([]);
+      expect((await second.client.get(second.path)).body.data).toEqual([]);
+      for (const { id } of [joining, declining]) {
+        expect((await api.as(guest.token).post(`/api/invitations/${id}/accept`)).status).toBe(404);
+      }
+      expect((await api.as(guest.token).get(`/api/spaces/${second.spaceId}`)).status).toBe(404);
+    });
+
+    test('they come in pages; what is too late, taken back or of a deleted space is none', async () => {
+      const guest = await buildUser(api.identity, 'guest');
+      const inviters = [];
+      for (let index = 0; index < 5; index++) inviters.push(await owner());
+      const made: Invitation[] = [];
+      for (const { invite } of inviters) made.push(await invite(guest.user.email));
+      const [late, revoked, gone, ...open] = made;
+      const { pool } = api.environment.database;
+      await pool.query('UPDATE invitations SET expires_at = UTC_TIMESTAMP(3) WHERE id = ?', [late?.id]);
+      await inviters[1]?.client.delete(`${inviters[1].path}/${revoked?.id}`);
+      await inviters[2]?.client.delete(`/api/spaces/${inviters[2].spaceId}`);
+      const client = api.as(guest.token);
+      const first = (await client.get('/api/invitations?limit=1')).body;
+      const rest = (await client.get(`/api/invitations?limit=1&cursor=${first.nextCursor}`)).body;
+      const ids = [...first.data, ...rest.data].map(({ id }: Invitation) => id);
+      expect([ids, rest.nextCursor]).toEqual([open.map(({ id }) => id).toReversed(), null]);
+      for (const invitation of [late, revoked, gone]) {
+        expect((await client.post(`/api/invitations/${invitation?.id}/accept`)).status).toBe(404);
+      }
+    });
+
+    test('whoever has not proven the address sees none, and a key accepts none', async () => {
+      const [first, second] = [await owner(), await owner()];
+      const accepted = await api.as().post(pathOf(await first.invite('unproven@example.com')));
+      const { body } = await api.as().post('/auth/exchange-code', { code: accepted.body.code });
+      const { id } = await second.invite('unproven@example.com');
+      expect((await own(body.sessionToken)).data).toEqual([]);
+      expect((await api.as(body.sessionToken).post(`/api/invitations/${id}/accept`)).status).toBe(404);
+      const guest = await buildUser(api.identity, 'guest');
+      const invited = await first.invite(guest.user.email);
+      const { key } = await api.identity.keys.create(guest.user.id, { name: 'all', scopes: ['*'] });
+      const refused = await api.as(key).post(`/api/invitations/${invited.id}/accept`);
+      expect([refused.status, refused.body.code]).toEqual([403, 'SESSION_REQUIRED']);
+    });
+  });
+
   test('a deleted space’s invitation is gone', async () => {
     const { invite, client, spaceId } = await owner();
     const made = await invite('gone@example.com');
@@ -199,7 +267,7 @@ describe('with mail and single sign-on', () => {
     expect(mail?.text).toMatch(/^Message-ID: <mai_\w+@example\.com>$/im);
   });
 
-  test('signing in with the invited address joins the space; with another address it does not', async () => {
+  test('signing in takes being invited, and joins nothing: that is for the person to say', async () => {
     const owner = await product.user('owner');
     const body = { email: 'sso@example.com', role: 'viewer' };
     const made = await post(`${product.publicUrl}/api/spaces/${owner.spaceId}/invitations`, body, owner.token);
@@ -208,10 +276,7 @@ describe('with mail and single sign-on', () => {
     expect((await product.viaIssuer()).status).toBe(403);
     product.issuer.person = { subject: 'sso', email: 'SSO@example.com', emailVerified: true, name: 'Sso' };
     const me = await product.meOf(codeOn(await product.viaIssuer()));
-    expect(me).toMatchObject({
-      email: 'sso@example.com',
-      name: 'Sso',
-      spaces: [{ id: owner.spaceId, role: 'viewer' }],
-    });
+    expect(me).toMatchObject({ email: 'sso@example.com', name: 'Sso', spaces: [{ role: 'owner' }] });
+    expect(me.spaces.map(({ id }) => id)).not.toContain(owner.spaceId);
   });
 });

@@ -1,0 +1,34 @@
+import type { Request } from 'express';
+import { newLinkToken } from '../../models/identity/linkTokens.ts';
+import type { Role } from '../../models/identity/tables.ts';
+import { normalizeEmail } from '../../models/identity/users.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { spaceOf } from '../frame/auth/authorizeSpace.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { publicLink } from '../frame/links.ts';
+import { invitationMail } from './mails.ts';
+import { presentInvitation } from './presentInvitation.ts';
+
+/**
+ * Invites an address into the space of the request's path: by mail where there is mail, else by a link for the inviter
+ * to pass on. Whether anybody here has that address changes nothing of it.
+ */
+export async function invite(
+  { config, identity: { invitations, mails, users }, launcher }: Pick<RouteDeps, 'config' | 'identity' | 'launcher'>,
+  req: Request,
+  { email, role }: { email: string; role: Role },
+) {
+  const { space } = spaceOf(req);
+  const actor = actorOf(req);
+  const token = newLinkToken();
+  const link = publicLink(config, `auth/invitations/${token}`);
+  const isMailed = config.signIn.mail !== undefined;
+  const inviter = (await users.byId(actor.userId))?.name ?? '';
+  const facts = { email: normalizeEmail(email), inviter, spaceName: space.name, role };
+  const mail = isMailed ? await mails.seal(invitationMail(facts, link), invitations.endOf(new Date())) : undefined;
+  const made = await invitations.create(space.id, { email, role, token, isMailed }, actor, async (tx) => {
+    if (mail !== undefined) await mails.store(tx, mail);
+  });
+  if (mail !== undefined) void launcher.startMail(mail.id);
+  return { ...presentInvitation(made), ...(!isMailed && { link }) };
+}
