@@ -1060,7 +1060,7 @@ export interface paths {
         put?: never;
         /**
          * Make a one-time code for another device of yours
-         * @description Whoever has the code becomes you, so it takes a session; an API key cannot make one.
+         * @description Anybody with the code can sign in as you, so making one needs a session; an API key cannot.
          */
         post: operations["createCode"];
         delete?: never;
@@ -1100,7 +1100,7 @@ export interface paths {
         get: operations["showSignIn"];
         put?: never;
         /**
-         * Pass a code on that somebody has already (the page's form)
+         * Pass on an existing code (the page's form)
          * @description For people who have a code from `atrium code` or from another device. It is checked when the client exchanges it.
          */
         post: operations["forwardCode"];
@@ -1745,7 +1745,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Store what somebody typed into a form of the agent's
+         * Store what a person typed into an agent's form
          * @description The value goes to a tool and nowhere else: a tool's input names it as `{"$secret": "<secretId>"}`, and the model never
          *     sees it. It serves your own turns in this space, for `ttl`.
          *
@@ -2013,13 +2013,13 @@ export interface components {
             received?: number;
             /** @description Taken back after it was spent; the next credits pay it. */
             debt?: number;
-            /** @description Used while nobody without credits was refused. */
+            /** @description Used without credits while credits were not enforced. */
             unbilled?: number;
             currency: string;
             /** @description How many credits a unit of the currency buys. */
             creditsPerUnit?: number;
             lowBalance?: boolean;
-            /** @description Whether somebody without credits is refused. */
+            /** @description Whether users without credits are refused. */
             enforced?: boolean;
             topUp?: {
                 min: number;
@@ -2681,7 +2681,7 @@ export interface components {
             expiresAt: components["schemas"]["Timestamp"];
         };
         CreatedInvitation: components["schemas"]["Invitation"] & {
-            /** @description Where nothing was mailed: the link to pass on, this once. */
+            /** @description The link to pass on, shown only once, where no mail was sent. */
             link?: string;
         };
         InvitedMember: components["schemas"]["CreatedInvitation"] & {
@@ -2713,7 +2713,7 @@ export interface components {
         AcceptedInvitation: {
             spaceId: components["schemas"]["Id"];
             role: components["schemas"]["Role"];
-            /** @description To whoever was not signed in: for `POST /auth/exchange-code`. */
+            /** @description For a caller who was not signed in: a code for `POST /auth/exchange-code`. */
             code?: string;
             /** @description The code's. */
             expiresAt?: components["schemas"]["Timestamp"];
@@ -3227,7 +3227,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description It takes longer than 20 seconds and goes on; look at the operation. */
+        /** @description It takes longer than 20 seconds and continues; poll the operation. */
         GoesOn: {
             headers: {
                 Location: components["headers"]["OperationLocation"];
@@ -3267,7 +3267,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `If-Match` names another content than the one that is there (RFC 9110). */
+        /** @description `If-Match` names a version other than the current one (RFC 9110). */
         PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
@@ -3400,7 +3400,7 @@ export interface components {
     headers: {
         /** @description The scheme (RFC 6750). */
         Challenge: string;
-        /** @description The operation that goes on. */
+        /** @description The operation that continues. */
         OperationLocation: string;
         /** @description Seconds to wait before the next try. */
         RetryAfter: number;
@@ -5313,7 +5313,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It takes longer, and goes on; look after the operation. */
+            /** @description It takes longer and continues; poll the operation. */
             202: {
                 headers: {
                     Location: components["headers"]["OperationLocation"];
@@ -5504,7 +5504,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The link. Whoever has it can read the file until it expires. */
+            /** @description The link. Anybody with it can read the file until it expires. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5793,7 +5793,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It takes longer, and goes on; look after the operation. */
+            /** @description It takes longer and continues; poll the operation. */
             202: {
                 headers: {
                     Location: components["headers"]["OperationLocation"];
@@ -6209,7 +6209,7 @@ export interface operations {
                     "application/json": components["schemas"]["DriveItem"];
                 };
             };
-            /** @description It takes longer, and goes on; look after the operation. */
+            /** @description It takes longer and continues; poll the operation. */
             202: {
                 headers: {
                     Location: components["headers"]["OperationLocation"];
@@ -6346,7 +6346,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The link. Whoever has it can read the file until it expires. */
+            /** @description The link. Anybody with it can read the file until it expires. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -12,7 +12,7 @@ import { waitFor } from '../support/waitFor.ts';
 import { buildChatUser, type ChatUser } from './chat.ts';
 import { buildIdentity } from './identity.ts';
 
-/** How long a file's turns may take to stop before its product is replaced, which takes as long. */
+/** How long a file's turns may take to stop before its Atrium is replaced, which takes as long. */
 const endTurnsMs = 5_000;
 
 /** A whole Atrium in a process of its own, with the fake provider as its models' provider. */
@@ -31,7 +31,7 @@ export interface TestProduct {
 }
 
 /**
- * `overrides` are further variables of config/, or make them from the provider's address. Without any, the product is
+ * `overrides` are further variables of config/, or make them from the provider's address. Without any, the Atrium is
  * one that test files share, one after the other: its database has what they have left, and its process is not the
  * file's to look at or to end. `{}` is for a file that needs its own.
  */

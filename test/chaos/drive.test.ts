@@ -93,7 +93,7 @@ describe('the object store is down', () => {
     // What needs no bytes goes on.
     expect(await drive.names()).toEqual(['a.txt']);
     expect((await drive.send('PATCH', `/items/${file.id}`, { name: 'renamed.txt' })).status).toBe(200);
-    // And so does the rest of the product: a chat needs no object store.
+    // And so does the rest of Atrium: a chat needs no object store.
     const ready = await fetch(`${product.url}/readyz`);
     expect([ready.status, ((await ready.json()) as { status: string }).status]).toEqual([200, 'degraded']);
     gate.open();

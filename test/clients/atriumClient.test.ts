@@ -14,7 +14,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** The client of `client/` against the running product, over a wire that breaks. */
+/** The client of `client/` against a running Atrium, over a connection that breaks. */
 let product: TestProduct;
 let proxy: TcpProxy;
 let user: ChatUser;

@@ -5,7 +5,7 @@ import { DecryptionError } from '../../crypto/errors.ts';
 import { localMasterKey } from '../../crypto/localMasterKey.ts';
 import { keyRing, type MasterKey } from '../../crypto/masterKey.ts';
 
-/** The table in memory; what it does with MySQL is in test/models/identity/dataKeys.test.ts. */
+/** The table in memory; what it does with MySQL is in test/models/identity. */
 function memoryStore(rows: WrappedDataKey[] = []): DataKeyStore & { rows: WrappedDataKey[] } {
   const of = (scope: string) => rows.filter((row) => row.scope === scope).sort((a, b) => b.version - a.version);
   return {

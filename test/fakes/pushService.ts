@@ -21,7 +21,7 @@ export interface FakeDevice {
 
 /**
  * A push service on a loopback port, with browsers behind it: it verifies who sends (RFC 8292), and decrypts what is
- * sent (RFC 8291), by the letter of the standards and not by the library that the product uses.
+ * sent (RFC 8291), by the letter of the standards and not with the library that Atrium uses.
  */
 export async function startFakePushService() {
   const received: ReceivedPush[] = [];

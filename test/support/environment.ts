@@ -64,7 +64,10 @@ export function openTestEnvironment(environment: Environment): TestEnvironment {
   return { config, environment, database, close: () => database.close() };
 }
 
-/** A database without any table, on this run's server: as the product uses it, and as who may change its tables. */
+/**
+ * A database without tables, on this run's server: for Atrium's own account, and for the one that may change its
+ * tables.
+ */
 export async function createEmptyDatabase(): Promise<{ url: string; ownerUrl: string; drop(): Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`;
   const stack = stackEnvironment();
@@ -83,8 +86,7 @@ export function stackEnvironment(): Environment {
 }
 
 /**
- * Runs one statement over a connection of its own: with `ATRIUM_DATABASE_MIGRATION_URL` what the product's account may
- * not.
+ * Runs one statement over a connection of its own: with `ATRIUM_DATABASE_MIGRATION_URL` what Atrium's account may not.
  */
 export async function runStatement(url: string | undefined, statement: string): Promise<void> {
   const connection = await mysql.createConnection({ uri: url });

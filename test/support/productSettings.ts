@@ -1,9 +1,6 @@
 import type { Environment } from '../../config/index.ts';
 
-/**
- * The settings of a test's product, where the test has no other wish: its models' provider is the fake, and its sweeper
- * is in a hurry.
- */
+/** The default settings of a test's Atrium: its models' provider is the fake, and its sweeper is in a hurry. */
 export function productSettings(providerUrl: string): Environment {
   return {
     ATRIUM_COMPATIBLE_BASE_URL: providerUrl,

@@ -3,7 +3,7 @@ import type { SharedProduct } from './sharedProducts.ts';
 /** The variable that names the run's server (`sharedProducts.ts`) to the test files. */
 export const runServerVariable = 'ATRIUM_TEST_RUN_SERVER';
 
-/** The product of this Jest worker. It reaches the provider at `providerUrl` until it is given back. */
+/** The running Atrium of this Jest worker. It reaches the provider at `providerUrl` until it is given back. */
 export async function borrowProduct(providerUrl: string): Promise<SharedProduct> {
   return (await ask('POST', `/products/${worker()}`, providerUrl)) as SharedProduct;
 }

@@ -10,7 +10,7 @@ import { type ProductProcess, startProduct } from './product.ts';
 import { productSettings } from './productSettings.ts';
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts';
 
-/** What a test file is told of the product that it shares with other files. */
+/** What a test file is told about the Atrium that it shares with other files. */
 export interface SharedProduct {
   environment: Environment;
   apiUrl: string;
@@ -26,7 +26,7 @@ export interface RunServer {
 interface Product {
   environment: TestEnvironment;
   process: ProductProcess;
-  /** The provider's address for the product: behind it comes and goes each file's fake. */
+  /** The provider's address for this Atrium: each file's fake comes and goes behind it. */
   proxy: TcpProxy;
   providerUrl: string;
   isLeased: boolean;
@@ -35,7 +35,7 @@ interface Product {
 const healthTimeoutMs = 30_000;
 
 /**
- * Keeps a product for each Jest worker, for the test files that need no settings of their own: `POST
+ * Keeps a running Atrium for each Jest worker, for the test files that need no settings of their own: `POST
  * /products/{worker}` lends it, with the address of the file's provider in the body; `DELETE` gives it back. It is
  * started when the first file asks. One that has died, that was not given back, or that a file left with work under way
  * (`?broken`) is replaced. `DELETE /installations/{name}` forgets what a closed environment has left in Temporal.

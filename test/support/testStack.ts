@@ -62,7 +62,7 @@ export async function startTestStack(): Promise<void> {
   );
   runServer = await serveSharedProducts({ address: process.env[`${testVariablePrefix}TEMPORAL_ADDRESS`] ?? '' });
   process.env[runServerVariable] = runServer.url;
-  // Every product that a test starts loads the same modules: what one has compiled is there for the next, and for the
+  // Every Atrium that a test starts loads the same modules: what one has compiled is there for the next, and for the
   // next run. That is a third of the work of a start.
   process.env.NODE_COMPILE_CACHE ??= compileCache;
 }

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/folders.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What chat costs, over a whole product where credits are enforced.
+// What chat costs, in a running Atrium where credits are enforced.
 
 const perThousand = (label: string, creditsPerUnit: number) => ({ label, creditsPerUnit, unit: '1K tokens' });
 const capabilities = { maxOutputTokens: 1_000 };

@@ -8,7 +8,7 @@ import { type FakeStripe, type Fields, startFakeStripe } from '../../fakes/strip
 import { triggerSchedule } from '../../replay/histories.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Buying over a whole product with Stripe's API, as a fake of its HTTP speaks it.
+// Buying in a running Atrium, with a fake of Stripe's HTTP API.
 
 let stripe: FakeStripe;
 let product: TestProduct;

@@ -44,15 +44,12 @@ afterAll(async () => {
   await mcp.stop();
 });
 
-/**
- * Lets the peak of the product's memory begin anew: Linux keeps the highest that there ever was, which hides every
- * later one.
- */
+/** Resets the peak of Atrium's memory: Linux keeps the highest that there ever was, which hides every later one. */
 function resetPeak(): void {
   writeFileSync(`/proc/${product.process.pid}/clear_refs`, '5');
 }
 
-/** The most memory that the product has held since the last reset, in MB. */
+/** The most memory that Atrium has held since the last reset, in MB. */
 function peakMb(): number {
   const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${product.process.pid}/status`, 'utf8')) ?? [];
   return Math.round(Number(kib) / 1_000);
@@ -66,7 +63,7 @@ const list = (id: string) => ({
 const lists = (from: number, count: number) => Array.from({ length: count }, (_, at) => list(String(from + at)));
 const succeeded = (outputs: unknown[]) => outputs.filter((output) => typeof output === 'object');
 
-/** Fails when the product has taken more memory for some work than that may take. */
+/** Fails when Atrium has taken more memory for some work than it may. */
 async function within(mostMb: number, work: () => Promise<void>): Promise<void> {
   resetPeak();
   const before = peakMb();

@@ -3,7 +3,7 @@ import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// Setup, buying and what a buyer sees, over a whole product with the development provider.
+// Setup, buying and what a buyer sees, in a running Atrium with the development provider.
 
 let product: TestProduct;
 let owner: ChatUser;
@@ -25,7 +25,7 @@ const setup = (user: ChatUser, body: unknown, spaceId = user.spaceId) =>
   post(user, `/api/billing/${spaceId}/setup`, body);
 const topUp = (user: ChatUser, amount: unknown, headers = {}) =>
   post(user, `/api/billing/${user.spaceId}/top-up`, { amount }, headers);
-/** Where a URL of the product's is here: its public address has no port in a test. */
+/** Where one of Atrium's URLs is in this test: its public address has no port. */
 const local = (address: string) => {
   const { pathname, search } = new URL(address, product.url);
   return product.url + pathname + search;

@@ -4,7 +4,7 @@ import { mailServerUrl, startMailServer } from '../../fakes/mailServer.ts';
 import { completedWorkflow } from '../histories.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Known before the product starts; only recording listens there. */
+/** Known before Atrium starts; only recording listens there. */
 const port = 25_925;
 
 const environment = {

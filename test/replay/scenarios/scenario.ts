@@ -11,8 +11,8 @@ export interface Scenario {
   /** The history to save is that of its first run, and not of its last, where it went on with a new history. */
   ofFirstRun?: true;
   /**
-   * Walks the path on a product and a user of its own, and returns the workflow's id. It must have ended by then, or
-   * end soon.
+   * Walks the path in its own running Atrium with its own user, and returns the workflow's id. It must have ended by
+   * then, or end soon.
    */
   run(product: TestProduct, user: ChatUser): Promise<string>;
 }
