@@ -2,6 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from './database.ts';
 import { newId } from './ids.ts';
+import { requireLivingSpace } from './livingSpace.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from './pages.ts';
 import { insert, select } from './sql.ts';
 
@@ -64,16 +65,8 @@ export async function appendAudit(
   action: AuditAction,
   target: string | null,
 ): Promise<void> {
-  await insert(tx, 'audit_entries', {
-    id: newId('auditEntry'),
-    space_id: spaceId,
-    user_id: actor.userId,
-    credential_id: actor.credentialId,
-    action,
-    target,
-    address: actor.address,
-    at: new Date(),
-  });
+  await requireLivingSpace(tx, spaceId);
+  await insertEntry(tx, spaceId, { actor, action, target });
 }
 
 /**
@@ -93,7 +86,8 @@ export async function appendAuditOfUser(
       WHERE m.user_id = ? AND s.deleted_at IS NULL ORDER BY s.id`,
     [userId],
   );
-  for (const { id } of spaces) await appendAudit(tx, id, actor, action, target);
+  // Without a look at each: who signs in does not wait for a space, nor fail with one that goes.
+  for (const { id } of spaces) await insertEntry(tx, id, { actor, action, target });
 }
 
 /** A space's log, newest first. */
@@ -106,4 +100,21 @@ export async function listAudit(database: Database, spaceId: string, page: PageR
     before === undefined ? [spaceId, page.limit + 1] : [spaceId, before, page.limit + 1],
   );
   return toPage(rows as unknown as AuditEntry[], page.limit, (row) => row.number);
+}
+
+async function insertEntry(
+  tx: Transaction,
+  spaceId: string,
+  { actor, action, target }: Pick<AuditEntry, 'action' | 'target'> & { actor: Actor },
+): Promise<void> {
+  await insert(tx, 'audit_entries', {
+    id: newId('auditEntry'),
+    space_id: spaceId,
+    user_id: actor.userId,
+    credential_id: actor.credentialId,
+    action,
+    target,
+    address: actor.address,
+    at: new Date(),
+  });
 }

@@ -10,6 +10,7 @@ import type { AnswerOf } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { idempotencyKeyOf } from '../frame/idempotency.ts';
 import { type FilePart, readMultipart } from '../frame/multipart.ts';
+import { requireStillAllowed } from '../frame/stillAllowed.ts';
 import { presentUploaded } from './presentItem.ts';
 
 const maxFiles = 100;
@@ -49,11 +50,12 @@ export async function receiveFiles(deps: RouteDeps, req: Request, options: Recei
 }
 
 async function receive(
-  { database, storage, config }: RouteDeps,
+  deps: RouteDeps,
   req: Request,
   options: ReceiveOptions,
   key: IdempotencyKey | undefined,
 ): Promise<Uploaded> {
+  const { database, storage, config } = deps;
   const { spaceId, userId, status } = options;
   const files: { target: FileTarget; file: ArrivedFile }[] = [];
   const digest = new FilesDigest(req);
@@ -65,6 +67,7 @@ async function receive(
     digest.add(part, file.content.sha256);
     files.push({ target, file });
   });
+  await requireStillAllowed(deps, req);
   let body: Uploaded | undefined;
   // Awaited here: files that are not placed when this function ends are removed.
   await session.place(files, async (tx, placed) => {

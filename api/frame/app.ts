@@ -13,7 +13,7 @@ import { errorHandler } from './errors.ts';
 import { createMetrics, measureRequests } from './metrics.ts';
 import { accessLog } from './middleware/accessLog.ts';
 import { authentication } from './middleware/authentication.ts';
-import { authorization } from './middleware/authorization.ts';
+import { authorization, authorizationAfterBody } from './middleware/authorization.ts';
 import { readBody } from './middleware/body.ts';
 import { answerType } from './middleware/mediaTypes.ts';
 import { findOperation } from './middleware/operation.ts';
@@ -78,7 +78,8 @@ export function createApp(deps: ApiDeps, surface: Surface = everything()): expre
   app.use(neverStored(), plainHeaders());
   app.use(findOperation(contract, validator), checkOrigin(deps), limits.anonymous);
   app.use(authentication(validator, limits), plainParameters(), answerType());
-  app.use(authorization(contract, mergeAccess(areas), deps), readBody(), validator.request, validator.response);
+  app.use(authorization(contract, mergeAccess(areas), deps), readBody(), authorizationAfterBody(deps));
+  app.use(validator.request, validator.response);
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
   app.use(upgradeRoutes(areas, routeDeps, connectionLimits));
   app.use(() => {

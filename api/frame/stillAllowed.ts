@@ -1,8 +1,8 @@
 import type { Request } from 'express';
 import { DomainError } from '../../models/errors.ts';
 import { roleOf } from './auth/access.ts';
-import { authorizeSpace, isStillSignedIn } from './auth/authorizeSpace.ts';
-import { callerOf } from './auth/caller.ts';
+import { authorizeOperation, authorizeSpace, isStillSignedIn } from './auth/authorizeSpace.ts';
+import { callerOf, notAuthenticated } from './auth/caller.ts';
 import type { RouteDeps } from './deps.ts';
 
 export type Allowed = 'yes' | 'signedOut' | 'forbidden';
@@ -29,4 +29,16 @@ export function stillAllowed(
       throw error;
     }
   };
+}
+
+/**
+ * Asks the same again when a body has been read: its sender decides how long that takes, and may have been signed out or
+ * removed meanwhile, or the space deleted. Rejects as the first question did. Within a second of that one it costs no
+ * query.
+ */
+export async function requireStillAllowed(deps: Pick<RouteDeps, 'identity'>, req: Request): Promise<void> {
+  const { caller, spaceAccess } = req;
+  if (caller === undefined) return;
+  if (!(await isStillSignedIn(deps, caller))) throw notAuthenticated();
+  if (spaceAccess !== undefined) req.spaceAccess = await authorizeOperation(deps, req, spaceAccess.space.id);
 }

@@ -3,6 +3,7 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import type { Authority } from '../identity/authority.ts';
 import { newId } from '../ids.ts';
+import { requireLivingSpace } from '../livingSpace.ts';
 import { insert, insertInstance } from '../sql.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import { encodeChunks } from '../turnLog/entry.ts';
@@ -73,6 +74,7 @@ async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | unde
   const repeated = await findRepeated(tx, thread, intent);
   if (repeated !== undefined) return { turn: repeated, created: false };
 
+  await requireLivingSpace(tx, thread.spaceId);
   const now = new Date();
   const busy = thread.activeTurnId !== null;
   if (busy) await refuseIfTooBusy(tx, thread, intent);

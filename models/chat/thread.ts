@@ -2,6 +2,7 @@ import { DataTypes, literal, Model, Op, type Sequelize, type Transaction, Unique
 import { behind } from '../behind.ts';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
+import { requireLivingSpace } from '../livingSpace.ts';
 import { instanceOf, select } from '../sql.ts';
 
 /** A conversation. It belongs to one person in one space, and has at most one turn under way. */
@@ -28,7 +29,10 @@ export function defineThread(sequelize: Sequelize) {
       const known = await Thread.findByPk(fields.id);
       if (known !== null) return known;
       try {
-        return await Thread.prepare(fields).save();
+        return await sequelize.transaction(async (tx) => {
+          await requireLivingSpace(tx, fields.spaceId);
+          return Thread.prepare(fields).save({ transaction: tx });
+        });
       } catch (error) {
         if (!(error instanceof UniqueConstraintError)) throw error;
         return Thread.findByPk(fields.id, { rejectOnEmpty: true });
