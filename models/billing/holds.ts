@@ -102,11 +102,15 @@ export async function reserve(tx: Transaction, request: HoldRequest): Promise<Re
     input_tokens: request.inputTokens,
     revision,
     status: 'open',
+    day: today(),
   };
-  const day = known?.day ?? today();
-  if (known === undefined) await insert(tx, 'billing_holds', { id: request.id, ...row, day, created_at: new Date() });
+  if (known === undefined) await insert(tx, 'billing_holds', { id: request.id, ...row, created_at: new Date() });
   else await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [row, request.id]);
-  await countUse(tx, request, { day, micro: amount - (before?.amount ?? 0) });
+  const { day } = row;
+  const isOfDay = counted?.day === day;
+  // A call that began before midnight counts to the day whose caps were asked now, with all of it.
+  if (counted !== undefined && !isOfDay) await countUse(tx, request, { ...counted, micro: -counted.micro });
+  await countUse(tx, request, { day, micro: isOfDay ? amount - counted.micro : amount });
   if (ceiling === request.atMost) return { amount, ceiling };
   return { amount, ceiling, boundBy: ceiling === room ? 'cap' : 'credits' };
 }

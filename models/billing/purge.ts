@@ -3,9 +3,11 @@ import type { AreaPurge } from '../areaPurge.ts';
 const books = 'Books are kept, whatever becomes of a space: what was paid, spent and given back must stay explainable.';
 
 export const billingPurge: AreaPurge = {
+  ofSpace: ['billing_call_sizes'],
   kept: {
     billing_balances: books,
     billing_checkouts: books,
+    billing_day_use: 'Sums of its last calls, by which its caps were kept. They go after two weeks.',
     billing_grants: books,
     billing_holds: books,
     billing_reversals: books,

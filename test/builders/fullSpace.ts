@@ -51,6 +51,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   await send('POST', '/api/dynamic-ui/secrets', form);
   await send('POST', `${space}/mcp-servers`, { name: 'tools', url: 'http://127.0.0.1:9/mcp' });
   await insertRows(product.environment.database, {
+    billing_call_sizes: { space_id: user.spaceId, model_id: 'paid', kind: 'ask', base_tokens: 700 },
     egress_log: {
       space_id: user.spaceId,
       purpose: 'tool',

@@ -152,6 +152,29 @@ test('caps hold per turn, per day and per member, counting what is set aside', a
   await ask(`${ids[2]}:0`, ids[2] ?? '', 'b', 1_000_000);
 });
 
+test('calls that began before midnight grow under the caps of the day in which they grow', async () => {
+  const spaceId = await buildCredits(environment.database, 100);
+  const caps = { perTurn: null, perDay: 5_000_000, perMemberPerDay: null };
+  await saveCaps(environment.database, spaceId, caps);
+  const ids = [1, 2, 3].map((n) => `${spaceId}-late${n}:0`);
+  const ask = (id: string, micro: number) => tx((t) => reserve(t, request(spaceId, id, micro)));
+  for (const id of ids) await ask(id, 1_000_000);
+  const { pool } = environment.database;
+  for (const table of ['billing_holds', 'billing_day_use']) {
+    await pool.query(`UPDATE ${table} SET day = day - INTERVAL 1 DAY WHERE space_id = ?`, [spaceId]);
+  }
+  const [first = '', second = '', third = ''] = ids;
+  await ask(first, 4_000_000);
+  const capped = { kind: 'paymentRequired', code: 'SPENDING_CAP_REACHED' };
+  await expect(ask(second, 4_000_000)).rejects.toMatchObject(capped);
+  await ask(third, 1_000_000);
+  const [use] = await pool.query(
+    "SELECT CAST(micro AS SIGNED) AS micro FROM billing_day_use WHERE space_id = ? AND user_id = '' ORDER BY day",
+    [spaceId],
+  );
+  expect(use).toEqual([{ micro: 1_000_000 }, { micro: 5_000_000 }]);
+});
+
 test('a transfer happens once, and not without credits', async () => {
   const from = await buildCredits(environment.database, 2);
   const to = newId('space');
