@@ -26,6 +26,7 @@ export async function fillThread(product: TestProduct, user: ChatUser): Promise<
       summary: 'Something was said.',
       created_at: new Date(),
     },
+    answer_pieces: { turn_id: turnId, piece: 1, parts: '[]' },
     turn_receipts: { turn_id: turnId, seq: 3 },
   });
   return threadId;
