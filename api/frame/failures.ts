@@ -70,6 +70,8 @@ interface HttpError {
   status: number;
   type?: string;
   headers?: Record<string, string>;
+  /** Bytes that the body parser takes. */
+  limit?: number;
   errors?: { path?: string; message?: string }[];
 }
 
@@ -97,12 +99,17 @@ function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failur
     case 426:
       return { status, code: 'UPGRADE_REQUIRED', detail: 'This is a WebSocket: connect by one.', headers };
     case 413:
-      return { status, code: 'BODY_TOO_LARGE', detail: 'The body is larger than 1 MiB.' };
+      return { status, code: 'BODY_TOO_LARGE', detail: `The body is larger than ${sizeOf(error as HttpError)}.` };
     case 415:
       return { status, code: 'UNSUPPORTED_MEDIA_TYPE', detail: describeMediaType(type, bodyTypes) };
     default:
       return undefined;
   }
+}
+
+/** What the body may have at most: less for a form than for JSON. */
+function sizeOf({ limit = 2 ** 20 }: HttpError): string {
+  return limit < 2 ** 20 ? `${limit / 2 ** 10} KiB` : `${limit / 2 ** 20} MiB`;
 }
 
 const unreadable = 'The body could not be read: it is not what its Content-Encoding says, or it broke off.';

@@ -107,6 +107,16 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     expect((await api.as(token).get(path)).body).toMatchObject({ status: 400, code: 'INVALID_REQUEST', detail });
   });
 
+  test('a body that is too large, by what this operation takes', async () => {
+    const { body: json } = await post().send({ name: 'x'.repeat(1_100_000) });
+    const { body: form } = await api
+      .as()
+      .post('/auth/email')
+      .type('form')
+      .send({ email: 'x'.repeat(20_000) });
+    expect([json.detail, form.detail]).toEqual(['The body is larger than 1 MiB.', 'The body is larger than 16 KiB.']);
+  });
+
   test.each([
     [{}, '/name is required.'],
     [{ name: 'x', isAdmin: true }, '/isAdmin is not taken here.'],
