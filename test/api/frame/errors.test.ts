@@ -27,7 +27,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     ['an empty body', () => post().type(json).send(''), 400, 'INVALID_REQUEST'],
     ['a body that is not an object', () => post().type(json).send('7'), 400, 'INVALID_REQUEST'],
     ['null', () => post().type(json).send('null'), 400, 'INVALID_REQUEST'],
-    ['no body at all', () => post(), 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['no body at all', () => post(), 400, 'INVALID_REQUEST'],
     ['another media type', () => post().type('text/plain').send('hello'), 415, 'UNSUPPORTED_MEDIA_TYPE'],
     [
       'another character set',
@@ -101,7 +101,8 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
 
   test.each([
     ['/api/spaces?nonsense=1', 'nonsense is not a parameter of this operation.'],
-    ['/api/spaces?limit=', 'limit is empty.'],
+    ['/api/spaces?limit=', 'limit must be an integer, in decimal digits.'],
+    ['/api/spaces?cursor=', 'cursor is empty.'],
     ['/api/spaces?cursor=a/b', 'cursor has characters in it that must be percent-encoded.'],
   ])('%s: %s', async (path, detail) => {
     expect((await api.as(token).get(path)).body).toMatchObject({ status: 400, code: 'INVALID_REQUEST', detail });
