@@ -16,10 +16,10 @@ export type DomainErrorKind =
   | 'tooLarge' // 413
   | 'unsupportedMediaType' // 415
   | 'rangeNotSatisfiable' // 416
-  | 'unprocessable' // 422: well-formed and refused
+  | 'unprocessable' // 422: well-formed, but refused
   | 'rateLimited' // 429
-  | 'upstream' // 502: what is behind us answered wrongly
-  | 'unavailable' // 503: what is behind us is down
+  | 'upstream' // 502: an upstream answered wrongly
+  | 'unavailable' // 503: an upstream is down
   | 'upstreamTimeout'; // 504
 
 export interface FieldError {
@@ -58,7 +58,7 @@ export class DomainError extends Error {
   }
 }
 
-/** What a caller hears of an object that is absent, or another tenant's: the two are not told apart. */
+/** The answer for an object that is absent, or another tenant's: the two look the same. */
 export function notFound(what: string): DomainError {
   return new DomainError('notFound', 'NOT_FOUND', `There is no such ${what}.`);
 }

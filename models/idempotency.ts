@@ -6,7 +6,7 @@ import { DomainError } from './errors.ts';
 import { jsonText } from './jsonText.ts';
 
 const keptMs = 30 * 86_400_000;
-/** After this, a claim without an answer is a process that died: whoever brings the key again takes it over. */
+/** After this, a claim without an answer means that the process died: the next request with the key takes it over. */
 const claimSeconds = 60;
 
 /** A caller's Idempotency-Key. */
@@ -17,7 +17,7 @@ export interface IdempotencyKey {
   key: string;
 }
 
-/** What it stands for. */
+/** What the key identifies. */
 export interface IdempotencyClaim extends IdempotencyKey {
   /** SHA-256 of the request's path and body. */
   requestHash: Buffer;
@@ -47,8 +47,8 @@ export function defineIdempotency(sequelize: Sequelize) {
     declare createdAt: Date;
 
     /**
-     * Claims the key, or gives the answer that it has already. 422 for another body, 409 while the first one runs.
-     * Unless the claim is the first, the object may be there.
+     * Claims the key, or returns its stored answer. 422 for another body, 409 while the first one runs. Unless the
+     * claim is the first, the object may be there.
      */
     static async claim(
       claim: IdempotencyClaim,
@@ -128,12 +128,12 @@ export function defineIdempotency(sequelize: Sequelize) {
       await this.update({ responseStatus: status, responseBody: body });
     }
 
-    /** Gives the key up, since the request was refused and has made nothing. */
+    /** Releases the key, since the request was refused and has made nothing. */
     async release(): Promise<void> {
       await Idempotency.destroy({ where: this.unanswered() });
     }
 
-    /** Lets the next try begin at once, for the same object. */
+    /** Lets the next attempt begin at once, for the same object. */
     async reopen(): Promise<void> {
       await Idempotency.update({ claimedAt: new Date(0) }, { where: this.unanswered() });
     }
@@ -174,7 +174,7 @@ export function keyInFlight(): DomainError {
 
 export const idempotencyModels = modelsOf((sequelize) => ({ Idempotency: defineIdempotency(sequelize) }));
 
-/** Removes keys whose 30 days are over. */
+/** Removes keys older than 30 days. */
 export function purgeIdempotencyKeys(database: Database, now: Date, onBatch: () => void): Promise<number> {
   const before = new Date(now.getTime() - keptMs);
   return deleteInBatches(database, 'DELETE FROM idempotency_keys WHERE created_at < ? LIMIT ?', [before], onBatch);

@@ -19,7 +19,7 @@ import {
 } from './tree.ts';
 import { indexWords } from './wordIndex.ts';
 
-/** An item with where it is: what every change answers with. */
+/** An item with its place: the result of every change. */
 export interface Placed {
   item: DriveItem;
   place: Place;
@@ -37,7 +37,7 @@ export async function makeFolder(
     const { Drive, DriveItem } = driveModels(tx);
     const { spaceId, userId, id } = fields;
     const drive = await Drive.lock(spaceId, tx);
-    // An earlier try made it, and could not say so.
+    // An earlier attempt made it, but its answer was lost.
     if ((await DriveItem.count({ where: { id }, transaction: tx })) > 0) return openLiving(tx, spaceId, id);
     const parent =
       'folderId' in fields.parent
@@ -50,7 +50,7 @@ export async function makeFolder(
   });
 }
 
-/** What a caller writes in the transaction of a change, so that it is there exactly when the change is. */
+/** A write in the transaction of a change, so that it exists exactly when the change does. */
 export type AlsoIn = (tx: Transaction, placed: Placed) => Promise<void>;
 
 /** Gives an item another name, another folder, or both. One row changes, however much is below it. */
@@ -106,7 +106,7 @@ export async function moveItem(
   });
 }
 
-/** Replacing by a move puts what was there into the trash. A folder neither replaces nor is replaced. */
+/** Replacing by a move puts the replaced item into the trash. A folder neither replaces nor is replaced. */
 async function makeWay(item: DriveItem, taken: Placed, userId: string, tx: Transaction): Promise<void> {
   if (!item.isFile || !taken.item.isFile) {
     throw new DomainError('conflict', 'NAME_TAKEN', 'Only a file can be replaced, and only by a file.');

@@ -8,14 +8,14 @@ export type DriveModel = ReturnType<typeof defineDrive>;
 export function defineDrive(sequelize: Sequelize) {
   class Drive extends Model {
     declare spaceId: string;
-    /** Names the drive where a short name saves much: in the index of words. */
+    /** A short name for the drive, which saves space in the word index. */
     declare number: number;
-    /** The sum of the sizes of all its objects: kept, on their way, and not yet removed. */
+    /** The total size of its objects: kept, arriving, and not yet removed. */
     declare usedBytes: number;
 
     /**
-     * The drive's row, locked. Every change to the space's tree holds it, so that changes come one after the other: no
-     * cycle, no name twice, no count that is off. A change is a few statements; bytes are never moved under the lock.
+     * The drive's row, locked. Every change to the space's tree holds it, so that changes are serialized: no cycles, no
+     * duplicate names, no wrong counts. A change is a few statements; bytes are never moved under the lock.
      */
     static async lock(spaceId: string, tx: Transaction): Promise<Drive> {
       const found = await Drive.wait(spaceId, tx);
@@ -26,7 +26,7 @@ export function defineDrive(sequelize: Sequelize) {
       return made;
     }
 
-    /** The same where there may be no drive, of a space that is being purged. */
+    /** The same for a space that is being purged, which may have no drive. */
     static async wait(spaceId: string, tx: Transaction): Promise<Drive | null> {
       return Drive.findOne({ where: { spaceId }, transaction: tx, lock: tx.LOCK.UPDATE });
     }

@@ -3,10 +3,10 @@ import { behind } from '../behind.ts';
 import { newId } from '../ids.ts';
 import { nameKey } from './names.ts';
 
-/** Apps and repositories are leaves of this tree; what is in them is in containers and on computers of their own. */
+/** Apps and repositories are leaves of this tree; their contents are in containers and on computers of their own. */
 export type ItemKind = 'folder' | 'file' | 'app' | 'repository';
 
-/** What a file holds. */
+/** A file's content. */
 export interface Content {
   objectKey: string;
   size: number;
@@ -17,7 +17,7 @@ export interface Content {
 const noContent = { objectKey: null, size: null, contentType: null, sha256: null };
 const notTrashed = { trashedBy: null, trashedAt: null, trashedFrom: null, purgingAt: null };
 
-/** Where a list of a folder's children goes on: folders come first, then files, each by name. */
+/** A position in the list of a folder's children: folders come first, then files, each by name. */
 export interface ChildPosition {
   isFile: boolean;
   nameKey: Buffer;
@@ -39,7 +39,7 @@ export function defineDriveItem(sequelize: Sequelize) {
     /** As it was given; for the root of a container, the container's id. */
     declare name: string;
     declare nameKey: Buffer;
-    /** 1, or null in the trash. What is below an item in the trash still has 1. */
+    /** 1, or null in the trash. Items below a trashed item still have 1. */
     declare live: 1 | null;
     /** Its living children. */
     declare childCount: number;
@@ -59,7 +59,7 @@ export function defineDriveItem(sequelize: Sequelize) {
     declare trashedAt: Date | null;
     /** The container in whose trash it is. */
     declare trashedFrom: string | null;
-    /** It is being removed for good: nobody sees it any more. */
+    /** It is being permanently removed, and is hidden. */
     declare purgingAt: Date | null;
 
     get isRoot(): boolean {
@@ -118,7 +118,7 @@ export function defineDriveItem(sequelize: Sequelize) {
       return { name, nameKey: nameKey(name) };
     }
 
-    /** Whatever state it is in, unless it is being purged. */
+    /** In any state, unless it is being purged. */
     static async find(id: string, tx?: Transaction): Promise<DriveItem | null> {
       return DriveItem.findOne({ where: { id, purgingAt: null }, transaction: tx });
     }
@@ -150,7 +150,7 @@ export function defineDriveItem(sequelize: Sequelize) {
       return [...same, ...(await read({ isFile: true }, limit - same.length))];
     }
 
-    /** What was put into a container's trash, latest first. `after` is the last one's. */
+    /** The items of a container's trash, latest first. `after` is the last item's position. */
     static async trash(
       where: { spaceId: string; containerId: string },
       limit: number,

@@ -4,12 +4,10 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import type { DriveModel } from './drive.ts';
 
-/**
- * `arriving` until what it belongs to is written, `kept` while it belongs to it, `doomed` until it has been removed.
- */
+/** `arriving` until its owner's row is written, `kept` while it has an owner, `doomed` until it has been removed. */
 export type ObjectState = 'arriving' | 'kept' | 'doomed';
 
-/** A writer that is silent for this long is taken for dead, and what it has sent is removed. */
+/** A writer that is silent for this long is considered dead, and what it has sent is removed. */
 export const leaseMs = 5 * 60_000;
 
 /** A key that no object has. */
@@ -19,25 +17,25 @@ export function newObjectKey(): string {
 
 /**
  * One object in the object store. Its row is committed before the first byte is sent and deleted after the object is
- * gone, so whatever is killed in between, the store holds nothing that no row names.
+ * gone, so the store never holds an object without a row, whatever is killed in between.
  */
 export type DriveObject = InstanceType<DriveObjectModel>;
 export type DriveObjectModel = ReturnType<typeof defineDriveObject>;
 
 export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
   class DriveObject extends Model {
-    /** Flat and random: names live in the tree alone. */
+    /** Flat and random: names exist only in the tree. */
     declare objectKey: string;
     declare spaceId: string;
     declare state: ObjectState;
-    /** It has been kept, so the store has no loose parts of it. */
+    /** It was kept once, so the store has no loose parts of it. */
     declare isComplete: boolean;
     /** The bytes that the drive has counted for it so far. */
     declare size: number;
     declare leaseExpiresAt: Date | null;
     declare createdAt: Date;
 
-    /** Writes an arriving object down with its first bytes, or all of them, counted against the quota. */
+    /** Records an arriving object with its first bytes, or all of them, counted against the quota. */
     static async begin(
       database: Database,
       fields: { objectKey: string; spaceId: string; bytes: number; quotaBytes: number },
@@ -67,7 +65,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       this.size += bytes;
     }
 
-    /** Says that its writer lives. */
+    /** Renews its lease. */
     static async renewLeases(objectKeys: string[]): Promise<void> {
       await DriveObject.update(
         { leaseExpiresAt: new Date(Date.now() + leaseMs) },
@@ -93,8 +91,8 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     }
 
     /**
-     * Gives up arriving objects, and returns those that are given up. One that has been kept meanwhile stays, even
-     * where the answer to that commit was lost.
+     * Gives up arriving objects, and returns those given up. One that has been kept in the meantime stays, even where
+     * the answer to that commit was lost.
      */
     static async giveUp(objectKeys: string[]): Promise<DriveObject[]> {
       if (objectKeys.length === 0) return [];
@@ -105,7 +103,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       return DriveObject.findAll({ where: { objectKey: objectKeys, state: 'doomed' } });
     }
 
-    /** Nothing names them any more: the sweeper removes them, and gives their bytes back. */
+    /** Nothing refers to them any more: the sweeper removes them, and gives their bytes back. */
     static async doom(objectKeys: string[], tx?: Transaction): Promise<void> {
       if (objectKeys.length === 0) return;
       await DriveObject.update(
@@ -135,7 +133,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       });
     }
 
-    /** Forgets objects that the store does not have any more, and gives their bytes back. */
+    /** Deletes the rows of objects that are gone from the store, and gives their bytes back. */
     static async forget(database: Database, objects: DriveObject[]): Promise<void> {
       const bySpace = Map.groupBy(objects, ({ spaceId }) => spaceId);
       for (const [spaceId, ofSpace] of bySpace) {

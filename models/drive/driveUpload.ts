@@ -23,7 +23,7 @@ export function defineDriveUpload(sequelize: Sequelize) {
     declare target: FileTarget;
     declare size: number;
     declare partSize: number;
-    /** The latest try to complete it. */
+    /** The latest attempt to complete it. */
     declare operationId: string | null;
     /** The file that it became. */
     declare itemId: string | null;
@@ -40,7 +40,7 @@ export function defineDriveUpload(sequelize: Sequelize) {
       return Math.max(smallestPartBytes, Math.ceil(size / mostParts / mebibyte) * mebibyte);
     }
 
-    /** An upload for who began it; nobody else hears of it. */
+    /** An upload, for the user who began it; for others it does not exist. */
     static async open(
       id: string,
       { spaceId, userId }: { spaceId: string; userId: string },
@@ -58,7 +58,7 @@ export function defineDriveUpload(sequelize: Sequelize) {
       await this.update({ itemId }, { transaction: tx });
     }
 
-    /** Forgets those whose time is over. Their objects' leases have run out with them. */
+    /** Deletes expired uploads. Their objects' leases have run out with them. */
     static async purgeExpired(now: Date): Promise<number> {
       return DriveUpload.destroy({ where: { expiresAt: { [Op.lt]: now } } });
     }

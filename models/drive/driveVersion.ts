@@ -2,7 +2,7 @@ import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequeliz
 import type { Content, DriveItem } from './driveItem.ts';
 import type { DriveObjectModel } from './driveObject.ts';
 
-/** What a file held before. Its present content is in the file's own row. */
+/** A file's earlier content. Its present content is in the file's own row. */
 export type DriveVersion = InstanceType<ReturnType<typeof defineDriveVersion>>;
 
 export function defineDriveVersion(sequelize: Sequelize, DriveObject: DriveObjectModel) {

@@ -92,7 +92,7 @@ export async function placeOf(on: On, item: DriveItem): Promise<Place> {
   return place;
 }
 
-/** What is at a path of a container, with its place; undefined where nothing is. A path of no names is the root. */
+/** The item at a path of a container, with its place; undefined where there is none. An empty path is the root. */
 export async function findByPath(
   on: On,
   where: { spaceId: string; containerId: string; names: readonly string[] },

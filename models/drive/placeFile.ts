@@ -19,7 +19,7 @@ export interface FileTarget extends Container {
   ifMatch?: string | undefined;
 }
 
-/** A file whose bytes are in the object store, and which is nowhere in the tree yet. */
+/** A file whose bytes are in the object store, but which is not in the tree yet. */
 export interface ArrivedFile {
   content: Content;
   /** The whole of a small text. */
@@ -27,8 +27,8 @@ export interface ArrivedFile {
 }
 
 /**
- * Refuses what would be refused when the bytes have come, before they come. It promises nothing: the target is looked
- * at again, under the drive's lock, when the file is placed. Returns the name that the file is to have.
+ * Refuses early what would be refused once the bytes have arrived. It guarantees nothing: the target is checked again,
+ * under the drive's lock, when the file is placed. Returns the name that the file is to have.
  */
 export async function previewTarget(on: On, target: FileTarget): Promise<string> {
   const { folder, name } = await splitTarget(on, target);

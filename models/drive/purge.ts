@@ -15,8 +15,8 @@ export const drivePurge: AreaPurge = {
 const itemsPerBatch = 500;
 
 /**
- * Removes the files of a deleted thread, and what is on its way there. Nobody can begin to write there any more;
- * waiting for the drive's lock lets those who had begun come to their end.
+ * Removes the files of a deleted thread, and those still arriving. No new write can begin there; waiting for the
+ * drive's lock lets those under way finish.
  */
 export async function purgeContainer(
   database: Database,

@@ -13,8 +13,8 @@ const itemsPerBatch = 500;
 const marksPerBatch = 1_000;
 
 /**
- * Takes an item out of everybody's sight for good, from the trash or straight from its folder, and writes the intent to
- * purge it. Nothing gets below it from here on.
+ * Hides an item permanently, from the trash or straight from its folder, and writes the intent to purge it. From here
+ * on nothing can be added below it.
  */
 export async function beginPurge(
   database: Database,
@@ -31,7 +31,7 @@ export async function beginPurge(
   });
 }
 
-/** Takes what is in a container's trash out of sight, as far as it was there at `before`. */
+/** Hides what was in a container's trash at `before`. */
 export async function markTrash(
   database: Database,
   where: { spaceId: string; containerId: string },
@@ -55,7 +55,7 @@ export async function markTrash(
   }
 }
 
-/** Takes out of sight what has been in any trash since before `before`. */
+/** Hides what has been in any trash since before `before`. */
 export async function markOldTrash(database: Database, before: Date): Promise<void> {
   const { DriveItem } = driveModels(database);
   for (let isMore = true; isMore; ) {
@@ -72,7 +72,7 @@ export async function markOldTrash(database: Database, before: Date): Promise<vo
   }
 }
 
-/** Removes what is marked: one item, all of a space, or all there is. */
+/** Removes what is marked: one item, a space's items, or all. */
 export async function purgeMarked(
   database: Database,
   { itemId, spaceId }: { itemId?: string; spaceId?: string },

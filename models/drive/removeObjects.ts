@@ -5,12 +5,12 @@ import type { ByteStore } from './uploadSession.ts';
 
 const objectsAtOnce = 500;
 
-/** Removes objects for good: first from the store, then their rows. Killed in between, it is done again. */
+/** Permanently removes objects: first from the store, then their rows. If killed in between, it is repeated. */
 export async function removeObjects(
   deps: { database: Database; store: Pick<ByteStore, 'remove'> },
   objects: readonly DriveObject[],
 ): Promise<void> {
-  // What was complete once has no parts left; asking costs a request for each.
+  // A once complete object has no parts left; checking would cost a request each.
   const [complete, arriving] = [
     objects.filter((object) => object.isComplete),
     objects.filter((object) => !object.isComplete),

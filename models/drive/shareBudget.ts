@@ -1,7 +1,6 @@
 /**
- * Divides a budget fairly among directories of these sizes: nobody gets more than it has entries, and what small ones
- * leave goes to the larger ones in equal parts (max-min fairness). What cannot be divided goes to the first of those
- * that are alike.
+ * Divides a budget fairly among directories of these sizes: no directory gets more than it has entries, and what small
+ * ones leave is divided equally among the larger ones (max-min fairness). A remainder goes to the first of equals.
  */
 export function shareBudget(sizes: readonly number[], budget: number): number[] {
   const shares = sizes.map(() => 0);

@@ -9,11 +9,11 @@ import { linkOf, Place, placeOf } from './place.ts';
 import { indexWords } from './wordIndex.ts';
 
 /**
- * The steps that changes to a tree are made of. Each is a part of a transaction that holds the drive's lock, which is
- * why it may look first and write then.
+ * The steps of changes to a tree. Each is part of a transaction that holds the drive's lock, so it may read first and
+ * then write.
  */
 
-/** What is to be done where a name is taken already. */
+/** What to do where a name is already taken. */
 export type OnConflict = 'error' | 'rename' | 'replace';
 
 export interface Container {

@@ -6,7 +6,7 @@ import { driveModels } from './models.ts';
 import { type ArrivedFile, type FileTarget, placeFile } from './placeFile.ts';
 import { removeObjects } from './removeObjects.ts';
 
-/** What is known of a file once its bytes are stored. */
+/** What is known about a file once its bytes are stored. */
 export interface StoredBytes {
   size: number;
   contentType: string;
@@ -38,7 +38,7 @@ export interface DriveLimits {
 export class UploadSession implements AsyncDisposable {
   private readonly deps: { database: Database; store: ByteStore; limits: DriveLimits };
   private readonly spaceId: string;
-  /** Of the objects that belong to nothing yet. */
+  /** The objects without an owner yet. */
   private readonly objectKeys = new Set<string>();
   private readonly renewal: NodeJS.Timeout;
 

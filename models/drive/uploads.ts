@@ -26,7 +26,7 @@ export async function beginUpload(
 }
 
 /**
- * Gives the object up of an upload that could not be begun. One that has been begun keeps it, even where the answer to
+ * Gives up the object of an upload that could not be begun. An upload that was begun keeps it, even where the answer to
  * that commit was lost.
  */
 export async function giveUpUnlessBegun(
@@ -35,7 +35,7 @@ export async function giveUpUnlessBegun(
 ): Promise<void> {
   await transaction(database, async (tx) => {
     const { Drive, DriveObject, DriveUpload } = driveModels(tx);
-    // A commit that is still under way holds it.
+    // A commit that is still under way holds its lock.
     await Drive.wait(spaceId, tx);
     if ((await DriveUpload.findByPk(id, { transaction: tx })) === null) await DriveObject.doom([objectKey], tx);
   });
@@ -65,7 +65,7 @@ export async function beginCompletion(
   });
 }
 
-/** Gives it up, with what has arrived. 409 when it is being completed, or is completed. */
+/** Discards the upload, with what has arrived. 409 when it is being completed, or is completed. */
 export async function abortUpload(
   database: Database,
   id: string,
@@ -82,10 +82,7 @@ export async function abortUpload(
   });
 }
 
-/**
- * Gives up all that are on their way into a container that is gone. One that is being completed finds nothing to
- * complete.
- */
+/** Discards all uploads into a container that is gone. One that is being completed finds nothing to complete. */
 export async function abortUploadsInto(
   database: Database,
   { spaceId, containerId }: Pick<FileTarget, 'spaceId' | 'containerId'>,

@@ -6,7 +6,7 @@ import { requireMatch } from './match.ts';
 import { driveModels } from './models.ts';
 import { indexWords } from './wordIndex.ts';
 
-/** What a file holds, or held in an earlier version, with what a reader compares it by. */
+/** A file's content, present or earlier, with its validators. */
 export async function contentOf(
   on: On,
   item: DriveItem,
@@ -22,7 +22,7 @@ export async function contentOf(
   return { ...row.content, etag: row.etag, modifiedAt: row instanceof DriveVersion ? row.createdAt : row.updatedAt };
 }
 
-/** Makes an earlier content the present one, as a version of its own: what is there now is kept like any other. */
+/** Makes an earlier content the present one, as a new version: the replaced one is kept like any other. */
 export async function restoreVersion(
   database: Database,
   change: {

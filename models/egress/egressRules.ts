@@ -32,7 +32,7 @@ export interface LoggedEgress extends EgressEntry {
 const rowsPerStatement = 1_000;
 const keptMs = 30 * 86_400_000;
 
-/** Each space's rules for what leaves it, and the log of what did. */
+/** Each space's rules for outgoing requests, and their log. */
 export function createEgressRules(database: Database) {
   async function settings(spaceId: string): Promise<EgressSettings> {
     const [rows] = await database.pool.query<RowDataPacket[]>(
@@ -76,7 +76,7 @@ export function createEgressRules(database: Database) {
       });
     },
 
-    /** Whose request it is, as the guard asks: the space's lists of this moment, and its log. */
+    /** The owner of a request, for the guard: the space's current lists, and its log. */
     async owner(spaceId: string, purpose: string) {
       const policy: EgressLists = await settings(spaceId);
       return { purpose, policy, record: (entry: EgressEntry) => record(spaceId, entry) };
@@ -93,7 +93,7 @@ export function createEgressRules(database: Database) {
       return toPage(rows as unknown as LoggedEgress[], page.limit, (row) => row.number);
     },
 
-    /** Forgets what is older than a month. */
+    /** Deletes entries older than a month. */
     async purge(now: Date): Promise<number> {
       for (let deleted = 0; ; ) {
         const [result] = await database.pool.query<ResultSetHeader>('DELETE FROM egress_log WHERE at < ? LIMIT ?', [
@@ -109,7 +109,7 @@ export function createEgressRules(database: Database) {
 
 export type EgressRules = ReturnType<typeof createEgressRules>;
 
-/** How many spaces narrow what may be reached, for the operator. */
+/** How many spaces restrict outgoing requests, for the operator. */
 export async function countEgressLists({
   pool,
 }: Pick<Database, 'pool'>): Promise<{ allowing: number; denying: number }> {
