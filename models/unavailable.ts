@@ -1,6 +1,6 @@
 import { DomainError } from './errors.ts';
 
-/** Error codes that say the server is away or takes nobody, and not that a statement was wrong. */
+/** Error codes that mean that the server is down or refuses connections, and not that a statement was wrong. */
 const unavailableCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

@@ -9,7 +9,7 @@ import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, select } from '../sql.ts';
 import { assertNotReserved, isReservedName } from './names.ts';
 
-/** What everybody in the space may know of a secret. */
+/** What all members of the space may know about a secret. */
 export interface SecretInfo {
   name: string;
   createdAt: Date;
@@ -25,7 +25,7 @@ export interface SecretValue {
 const infoColumns = 'name, created_at AS createdAt, updated_at AS updatedAt, updated_by AS updatedBy';
 const maxValueBytes = 65_536;
 const maxSecrets = 500;
-/** Of one space: more would not fit into a program's environment anyway. */
+/** Per space: more would not fit into a program's environment anyway. */
 const maxTotalBytes = 2 * 1_048_576;
 
 /**
@@ -45,7 +45,7 @@ export function createSecrets(database: Database, envelope: Envelope) {
 
   return {
     /**
-     * Sets a secret, and says whether it is new. Throws 413 `SECRET_TOO_LARGE`, 422 for a reserved name, a NUL, or a
+     * Sets a secret, and returns whether it is new. Throws 413 `SECRET_TOO_LARGE`, 422 for a reserved name, a NUL, or a
      * full space.
      */
     async put(
@@ -106,8 +106,8 @@ export function createSecrets(database: Database, envelope: Envelope) {
     },
 
     /**
-     * The secrets of the space in clear, by name, but for those whose names have been reserved since they were set.
-     * That they were read is in the audit log before they are.
+     * The secrets of the space in clear, by name, except those whose names have become reserved since they were set.
+     * The read is in the audit log before it happens.
      */
     async readAll(spaceId: string, actor: Actor): Promise<SecretValue[]> {
       const rows = await transaction(database, async (tx) => {
@@ -133,7 +133,7 @@ export function secretContext(name: string): string {
   return `secrets/${name}`;
 }
 
-/** Changes to one space's secrets come one after the other, so that its limits hold; a deleted space takes none. */
+/** Serializes changes to one space's secrets, so that its limits hold; a deleted space accepts none. */
 async function lockSpace(spaceId: string, tx: Transaction): Promise<void> {
   const rows = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
   if (rows.length === 0) throw notFound('space');
@@ -154,7 +154,9 @@ async function assertRoom(tx: Transaction, spaceId: string, name: string, size: 
   );
 }
 
-/** What no environment variable can hold is refused here, where its owner hears of it, and not when it is used. */
+/**
+ * Values that no environment variable can hold are refused here, where their owner sees it, and not when they are used.
+ */
 function bytesOf(value: string): Buffer {
   if (value.includes('\0')) throw unfit('SECRET_HAS_NUL', 'cannot hold a NUL character');
   if (!value.isWellFormed()) throw unfit('SECRET_NOT_UNICODE', 'is not well-formed Unicode');

@@ -44,18 +44,15 @@ export type UiChunk =
   | { type: 'source-url'; sourceId: string; url: string; title?: string }
   | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
   | { type: 'file'; url: string; mediaType: string }
-  /** Where the turn stands. Transient: clients hear it through `onData`, it is no part of the message. */
+  /** The turn's state. Transient: clients get it through `onData`; it is not part of the message. */
   | {
       type: 'data-turn';
       transient: true;
       data: { turnId: string; threadId: string; userMessageId: string; status: TurnStatus };
     }
-  /** A step begins again after a failure: whoever shows the message drops the parts with these ids. */
+  /** A step begins again after a failure: clients drop the parts with these ids. */
   | { type: 'data-attempt'; transient: true; data: { step: number; attempt: number; discard: string[] } }
-  /**
-   * Where the question stands whether a tool call may run. Answered by POST
-   * /chat/turns/{turnId}/approvals/{toolCallId}.
-   */
+  /** The state of a tool call's approval. Answered by POST /chat/turns/{turnId}/approvals/{toolCallId}. */
   | {
       type: 'data-approval';
       transient: true;
@@ -74,7 +71,7 @@ export type UiChunk =
   /** `code` is the one that problem+json would carry for the same failure. */
   | { type: 'error'; errorText: string; code: string };
 
-/** What a turn may reach that ends it. */
+/** The limits that end a turn. */
 export type TurnLimit = 'steps' | 'time' | 'tool-calls' | 'tool-loop';
 
 /** The last chunk of a turn, or of the part of it that one response carries. */

@@ -6,11 +6,11 @@ export interface CommittedSegment {
   firstSeq: number;
   lastSeq: number;
   lines: string;
-  /** Whether the turn ended, or began to wait for its client, in the same transaction: this response says no more. */
+  /** Whether the turn ended, or began to wait for its client, in the same transaction: this response is complete. */
   rests: boolean;
 }
 
-/** Hears of every commit of this process, after it happened and never before. */
+/** Called for every commit of this process, after it happened and never before. */
 export type CommitListener = (segment: CommittedSegment) => void;
 
 /** JSON text never holds a raw line feed, so a line is one chunk and readers split without parsing. */
@@ -22,7 +22,7 @@ export function decodeLines(lines: string): UiChunk[] {
   return lines.split('\n').map((line) => JSON.parse(line) as UiChunk);
 }
 
-/** The writer's epoch is old, or its turn has ended: another writer has taken over. It never goes on. */
+/** The writer's epoch is old, or its turn has ended: another writer has taken over. It must not continue. */
 export class WriterFencedError extends Error {
   override readonly name = 'WriterFencedError';
   constructor(turnId: string) {

@@ -14,7 +14,7 @@ export interface TurnReader {
    * Resolves when the reader has room for more of what is read from the log; commits of the moment do not wait for it.
    */
   ready?(): Promise<void>;
-  /** The reader has everything that this part of the turn will ever say. */
+  /** The reader has everything of this part of the turn. */
   onEnd(): void;
   /** The log could not be read; the reader may come back with its last position. */
   onError(error: unknown): void;
@@ -46,7 +46,10 @@ export interface FeedOptions {
 /** How often every log that is read is looked at even where all commits are told. */
 const safetyIntervalMs = 1_000;
 const remoteTailIntervalMs = 10;
-/** After so long without a look at the log readers are sent away: they come back, perhaps to a process that sees it. */
+/**
+ * After this long without reading the log, readers are disconnected: they come back, perhaps to a process that can read
+ * it.
+ */
 const longestBlindMs = 10_000;
 /** One statement looks at so many logs at most. */
 const turnsAtOnce = 500;
@@ -86,7 +89,7 @@ export class TurnFeed {
     });
   }
 
-  /** The log that missed chunks are read from. Feed and log know each other, so one of them is told later. */
+  /** The log that missed chunks are read from. Feed and log refer to each other, so one is set later. */
   attach(log: TurnLog): void {
     this.#log = log;
   }
@@ -129,7 +132,7 @@ export class TurnFeed {
     return this.#subscriptions.has(turnId);
   }
 
-  /** Breaks all readings off: their clients resume elsewhere. */
+  /** Ends all subscriptions: their clients resume elsewhere. */
   close(): void {
     this.#breakOff(new Error('The process is stopping.'));
   }

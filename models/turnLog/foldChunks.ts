@@ -92,7 +92,7 @@ export class MessageFold {
     }
   }
 
-  /** The message's parts as they stand. An empty text part is nothing that anybody said. */
+  /** The message's parts as they stand. Empty text parts are left out. */
   parts(): MessagePart[] {
     return this.#parts.map(({ part }) => part).filter((part) => part.type !== 'text' || part.text !== '');
   }

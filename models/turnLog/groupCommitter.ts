@@ -17,8 +17,8 @@ interface Fence extends RowDataPacket {
 const commitSilenceMs = 5_000;
 
 /**
- * Adaptive group commit: one loop per process writes what all its turns have gathered, and begins again as soon as
- * the last commit is done, with no timer. So a lone stream waits for nobody, and a hundred share each commit's fsync.
+ * Adaptive group commit: one loop per process writes what all its turns have gathered, and begins again as soon as the
+ * last commit is done, with no timer. So a lone stream does not wait, and a hundred share each commit's fsync.
  *
  * A batch locks the fences `(writer_epoch, next_seq, terminal)` of its turns, moves those that are as their writers
  * believe, and inserts their segments. A turn whose row is locked by somebody else, or whose fence has moved, leaves

@@ -3,7 +3,7 @@ import { select } from '../sql.ts';
 import type { UiChunk } from './chunks.ts';
 import { decodeLines } from './entry.ts';
 
-/** What the log of a turn says from where one of its steps begins. */
+/** A turn's log from the beginning of one of its steps. */
 export async function saidSinceStep(tx: Transaction, turnId: string, step: number): Promise<UiChunk[]> {
   const segments = await select<{ chunks: string }>(
     tx,

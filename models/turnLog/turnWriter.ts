@@ -91,7 +91,7 @@ export class TurnWriter {
     for (const waiter of this.#waiters.splice(0)) waiter.resolve();
   }
 
-  /** Committer only: this writer is dead, for `error`. What it had not committed is nowhere. */
+  /** Committer only: this writer has failed with `error`. Its uncommitted chunks are lost. */
   fail(error: Error): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;

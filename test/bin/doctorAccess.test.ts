@@ -8,7 +8,7 @@ import { loadLaunchConfig } from '../../config/launch.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-// What `atrium doctor` says of who may use the embedded parts: here the parts of this run.
+// What `atrium doctor` says about who may use the embedded parts: here the parts of this run.
 
 const config = loadConfig({ ...stackEnvironment(), ATRIUM_DATA_DIR: temporaryFolder() });
 

@@ -3,7 +3,7 @@ import { type Config, loadConfig } from '../../config/index.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-// What `atrium doctor` says of models and of push notifications.
+// What `atrium doctor` says about models and push notifications.
 
 function configWith(changes: Record<string, string> = {}): Config {
   return loadConfig({ ...stackEnvironment(), ATRIUM_DATA_DIR: temporaryFolder(), ...changes });

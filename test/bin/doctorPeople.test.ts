@@ -6,7 +6,7 @@ import { startMailServer, type TestMailServer } from '../fakes/mailServer.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
-// What `atrium doctor` says of the parts by which people sign in, and of KMS.
+// What `atrium doctor` says about sign-in and KMS.
 
 let issuer: TestIssuer;
 let mailServer: TestMailServer;

@@ -3,7 +3,7 @@ import { loadConfig } from '../../config/index.ts';
 import { buildApi, type TestApi } from '../builders/api.ts';
 import { buildSpace, buildUser } from '../builders/identity.ts';
 
-// What `atrium doctor` says of what agents may reach and use.
+// What `atrium doctor` says about what agents may reach and use.
 
 let api: TestApi;
 let spaceId: string;

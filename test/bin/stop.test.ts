@@ -4,7 +4,7 @@ import type { TestProcess } from '../support/processes.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** How `api` and `worker` stop, and what a worker says of itself. */
+/** How `api` and `worker` stop, and a worker's probes. */
 let atrium: TestEnvironment;
 let wire: TcpProxy;
 let running: TestProcess | undefined;

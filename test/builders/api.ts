@@ -16,7 +16,7 @@ export interface TestApi {
   deps: ApiDeps;
   identity: Identity;
   environment: TestEnvironment;
-  /** A request as the bearer of a token or key; without one, as nobody. */
+  /** A request with a token or key, or without a credential. */
   as(credential?: string): Client;
   close(): Promise<void>;
 }

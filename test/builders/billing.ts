@@ -5,7 +5,7 @@ import { readBalances } from '../../models/billing/report.ts';
 import { type Database, transaction } from '../../models/database.ts';
 import { newId } from '../../models/ids.ts';
 
-/** A space with so many paid credits. */
+/** A space with this many paid credits. */
 export async function buildCredits(database: Database, credits: number, spaceId = newId('space')): Promise<string> {
   const sourceId = `test:${newId('grant')}`;
   await transaction(database, (tx) => topUp(tx, { spaceId, sourceId, micro: credits * microPerCredit }));
@@ -18,7 +18,7 @@ export async function balancesOf(database: Database, spaceId: string): Promise<R
   return Object.fromEntries(Object.entries(balances).filter(([, micro]) => micro !== 0));
 }
 
-/** Fails with what is wrong when the books are not right. */
+/** Fails with the inconsistencies when the books are not right. */
 export async function expectBooksInOrder(database: Database): Promise<void> {
   expect((await audit(database)).differences).toEqual([]);
 }

@@ -4,7 +4,7 @@ import type { Connection } from '../../api/frame/connection.ts';
 import { notFound } from '../../models/errors.ts';
 
 /**
- * An area of the tests' own: one WebSocket, for editors, which sends back what it hears. It is in no document that is
+ * An area only for tests: one WebSocket, for editors, which echoes what it receives. It is in no document that is
  * served.
  */
 export const echoContract = `

@@ -3,7 +3,7 @@ export const slowPage = Buffer.from(
   `<div ${Array.from({ length: 300_000 }, (_, n) => `a${n.toString(36)}`).join(' ')}>never read</div>`,
 );
 
-/** What a page says at the bottom of so many nested elements. */
+/** A page with text at the bottom of this many nested elements. */
 export function deepPage(depth: number): Buffer {
   return Buffer.from(`<html><title>Deep</title><body>${'<div>'.repeat(depth)}at the bottom`);
 }

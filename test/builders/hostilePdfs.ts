@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
 
 /**
- * A PDF of these objects, of which the first is its catalogue; a stream is given with its dictionary's further entries.
+ * A PDF of these objects, the first of which is its catalogue; a stream is given with its dictionary's further entries.
  */
 export function pdfOf(objects: readonly (string | { entries: string; stream: Buffer })[]): Buffer {
   const parts: Buffer[] = [Buffer.from('%PDF-1.5\n')];
@@ -87,7 +87,7 @@ export function fontBomb(megabytes: number): Buffer {
   ]);
 }
 
-/** A form that draws itself twice over, so many levels deep: 2 to that power pages of text. */
+/** A form that draws itself twice, this many levels deep: 2 to that power pages of text. */
 export function formBomb(levels: number): Buffer {
   const form = (next: number) => ({
     entries: `/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X ${next} 0 R >> >>`,

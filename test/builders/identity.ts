@@ -13,14 +13,14 @@ export async function buildIdentity({ database, config }: TestEnvironment): Prom
   return createIdentity(database, await openEnvelope(database, config), config);
 }
 
-/** A user whom no other test has, signed in. */
+/** A signed-in user that no other test uses. */
 export async function buildUser(identity: Identity, name = 'person'): Promise<{ user: UserRow; token: string }> {
   counter += 1;
   const user = await identity.users.add(`${name}-${fileId}-${counter}@example.com`);
   return { user, token: await identity.sessions.create(user.id) };
 }
 
-/** A space of that user's, who owns it. */
+/** A space owned by that user. */
 export function buildSpace(identity: Identity, userId: string, name = 'Space'): Promise<SpaceAccess> {
   return identity.spaces.create(userId, name);
 }

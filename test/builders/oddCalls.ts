@@ -64,7 +64,7 @@ const notWritten: Record<string, string[]> = {
   number: ['', '1e3', '0x10', '%205', '+5', '%2B5', '5%20', '.5', '5.', 'Infinity', 'NaN', 'null', '%D9%A5'],
   boolean: ['', '1', '0', 'TRUE', 'yes', '%20true', 'null'],
 };
-/** NUL, what is no UTF-8, and half of a surrogate pair. */
+/** NUL, invalid UTF-8, and half of a surrogate pair. */
 const notText = ['%00', 'a%00b', '%ff', '%C0%80', '%ED%A0%80'];
 const headerValues = ['', 'x', '"', '-1', '1e9', '*', 'W/"x"', 'x'.repeat(3_000)];
 const bodies = [

@@ -7,7 +7,7 @@ import { type CommittedSegment, decodeLines } from '../../models/turnLog/entry.t
 import { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
 
-/** A turn log that remembers what it has told its readers. */
+/** A turn log that records what it has told its readers. */
 export function buildTurnLog(database: Database): { turnLog: TurnLog; told: CommittedSegment[] } {
   const told: CommittedSegment[] = [];
   return { turnLog: new TurnLog({ database, onCommit: (segment) => told.push(segment) }), told };

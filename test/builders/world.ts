@@ -7,7 +7,7 @@ import { newId } from '../../models/ids.ts';
 import { operationModels } from '../../models/operation.ts';
 import { buildSpace, buildUser } from './identity.ts';
 
-/** The kinds of signed-in callers: three roles in a space, and somebody of another one. */
+/** The kinds of signed-in callers: three roles in a space, and a member of another one. */
 export type Kind = Role | 'stranger';
 export const kinds: readonly Kind[] = ['owner', 'editor', 'viewer', 'stranger'];
 

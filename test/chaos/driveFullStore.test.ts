@@ -50,7 +50,7 @@ describe(shortage, () => {
     await expectNoOrphans(product, user.spaceId);
     expect(await driveModels(product.environment.database).Drive.usedBytesOf(user.spaceId)).toBe(4);
     expect(await drive.names()).toEqual(['kept.txt']);
-    // What is there can be read, changed and removed all the same.
+    // Existing objects can still be read, changed and removed.
     expect(await drive.content(kept.id)).toBe('kept');
     expect((await drive.send('DELETE', `/items/${kept.id}?permanent=true`)).status).toBe(204);
     store.makeRoom();

@@ -160,7 +160,7 @@ test('a key whose process was killed in the middle is taken for a minute, and th
   const checkout = kinds.find(({ name }) => name === 'checkout') as Made;
   const key = randomUUID();
   const before = (await count('billing_checkouts')) ?? 0;
-  // Without a worker nobody opens the checkout, and its request waits.
+  // Without a worker the checkout is not opened, and its request waits.
   await restart('api');
   const lost = post(checkout, key).catch(() => undefined);
   await waitFor('the checkout', async () => (await count('billing_checkouts')) === before + 1);

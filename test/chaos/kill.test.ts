@@ -12,7 +12,7 @@ import { type PersistentReading, sendAndRead } from './persistentReader.ts';
 const turns = 50;
 const atOnce = 10;
 const kills = 8;
-/** So many there must have been, or nothing was tried. */
+/** At least this many there must have been, or nothing was tested. */
 const fewestKills = 2;
 const tokens = 40;
 const intervalMs = 10;
@@ -75,7 +75,7 @@ async function whileKilling<T>(work: Promise<T>, kill: () => Promise<void>): Pro
   const finished = work.finally(() => {
     done = true;
   });
-  // A failure of the work is told at its await, after the killing has stopped.
+  // A failure of the work is reported at its await, after the killing has stopped.
   finished.catch(() => undefined);
   const random = seededRandom('kill');
   let killed = 0;

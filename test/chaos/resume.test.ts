@@ -50,7 +50,7 @@ it(`gives the log byte for byte to a client that is cut off ${cuts} times at ran
   await turnLog.close();
 });
 
-/** Reads so many bytes, and breaks the connection off in the middle of whatever comes then. */
+/** Reads this many bytes, then breaks the connection in the middle of whatever follows. */
 async function readBytes(response: Response, count: number): Promise<Buffer> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];

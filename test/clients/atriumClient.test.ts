@@ -131,7 +131,7 @@ test('a page that is loaded again takes up the running answer, by the chat’s i
   await sending;
   expect(wordsIn(shown(second.chat.lastMessage))).toEqual(numbered(60));
   expect(second.chat.messages).toHaveLength(2);
-  // Nothing runs any more, and of another chat nobody has heard.
+  // Nothing runs any more, and another chat is unknown.
   for (const id of ['client-resumed', 'client-unheard-of']) {
     const idle = buildChat({ id }, { spaceId });
     await idle.chat.resumeStream();

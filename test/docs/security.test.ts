@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-// docs/security.md says of each requirement which test shows it: a test that has moved, or gone, shows nothing.
+// docs/security.md names a test for each requirement; a test that was moved or deleted proves nothing.
 
 const page = readFileSync('docs/security.md', 'utf8');
 const named = [...new Set([...page.matchAll(/`(test\/[^`]+\.test\.ts)`/g)].map(([, path = '']) => path))];

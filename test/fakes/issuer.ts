@@ -11,7 +11,7 @@ export interface Account {
   name?: string;
 }
 
-/** A real OpenID Connect issuer in this process, which signs in whom the test says. */
+/** A real OpenID Connect issuer in this process, which signs in the person that the test sets. */
 export interface TestIssuer {
   url: string;
   /** Who sits before the browser now; undefined says no. */

@@ -64,7 +64,7 @@ function usageOf(script: FakeScript, deltas: number): FakeUsage | null {
   return script.usage === undefined ? { inputTokens: 10, outputTokens: deltas } : script.usage;
 }
 
-/** Writes events, waits for a slow client, and breaks off at the byte it is told to. */
+/** Writes events, waits for a slow client, and breaks off at a given byte. */
 class Sender {
   private readonly script: FakeScript;
   private readonly response: ServerResponse;

@@ -16,7 +16,7 @@ export interface FakeStripe {
   failureShare: number;
   /** Whether customers have a card, and whether it is taken. */
   card: 'none' | 'good' | 'declined';
-  /** Pays an open session as a person would; tells nobody. */
+  /** Pays an open session as a person would, without a notification. */
   pay(sessionId: string): Fields;
   refund(paymentId: string, amount: number, status?: 'succeeded' | 'failed'): Fields;
   /** Sends a signed notification and returns its answer. */
@@ -46,7 +46,7 @@ export async function startFakeStripe(): Promise<FakeStripe> {
     res.end(JSON.stringify(body));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  // Nobody has to stop it for the process to end.
+  // It does not keep the process alive.
   server.unref();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 

@@ -163,7 +163,7 @@ describe('internal and special addresses', () => {
     const four = fc
       .integer({ min: 0, max: 0xffffffff })
       .map((n) => [24, 16, 8, 0].map((by) => (n >>> by) & 255).join('.'));
-    // Most of all IPv6 is outside of what is given out: look inside it too.
+    // Most of IPv6 is unallocated, so generate addresses in the allocated part too.
     const six = fc
       .tuple(
         fc.constantFrom('2001', '2002', '2620', '3fff', '2606', ''),

@@ -44,7 +44,7 @@ test('a statement whose answer does not come is an unavailable database, and its
     expect(result.status).toBe('rejected');
     expect(isDatabaseUnavailable((result as PromiseRejectedResult).reason)).toBe(true);
   }
-  // The connections that rested beside them have frozen as well: nobody gets one of those.
+  // The idle connections beside them have frozen as well: none of those is handed out.
   for (let round = 0; round < 4; round++) await Promise.all([ask(), ask(), askModels(), askModels()]);
 });
 

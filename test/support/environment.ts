@@ -57,7 +57,7 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
   };
 }
 
-/** One that is there already, and that somebody else drops. */
+/** An existing database, which its owner drops. */
 export function openTestEnvironment(environment: Environment): TestEnvironment {
   const config = loadConfig(environment);
   const database = openDatabase(config);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 /** nobody, on every Linux. */
 const otherUser = 65_534;
 
-/** Whether this run may become somebody else: only then can a test be another user of the machine. */
+/** Whether this run may change its user: only then can a test act as another user of the machine. */
 export const canBeOtherUser = process.platform === 'linux' && process.getuid?.() === 0;
 
 /** Runs a shell script, as another user where that is asked for, and answers with what it printed. */

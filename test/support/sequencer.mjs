@@ -20,7 +20,7 @@ export default class LongestFirst extends Sequencer {
     for (const test of this.sort([...tests].sort((a, b) => (a.path < b.path ? -1 : 1)))) {
       const lightest = shards.reduce((least, shard) => (shard.durationMs < least.durationMs ? shard : least));
       lightest.tests.push(test);
-      // A file of which nothing is known still takes its start.
+      // A file without a measured time still takes its startup time.
       lightest.durationMs += Math.max(test.duration, 1_000);
     }
     return shards[shardIndex - 1].tests;

@@ -36,7 +36,7 @@ const free = {
   'limited process': { none: 0, aPart: 1 * mebibyte, theParts: 12 * mebibyte },
 };
 const ownNamespaces = ['unshare', '--user', '--map-root-user', '--mount'] as const;
-/** Makes a disk in memory that nobody else sees, and runs a command line on it. */
+/** Makes a private in-memory disk, and runs a command line on it. */
 const onSmallDisk = ['sh', '-c', `mount -t tmpfs -o size=${diskBytes} none "$0" && exec "$@"`] as const;
 
 /**

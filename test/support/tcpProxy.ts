@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** An address that stays while what is behind it comes and goes, with a wire that can be cut. */
+/** A stable address in front of a changing target, with connections that can be cut. */
 export interface TcpProxy {
   url: string;
   /** Breaks every connection off, as a network does. */
@@ -24,7 +24,7 @@ export interface TcpProxy {
    */
   loseAnswerTo(...texts: string[]): () => boolean;
   connections(): number;
-  /** The bytes that have passed towards what is behind it. */
+  /** The bytes that have passed towards the target. */
   bytesIn(): number;
   stop(): Promise<void>;
 }

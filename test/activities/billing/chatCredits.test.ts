@@ -37,7 +37,7 @@ const models = [
 const modelsFile = join(temporaryFolder(), 'models.json');
 writeFileSync(modelsFile, JSON.stringify({ models }));
 
-/** A call of a tool that is not there: the model hears so, and is asked again. */
+/** A call of an unknown tool: the model is told so, and is called again. */
 const toolCall = () => ({ id: `call_${randomUUID()}`, name: 'no_such_tool', arguments: '{}' });
 
 let product: TestProduct;
@@ -109,7 +109,7 @@ test('of 50 messages for the last credit one is answered, and 49 hear 402 with t
   expect(await settled(user)).toEqual({ spent: micro, paid: micro });
 });
 
-/** An answer of so many tokens, by the provider's count too. */
+/** An answer of this many tokens, by the provider's count too. */
 const answerOf = (tokens: number, text = '', intervalMs = 0) =>
   fake({ tokens, intervalMs, usage: { inputTokens: 20, outputTokens: tokens } }, text);
 

@@ -7,7 +7,7 @@ import type { FakeStripe, Fields } from '../../fakes/stripeServer.ts';
 const amountMinor = 1_000;
 export const microPerPayment = 1_000_000_000;
 
-/** One purchase, all that Stripe tells of it, and what its space has of it in the end. */
+/** One purchase, all of Stripe's notifications about it, and what its space keeps of it in the end. */
 export interface PaymentStory {
   spaceId: string;
   events: { type: string; object: Fields }[];

@@ -37,7 +37,7 @@ afterAll(async () => {
   await product.close();
 });
 
-/** Starts a workflow as somebody does who can reach Temporal, and gives the type of its failure. */
+/** Starts a workflow like an attacker who can reach Temporal, and returns the type of its failure. */
 async function startByHand(workflow: string, input: object, workflowId = `${workflow} by hand`): Promise<unknown> {
   const { config } = product.environment;
   const client = new Client({ connection, namespace: config.temporal.namespace });

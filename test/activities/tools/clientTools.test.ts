@@ -51,7 +51,7 @@ test('two devices: asked on one, answered on the other after a restart of all', 
   expect(await user.get(`/api/threads/${threadId}`)).toMatchObject({ needsInput: true, activeTurnId: turnId });
   expect(await listed('needsInput=true')).toMatchObject([{ id: threadId, needsInput: true }]);
   expect(await listed('needsInput=false')).toEqual([]);
-  // The open question is there for whoever looks later, too.
+  // A client that looks later sees the open question too.
   expect((await collect(await user.open(`/chat/stream/${threadId}/stream`))).events).toEqual(first.events);
 
   await product.process.stop();

@@ -48,7 +48,7 @@ test('without an answer in time the model is told, the turn ends, and a late ans
   const contents = [toolLines([['ask_user', { question: '?' }]]), toolLines([['paint', {}]]), deletion];
   const turns = await Promise.all(contents.map(waiting));
   const { turnId = '', toolCallId = '' } = turns[2] ?? {};
-  // Its time is over, and no worker has seen it yet.
+  // It has timed out, and no worker has seen it yet.
   await product.environment.database.pool.query('UPDATE tool_calls SET deadline_at = ? WHERE id = ?', [
     new Date(),
     toolCallId,

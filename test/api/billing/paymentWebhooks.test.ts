@@ -1,7 +1,7 @@
 import Stripe from 'stripe';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 
-// Endpoint 26 and its alias: what is a notification of the provider's, and what is not.
+// Endpoint 26 and its alias: which notifications are the provider's, and which are not.
 
 const secrets = ['whsec_new', 'whsec_old'];
 let api: TestApi;

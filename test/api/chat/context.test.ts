@@ -5,7 +5,7 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import type { RecordedRequest } from '../../fakes/openaiServer.ts';
 import type { FakeRequest } from '../../fakes/script.ts';
 
-/** What a model is told beside the words of a message, and what of it is refused. */
+/** What a model is told besides a message's text, and what is refused. */
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {

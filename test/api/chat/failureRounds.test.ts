@@ -78,7 +78,7 @@ async function askThrough(script: FakeScript, times: number) {
   return { chunks, complete, text, turn, answer: await user.answerOf(turn) };
 }
 
-/** The rounds of one way to fail; whoever reads them is told what went wrong. */
+/** The rounds of one way to fail, reporting what went wrong. */
 function askRounds(script: FakeScript, times: number): Promise<Outcome[]> {
   const outcomes = Promise.all(Array.from({ length: rounds }, () => askThrough(script, times)));
   outcomes.catch(() => undefined);

@@ -96,7 +96,7 @@ test('an API that stops lets its streams go, and they are resumed at the other o
 test('a worker that stops hands its turn over: another one begins the answer again', async () => {
   const sent = await here.send({ content: fake({ tokens: 150, intervalMs: 20 }, 'handed over') });
   await collect(sent, ({ text }) => text.includes('w2 '));
-  // Its grace is a second, the answer takes three: it lets go in the middle, and nobody is there yet to go on.
+  // Its grace is a second, the answer takes three: it gives up in the middle, when no other worker is there yet.
   await worker.stop();
   worker = await startProduct(environment, 'worker');
   const rest = await collect(sent);

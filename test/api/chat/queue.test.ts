@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => product.close());
 
-/** A thread whose turn is running until the provider is told to go on, which is never, or until it is stopped. */
+/** A thread whose turn runs until it is stopped: the provider never goes on. */
 async function busyThread(script = { tokens: 3, fail: { how: 'stall' as const } }) {
   const stream = await user.send({ content: fake(script) });
   await collect(stream, ({ text }) => text !== '');

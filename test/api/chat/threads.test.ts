@@ -161,7 +161,7 @@ describe('Idempotency-Key', () => {
   test('the same request again gets the same answer, also at once', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => create(user, { title: 'Once' }, key('k1'))));
     const made = answers.filter(({ status }) => status === 201);
-    // Whoever comes while the first one runs is told so.
+    // Requests that arrive while the first one runs are told so.
     expect(answers.every(({ status }) => status === 201 || status === 409)).toBe(true);
     expect(made.length).toBeGreaterThan(0);
     const bodies = await Promise.all(made.map(async (response) => JSON.stringify(await response.json())));
@@ -247,7 +247,7 @@ describe('deleting', () => {
     expect(operation).toMatchObject({ kind: 'deleteThread', status: 'succeeded', result: {} });
     const after = await rowsOf(first.threadId, turnIds);
     expect(Object.entries(after).filter(([, n]) => n !== 0)).toEqual([]);
-    // Whoever was reading has been told, and nobody is still asking the model.
+    // The reader has been told, and the model is no longer called.
     for (const stream of [running, queued]) expect((await collect(stream)).chunks.at(-1)?.type).toBe('abort');
     await waitFor('the provider to be left', () =>
       product.provider.requests.every(({ closedMs }) => closedMs !== undefined),

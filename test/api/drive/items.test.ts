@@ -12,7 +12,7 @@ import {
 import { fillFolder } from '../../builders/driveRows.ts';
 import { rowsTouched } from '../../support/rowsTouched.ts';
 
-/** Items: moved and renamed, by whoever may, and what they held before. Trash and folders are in files of their own. */
+/** Items: moved and renamed by those who may, and their versions. Trash and folders have test files of their own. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;

@@ -12,7 +12,7 @@ import {
   type UploadBody,
 } from '../../builders/drive.ts';
 
-/** An upload under an Idempotency-Key: whoever lost its answer sends it again, and gets it. */
+/** An upload under an Idempotency-Key: a client that lost the answer repeats it, and gets the same answer. */
 let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;

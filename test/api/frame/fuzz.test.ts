@@ -10,14 +10,15 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { buildPeople, buildWorld, type Kind, type People, type World } from '../../builders/world.ts';
 import { sizeOf } from '../../support/size.ts';
 
-// Arbitrary requests of every operation, as a caller of every kind, with ids of another tenant among what they name: none may be a 500 or a status
-// that the contract does not name, do what its caller may not, show anything of the other tenant, or be left without an answer.
+// Arbitrary requests of every operation, as a caller of every kind, with ids of another tenant among what they name:
+// none may be a 500 or a status that the contract does not name, do what its caller may not, show anything of the other
+// tenant, or be left without an answer.
 
 const callsPerCaller = sizeOf('FUZZ_CALLS', 1);
 const seed = sizeOf('FUZZ_SEED', 20_260_101);
 const answerMs = 30_000;
 
-/** Whoever may do most comes last, and deletes what the others have asked for. */
+/** The caller with the most rights comes last, since it deletes what the others have asked for. */
 const callers = [
   'nobody',
   'stranger',
@@ -29,7 +30,7 @@ const callers = [
 ] as const;
 type Caller = (typeof callers)[number];
 
-/** An id, which gives no right: whoever knows a link's token may follow it. */
+/** An id. It grants nothing by itself, unlike a link's token, which anybody who knows it may use. */
 const objectId = /^[a-z]{3}_[0-9A-Z]{26}$/;
 
 const { operations } = loadContract();
@@ -141,7 +142,7 @@ async function answerOf(send: () => Promise<Response>): Promise<{ status: number
   return Promise.race([answered(), late]);
 }
 
-/** Whether this caller may do it with any object of the world's, or of nobody's. */
+/** Whether this caller may do it with any object of the world, or with a missing one. */
 function mayEver(operation: Operation, caller: Caller, scope: string): boolean {
   const access = accessOf(accessTable, operation.id);
   if (operation.isPublic) return true;

@@ -23,9 +23,9 @@ type Caller = Kind | 'nobody' | 'remote';
 /** `yes`; the refusal; or an answer that tells nothing of what the caller may do, and is wrong wherever it comes. */
 type Outcome = string;
 
-/** What only a caller hears who is allowed, where the test makes no call that succeeds. */
+/** Errors that only an allowed caller gets, where the test makes no successful call. */
 const onlyOnceAllowed: Record<string, string> = {
-  // Of the links and codes that somebody has got, and of ways to sign in that this server does not have.
+  // About links and codes that were sent, and about ways to sign in that this server does not have.
   exchangeCode: '401 INVALID_CODE',
   showSignInLink: '410 SIGN_IN_EXPIRED',
   followSignInLink: '410 SIGN_IN_EXPIRED',
@@ -86,7 +86,7 @@ test('what the table opens to anyone is what the contract opens, and nothing els
 
 test.each(operations.map((operation) => [operation.id, operation] as const))('%s', async (id, operation) => {
   const access = accessOf(accessTable, id);
-  // Whoever is refused changes nothing, so these share what they ask for; one who is allowed may well delete it.
+  // Refused callers change nothing, so they share their objects; an allowed caller may well delete its own.
   const forRefused = await prepare(operation);
   const answers = await Promise.all(
     callers.map(async (caller) => {
@@ -132,7 +132,7 @@ test.each(nested.map((operation) => [operation.id, operation] as const))(
     const ids = { ...(await objectsFor(operation, theirs)), spaceId: mine.spaceId };
     const response = await mine.fetch('owner', operation.method, pathWith(operation, ids), bodyFor(operation, mine));
     const answer = { status: response.status, body: await response.text() };
-    // A name is everybody's own: to set a secret that somebody else has too makes another one.
+    // Names belong to their space: setting a secret that another space has too makes a new one.
     const isFound = response.ok && operation.id !== 'setSecret';
     expect({ isFound, answer }).toEqual({ isFound: false, answer });
     const theirPath = pathWith(operation, { ...ids, spaceId: theirs.spaceId });

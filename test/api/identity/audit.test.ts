@@ -1,7 +1,7 @@
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
-// What a space's log tells: everything that changes who may do what, and who reads what nobody should see.
+// What a space's log has: every change of rights, and every read of secrets.
 
 let api: TestApi;
 

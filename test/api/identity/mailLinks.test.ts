@@ -71,7 +71,7 @@ test('a stranger sees the same answer, and gets no mail; an allowed domain opens
   const link = await product.mailServer.linkFor('new@staff.example.com');
   expect(product.mailServer.mails.some(({ to }) => to.includes('nobody@example.com'))).toBe(false);
   const me = await product.meOf(codeOn(await createBrowser().visit(link, {})));
-  // Somebody who comes without an invitation has a space to begin in.
+  // A person who comes without an invitation gets a space to begin in.
   expect([me.email, me.spaces.map(({ role }) => role)]).toEqual(['new@staff.example.com', ['owner']]);
   await allSent();
   const { offered } = product.mailServer;

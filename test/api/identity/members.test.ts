@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** A space with one person of each role, and somebody who is none. */
+/** A space with one person of each role, and an outsider. */
 async function team() {
   const [owner, editor, viewer, stranger] = await Promise.all(Array.from({ length: 4 }, () => buildUser(api.identity)));
   if (!owner || !editor || !viewer || !stranger) throw new Error('unreachable');

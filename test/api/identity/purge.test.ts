@@ -4,7 +4,7 @@ import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-// What nobody can use any more goes out of the tables, by the sweeper, and what still counts stays.
+// The sweeper deletes what can no longer be used, and keeps what still counts.
 
 let product: TestProduct;
 let user: ChatUser;

@@ -15,7 +15,7 @@ export interface SignInProduct extends TestProduct {
   mailServer: TestMailServer;
   /** ATRIUM_PUBLIC_URL: pages, cookies and links are of this origin. */
   publicUrl: string;
-  /** Signs in through the issuer as the person who sits before it, and gives where the browser ends. */
+  /** Signs in through the issuer as its current person, and returns where the browser ends. */
   viaIssuer(browser?: TestBrowser, query?: string): Promise<Visit>;
   /** Exchanges the code, and asks who one is. */
   meOf(

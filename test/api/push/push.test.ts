@@ -6,7 +6,7 @@ import { type FakePushService, startFakePushService } from '../../fakes/pushServ
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-/** Web push: who is told of a turn's end, how loudly, and who is not. */
+/** Web push: which devices are told of a turn's end, with what urgency, and which are not. */
 let product: TestProduct;
 let service: FakePushService;
 beforeAll(async () => {

@@ -52,7 +52,7 @@ test.each(shells)('%s gives back 1,000 random values as they were', (shell) => {
     .filter((value) => value.isWellFormed());
   expect(given.length).toBeGreaterThan(values * 0.9);
   const statements = given.map((value, index) => exportStatement(`V${index}`, value));
-  // The shell only exports: what came out of it is told by another program, which reads its environment.
+  // The shell only exports; another program reads the environment and reports the result.
   const tell = 'for (let i = 0; i < +process.argv[1]; i++) process.stdout.write(process.env["V" + i] + "\\0")';
   const script = `${statements.join('\n')}\nexec "${process.execPath}" -e '${tell}' ${given.length}\n`;
   const output = execFileSync(shell, shell === 'bash' ? ['--norc'] : [], {

@@ -4,7 +4,7 @@ import { newObjectKey } from '../../../models/drive/driveObject.ts';
 import { createTestEnvironment, stackEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
 
-/** Who is to blame: the store for what the store does, and nobody else's failure is called the store's. */
+/** Attribution: the store's failures are reported as such, and no other failure is. */
 let environment: TestEnvironment;
 let wire: TcpProxy;
 let store: ObjectStore;

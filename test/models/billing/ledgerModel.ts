@@ -64,7 +64,7 @@ class SpaceModel {
     this.add('available', credits - debtPaid);
   }
 
-  /** What leaves without being asked for: what is there, and the rest is owed. */
+  /** Credits that are taken unasked: from what is there; the rest is owed. */
   leave(credits: number, owed: 'debt' | 'unbilled'): void {
     const taken = Math.min(credits, this.get('available'));
     this.add('available', -taken);

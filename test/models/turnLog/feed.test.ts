@@ -11,7 +11,7 @@ import { createTestEnvironment, type TestEnvironment } from '../../support/envir
 import { waitFor } from '../../support/waitFor.ts';
 
 let environment: TestEnvironment;
-/** The log of another process: nobody here hears of its commits. */
+/** Another process's log: its commits are not announced here. */
 let elsewhere: TurnLog;
 const closers: (() => void | Promise<void>)[] = [];
 
