@@ -10,6 +10,11 @@ export const httpSettings = z.object({
   ATRIUM_METRICS_KEY: z.string().min(16).optional(),
   ATRIUM_RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000).default(600),
   ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: integer(0, 1_000_000).default(60),
+  ATRIUM_HEADERS_TIMEOUT_SECONDS: integer(1, 300).default(10),
+  ATRIUM_REQUEST_TIMEOUT_SECONDS: integer(1, 3_600).default(60),
+  ATRIUM_STALL_TIMEOUT_SECONDS: integer(1, 600).default(30),
+  ATRIUM_MAX_CONNECTIONS: integer(1, 1_000_000).default(10_000),
+  ATRIUM_MAX_STREAMS_PER_USER: integer(1, 100_000).default(200),
 });
 
 /** How the API is reached. */
@@ -27,5 +32,17 @@ export function httpConfig(env: z.infer<typeof httpSettings>) {
     rateLimitPerMinute: env.ATRIUM_RATE_LIMIT_PER_MINUTE,
     /** Requests a minute for one address without a credential (sign-in, codes); 0 turns the limit off. */
     anonymousRateLimitPerMinute: env.ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE,
+    /** How long a client may keep us waiting. */
+    patience: Object.freeze({
+      headersMs: env.ATRIUM_HEADERS_TIMEOUT_SECONDS * 1_000,
+      /** For a whole request, unless its body is an upload. */
+      requestMs: env.ATRIUM_REQUEST_TIMEOUT_SECONDS * 1_000,
+      /** For an upload to go on, and for an answer to be taken. */
+      stallMs: env.ATRIUM_STALL_TIMEOUT_SECONDS * 1_000,
+    }),
+    /** Open connections of this process; more are closed as they come. */
+    maxConnections: env.ATRIUM_MAX_CONNECTIONS,
+    /** Event streams that one user reads from this process at once. */
+    maxStreamsPerUser: env.ATRIUM_MAX_STREAMS_PER_USER,
   });
 }

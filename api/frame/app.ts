@@ -21,6 +21,7 @@ import { pageErrors } from './middleware/pageErrors.ts';
 import { plainHeaders, plainParameters } from './middleware/parameters.ts';
 import { createRateLimits } from './middleware/rateLimits.ts';
 import { requestId } from './middleware/requestId.ts';
+import { streamSlots } from './middleware/streamSlots.ts';
 import { createValidator } from './middleware/validator.ts';
 import { pageFiles } from './pages/page.ts';
 import { checkOrigin, upgradeRoutes } from './upgrade.ts';
@@ -78,7 +79,8 @@ export function createApp(deps: ApiDeps, surface: Surface = everything()): expre
   app.use(neverStored(), plainHeaders());
   app.use(findOperation(contract, validator), checkOrigin(deps), limits.anonymous);
   app.use(authentication(validator, limits), plainParameters(), answerType());
-  app.use(authorization(contract, mergeAccess(areas), deps), readBody(), authorizationAfterBody(deps));
+  app.use(authorization(contract, mergeAccess(areas), deps), streamSlots(deps.config));
+  app.use(readBody(), authorizationAfterBody(deps));
   app.use(validator.request, validator.response);
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
   app.use(upgradeRoutes(areas, routeDeps, connectionLimits));

@@ -19,7 +19,7 @@ export interface Problem {
 }
 
 /** How a failure looks to the client. Never a stack, SQL, a path or another system's text. */
-function present(failure: Failure, req: Request): Problem {
+export function presentFailure(failure: Failure, req: Pick<Request, 'path' | 'id'>): Problem {
   return {
     type: `urn:atrium:problem:${failure.code.toLowerCase().replaceAll('_', '-')}`,
     title: STATUS_CODES[failure.status] ?? 'Error',
@@ -48,7 +48,7 @@ export function errorHandler(): ErrorRequestHandler {
     for (const [name, value] of Object.entries(failure.headers ?? {})) res.setHeader(name, value);
     if (failure.status === 401) res.setHeader('www-authenticate', challenge(req, failure));
     if (failure.retryAfterSeconds !== undefined) res.setHeader('retry-after', String(failure.retryAfterSeconds));
-    sendProblem(res, present(failure, req));
+    sendProblem(res, presentFailure(failure, req));
   };
 }
 

@@ -23,8 +23,6 @@ export interface MultipartLimits {
 const fileField = 'file';
 const maxFieldBytes = 16 * 1024;
 const maxFields = 200;
-/** A sender that is silent for longer is considered gone. */
-const idleTimeoutMs = 120_000;
 /** How much of a refused body is read and discarded, so that its sender gets to see why. */
 const discardBytes = 64 * 1024 * 1024;
 const discardMs = 10_000;
@@ -47,7 +45,6 @@ export async function readMultipart(
   let current: Readable | undefined;
   let working = Promise.resolve();
   const failed = new AbortController();
-  const watch = watchIdle(req);
   try {
     await new Promise<void>((resolve, reject) => {
       parser.on('field', (name, value, nameTruncated, valueTruncated) => {
@@ -97,8 +94,6 @@ export async function readMultipart(
     current?.destroy(error instanceof Error ? error : undefined);
     await working.catch(() => undefined);
     throw error;
-  } finally {
-    clearInterval(watch);
   }
 }
 
@@ -120,16 +115,6 @@ async function* bytesOf(file: Readable): AsyncGenerator<Buffer> {
  */
 function release({ buffer, byteLength }: Buffer<ArrayBuffer>): void {
   if (byteLength === buffer.byteLength) buffer.transfer(0);
-}
-
-/** A sender that has stopped sending, while we would read, is cut off. */
-function watchIdle(req: Request): NodeJS.Timeout {
-  let before = -1;
-  return setInterval(() => {
-    const { bytesRead } = req.socket;
-    if (bytesRead === before && !req.isPaused() && !req.complete) req.destroy();
-    before = bytesRead;
-  }, idleTimeoutMs);
 }
 
 function createParser(req: Request, { maxFiles }: MultipartLimits): BusboyInstance {

@@ -5,12 +5,15 @@ import { ConfigError } from '../../config/index.ts';
 import { createApp, type Surface } from './app.ts';
 import type { ApiDeps } from './deps.ts';
 import type { Validator } from './middleware/validator.ts';
+import { SlowClients } from './slowClients.ts';
 import { refuseUnreadable } from './unreadable.ts';
 import { answerUpgrades, wantsWebSocket } from './upgrade.ts';
 
 /** How long open requests and streams may go on after the server began to close. */
 const defaultGraceMs = 30_000;
 const idleSweepMs = 100;
+/** How much later than its time a request without its headers may be seen to be late. */
+const looksAtHeadersMs = 1_000;
 /**
  * Longer than the 60 s after which the usual load balancers drop an idle connection: they must be the ones to close it.
  */
@@ -31,13 +34,24 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
   const draining = new AbortController();
   const closing = new AbortController();
   const app = createApp({ ...runtime, draining: draining.signal, closing: closing.signal }, surface);
-  const server = createServer({ shouldUpgradeCallback: wantsWebSocket }, (req, res) => {
+  const { patience, maxConnections } = runtime.config.http;
+  const slow = new SlowClients(patience);
+  // Whole requests are the slow clients' clock's to look at, since an upload may take long.
+  const limits = {
+    shouldUpgradeCallback: wantsWebSocket,
+    requestTimeout: 0,
+    headersTimeout: patience.headersMs,
+    connectionsCheckingInterval: looksAtHeadersMs,
+  };
+  const server = createServer(limits, (req, res) => {
+    slow.watch(req, res);
     // A kept-alive connection would keep the server open.
     if (closing.signal.aborted) res.setHeader('connection', 'close');
     app(req, res);
   });
   const upgrades = answerUpgrades(server, app);
   refuseUnreadable(server, runtime.logger);
+  server.maxConnections = maxConnections;
   server.keepAliveTimeout = keepAliveTimeoutMs;
   await listen(server, runtime.config.http);
   // In the background: the start need not wait for this. A test only compiles what it asks for.
@@ -55,6 +69,7 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
         if (drainMs > 0) await delay(drainMs);
         closing.abort();
         await drain(server, graceMs, upgrades);
+        slow.close();
       })();
       return closed;
     },

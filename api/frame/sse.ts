@@ -6,8 +6,6 @@ import type { Logger } from '../../telemetry/logger.ts';
 
 /** A reader that is this far behind is cut off and resumes from its last id, so memory does not fill up. */
 const maxBacklogBytes = 1024 * 1024;
-/** How long a replay waits for a reader that takes nothing at all. */
-const stallTimeoutMs = 60_000;
 const reconnectAfterMs = 1_000;
 
 export interface TurnStream {
@@ -108,17 +106,17 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
   if (req.socket.destroyed) res.destroy();
 }
 
-/** Resolves when what was written is on its way, or when the reader has gone. */
+/**
+ * Resolves when what was written is on its way, or when the reader has gone: one that takes nothing is cut off by
+ * `SlowClients`.
+ */
 export function drained(res: Response): Promise<void> {
   if (!res.writableNeedDrain || res.destroyed) return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    const stalled = setTimeout(() => settle(() => reject(new Error('The reader takes nothing.'))), stallTimeoutMs);
-    const ready = () => settle(resolve);
-    function settle(how: () => void): void {
-      clearTimeout(stalled);
-      res.off('drain', ready).off('close', ready);
-      how();
+  return new Promise((resolve) => {
+    function settle(): void {
+      res.off('drain', settle).off('close', settle);
+      resolve();
     }
-    res.once('drain', ready).once('close', ready);
+    res.once('drain', settle).once('close', settle);
   });
 }

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Request } from 'express';
+import type { Config } from '../../config/index.ts';
+import { DomainError } from '../../models/errors.ts';
+import { presentFailure } from './errors.ts';
+import { describeFailure } from './failures.ts';
+
+type Settings = Config['http']['patience'];
+
+/**
+ * How often all exchanges are looked at in the time that the shortest patience takes: what is cut is at most so much
+ * too late.
+ */
+const looksPerPatience = 3;
+
+/** A request and its answer, while either of them is on its way. */
+interface Exchange {
+  req: IncomingMessage;
+  res: ServerResponse;
+  begunAt: number;
+  received: Progress;
+  sent: Progress;
+}
+
+interface Progress {
+  bytes: number;
+  at: number;
+}
+
+/**
+ * Ends what a client keeps waiting: a request that does not arrive in its time, an upload that stops coming, and an
+ * answer that nobody takes. Node has a limit for whole requests, which would cut long uploads, and none for answers.
+ * One clock looks at all of them.
+ */
+export class SlowClients {
+  readonly #settings: Settings;
+  readonly #exchanges = new Set<Exchange>();
+  readonly #clock: NodeJS.Timeout;
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    const shortest = Math.min(settings.requestMs, settings.stallMs);
+    this.#clock = setInterval(() => this.#look(), Math.max(10, shortest / looksPerPatience)).unref();
+  }
+
+  watch(req: IncomingMessage, res: ServerResponse): void {
+    const now = performance.now();
+    const nothing = { bytes: -1, at: now };
+    this.#exchanges.add({ req, res, begunAt: now, received: { ...nothing }, sent: { ...nothing } });
+  }
+
+  close(): void {
+    clearInterval(this.#clock);
+  }
+
+  #look(): void {
+    const now = performance.now();
+    for (const exchange of this.#exchanges) {
+      const { req, res } = exchange;
+      if (req.socket.destroyed || (res.closed && req.complete)) this.#exchanges.delete(exchange);
+      else if (!req.complete && this.#isLate(exchange, now)) refuse(req, res);
+      else if (isStuck(exchange, now, this.#settings.stallMs)) req.socket.destroy();
+    }
+  }
+
+  /** A body that streams in has the time that it needs, as long as something comes of it whenever we would read. */
+  #isLate({ req, begunAt, received }: Exchange, now: number): boolean {
+    const { requestMs, stallMs } = this.#settings;
+    if (!isUpload(req)) return now - begunAt >= requestMs;
+    const isOurTurn = req.readableLength > 0;
+    if (isOurTurn || req.socket.bytesRead !== received.bytes) {
+      received.bytes = req.socket.bytesRead;
+      received.at = now;
+    }
+    return now - received.at >= stallMs;
+  }
+}
+
+/**
+ * The operations whose bodies are read as they come say so by their types; before its operation is known, a request is
+ * none.
+ */
+function isUpload(req: IncomingMessage & { operation?: { bodyTypes: string[] } }): boolean {
+  return req.operation?.bodyTypes.some((type) => streamed.has(type)) ?? false;
+}
+
+const streamed = new Set(['multipart/form-data', 'application/octet-stream', '*/*']);
+
+/**
+ * Whether something waits to be taken, and nothing has been for so long. What is written meanwhile is no progress:
+ * heartbeats are.
+ */
+function isStuck({ res, sent }: Exchange, now: number, stallMs: number): boolean {
+  const socket = res.socket;
+  const waiting = socket?.writableLength ?? 0;
+  const taken = (socket?.bytesWritten ?? 0) - waiting;
+  if (waiting === 0 || taken !== sent.bytes) {
+    sent.bytes = taken;
+    sent.at = now;
+  }
+  return now - sent.at >= stallMs;
+}
+
+/** Says why, where that can still be said. Whoever is reading the body sees the connection end. */
+function refuse(req: IncomingMessage, res: ServerResponse): void {
+  if (res.headersSent) return void req.socket.destroy();
+  const { id = randomUUID(), path = '' } = req as Partial<Pick<Request, 'id' | 'path'>>;
+  const body = JSON.stringify(presentFailure(describeFailure(tooSlow()), { id, path }));
+  res.writeHead(408, { 'content-type': 'application/problem+json; charset=utf-8', connection: 'close' });
+  res.end(body, () => req.socket.destroy());
+}
+
+function tooSlow(): DomainError {
+  return new DomainError('timeout', 'REQUEST_TIMEOUT', 'The request did not arrive in time.');
+}
