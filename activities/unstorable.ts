@@ -3,8 +3,8 @@ import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 import { cannotBeStored } from '../models/unstorable.ts';
 
 /**
- * Around every activity: what the database will never take is not tried again. The error says no more than that, since a statement's own
- * words hold what it carried.
+ * Around every activity: what the database will never take is not tried again. The error says no more than that, since
+ * a statement's own words hold what it carried.
  */
 export const withoutVainRetries: ActivityInterceptorsFactory = () => ({
   inbound: {

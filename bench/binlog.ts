@@ -8,7 +8,8 @@ import { prepareDataDir, prepareServicesDir, removeDataDir } from '../stack/fold
 import { buildTurn, buildTurnLog, buildWriter, delta } from '../test/builders/turnLog.ts';
 import { startMySql } from '../test/support/mysql.ts';
 
-// How much binary log a turn of 200 tokens leaves on MySQL, each token committed by itself, with each kind of row image.
+// How much binary log a turn of 200 tokens leaves on MySQL, each token committed by itself, with each kind of row
+// image.
 
 const tokens = 200;
 

@@ -1,8 +1,8 @@
 import { Op, type WhereOptions } from 'sequelize';
 
 /**
- * The rows behind a cursor of two columns, for a list in that order. Written out with the first column's bound by itself: from an OR alone
- * MariaDB reads the index from the beginning of the list, however deep the page is.
+ * The rows behind a cursor of two columns, for a list in that order. Written out with the first column's bound by
+ * itself: from an OR alone MariaDB reads the index from the beginning of the list, however deep the page is.
  */
 export function behind(
   direction: 'ascending' | 'descending',

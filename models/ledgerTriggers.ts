@@ -3,8 +3,8 @@ import type { Database } from './database.ts';
 import { newId } from './ids.ts';
 
 /**
- * What is in the ledger is neither changed nor deleted: the database itself refuses it. Where it did not let us make the triggers, no
- * statement of ours does it, but nothing keeps a hand from doing it.
+ * What is in the ledger is neither changed nor deleted: the database itself refuses it. Where it did not let us make
+ * the triggers, no statement of ours does it, but nothing keeps a hand from doing it.
  */
 const tables = ['ledger_transactions', 'ledger_entries'] as const;
 const changes = ['UPDATE', 'DELETE'] as const;
@@ -38,8 +38,8 @@ export async function makeMissingTriggers({ pool }: Pick<Database, 'pool'>): Pro
 }
 
 /**
- * What the database would let through of what it should refuse, as in `UPDATE of ledger_entries`. An account that only reads and writes rows
- * is not shown triggers: so it is tried, on rows that are rolled back.
+ * What the database would let through of what it should refuse, as in `UPDATE of ledger_entries`. An account that only
+ * reads and writes rows is not shown triggers: so it is tried, on rows that are rolled back.
  */
 export async function unguardedChanges({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
   const connection = await pool.getConnection();

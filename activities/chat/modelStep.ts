@@ -114,7 +114,8 @@ export class ModelStep {
 
   /**
    * Discards the output of the attempt before, in the commit that takes its place. An attempt that was cut off while
-   * the model spoke is counted. After too many its output stays: the next one would be paid for, and hardly get further.
+   * the model spoke is counted. After too many its output stays: the next one would be paid for, and hardly get
+   * further.
    */
   async #goOnFrom(tx: Transaction, call: BegunCall, epoch: number): Promise<EarlierAttempts> {
     const { turnLog } = this.#deps;

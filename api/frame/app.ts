@@ -98,7 +98,10 @@ function securityHeaders(): express.RequestHandler {
   return helmet({ contentSecurityPolicy: { useDefaults: false, directives }, xFrameOptions: { action: 'deny' } });
 }
 
-/** Answers hold what is somebody's own, and sometimes a credential: no browser or proxy keeps one, unless its route says otherwise. */
+/**
+ * Answers hold what is somebody's own, and sometimes a credential: no browser or proxy keeps one, unless its route says
+ * otherwise.
+ */
 function neverStored(): express.RequestHandler {
   return (_req, res, next) => {
     res.setHeader('cache-control', 'no-store');

@@ -32,9 +32,9 @@ export function stillAllowed(
 }
 
 /**
- * Asks the same again when a body has been read: its sender decides how long that takes, and may have been signed out or
- * removed meanwhile, or the space deleted. Rejects as the first question did. Within a second of that one it costs no
- * query.
+ * Asks the same again when a body has been read: its sender decides how long that takes, and may have been signed out
+ * or removed meanwhile, or the space deleted. Rejects as the first question did. Within a second of that one it costs
+ * no query.
  */
 export async function requireStillAllowed(deps: Pick<RouteDeps, 'identity'>, req: Request): Promise<void> {
   const { caller, spaceAccess } = req;

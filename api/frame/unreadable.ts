@@ -29,8 +29,8 @@ const refusals: Record<string, Refusal> = {
 };
 
 /**
- * Answers what never became a request as everything else is answered: by a problem with an id that is in the log. Node would send a bare status.
- * The connection ends with it, for nobody knows where the next request begins.
+ * Answers what never became a request as everything else is answered: by a problem with an id that is in the log. Node
+ * would send a bare status. The connection ends with it, for nobody knows where the next request begins.
  */
 export function refuseUnreadable(server: Server, logger: Logger): void {
   const underWay = new WeakMap<Duplex, ServerResponse>();

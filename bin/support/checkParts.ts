@@ -18,7 +18,10 @@ import { withTemporal } from './temporal.ts';
 /** For an operator, backups and a migration. */
 const spareConnections = 10;
 
-/** Whether the database answers, lets large batches and enough connections in, has the schema of this version, and guards the ledger. */
+/**
+ * Whether the database answers, lets large batches and enough connections in, has the schema of this version, and
+ * guards the ledger.
+ */
 export async function checkDatabase(config: Config) {
   const database = openDatabase(config);
   try {

@@ -56,7 +56,9 @@ export async function readLedger(
 /** A transaction has few entries in a space, most have two. */
 const entriesOfTransaction = 2;
 
-/** The ids alone, read entry by entry until there are enough: for a DISTINCT, MariaDB reads all that is older as well. */
+/**
+ * The ids alone, read entry by entry until there are enough: for a DISTINCT, MariaDB reads all that is older as well.
+ */
 async function transactionsBefore(
   { pool }: Database,
   spaceId: string,

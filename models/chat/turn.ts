@@ -89,7 +89,7 @@ export function defineTurn(sequelize: Sequelize) {
       return turns.map(({ id }) => id);
     }
 
-    /** Those of the given turns that wait for their client; null is no turn. */
+    /** Those of the given turns that wait for their client; null stands for no turn. */
     static async waitingOf(turnIds: readonly (string | null)[]): Promise<Set<string>> {
       const ids = turnIds.filter((id) => id !== null);
       if (ids.length === 0) return new Set();

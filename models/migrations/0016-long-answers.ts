@@ -1,8 +1,8 @@
 import type { Migration } from '../migrate.ts';
 
 /**
- * Answers that are longer than a row and a packet take. The new column is metadata only (MySQL and MariaDB add it in no time, however many
- * messages there are), and no message is touched.
+ * Answers that are longer than a row and a packet take. The new column is metadata only (MySQL and MariaDB add it in no
+ * time, however many messages there are), and no message is touched.
  */
 export const longAnswers: Migration = {
   name: '0016-long-answers',

@@ -2,9 +2,9 @@ import type { QueryInterface } from 'sequelize';
 import type { Migration } from '../migrate.ts';
 
 /**
- * Ids, hashes and names are compared byte by byte, whatever the database's own default is: tables that were made without saying so had
- * taken that. To change a table's collation copies it, and nobody writes to it meanwhile; a table that is right is left alone, so a step
- * that was broken off goes on where it was.
+ * Ids, hashes and names are compared byte by byte, whatever the database's own default is: tables that were made
+ * without saying so had taken that. To change a table's collation copies it, and nobody writes to it meanwhile; a table
+ * that is right is left alone, so a step that was broken off goes on where it was.
  */
 export const binaryText: Migration = {
   name: '0021-binary-text',

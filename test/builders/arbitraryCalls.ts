@@ -56,7 +56,8 @@ const oddStrings = fc.constantFrom(
 const odd: fc.Arbitrary<unknown> = fc.oneof(oddStrings, fc.jsonValue({ maxDepth: 2 }), fc.integer(), fc.double());
 
 /**
- * Calls of an operation. `ids` are objects for its path and query; `foreign` are ids of another tenant, which may stand wherever a string does.
+ * Calls of an operation. `ids` are objects for its path and query; `foreign` are ids of another tenant, which may stand
+ * wherever a string does.
  */
 export function callsOf(
   operation: Operation,

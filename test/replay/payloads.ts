@@ -31,7 +31,9 @@ const summaries = [
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper)$/;
 
-/** The strings that a payload may hold, by the key under which they stand; `` is a payload that is a string by itself. */
+/**
+ * The strings that a payload may hold, by the key under which they stand; `` is a payload that is a string by itself.
+ */
 const shapes: Record<string, readonly RegExp[]> = {
   '': [id, name, time, scheduleId, ...summaries],
   activity_id: [/^\d+$/],
@@ -62,8 +64,8 @@ const shapes: Record<string, readonly RegExp[]> = {
 };
 
 /**
- * What a history holds beside ids, names and numbers, as `key: value`: it must be nothing. What is not known here to be harmless counts, so
- * that a new field is looked at before its first history is saved.
+ * What a history holds beside ids, names and numbers, as `key: value`: it must be nothing. What is not known here to be
+ * harmless counts, so that a new field is looked at before its first history is saved.
  */
 export function foreignTexts({ history }: Pick<SavedHistory, 'history'>): string[] {
   const text = JSON.stringify(history);

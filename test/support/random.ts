@@ -4,8 +4,8 @@ import { randomInt } from 'node:crypto';
 export type RandomInt = (min: number, max: number) => number;
 
 /**
- * Random numbers that can be had again: the seed is printed, and `ATRIUM_TEST_SEED` gives the same sequence. What other processes do in the
- * meantime is not repeated by it.
+ * Random numbers that can be had again: the seed is printed, and `ATRIUM_TEST_SEED` gives the same sequence. What other
+ * processes do in the meantime is not repeated by it.
  */
 export function seededRandom(name: string): RandomInt {
   const seed = Number(process.env.ATRIUM_TEST_SEED ?? randomInt(2 ** 32));

@@ -33,8 +33,8 @@ export function abortStreams(): void {
 }
 
 /**
- * Asks for an event stream. Nothing is read until `events` is. An answer that is no stream is returned as it is, with
- * its status.
+ * Asks for an event stream. Nothing is read until `events` is. An answer that is not a stream is returned as it is,
+ * with its status.
  */
 export async function openStream(url: string, request: StreamRequest = {}): Promise<EventStream> {
   const abort = new AbortController();

@@ -6,7 +6,10 @@ import { DomainError } from '../../../models/errors.ts';
 import { newId } from '../../../models/ids.ts';
 import { randomOf } from '../../support/random.ts';
 
-/** A process of the bank test: clients who transfer and spend until somebody kills it. Its arguments are how many, their seed, and their spaces. */
+/**
+ * A process of the bank test: clients who transfer and spend until somebody kills it. Its arguments are how many, their
+ * seed, and their spaces.
+ */
 const [clients = '', seed = '', ...spaces] = process.argv.slice(2);
 const random = randomOf(Number(seed));
 const database = openDatabase(loadConfig());
