@@ -55,7 +55,7 @@ export async function askAside(
   );
   const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
   await transaction(deps.database, async (tx) => {
-    await store(tx, redactor.text(text).trim());
+    await store(tx, redactor.text(text).toWellFormed().trim());
     await ModelCall.update(
       { status: 'completed', finishReason, endedAt: new Date(), ...usage },
       { where: key, transaction: tx },

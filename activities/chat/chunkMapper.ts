@@ -1,5 +1,6 @@
 import type { ModelPart } from '../../integrations/llm/modelCall.ts';
 import { newId } from '../../models/ids.ts';
+import { wellFormed } from '../../models/text.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 
 /** A tool call that the model has made; `input` is undefined when its JSON did not parse. */
@@ -85,7 +86,7 @@ export class ChunkMapper {
         type: 'tool-input-error',
         toolCallId: id,
         toolName,
-        input: part.input,
+        input: part.input.toWellFormed(),
         errorText: inputError,
         dynamic: true,
       };
@@ -106,7 +107,7 @@ export class ChunkMapper {
 
 function parseInput(text: string): { ok: true; value: unknown } | { ok: false } {
   try {
-    return { ok: true, value: text.trim() === '' ? {} : JSON.parse(text) };
+    return { ok: true, value: text.trim() === '' ? {} : wellFormed(JSON.parse(text)) };
   } catch {
     return { ok: false };
   }

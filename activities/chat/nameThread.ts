@@ -6,6 +6,7 @@ import { titleStep } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { transaction } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
+import { firstOf } from '../../models/text.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { askAside } from './askAside.ts';
 import { transcriptLine } from './context/summary.ts';
@@ -75,7 +76,7 @@ function firstWords(messages: readonly Message[]): string {
 }
 
 function cut(text: string): string {
-  if (text.length <= maxTitleLength) return text;
-  const kept = text.slice(0, maxTitleLength).toWellFormed();
-  return `${kept.slice(0, Math.max(kept.lastIndexOf(' '), maxTitleLength / 2))}…`;
+  if (text.length <= maxTitleLength) return text.toWellFormed();
+  const kept = firstOf(text, maxTitleLength).toWellFormed();
+  return `${firstOf(kept, Math.max(kept.lastIndexOf(' '), maxTitleLength / 2))}…`;
 }

@@ -1,6 +1,7 @@
 import type { Message } from '../../models/chat/message.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { NotificationPriority, Turn } from '../../models/chat/turn.ts';
+import { firstOf } from '../../models/text.ts';
 
 const maxBodyLength = 200;
 
@@ -37,5 +38,5 @@ function bodyOf(turn: Turn, answer: Message | null): string {
   if (turn.status === 'failed') return turn.errorDetail ?? 'The turn could not be completed.';
   const said = (answer?.parts ?? []).map((part) => (part.type === 'text' ? part.text : '')).join(' ');
   const text = said.replace(/\s+/g, ' ').trim();
-  return text.length <= maxBodyLength ? text || 'Done.' : `${text.slice(0, maxBodyLength).toWellFormed()}…`;
+  return text.length <= maxBodyLength ? text || 'Done.' : `${firstOf(text, maxBodyLength).toWellFormed()}…`;
 }

@@ -1,6 +1,7 @@
 import { readDataUrl } from '../../models/chat/dataUrl.ts';
 import type { FileReference, StoredPart } from '../../models/chat/message.ts';
 import { DomainError } from '../../models/errors.ts';
+import { firstOf } from '../../models/text.ts';
 import type { BodyOf } from '../frame/request.ts';
 
 export type ChatStreamBody = BodyOf<'streamChat'>;
@@ -76,7 +77,7 @@ function referenceIn(data: unknown): FileReference[] {
     {
       path,
       ...(typeof containerId === 'string' && { containerId }),
-      ...(typeof fileName === 'string' && { fileName: fileName.slice(0, maxFileNameLength) }),
+      ...(typeof fileName === 'string' && { fileName: firstOf(fileName, maxFileNameLength) }),
       ...(typeof width === 'number' && { width }),
       ...(typeof height === 'number' && { height }),
     },

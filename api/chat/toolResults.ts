@@ -7,6 +7,7 @@ import type { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { insufficientScope, lackingOf } from '../../models/identity/authority.ts';
+import { firstOf } from '../../models/text.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import { authorityOf, type Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -106,7 +107,7 @@ async function chunkOf(deps: RouteDeps, turn: Turn, result: ClientResult): Promi
   const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
   const output = redactor.json(result.output);
   if (isTimeout || isError) {
-    const said = typeof output === 'string' ? output.slice(0, maxErrorCharacters) : '';
+    const said = typeof output === 'string' ? firstOf(output, maxErrorCharacters) : '';
     const silent = isTimeout ? 'The client did not answer in time.' : 'The tool has failed on the client.';
     return failedResult(toolCallId, said === '' ? silent : said);
   }

@@ -1,6 +1,7 @@
 import { refreshMcpTools } from '../../integrations/mcp/refreshMcpTools.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { McpServer } from '../../models/mcp/mcpServers.ts';
+import { firstOf } from '../../models/text.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { callerOf } from '../frame/auth/caller.ts';
@@ -71,7 +72,7 @@ function present(server: McpServer): AnswerOf<'checkMcpServer'> {
     failure,
     tools: (tools ?? []).map((tool) => ({
       name: tool.name,
-      description: (tool.description ?? '').slice(0, 2_000),
+      description: firstOf(tool.description ?? '', 2_000),
       isReadOnly: tool.isReadOnly,
       mayDestroy: tool.mayDestroy ?? !tool.isReadOnly,
     })),

@@ -15,6 +15,7 @@ import {
   randomPKCECodeVerifier,
 } from 'openid-client';
 import type { Config } from '../../config/index.ts';
+import { firstOf } from '../../models/text.ts';
 import { limitedFetch } from '../http/limitedFetch.ts';
 import { issuerRefused, normaliseIssuerError } from './errors.ts';
 
@@ -146,6 +147,6 @@ function identify(
     issuer,
     subject,
     email: isVerified && typeof email === 'string' ? email : undefined,
-    name: typeof shown === 'string' ? shown.trim().slice(0, 200) : undefined,
+    name: typeof shown === 'string' ? firstOf(shown.trim(), 200).toWellFormed() : undefined,
   };
 }

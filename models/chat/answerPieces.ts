@@ -1,6 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
 import { insert } from '../sql.ts';
+import { firstOf } from '../text.ts';
 import type { MessagePart } from '../turnLog/foldChunks.ts';
 import type { StoredPart } from './message.ts';
 
@@ -74,7 +75,7 @@ export function beginningOf(parts: readonly MessagePart[]): MessagePart[] {
   const kept: MessagePart[] = [];
   for (const part of parts) {
     if (part.type !== 'text' || room === 0) continue;
-    const text = part.text.slice(0, room).toWellFormed();
+    const text = firstOf(part.text, room).toWellFormed();
     room -= text.length;
     kept.push({ type: 'text', text, state: 'done' });
   }

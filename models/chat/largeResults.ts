@@ -2,6 +2,7 @@ import type { Database } from '../database.ts';
 import { threadContainerId } from '../drive/containers.ts';
 import { type ByteStore, type DriveLimits, UploadSession } from '../drive/uploadSession.ts';
 import { DomainError } from '../errors.ts';
+import { firstOf, wellFormedJson } from '../text.ts';
 import { isAway } from '../unavailable.ts';
 import type { Turn } from './turn.ts';
 
@@ -38,9 +39,9 @@ export interface ResultStore {
  */
 export async function shorten(store: ResultStore, turn: Turn, toolCallId: string, output: unknown): Promise<unknown> {
   const isText = typeof output === 'string';
-  const text = isText ? output : (JSON.stringify(output) ?? 'null');
+  const text = isText ? output.toWellFormed() : wellFormedJson(JSON.stringify(output) ?? 'null');
   const bytes = Buffer.byteLength(text);
-  if (bytes <= maxInlineBytes) return output ?? null;
+  if (bytes <= maxInlineBytes) return isText ? text : (output ?? null);
   if (bytes > maxResultBytes) {
     throw new DomainError('tooLarge', 'TOOL_RESULT_TOO_LARGE', 'The result is larger than 100 MB. Ask for less of it.');
   }
@@ -51,7 +52,7 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
     store.onFailure(error);
     return null;
   });
-  return { isLarge: true, bytes, preview: text.slice(0, previewCharacters), file } satisfies LargeResult;
+  return { isLarge: true, bytes, preview: firstOf(text, previewCharacters), file } satisfies LargeResult;
 }
 
 async function keep(

@@ -1,15 +1,16 @@
+import { wellFormed } from '../text.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import type { ToolCall } from './toolCall.ts';
 
-/** How a tool call ended, as in the log. */
+/** How a tool call ended, as in the log: in well-formed text, whatever the tool has said. */
 export type ResultChunk = Extract<UiChunk, { type: 'tool-output-available' | 'tool-output-error' }>;
 
 export function succeededResult(toolCallId: string, output: unknown): ResultChunk {
-  return { type: 'tool-output-available', toolCallId, output, dynamic: true };
+  return { type: 'tool-output-available', toolCallId, output: wellFormed(output), dynamic: true };
 }
 
 export function failedResult(toolCallId: string, errorText: string): ResultChunk {
-  return { type: 'tool-output-error', toolCallId, errorText, dynamic: true };
+  return { type: 'tool-output-error', toolCallId, errorText: errorText.toWellFormed(), dynamic: true };
 }
 
 /** The row's status that goes with it. */

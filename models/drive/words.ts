@@ -1,3 +1,5 @@
+import { firstBytesOf } from '../text.ts';
+
 /** How many different words of one text are kept. */
 const maxWords = 2_000;
 const maxWordBytes = 64;
@@ -31,8 +33,5 @@ export function wordsAskedFor(query: string): string[] {
 function fold(text: string): string {
   const folded = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
   // Cut at a whole character, so that a word that is asked for is cut like the one that is there.
-  return Buffer.from(folded)
-    .subarray(0, maxWordBytes)
-    .toString()
-    .replace(/\uFFFD+$/, '');
+  return firstBytesOf(folded, maxWordBytes);
 }

@@ -4,6 +4,7 @@ import { type Actor, appendAuditOfUser, operator } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { newId } from '../ids.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { firstOf } from '../text.ts';
 import { createFreshCache } from './freshCache.ts';
 import type { createSessionTokens, SessionClaims } from './sessionTokens.ts';
 import { invalidToken, tokenExpired } from './sessionTokens.ts';
@@ -37,7 +38,7 @@ export function createSessions(database: Database, tokens: Tokens) {
     const row: SessionRow = {
       id: newId('session'),
       userId,
-      label: label?.slice(0, labelMaxLength) ?? null,
+      label: label === undefined ? null : firstOf(label, labelMaxLength),
       createdAt,
       expiresAt: new Date(createdAt.getTime() + sessionLifetimeMs),
       revokedAt: null,

@@ -6,6 +6,7 @@ import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { execute, insert, select } from '../sql.ts';
+import { firstOf, wellFormedJson } from '../text.ts';
 
 /** Which of a server's tools need the user's approval: all, destructive ones, or none. */
 export type McpApproval = 'always' | 'destructive' | 'never';
@@ -138,7 +139,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
 
     /** Stores the server's tool list, for all processes and for when it is down. */
     async keepTools(id: string, tools: readonly McpTool[]): Promise<void> {
-      const text = JSON.stringify(tools);
+      const text = wellFormedJson(JSON.stringify(tools));
       if (Buffer.byteLength(text) > maxKeptBytes) {
         throw new DomainError('upstream', 'MCP_TOOLS_TOO_LARGE', 'The server describes its tools in more than 4 MiB.');
       }
@@ -152,7 +153,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
       await database.pool.query('UPDATE mcp_servers SET failed_at = ?, failure_code = ?, failure = ? WHERE id = ?', [
         new Date(),
         code.slice(0, 60),
-        text.slice(0, 500),
+        firstOf(text, 500).toWellFormed(),
         id,
       ]);
     },

@@ -124,6 +124,8 @@ export class MessageFold {
     const part = this.#open.get(id);
     this.#open.delete(id);
     if (part === undefined) return;
+    // Only now: two deltas may hold a half of one character each.
+    part.text = part.text.toWellFormed();
     part.state = 'done';
     if (providerMetadata !== undefined) part.providerMetadata = providerMetadata;
   }

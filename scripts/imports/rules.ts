@@ -21,7 +21,8 @@ export const rules: Record<string, Rule> = {
     why: 'the truth in MySQL knows nothing of who uses it',
   },
   integrations: {
-    may: ['models/errors.ts', 'config'], // the domain's errors, with which it refuses
+    // The domain's errors, with which it refuses; and how text is cut, which is the same everywhere.
+    may: ['models/errors.ts', 'models/text.ts', 'config'],
     typesOf: ['telemetry'],
     why: 'what talks to the outside knows nothing of the product',
   },

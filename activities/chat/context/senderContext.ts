@@ -1,3 +1,5 @@
+import { firstOf } from '../../../models/text.ts';
+
 /** In characters. More does not help a model, and it stays with its message in every later prompt. */
 const maxLength = 8_000;
 const maxTitleLength = 200;
@@ -41,7 +43,7 @@ export function describeSender(context: Record<string, unknown>): string | undef
   };
   if (Object.values(told).every((value) => value === undefined)) return undefined;
   const text = JSON.stringify(told).replaceAll('<', '\\u003c');
-  const whole = text.length <= maxLength ? text : `${text.slice(0, maxLength)} [… the rest is left out]`;
+  const whole = text.length <= maxLength ? text : `${firstOf(text, maxLength)} [… the rest is left out]`;
   return `<sender-context note="what the sender's app says of itself">\n${whole}\n</sender-context>`;
 }
 
@@ -63,7 +65,7 @@ function shorten(pane: Further): Further {
   const tabs = pane.tabs.filter((tab): tab is Further => typeof tab === 'object' && tab !== null);
   tabs.sort((one, other) => Number(other.isActive === true) - Number(one.isActive === true));
   const kept = tabs.slice(0, maxTabsPerPane).map((tab) => {
-    return typeof tab.title === 'string' ? { ...tab, title: tab.title.slice(0, maxTitleLength) } : tab;
+    return typeof tab.title === 'string' ? { ...tab, title: firstOf(tab.title, maxTitleLength) } : tab;
   });
   const left = tabs.length - kept.length;
   return { ...pane, tabs: kept, ...(left > 0 && { furtherTabs: left }) };

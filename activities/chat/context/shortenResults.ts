@@ -1,4 +1,5 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import { firstOf } from '../../../models/text.ts';
 import { charactersFor, tokensOf, tokensOfText } from './budget.ts';
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: 'tool' }>;
@@ -28,6 +29,6 @@ export function shortenResults(messages: LanguageModelV4Message[], budgetTokens:
 function shorten(text: string, excessTokens: number): string {
   const keep = charactersFor(Math.max(keptTokens, tokensOfText(text) - excessTokens), text);
   if (keep >= text.length) return text;
-  const kept = text.slice(0, keep).toWellFormed();
+  const kept = firstOf(text, keep);
   return `${kept}\n[… cut here to fit: ${text.length - kept.length} more characters are not shown]`;
 }

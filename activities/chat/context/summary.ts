@@ -1,5 +1,6 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import type { Message, StoredPart } from '../../../models/chat/message.ts';
+import { firstOf, lastOf } from '../../../models/text.ts';
 import { aside } from './aside.ts';
 import { charactersFor } from './budget.ts';
 
@@ -67,11 +68,11 @@ function toolsOf(parts: readonly StoredPart[]) {
 }
 
 function cutEnd(text: string, max: number): string {
-  return text.length <= max ? text : `${text.slice(0, max).toWellFormed()} [… ${text.length - max} more characters]`;
+  return text.length <= max ? text : `${firstOf(text, max)} [… ${text.length - max} more characters]`;
 }
 
 function cutMiddle(text: string, room: number): string {
   const half = Math.max(1, Math.floor(room / 2));
   const left = text.length - 2 * half;
-  return `${text.slice(0, half).toWellFormed()} [… ${left} characters left out …] ${text.slice(-half).toWellFormed()}`;
+  return `${firstOf(text, half)} [… ${left} characters left out …] ${lastOf(text, half)}`;
 }

@@ -6,6 +6,7 @@ import { contentOfAttached } from '../../../models/chat/attachments.ts';
 import { readDataUrl } from '../../../models/chat/dataUrl.ts';
 import type { AttachedFile, Message, StoredPart } from '../../../models/chat/message.ts';
 import type { Database } from '../../../models/database.ts';
+import { firstOf } from '../../../models/text.ts';
 import { aside } from './aside.ts';
 import type { AttachmentReader, FileSource, FileView } from './attachmentReader.ts';
 import { charactersFor, tokensOfText } from './budget.ts';
@@ -106,7 +107,7 @@ function show(name: string, contentType: string, view: FileView, allowance: File
 
 /** The text within its budget, with a mark that says what is missing. */
 function textOf(name: string, view: Extract<FileView, { kind: 'text' }>, allowance: FileAllowance): string {
-  const kept = view.text.slice(0, charactersFor(allowance.textTokens, view.text)).toWellFormed();
+  const kept = firstOf(view.text, charactersFor(allowance.textTokens, view.text)).toWellFormed();
   allowance.textTokens = Math.max(0, allowance.textTokens - tokensOfText(kept));
   const isCut = kept.length < view.text.length || view.hasMore;
   const pages = view.pageCount === undefined ? '' : ` of a document of ${view.pageCount} pages`;

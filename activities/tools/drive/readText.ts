@@ -3,6 +3,7 @@ import { isText, sampleBytes } from '../../../integrations/storage/contentType.t
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import type { DriveItem } from '../../../models/drive/driveItem.ts';
 import { DomainError } from '../../../models/errors.ts';
+import { firstOf } from '../../../models/text.ts';
 
 /** A run of lines of a file. */
 export interface Lines {
@@ -34,7 +35,7 @@ export async function readLines(
   for await (const line of linesOf(await open(store, item), signal)) {
     number += 1;
     if (number < firstLine) continue;
-    const shown = line.length > maxLineCharacters ? `${line.slice(0, maxLineCharacters)}… [line cut]` : line;
+    const shown = line.length > maxLineCharacters ? `${firstOf(line, maxLineCharacters)}… [line cut]` : line;
     characters += shown.length + 1;
     if (result.lines.length === count || (characters > maxCharacters && result.lines.length > 0)) {
       result.hasMore = true;
@@ -81,7 +82,7 @@ async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<s
   const decoder = new TextDecoder();
   // A very long line, such as a minified file's, is kept only as far as it is shown.
   let rest = '';
-  const keep = (text: string) => (text.length > maxLineCharacters * 2 ? text.slice(0, maxLineCharacters * 2) : text);
+  const keep = (text: string) => firstOf(text, maxLineCharacters * 2);
   for await (const chunk of stream) {
     signal.throwIfAborted();
     const pieces = decoder.decode(chunk as Buffer, { stream: true }).split('\n');

@@ -6,6 +6,7 @@ import type { Turn } from '../../../models/chat/turn.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { type McpServer, type McpServers, type McpTool, secretPartsOf } from '../../../models/mcp/mcpServers.ts';
 import { createRedactor } from '../../../models/secrets/redactor.ts';
+import { firstOf } from '../../../models/text.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 import { secretForms } from '../../../telemetry/secretForms.ts';
 import type { EgressDeps } from '../egressDeps.ts';
@@ -76,7 +77,7 @@ function toolOf(deps: McpDeps, server: McpServer, tool: McpTool): ServerTool {
       const result = redactor.json(answered) as typeof answered;
       if (!result.isError) return result.output;
       const text = typeof result.output === 'string' ? result.output : JSON.stringify(result.output);
-      throw new DomainError('upstream', 'MCP_TOOL_FAILED', text.slice(0, 10_000));
+      throw new DomainError('upstream', 'MCP_TOOL_FAILED', firstOf(text, 10_000));
     },
   });
 }

@@ -2,6 +2,7 @@ import { guardedFetch } from '../../../integrations/egress/fetch.ts';
 import type { DocumentReaders, ReadRequest } from '../../../integrations/readers/documentReaders.ts';
 import type { PageText } from '../../../integrations/readers/kinds/page.ts';
 import { DomainError } from '../../../models/errors.ts';
+import { firstOf } from '../../../models/text.ts';
 import type { EgressDeps } from '../egressDeps.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 
@@ -50,11 +51,11 @@ export function webFetchTool(deps: WebFetchDeps): ServerTool {
         throw new DomainError('unprocessable', 'NOT_TEXT', `${about.url} is not text (${type}).`);
       }
       const { bytes, isCut } = await readUpTo(response, maxBodyBytes);
-      const whole = decode(bytes, type);
+      const whole = decode(bytes, type, isCut);
       const isPage = /html/.test(type) && !raw;
       const request = { spaceId: turn.spaceId, signal };
       const page = isPage ? await readPage(deps.documents, whole, request) : { title: null, text: whole, isCut: false };
-      const text = page.text.slice(offset, offset + maxCharacters);
+      const text = firstOf(page.text.slice(offset), maxCharacters);
       const nextOffset = page.text.length > offset + text.length ? offset + text.length : null;
       return { ...about, title: page.title, text, nextOffset, isCut: isCut || page.isCut };
     },
@@ -106,12 +107,13 @@ async function readUpTo(response: Response, maxBytes: number): Promise<{ bytes: 
   return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: length >= maxBytes };
 }
 
-function decode(bytes: Buffer, contentType: string): string {
+/** A character that the end of what was read has cut is left out. */
+function decode(bytes: Buffer, contentType: string, isCut: boolean): string {
   const named = /charset\s*=\s*"?([\w-]+)/.exec(contentType)?.[1];
   const inPage = /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(bytes.subarray(0, 2_048).toString('latin1'))?.[1];
   try {
-    return new TextDecoder(named ?? inPage ?? 'utf-8').decode(bytes);
+    return new TextDecoder(named ?? inPage ?? 'utf-8').decode(bytes, { stream: isCut });
   } catch {
-    return new TextDecoder().decode(bytes);
+    return new TextDecoder().decode(bytes, { stream: isCut });
   }
 }

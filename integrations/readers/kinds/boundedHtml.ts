@@ -1,4 +1,5 @@
 import { Parser } from 'htmlparser2';
+import { firstOf } from '../../../models/text.ts';
 
 /** Deeper than people write; finding a page's article takes time with the cube of its depth. */
 const maxDepth = 128;
@@ -31,7 +32,7 @@ export function boundedHtml(whole: string): { html: string; isCut: boolean } {
       depth--;
     },
   });
-  const html = whole.slice(0, maxCharacters);
+  const html = firstOf(whole, maxCharacters);
   for (let at = 0; at < html.length && end === undefined; at += chunkCharacters) {
     parser.write(html.slice(at, at + chunkCharacters));
   }

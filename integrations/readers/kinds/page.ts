@@ -1,6 +1,7 @@
 import { Readability } from '@mozilla/readability';
 import { parseHTML } from 'linkedom';
 import TurndownService from 'turndown';
+import { firstOf } from '../../../models/text.ts';
 import { boundedHtml } from './boundedHtml.ts';
 import { maxTextCharacters } from './limits.ts';
 
@@ -26,9 +27,10 @@ export async function readPage(bytes: Uint8Array): Promise<PageText> {
   // Given as a node: turndown's own parser would read the text a second time.
   const content = parseHTML(inPage(body)).document.body;
   const text = turndown.turndown(content as never).trim();
+  const name = article?.title || title;
   return {
-    title: (article?.title || title)?.slice(0, 1_000) ?? null,
-    text: text.slice(0, maxTextCharacters),
+    title: name === null ? null : firstOf(name, 1_000).toWellFormed(),
+    text: firstOf(text, maxTextCharacters).toWellFormed(),
     isCut: isCut || text.length > maxTextCharacters,
   };
 }

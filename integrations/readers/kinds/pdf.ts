@@ -1,4 +1,5 @@
 import { getDocumentProxy } from 'unpdf';
+import { firstOf } from '../../../models/text.ts';
 import { maxTextCharacters } from './limits.ts';
 
 export interface PdfText {
@@ -22,7 +23,7 @@ export async function readPdf(bytes: Uint8Array): Promise<PdfText> {
         .map((item) => ('str' in item ? item.str + (item.hasEOL ? '\n' : '') : ''))
         .join('')
         .trim();
-      pages.push(text.slice(0, left));
+      pages.push(firstOf(text, left).toWellFormed());
       left -= text.length;
       page.cleanup();
     }

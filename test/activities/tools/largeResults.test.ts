@@ -61,6 +61,17 @@ test('what does not is a file of the thread, with its beginning at hand; a secon
   expect(JSON.parse(await contentOf(['tool-results', 'tcl_3.json']))).toEqual(value);
 });
 
+test('no character is cut in two, in what is given, the preview or the file', async () => {
+  const half = '😀'.slice(0, 1);
+  expect(await shorten(deps(), turn, 'tcl_6', `a${half}`)).toBe('a\ufffd');
+  const text = `x${'😀'.repeat(maxInlineBytes / 4)}`;
+  const cut = await shorten(deps(), turn, 'tcl_7', text + half);
+  expect(cut).toMatchObject({ isLarge: true, preview: `x${'😀'.repeat(1_999)}` });
+  expect(await contentOf(['tool-results', 'tcl_7.txt'])).toBe(`${text}\ufffd`);
+  await shorten(deps(), turn, 'tcl_8', { text: text + half });
+  expect(JSON.parse(await contentOf(['tool-results', 'tcl_8.json']))).toEqual({ text: `${text}\ufffd` });
+});
+
 test('100 MB is the end; a full drive keeps the beginning only', async () => {
   await expect(shorten(deps(), turn, 'tcl_4', 'x'.repeat(maxResultBytes + 1))).rejects.toMatchObject({
     code: 'TOOL_RESULT_TOO_LARGE',

@@ -1,0 +1,50 @@
+/**
+ * Text in whole characters. JavaScript counts UTF-16 units, of which an emoji has two: a plain `slice` may keep half of
+ * one, which is not Unicode, and which providers and databases refuse.
+ */
+
+/** The beginning of a text, of at most so many UTF-16 units. */
+export function firstOf(text: string, max: number): string {
+  const end = Math.floor(max);
+  if (text.length <= end) return text;
+  return text.slice(0, isWithinPair(text, end) ? end - 1 : Math.max(0, end));
+}
+
+/** The end of a text, of at most so many UTF-16 units. */
+export function lastOf(text: string, max: number): string {
+  const start = Math.min(text.length, text.length - Math.floor(max));
+  if (start <= 0) return text;
+  return text.slice(isWithinPair(text, start) ? start + 1 : start);
+}
+
+/** The beginning of a text, of at most so many bytes of UTF-8. */
+export function firstBytesOf(text: string, max: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= max) return text;
+  let end = Math.max(0, max);
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return bytes.toString('utf8', 0, end);
+}
+
+/** A JSON value in which each half of a pair, in a text or a key, is U+FFFD. For what others say: it may be anything. */
+export function wellFormed<T>(value: T): T {
+  if (typeof value === 'string') return value.toWellFormed() as T;
+  const json = JSON.stringify(value) as string | undefined;
+  const mended = json === undefined ? undefined : wellFormedJson(json);
+  // What is already well-formed stays as it is, and is not parsed again.
+  return mended === undefined || mended === json ? value : (JSON.parse(mended) as T);
+}
+
+/** The same for JSON as `JSON.stringify` writes it, which escapes halves of pairs and no whole ones. */
+export function wellFormedJson(json: string): string {
+  if (!json.includes('\\ud')) return json;
+  return json.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (escaped) => (escaped === '\\\\' ? escaped : '\ufffd'));
+}
+
+function isWithinPair(text: string, at: number): boolean {
+  return at > 0 && isBetween(text.charCodeAt(at - 1), 0xd800, 0xdbff) && isBetween(text.charCodeAt(at), 0xdc00, 0xdfff);
+}
+
+function isBetween(code: number, first: number, last: number): boolean {
+  return code >= first && code <= last;
+}
