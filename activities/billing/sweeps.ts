@@ -7,7 +7,7 @@ import { release } from '../../models/billing/holds.ts';
 import { lockBalances } from '../../models/billing/ledger.ts';
 import { purgeOldHolds } from '../../models/billing/oldHolds.ts';
 import { unsettledEvents } from '../../models/billing/paymentEvents.ts';
-import { findStaleHolds, spacesWithExpiredGrants } from '../../models/billing/staleCredits.ts';
+import { type ExpiredGrant, expiredGrants, type StaleHold, staleHolds } from '../../models/billing/staleCredits.ts';
 import { transaction } from '../../models/database.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
@@ -24,12 +24,18 @@ export function createBillingSweeps(deps: BillingDeps) {
 
   return {
     /** Holds of turns that have ended, or of messages that never became a turn. */
-    async sweepHolds(): Promise<number> {
-      using _heartbeat = keepAlive();
-      const stale = await findStaleHolds(database, before(), maxRows);
-      for (const { id, spaceId } of stale) await transaction(database, (tx) => release(tx, spaceId, id));
+    async sweepHolds(): Promise<SweepReport> {
+      const report = await sweepEach<StaleHold>({
+        logger,
+        before: before(),
+        page: (page) => staleHolds(database, page),
+        async look({ id, spaceId }) {
+          await transaction(database, (tx) => release(tx, spaceId, id));
+          return 'ended';
+        },
+      });
       await purgeDayUse(database);
-      return stale.length;
+      return report;
     },
 
     /** Old holds that have been spent or released. */
@@ -40,18 +46,20 @@ export function createBillingSweeps(deps: BillingDeps) {
     },
 
     /** Credits that have expired. Nobody can spend them in the meantime: every use checks for itself. */
-    async sweepGrants(): Promise<number> {
-      using _heartbeat = keepAlive();
-      const spaces = await spacesWithExpiredGrants(database, new Date(), maxRows);
-      for (const spaceId of spaces) {
-        await transaction(database, async (tx) => {
-          const balances = await lockBalances(tx, spaceId);
-          await expireGrants(tx, balances);
-          await coverDebt(tx, balances);
-        });
-      }
-      return spaces.length;
-    },
+    sweepGrants: (): Promise<SweepReport> =>
+      sweepEach<ExpiredGrant>({
+        logger,
+        before: new Date(),
+        page: (page) => expiredGrants(database, page),
+        async look({ spaceId }) {
+          await transaction(database, async (tx) => {
+            const balances = await lockBalances(tx, spaceId);
+            await expireGrants(tx, balances);
+            await coverDebt(tx, balances);
+          });
+          return 'ended';
+        },
+      }),
 
     /** Notifications whose workflow was never started, or has vanished. */
     sweepPaymentEvents: (): Promise<SweepReport> =>
@@ -74,18 +82,30 @@ export function createBillingSweeps(deps: BillingDeps) {
 
     /** Starts the top-ups that are due, and tells the owners of spaces that are low on credits. */
     async sweepBalances(): Promise<number> {
-      using _heartbeat = keepAlive();
+      using heartbeat = keepAlive();
       await noticeLowBalances(deps);
       const { provider } = deps.payments;
       if (provider === undefined) return 0;
-      const due = await spacesToTopUp(database, maxRows);
-      for (const spaceId of due) {
-        const { currency, microPerMinor } = config.billing;
-        const microOf = (amountMinor: number) => amountMinor * microPerMinor;
-        const operation = await beginAutoTopUp(database, spaceId, { currency, provider: provider.name, microOf });
-        if (operation !== undefined) await workflows.startOperation(operation);
+      const { currency, microPerMinor } = config.billing;
+      const microOf = (amountMinor: number) => amountMinor * microPerMinor;
+      let begun = 0;
+      for (let last = ''; ; ) {
+        const due = await spacesToTopUp(database, last, maxRows);
+        const next = due.at(-1);
+        if (next === undefined) return begun;
+        last = next;
+        for (const spaceId of due) {
+          heartbeat.cancelled.throwIfAborted();
+          try {
+            const operation = await beginAutoTopUp(database, spaceId, { currency, provider: provider.name, microOf });
+            if (operation === undefined) continue;
+            await workflows.startOperation(operation);
+            begun++;
+          } catch (error) {
+            logger.warn({ err: error, spaceId }, 'An automatic top-up could not be begun; the next sweep tries again.');
+          }
+        }
       }
-      return due.length;
     },
   };
 }

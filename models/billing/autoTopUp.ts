@@ -16,13 +16,14 @@ interface Due {
 const chargeHours = 24;
 
 /** Spaces whose credits are below their owner's threshold, and which may charge for more. */
-export async function spacesToTopUp(database: Database, limit: number): Promise<string[]> {
+export async function spacesToTopUp(database: Database, after: string, limit: number): Promise<string[]> {
   const [rows] = await database.pool.query(
     `SELECT s.space_id AS spaceId FROM billing_settings s
        JOIN billing_balances b ON b.space_id = s.space_id JOIN spaces ON spaces.id = s.space_id
       WHERE s.auto_enabled = 1 AND s.auto_failed_at IS NULL AND s.customer_id IS NOT NULL
-        AND b.available < s.auto_threshold AND spaces.deleted_at IS NULL LIMIT ?`,
-    [limit],
+        AND b.available < s.auto_threshold AND spaces.deleted_at IS NULL AND s.space_id > ?
+      ORDER BY s.space_id LIMIT ?`,
+    [after, limit],
   );
   return (rows as { spaceId: string }[]).map(({ spaceId }) => spaceId);
 }

@@ -1,11 +1,17 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 
 /** A hold, and its space. */
 export interface OpenHold {
   id: string;
   spaceId: string;
 }
+
+export type StaleHold = Waiting & Pick<OpenHold, 'spaceId'>;
+export type ExpiredGrant = StaleHold;
+
+const ofSpace = ['space_id AS spaceId'];
 
 /** A turn's open holds. */
 export async function openHoldsOf(database: Database, turnId: string): Promise<OpenHold[]> {
@@ -14,24 +20,17 @@ export async function openHoldsOf(database: Database, turnId: string): Promise<O
   ]);
 }
 
-/** Holds from before `before` of turns that have ended, or of messages that never became a turn. */
-export async function findStaleHolds(database: Database, before: Date, limit: number): Promise<OpenHold[]> {
-  return read(
-    database,
-    `SELECT h.id, h.space_id AS spaceId FROM billing_holds h LEFT JOIN turns t ON t.id = h.turn_id
-      WHERE h.status = 'open' AND h.created_at < ? AND (t.id IS NULL OR t.terminal = 1) LIMIT ?`,
-    [before, limit],
-  );
+/** Open holds of turns that have ended, or of messages that never became a turn. */
+export function staleHolds(database: Database, page: OldestFirst<StaleHold>): Promise<StaleHold[]> {
+  const isRunning = 'SELECT 1 FROM turns t WHERE t.id = billing_holds.turn_id AND t.terminal = 0';
+  const where = `status = 'open' AND NOT EXISTS (${isRunning})`;
+  return oldestFirst(database, { table: 'billing_holds', columns: ofSpace, where, time: 'created_at' }, page);
 }
 
-/** Spaces with expired credits. */
-export async function spacesWithExpiredGrants(database: Database, now: Date, limit: number): Promise<string[]> {
-  const spaces = await read<{ spaceId: string }>(
-    database,
-    'SELECT DISTINCT space_id AS spaceId FROM billing_grants WHERE expires_at <= ? AND remaining > 0 LIMIT ?',
-    [now, limit],
-  );
-  return spaces.map(({ spaceId }) => spaceId);
+/** Grants that have expired by `before`, with credits left. */
+export function expiredGrants(database: Database, page: OldestFirst<ExpiredGrant>): Promise<ExpiredGrant[]> {
+  const where = 'remaining > 0 AND expires_at IS NOT NULL';
+  return oldestFirst(database, { table: 'billing_grants', columns: ofSpace, where, time: 'expires_at' }, page);
 }
 
 async function read<Row>(database: Database, sql: string, values: unknown[]): Promise<Row[]> {
