@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readDataUrl } from '../../models/chat/dataUrl.ts';
 import type { FileReference, StoredPart } from '../../models/chat/message.ts';
 import { DomainError } from '../../models/errors.ts';
@@ -41,6 +42,19 @@ export function readMessage(body: ChatStreamBody): ReadMessage {
     userMessageId: body.userMessageId ?? message.id,
     replaces: replacementOf(body, message),
   };
+}
+
+/**
+ * Hashes what a message says and asks for, as it was sent. Left out is what may differ when the same message is sent
+ * again: the thread, which the client knows by then, and the state of its device.
+ */
+export function hashMessage({ parts, files, replaces, userMessageId }: ReadMessage, body: ChatStreamBody): Buffer {
+  const { mode = 'ask', modelId, autoModel, effort } = body;
+  const named = files.map(({ path, containerId, fileName }) => [path, containerId, fileName]);
+  const replaced = replaces && [replaces, userMessageId];
+  return createHash('sha256')
+    .update(JSON.stringify([parts, named, replaced, mode, modelId, autoModel === true, effort]))
+    .digest();
 }
 
 /** The AI SDK's `regenerate` and edits: the list ends with the message in question. */

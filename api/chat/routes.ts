@@ -19,7 +19,7 @@ import { bodyOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { streamTurn } from '../frame/sse.ts';
 import { authorizeNamedThread, authorizeTurn, defaultSpaceOf } from './authorizeThread.ts';
-import { type ChatStreamBody, readContext, readMessage } from './chatRequest.ts';
+import { type ChatStreamBody, hashMessage, readContext, readMessage } from './chatRequest.ts';
 import { checkClientTools } from './clientTools.ts';
 import { creditGate } from './creditGate.ts';
 import { presentModel } from './presentModel.ts';
@@ -123,7 +123,9 @@ export function chatRoutes(deps: RouteDeps) {
     const spaceId = thread?.spaceId ?? body.spaceId ?? (await defaultSpaceOf(deps, caller));
     const mode = body.mode ?? 'ask';
     await authorizeSpace(deps, caller, spaceId, mode === 'work' ? 'editor' : 'viewer');
-    const { parts, files, userMessageId, replaces } = readMessage(body);
+    const message = readMessage(body);
+    const { parts, files, userMessageId, replaces } = message;
+    const outboxHash = body.outboxItemId === undefined ? undefined : hashMessage(message, body);
     if (files.length > 0) requireScope(caller, 'drive:read', ', which attaching files takes');
     const [attached, settings] = await Promise.all([
       attachFiles(deps.database, { spaceId, userId: caller.userId }, files),
@@ -146,6 +148,7 @@ export function chatRoutes(deps: RouteDeps) {
       userMessageId,
       replaces,
       outboxItemId: body.outboxItemId,
+      outboxHash,
       mode,
       modelId: model.id,
       effort: effort ?? null,

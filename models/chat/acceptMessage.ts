@@ -28,6 +28,8 @@ export interface SendIntent {
   parts: StoredPart[];
   userMessageId?: string;
   outboxItemId?: string;
+  /** The hash of what the outbox item says. The same id with another hash is refused. */
+  outboxHash?: Buffer;
   mode: TurnMode;
   modelId: string;
   effort: string | null;
@@ -68,7 +70,10 @@ async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | unde
   const { Turn } = chatModels(tx);
   if (intent.outboxItemId !== undefined) {
     const known = await Turn.byOutboxItem(intent.userId, intent.outboxItemId, tx);
-    if (known !== null) return { turn: known, created: false };
+    if (known !== null) {
+      if (isDifferent(known.outboxHash, intent.outboxHash)) throw outboxItemReused();
+      return { turn: known, created: false };
+    }
   }
   const thread = await findOrMakeThread(tx, intent);
   const repeated = await findRepeated(tx, thread, intent);
@@ -92,6 +97,7 @@ async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | unde
     terminal: 0,
     writerEpoch: 0,
     outboxItemId: intent.outboxItemId ?? null,
+    outboxHash: intent.outboxHash ?? null,
     userMessageId,
     assistantMessageId: newId('message'),
     mode: intent.mode,
@@ -122,6 +128,18 @@ async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | unde
   // Last, since it locks a row of the whole space.
   await admit?.(tx, turn);
   return { turn, created: true, opening, ...(interrupted !== undefined && { interrupted }) };
+}
+
+/** A turn without a hash is older than the hashes: its message is taken to be the same. */
+function isDifferent(kept: Buffer | null, sent: Buffer | undefined): boolean {
+  return kept !== null && sent !== undefined && !kept.equals(sent);
+}
+
+function outboxItemReused(): DomainError {
+  const detail = 'A different message was already sent with this outboxItemId.';
+  return new DomainError('unprocessable', 'OUTBOX_ITEM_REUSED', detail, {
+    errors: [{ pointer: '/outboxItemId', detail: 'belongs to a different message' }],
+  });
 }
 
 async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Thread> {

@@ -23,6 +23,7 @@ export function defineTurn(sequelize: Sequelize) {
     declare nextSeq: number;
     declare writerEpoch: number;
     declare outboxItemId: string | null;
+    declare outboxHash: Buffer | null;
     declare userMessageId: string;
     declare assistantMessageId: string;
     declare mode: TurnMode;
@@ -127,6 +128,7 @@ export function defineTurn(sequelize: Sequelize) {
       nextSeq: DataTypes.INTEGER.UNSIGNED,
       writerEpoch: DataTypes.INTEGER.UNSIGNED,
       outboxItemId: DataTypes.STRING(200),
+      outboxHash: DataTypes.BLOB,
       userMessageId: DataTypes.STRING(200),
       assistantMessageId: DataTypes.STRING(40),
       mode: DataTypes.STRING(10),

@@ -18,6 +18,7 @@ import { retention } from './0019-retention.ts';
 import { authority } from './0020-authority.ts';
 import { binaryText } from './0021-binary-text.ts';
 import { listIndexes } from './0022-list-indexes.ts';
+import { outboxHash } from './0023-outbox-hash.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -40,4 +41,5 @@ export const migrations: Migration[] = [
   authority,
   binaryText,
   listIndexes,
+  outboxHash,
 ];

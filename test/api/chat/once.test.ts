@@ -45,10 +45,59 @@ test.each([
   60_000,
 );
 
-test('an outbox item again, later and in other words, attaches to its turn', async () => {
+test('an outbox item again, later and from another pane, attaches to its turn', async () => {
   const first = await user.ask({ content: 'Once', outboxItemId: 'out-1' });
-  const second = await user.ask({ content: 'Quite different', outboxItemId: 'out-1' });
+  const openTabs = [{ paneId: 'left', isActive: true, tabs: [] }];
+  const second = await user.ask({ content: 'Once', outboxItemId: 'out-1', threadId: first.threadId, openTabs });
   expect(second).toMatchObject({ turnId: first.turnId, threadId: first.threadId, events: first.events });
+});
+
+test('defaults that are spelled out the second time do not make it a different message', async () => {
+  const first = await user.ask({ content: 'Plain', outboxItemId: 'defaults' });
+  const defaults = { mode: 'ask', modelId: null, autoModel: false, effort: null, files: [] };
+  const second = await user.ask({ content: 'Plain', outboxItemId: 'defaults', ...defaults });
+  expect(second.turnId).toBe(first.turnId);
+});
+
+test('an outbox item of an AI SDK client attaches with any history, and is 422 with another last message', async () => {
+  const ids = { id: 'sdk-chat', outboxItemId: 'sdk', trigger: 'submit-message' };
+  const asked = (id: string, text: string) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
+  const last = asked('m2', 'Last');
+  const first = await user.ask({ ...ids, messages: [last] });
+  const again = await user.ask({ ...ids, messages: [asked('m1', 'Earlier'), last] });
+  expect(again.turnId).toBe(first.turnId);
+  const body = { ...ids, messages: [asked('m2', 'Changed')] };
+  const changed = await user.fetch('/chat/stream', { method: 'POST', body });
+  expect([changed.status, await changed.json()]).toEqual([
+    422,
+    expect.objectContaining({ code: 'OUTBOX_ITEM_REUSED' }),
+  ]);
+});
+
+test('an outbox item from before hashes were kept attaches', async () => {
+  const first = await user.ask({ content: 'Old', outboxItemId: 'hashless' });
+  await product.environment.database.sequelize.query('UPDATE turns SET outbox_hash = NULL WHERE id = ?', {
+    replacements: [first.turnId],
+  });
+  expect((await user.ask({ content: 'Old', outboxItemId: 'hashless' })).turnId).toBe(first.turnId);
+});
+
+test.each([
+  ['other words', { content: 'Quite different' }],
+  ['another mode', { content: 'Said', mode: 'work' }],
+  ['another model', { content: 'Said', modelId: 'demo' }],
+])('an outbox item with %s is 422, and nothing is done', async (what, changed) => {
+  const outboxItemId = `changed by ${what}`;
+  const { turnId } = await user.ask({ content: 'Said', outboxItemId });
+  const response = await user.fetch('/chat/stream', { method: 'POST', body: { ...changed, outboxItemId } });
+  expect([response.status, await response.json()]).toEqual([
+    422,
+    expect.objectContaining({
+      code: 'OUTBOX_ITEM_REUSED',
+      errors: [expect.objectContaining({ pointer: '/outboxItemId' })],
+    }),
+  ]);
+  expect((await user.ask({ content: 'Said', outboxItemId })).turnId).toBe(turnId);
   expect(requestsWith(product.provider, 'Quite different')).toEqual([]);
 });
 
@@ -118,18 +167,19 @@ test('a client that goes away does not stop the turn', async () => {
 });
 
 test('a client that leaves before the first token still gets its turn', async () => {
+  const content = fake({ headersDelayMs: 300 }, 'hasty');
   const abort = new AbortController();
   const sent = fetch(`${product.url}/chat/stream`, {
     method: 'POST',
     headers: { authorization: `Bearer ${user.token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ content: fake({ headersDelayMs: 300 }, 'hasty'), outboxItemId: 'out-4' }),
+    body: JSON.stringify({ content, outboxItemId: 'out-4' }),
     signal: abort.signal,
   });
   await sent;
   abort.abort();
   const later = await openStream(`${product.url}/chat/stream`, {
     token: user.token,
-    body: { content: 'again', outboxItemId: 'out-4' },
+    body: { content, outboxItemId: 'out-4' },
   });
   expect((await collect(later)).text).toBe('Hello from the fake provider.');
   expect(requestsWith(product.provider, 'hasty')).toHaveLength(1);
