@@ -35,15 +35,18 @@ const eventsIn = (raw: string) =>
     .replace(/data: \[DONE\]\n\n$/, '');
 
 /** A turn that has begun to answer and goes on for a while. */
+/** Long enough for a reader on a busy machine to come while it runs. */
+const whileItRuns = { tokens: 200, intervalMs: 20 };
+
 async function runningTurn(body: Record<string, unknown> = {}) {
-  const stream = await user.send({ content: fake({ tokens: 60, intervalMs: 20 }), ...body });
+  const stream = await user.send({ content: fake(whileItRuns), ...body });
   const begun = await collect(stream, ({ text }) => text !== '');
   return { stream, begun, ...idsOf(stream) };
 }
 
 describe('while the turn runs', () => {
   test('by thread, by the client’s chat id and by turn: all of it, then live, as the first reader had it', async () => {
-    const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: fake({ tokens: 60, intervalMs: 20 }) }] }];
+    const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: fake(whileItRuns) }] }];
     const { stream, begun, threadId, turnId } = await runningTurn({ id: 'my chat/1', messages, content: undefined });
     const paths = [
       `/chat/stream/${threadId}/stream`,
@@ -84,19 +87,22 @@ describe('while the turn runs', () => {
   );
 
   test('400 for a position that the log has not given', async () => {
-    const { stream, turnId, threadId } = await runningTurn();
+    // It goes on for half an hour, until it is stopped.
+    const { stream, turnId, threadId } = await runningTurn({ content: fake({ tokens: 90_000, intervalMs: 20 }) });
     const { lastSeq } = await user.turn(turnId);
+    const absent = lastSeq + 1_000_000;
     for (const path of [`/chat/turns/${turnId}/stream`, `/chat/stream/${threadId}/stream`]) {
-      for (const lastEventId of [String(lastSeq + 1_000), '-1', '1.5', 'x', '1e0', '0x1']) {
+      for (const lastEventId of [String(absent), '-1', '1.5', 'x', '1e0', '0x1']) {
         const { response } = await user.open(path, { lastEventId });
         expect([lastEventId, response.status]).toEqual([lastEventId, 400]);
         expect(await response.json()).toMatchObject({ code: 'UNKNOWN_POSITION' });
       }
-      expect((await user.fetch(`${path}?after=${lastSeq + 1_000}`)).status).toBe(400);
+      expect((await user.fetch(`${path}?after=${absent}`)).status).toBe(400);
       expect((await user.fetch(`${path}?after=-1`)).status).toBe(400);
       expect((await user.fetch(`${path}?after=x`)).status).toBe(400);
     }
     stream.abort();
+    await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
   });
 });
 
