@@ -1,5 +1,6 @@
-import type { ResultSetHeader, RowDataPacket } from 'mysql2';
+import type { RowDataPacket } from 'mysql2';
 import { type Actor, appendAudit } from '../audit.ts';
+import { deleteInBatches } from '../batches.ts';
 import { type Database, transaction } from '../database.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute } from '../sql.ts';
@@ -29,7 +30,6 @@ export interface LoggedEgress extends EgressEntry {
   at: Date;
 }
 
-const rowsPerStatement = 1_000;
 const keptMs = 30 * 86_400_000;
 
 /** Each space's rules for outgoing requests, and their log. */
@@ -94,16 +94,8 @@ export function createEgressRules(database: Database) {
     },
 
     /** Deletes entries older than a month. */
-    async purge(now: Date): Promise<number> {
-      for (let deleted = 0; ; ) {
-        const [result] = await database.pool.query<ResultSetHeader>('DELETE FROM egress_log WHERE at < ? LIMIT ?', [
-          new Date(now.getTime() - keptMs),
-          rowsPerStatement,
-        ]);
-        deleted += result.affectedRows;
-        if (result.affectedRows < rowsPerStatement) return deleted;
-      }
-    },
+    purge: (now: Date): Promise<number> =>
+      deleteInBatches(database, 'DELETE FROM egress_log WHERE at < ? LIMIT ?', [new Date(now.getTime() - keptMs)]),
   };
 }
 

@@ -1,7 +1,7 @@
-import type { ResultSetHeader } from 'mysql2';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit.ts';
+import { deleteInBatches } from '../batches.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
@@ -19,7 +19,6 @@ export interface NewDynamicSecret {
 }
 
 const maxValueBytes = 65_536;
-const rowsPerStatement = 1_000;
 
 /**
  * What people have typed into a form that an agent has shown them (spec, endpoint 5). A tool names one as `{"$secret":
@@ -87,16 +86,8 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
     },
 
     /** Deletes what has expired, in small statements, and returns how many rows that were. */
-    async purgeExpired(now: Date): Promise<number> {
-      for (let deleted = 0; ; ) {
-        const [result] = await database.pool.query<ResultSetHeader>(
-          'DELETE FROM dynamic_secrets WHERE expires_at <= ? LIMIT ?',
-          [now, rowsPerStatement],
-        );
-        deleted += result.affectedRows;
-        if (result.affectedRows < rowsPerStatement) return deleted;
-      }
-    },
+    purgeExpired: (now: Date): Promise<number> =>
+      deleteInBatches(database, 'DELETE FROM dynamic_secrets WHERE expires_at <= ? LIMIT ?', [now]),
   };
 }
 
