@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { estimateTokens } from '../../integrations/llm/tokens.ts';
-import { acceptMessage, type SendIntent } from '../../models/chat/acceptMessage.ts';
+import { acceptMessage, outboxItemReused, type SendIntent } from '../../models/chat/acceptMessage.ts';
 import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { requestStop } from '../../models/chat/endTurn.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
@@ -44,13 +44,14 @@ export function chatRoutes(deps: RouteDeps) {
     const continued = await continueTurn(caller, body);
     if (continued !== undefined && isOnlyResults(body)) return stream(req, res, continued.turn, continued.after);
     const intent = await readIntent(caller, body);
-    const { turn, created, opening, interrupted } = await acceptMessage(
+    const { turn, created, differs, opening, interrupted } = await acceptMessage(
       deps.database,
       intent,
       creditGate(deps, intent),
     );
     // An outbox item finds its turn wherever that is: even in a space that the sender has left, or in a deleted thread.
     if (!created) await authorizeTurn(deps, caller, turn.id);
+    if (differs) throw outboxItemReused();
     // The intent is stored: from here on a failed start is late but not lost, since the sweeper repeats it.
     if (created && turn.status === 'running') void launcher.startNewTurn(turn);
     if (interrupted !== undefined) void launcher.stopTurn(interrupted);

@@ -48,6 +48,8 @@ export interface AcceptedMessage {
   turn: Turn;
   /** False when the same message was accepted before: the caller attaches to its turn. */
   created: boolean;
+  /** The outbox item's id is known, but its message was another one: refused, once the caller may see that turn. */
+  differs?: true;
   /** The first chunks of the new turn's log. */
   opening?: UiChunk[];
   /** The turn that has to stop for this one to begin. */
@@ -71,8 +73,11 @@ async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | unde
   if (intent.outboxItemId !== undefined) {
     const known = await Turn.byOutboxItem(intent.userId, intent.outboxItemId, tx);
     if (known !== null) {
-      if (isDifferent(known.outboxHash, intent.outboxHash)) throw outboxItemReused();
-      return { turn: known, created: false };
+      return {
+        turn: known,
+        created: false,
+        ...(isDifferent(known.outboxHash, intent.outboxHash) && { differs: true }),
+      };
     }
   }
   const thread = await findOrMakeThread(tx, intent);
@@ -135,7 +140,7 @@ function isDifferent(kept: Buffer | null, sent: Buffer | undefined): boolean {
   return kept !== null && sent !== undefined && !kept.equals(sent);
 }
 
-function outboxItemReused(): DomainError {
+export function outboxItemReused(): DomainError {
   const detail = 'A different message was already sent with this outboxItemId.';
   return new DomainError('unprocessable', 'OUTBOX_ITEM_REUSED', detail, {
     errors: [{ pointer: '/outboxItemId', detail: 'belongs to a different message' }],
