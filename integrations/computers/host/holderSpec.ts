@@ -1,0 +1,100 @@
+import type { ComputerSpec } from '../types.ts';
+
+/**
+ * The seam between a host and the holders that it starts.
+ *
+ * A host starts `holder/main.ts` detached, with an empty environment, its standard input a pipe, descriptor 3 a pipe for
+ * reports, standard output and error to a log. What is said over the two pipes is JSON, one message a line:
+ *
+ *     host → holder   HolderSpec                (a spare holder waits for it; the end of the pipe before it: exit)
+ *     holder → host   { type: 'blocked' }       the sandbox exists and waits at its block descriptor
+ *     host → holder   { type: 'release' }       its limits hold: let it go on
+ *     holder → host   { type: 'running' }       released, and the socket listens; the agent may still be starting
+ *     holder → host   { type: 'failed' }        instead of any of these; the holder ends by itself after it
+ *
+ * After `running` the host closes both pipes and may die; a holder goes on without it. If they close before, the holder
+ * kills its sandbox and ends. Whenever it ends it leaves `HolderEnd` in `endFile` as well as it can.
+ */
+export interface HolderSpec {
+  computer: ComputerSpec;
+  /** `files` is a short-lived sandbox on the home of a stopped computer: it starts no processes and has no network. */
+  purpose: 'computer' | 'files';
+  /**
+   * Whom to become (setgroups([]), setgid, setuid) before anything else is touched, when the host is root. Nothing below
+   * the checkout, and of the computer's folders only these, can be read from then on: import what is needed before.
+   */
+  become: { uid: number; gid: number } | null;
+  /** Where it serves HTTP, mode 0600. What an earlier holder left there is replaced. */
+  socketPath: string;
+  /** The process store's folder. It outlives holders. */
+  processesDir: string;
+  endFile: string;
+  sandbox: SandboxCommand;
+  cgroups: HolderCgroups | null;
+  /** The unix socket of this computer's egress proxy; null where it has no way out. */
+  egressSocket: string | null;
+  settings: HolderSettings;
+}
+
+/** How to spawn the sandbox: `spawn(file, args, { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'pipe', …descriptors] })`. */
+export interface SandboxCommand {
+  file: string;
+  args: string[];
+  /**
+   * A pipe each, from descriptor 3 on: `write` gets these bytes (base64) and its end at once; `info` is read, JSON with
+   * `child-pid`; one byte into `block` lets the sandbox go on.
+   */
+  descriptors: ({ kind: 'write'; data: string } | { kind: 'info' } | { kind: 'block' })[];
+  /** Where the sandbox sees the home, and the variables that every process gets beside the computer's own. */
+  home: string;
+  env: Record<string, string>;
+}
+
+/**
+ * A computer's cgroups: `agent` for the sandbox itself, `work` for what it starts, so that neither a fork bomb nor the
+ * OOM killer takes the agent. The host puts the sandbox into `agent`; `settleWork` (host/cgroups) moves what has been
+ * started since to `work`, and the holder calls it after each start.
+ */
+export interface HolderCgroups {
+  /** Lists the pids in `agent`. */
+  agentProcs: string;
+  /** Each is written a pid to move it; several in cgroups v1. */
+  workProcs: string[];
+  /** Has a line `oom_kill N`. */
+  workOom: string;
+}
+
+export interface HolderSettings {
+  /** The agent must have said that it is ready by then. */
+  agentStartTimeoutMs: number;
+  /** A `files` holder ends after this long without a request. */
+  idleTimeoutMs: number;
+}
+
+export type HolderReport =
+  | {
+      type: 'blocked';
+      /** bwrap's own pid, and that of the first process in the sandbox, as the host sees them. */
+      pids: { monitor: number; init: number };
+    }
+  | { type: 'running'; startedAt: string }
+  | { type: 'failed'; reason: string };
+
+export type HolderOrder = { type: 'release' };
+
+/** Why a holder has ended. */
+export interface HolderEnd {
+  generation: number;
+  /** For a person, in one line. */
+  reason: string;
+  at: string;
+}
+
+/** Where a sandbox sees, read-only, the folder with `node` (a copy of ours) and what `prepareAgent` has put there. */
+export const agentFolder = '/opt/atrium';
+
+/**
+ * `agent/prepare.ts` exports this as `prepareAgent`. It writes what the agent needs into `folder`, readable for all and
+ * complete when it returns; hosts call it at their start. The answer is the agent's command line as the sandbox sees it.
+ */
+export type PrepareAgent = (folder: string) => Promise<string[]>;
