@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DomainError } from '../../../models/errors.ts';
+import type { OutputRequest } from '../hostClient.ts';
+import { positionAfter, RecordDecoder } from '../processes/records.ts';
+import type { OutputRecord } from '../types.ts';
+import type { Requests } from './requests.ts';
+
+/** How often in a row a connection may be lost without a record in between. */
+const maxFailures = 5;
+
+/** A process’s output, over as many connections as it takes. */
+export async function* followOutput(
+  requests: Requests,
+  processPath: string,
+  { after = 0, follow = false, signal }: OutputRequest,
+): AsyncGenerator<OutputRecord, void, undefined> {
+  let position = after;
+  for (let failures = 0; ; failures++) {
+    try {
+      for await (const record of connection(requests, processPath, { after: position, follow, signal })) {
+        failures = -1;
+        position = positionAfter(record);
+        yield record;
+        if (record.kind === 'exit') return;
+      }
+      if (!follow) return;
+      // A holder that ends each connection without a word is broken.
+      if (failures >= maxFailures) throw lost();
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!isLost(error) || failures >= maxFailures) throw error;
+    }
+    // It was cut, for being slow perhaps.
+    await sleep(50 * 2 ** Math.max(0, failures), undefined, { signal }).catch(() => signal?.throwIfAborted());
+  }
+}
+
+async function* connection(
+  requests: Requests,
+  processPath: string,
+  { after, follow, signal }: { after: number; follow: boolean; signal: AbortSignal | undefined },
+): AsyncGenerator<OutputRecord, void, undefined> {
+  const ended = new AbortController();
+  const either = signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]);
+  try {
+    const query = { after, follow };
+    const response = await requests.open('GET', `${processPath}/output`, { query, signal: either });
+    const decoder = new RecordDecoder();
+    for await (const chunk of response as AsyncIterable<Buffer>) yield* decoder.push(chunk);
+    if (decoder.isWithinRecord) throw new Error('The output was cut within a record.');
+  } finally {
+    ended.abort();
+  }
+}
+
+function lost(): DomainError {
+  return new DomainError('unavailable', 'COMPUTER_CONNECTION_LOST', 'The connection to the computer was lost.', {
+    retryAfterSeconds: 1,
+  });
+}
+
+function isLost(error: unknown): boolean {
+  if (!(error instanceof DomainError)) return true;
+  return error.code === 'COMPUTER_CONNECTION_LOST' || error.code === 'COMPUTER_NOT_ANSWERING';
+}

@@ -1,0 +1,187 @@
+import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { type Duplex, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { DomainError } from '../../../models/errors.ts';
+import type { FileContent } from '../hostClient.ts';
+import { problemOf } from './problems.ts';
+import { encodeQuery, type Query } from './query.ts';
+
+/** Where a computer is reached: its holder’s socket, or its host’s address with a token that is made for each request. */
+export type ComputerEndpoint = { socketPath: string } | { address: string; token: () => Promise<string> | string };
+
+export interface RequestOf {
+  query?: Query;
+  headers?: Record<string, string> | undefined;
+  json?: unknown;
+  body?: Uint8Array | AsyncIterable<Uint8Array>;
+  signal?: AbortSignal | undefined;
+  /** For the whole answer; `undefined` for none, where silence alone ends it. */
+  deadlineMs?: number | undefined;
+}
+
+const deadlineMs = 30_000;
+/** How long a connection may be silent in the middle of a transfer. */
+export const silenceMs = 60_000;
+const maxAnswerBytes = 16 * 1_048_576;
+
+// A connection for each request: a holder ends when its computer does, and takes connections at once.
+const http = new HttpAgent();
+const https = new HttpsAgent({ keepAlive: true });
+
+/** The requests that a holder, and the host before it, understand. */
+export class Requests {
+  readonly #endpoint: ComputerEndpoint;
+
+  constructor(endpoint: ComputerEndpoint) {
+    this.#endpoint = endpoint;
+  }
+
+  async json<T>(method: string, path: string, of: RequestOf = {}): Promise<T> {
+    return (await this.answer<T>(method, path, of)).value;
+  }
+
+  async answer<T>(method: string, path: string, of: RequestOf = {}): Promise<{ status: number; value: T }> {
+    const limitMs = 'deadlineMs' in of ? of.deadlineMs : deadlineMs;
+    const deadline = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
+    try {
+      const response = await this.#send(method, path, { ...of, signal: anyOf(of.signal, deadline) });
+      const text = await textOf(response);
+      return { status: response.statusCode ?? 0, value: (text === '' ? undefined : JSON.parse(text)) as T };
+    } catch (error) {
+      throw refusalOf(error, of.signal);
+    }
+  }
+
+  async file(query: Query, headers: Record<string, string> | undefined, signal?: AbortSignal): Promise<FileContent> {
+    const response = await this.open('GET', '/files', { query, headers, signal });
+    const part = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(response.headers['content-range'] ?? '');
+    return {
+      size: Number(part?.[3] ?? response.headers['content-length']),
+      mode: Number.parseInt(String(response.headers['x-file-mode']), 8),
+      modifiedAt: new Date(String(response.headers['last-modified'])).toISOString(),
+      etag: String(response.headers.etag),
+      range: part === null ? undefined : { start: Number(part[1]), end: Number(part[2]) },
+      body: response,
+    };
+  }
+
+  /** The response, once its headers are there. Its body is the caller’s, who reads it or destroys it. */
+  async open(method: string, path: string, of: RequestOf): Promise<IncomingMessage> {
+    try {
+      return await this.#send(method, path, of);
+    } catch (error) {
+      throw refusalOf(error, of.signal);
+    }
+  }
+
+  async #send(method: string, path: string, of: RequestOf): Promise<IncomingMessage> {
+    const { target, send } = await requestTo(this.#endpoint, method, path, of);
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = send(target);
+      request.setTimeout(silenceMs, () => request.destroy(new SilentHost()));
+      request.once('error', reject).once('response', resolve);
+      // A refusal may come while a body is still being sent, which then fails: the refusal counts.
+      if (of.body === undefined || of.body instanceof Uint8Array) request.end(of.body ?? jsonOf(of));
+      else pipeline(Readable.from(of.body, { objectMode: false }), request).catch(reject);
+    });
+    if ((response.statusCode ?? 500) >= 400) throw problemOf(response.statusCode ?? 500, await textOf(response));
+    return response;
+  }
+}
+
+/** An upgraded connection. */
+export async function dial(endpoint: ComputerEndpoint, path: string, signal?: AbortSignal): Promise<Duplex> {
+  const headers = { connection: 'Upgrade', upgrade: 'tcp' };
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(new SilentHost()), deadlineMs);
+  try {
+    const { target, send } = await requestTo(endpoint, 'GET', path, {
+      headers,
+      signal: anyOf(signal, deadline.signal),
+    });
+    return await new Promise<Duplex>((resolve, reject) => {
+      const request = send(target);
+      request.once('error', reject);
+      request.once('upgrade', (_, socket, head) => {
+        // From here on the connection is the caller’s, whose signal was for the dialling alone.
+        request.off('error', reject);
+        if (head.length > 0) socket.unshift(head);
+        resolve(socket);
+      });
+      request.once('response', (response) => {
+        textOf(response).then((text) => reject(problemOf(response.statusCode ?? 500, text)), reject);
+      });
+      request.end();
+    });
+  } catch (error) {
+    throw refusalOf(error, signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function requestTo(endpoint: ComputerEndpoint, method: string, path: string, of: RequestOf) {
+  const headers: Record<string, string> = { ...of.headers };
+  if (of.json !== undefined) headers['content-type'] = 'application/json';
+  const rest = `${path}${encodeQuery(of.query ?? {})}`;
+  const common: RequestOptions = { method, headers, ...(of.signal && { signal: of.signal }) };
+  if ('socketPath' in endpoint) {
+    const target: RequestOptions = { ...common, socketPath: endpoint.socketPath, path: rest, agent: http };
+    return { target, send: requestHttp };
+  }
+  headers.authorization = `Bearer ${await endpoint.token()}`;
+  const base = new URL(endpoint.address);
+  const isSecure = base.protocol === 'https:';
+  const target: RequestOptions = {
+    ...common,
+    hostname: base.hostname.replace(/^\[|\]$/g, ''),
+    port: base.port,
+    path: `${base.pathname.replace(/\/$/, '')}${rest}`,
+    agent: isSecure ? https : http,
+  };
+  return { target, send: isSecure ? requestHttps : requestHttp };
+}
+
+class SilentHost extends Error {
+  override readonly name = 'SilentHost';
+}
+
+/** What a failure is for whoever asked: their own signal’s reason, a refusal, or that the computer cannot be reached. */
+function refusalOf(error: unknown, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted === true) return signal.reason;
+  if (error instanceof DomainError) return error;
+  const { code, name } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT' || code === 'ECONNREFUSED') {
+    return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause: error });
+  }
+  if (error instanceof SilentHost || name === 'TimeoutError' || name === 'AbortError') {
+    return new DomainError('upstreamTimeout', 'COMPUTER_NOT_ANSWERING', 'The computer does not answer.', {
+      cause: error,
+    });
+  }
+  return new DomainError('unavailable', 'COMPUTER_CONNECTION_LOST', 'The connection to the computer was lost.', {
+    retryAfterSeconds: 1,
+    cause: error,
+  });
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > maxAnswerBytes) throw new Error('The answer of a host is too long.');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function jsonOf({ json }: RequestOf): string {
+  return json === undefined ? '' : JSON.stringify(json);
+}
+
+function anyOf(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const given = signals.filter((signal) => signal !== undefined);
+  return given.length < 2 ? given[0] : AbortSignal.any(given);
+}

@@ -1,0 +1,220 @@
+import type { Duplex, Readable } from 'node:stream';
+import { DomainError } from '../../models/errors.ts';
+import { followOutput } from './client/followOutput.ts';
+import { type ComputerEndpoint, dial, Requests } from './client/requests.ts';
+import type { Size } from './processes/records.ts';
+import type { FileEntry, OutputRecord, ProcessInfo, StartProcess } from './types.ts';
+
+export type { ComputerEndpoint } from './client/requests.ts';
+
+/** A path inside a computer, absolute or relative to the home. Bytes, where it is no UTF-8. */
+export type FilePath = string | Uint8Array;
+
+export interface HolderStatus {
+  computerId: string;
+  generation: number;
+  startedAt: string;
+  agent: 'starting' | 'ready';
+  runningProcesses: number;
+  lastActiveAt: string;
+}
+
+export interface OutputRequest {
+  /** The number of output bytes to pass over. */
+  after?: number;
+  /** Whether to wait for what comes, up to the end; else it gives what there is. */
+  follow?: boolean;
+  signal?: AbortSignal;
+}
+
+/** What a terminal shows, as bytes that draw it. Output from `position` on comes after it. */
+export interface Screen extends Size {
+  position: number;
+  data: string;
+}
+
+export interface ProcessInput {
+  /** Names who writes. Each writer counts its own inputs. */
+  writer: string;
+  /** Counts from 1: an input with a number that is known is not given again. */
+  seq: number;
+  bytes?: Uint8Array;
+  /** Whether its standard input ends after this. */
+  eof?: boolean;
+}
+
+export interface ReadFileRequest {
+  /** Both inclusive, as HTTP has it; without an `end`, to the end of the file. */
+  range?: { start: number; end?: number };
+  signal?: AbortSignal;
+}
+
+export interface FileContent {
+  /** Of the whole file. */
+  size: number;
+  mode: number;
+  modifiedAt: string;
+  etag: string;
+  /** What of it `body` is; undefined where that is all of it. */
+  range: { start: number; end: number } | undefined;
+  /** Destroy it where it is not read to the end. */
+  body: Readable;
+}
+
+export interface WriteFileRequest {
+  mode?: number;
+  /** Whether missing folders are made. */
+  parents?: boolean;
+  /** Writes only where the file has this ETag, else throws 412. */
+  ifMatch?: string;
+  /** Writes only where there is nothing yet, else throws 412. */
+  ifNew?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface FilePage {
+  entries: FileEntry[];
+  /** Gives the next page; null on the last. */
+  nextCursor: string | null;
+}
+
+const fileDeadlineMs = 60_000;
+
+/**
+ * One computer, by its holder’s socket or its host’s address. Refusals are `DomainError`s with the code that the holder
+ * gave; one that is not running is 409 `COMPUTER_NOT_RUNNING`, one whose holder does not answer 504
+ * `COMPUTER_NOT_ANSWERING`.
+ */
+export class HostClient {
+  readonly #endpoint: ComputerEndpoint;
+  readonly #requests: Requests;
+
+  constructor(endpoint: ComputerEndpoint) {
+    this.#endpoint = endpoint;
+    this.#requests = new Requests(endpoint);
+  }
+
+  status(): Promise<HolderStatus> {
+    return this.#requests.json('GET', '/');
+  }
+
+  /**
+   * Starts a process, or attaches to the one that has this id and the same command: `isNew` says which. Throws 409
+   * `PROCESS_ID_TAKEN` where the command is another, 429 `TOO_MANY_PROCESSES`, 422 `CWD_NOT_FOUND`,
+   * `COMMAND_NOT_FOUND` or `COMMAND_NOT_STARTED`.
+   */
+  async startProcess(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {
+    const { status, value } = await this.#requests.answer<ProcessInfo>('POST', '/processes', { json: request });
+    return { process: value, isNew: status === 201 };
+  }
+
+  /** All that are known, the newest first. */
+  async listProcesses(): Promise<ProcessInfo[]> {
+    return (await this.#requests.json<{ processes: ProcessInfo[] }>('GET', '/processes')).processes;
+  }
+
+  process(processId: string): Promise<ProcessInfo> {
+    return this.#requests.json('GET', processPath(processId));
+  }
+
+  /**
+   * A process’s output from a position on. With `follow` it waits for more and ends after the `exit` record; a
+   * connection that is cut, as a slow reader’s is, is made again at the position that was reached, so that no output is
+   * missing or given twice (a `resize` may be). A `gap` record stands for output that is no longer kept. Throws 416
+   * `POSITION_UNKNOWN` where the process has not put out so much.
+   */
+  output(processId: string, request: OutputRequest = {}): AsyncGenerator<OutputRecord, void, undefined> {
+    return followOutput(this.#requests, processPath(processId), request);
+  }
+
+  /** What the process’s terminal shows. Throws 409 `NO_TERMINAL` where it has none. */
+  screen(processId: string): Promise<Screen> {
+    return this.#requests.json('GET', `${processPath(processId)}/screen`);
+  }
+
+  /**
+   * Gives a process input, and settles when it is on its way to the process. Throws 409 `PROCESS_ENDED`,
+   * `INPUT_CLOSED` or `INPUT_OUT_OF_ORDER` (a number was left out), and 503 `INPUT_FULL` where the process takes none.
+   */
+  async sendInput(processId: string, { writer, seq, bytes, eof }: ProcessInput): Promise<void> {
+    const query = { writer, seq, ...(eof === true && { eof: true }) };
+    await this.#requests.json('POST', `${processPath(processId)}/input`, { query, body: bytes ?? new Uint8Array() });
+  }
+
+  /** Sends a signal, such as `SIGTERM`, to everything that the process has started; says how many that were. */
+  async signalProcess(processId: string, signal: string): Promise<{ signalled: number }> {
+    return this.#requests.json('POST', `${processPath(processId)}/signal`, { json: { signal } });
+  }
+
+  async resizeProcess(processId: string, size: Size): Promise<void> {
+    await this.#requests.json('POST', `${processPath(processId)}/resize`, { json: size });
+  }
+
+  /**
+   * A file’s content. Throws 404 `FILE_NOT_FOUND`, 422 `NOT_A_FILE` (a folder, a FIFO, a device), 403
+   * `FILE_ACCESS_DENIED`, 416 `RANGE_NOT_SATISFIABLE`.
+   */
+  readFile(path: FilePath, { range, signal }: ReadFileRequest = {}): Promise<FileContent> {
+    const header = range && { range: `bytes=${range.start}-${range.end ?? ''}` };
+    return this.#requests.file({ path }, header, signal);
+  }
+
+  /** Writes a whole file, in one step for whoever reads it: a write that is cut changes nothing. */
+  writeFile(
+    path: FilePath,
+    body: Uint8Array | AsyncIterable<Uint8Array>,
+    { mode, parents, ifMatch, ifNew, signal }: WriteFileRequest = {},
+  ): Promise<{ size: number; etag: string; isNew: boolean }> {
+    return this.#requests.json('PUT', '/files', {
+      query: { path, ...(mode !== undefined && { mode: mode.toString(8) }), ...(parents === true && { parents }) },
+      headers: {
+        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+        ...(ifNew === true && { 'if-none-match': '*' }),
+      },
+      body,
+      signal,
+      // However large it is, as long as it goes on.
+      deadlineMs: undefined,
+    });
+  }
+
+  /** What a path is, without following a link at its end. */
+  async statFile(path: FilePath): Promise<FileEntry & { etag: string }> {
+    return this.#requests.json('GET', '/files/stat', { query: { path }, deadlineMs: fileDeadlineMs });
+  }
+
+  /** A page of a folder, by name. At most 1,000 entries. */
+  listFiles(path: FilePath, page: { after?: string; limit?: number } = {}): Promise<FilePage> {
+    return this.#requests.json('GET', '/files/list', { query: { path, ...page }, deadlineMs: fileDeadlineMs });
+  }
+
+  /** Deletes a file, a link or an empty folder; with `recursive`, a folder and what is in it. */
+  async deleteFile(path: FilePath, { recursive = false }: { recursive?: boolean } = {}): Promise<void> {
+    await this.#requests.json('DELETE', '/files', { query: { path, recursive }, deadlineMs: fileDeadlineMs });
+  }
+
+  /** Throws 409 `FILE_EXISTS` where there is something at `to`, unless that may be replaced. */
+  async moveFile(from: FilePath, to: FilePath, { replace = false }: { replace?: boolean } = {}): Promise<void> {
+    await this.#requests.json('POST', '/files/move', {
+      query: { path: from, to, replace },
+      deadlineMs: fileDeadlineMs,
+    });
+  }
+
+  /** Throws 409 `FILE_EXISTS`; with `parents` makes what is missing above it, and a folder that exists is none. */
+  async makeFolder(path: FilePath, { parents = false }: { parents?: boolean } = {}): Promise<void> {
+    await this.#requests.json('POST', '/files/folder', { query: { path, parents } });
+  }
+
+  /** A connection to a port inside, on 127.0.0.1 or ::1. Throws 502 `PORT_NOT_LISTENING`. */
+  dialPort(port: number, { signal }: { signal?: AbortSignal } = {}): Promise<Duplex> {
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+      throw new DomainError('unprocessable', 'PORT_INVALID', 'A port is a number from 1 to 65535.');
+    }
+    return dial(this.#endpoint, `/ports/${port}`, signal);
+  }
+}
+
+function processPath(processId: string): string {
+  return `/processes/${encodeURIComponent(processId)}`;
+}
