@@ -1,5 +1,6 @@
 import { billing } from './billing/index.ts';
 import { chat } from './chat/index.ts';
+import { computers } from './computers/index.ts';
 import { drive } from './drive/index.ts';
 import { egress } from './egress/index.ts';
 import { type Area, tableOf } from './frame/area.ts';
@@ -21,6 +22,7 @@ export const areas = [
   egress,
   mcp,
   drive,
+  computers,
   operations,
   billing,
 ] as const satisfies readonly Area[];

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { billingConfig, billingSettings } from './billing.ts';
 import { chatConfig, chatSettings } from './chat.ts';
+import { computerSettings, computersConfig } from './computers.ts';
 import { databaseConfig, databaseSettings, migrationConfig } from './database.ts';
 import { driveConfig, driveSettings } from './drive.ts';
 import { egressConfig, egressSettings } from './egress.ts';
@@ -45,6 +46,7 @@ const environmentSchema = z.object({
   ...sweeperSettings.shape,
   ...egressSettings.shape,
   ...chatSettings.shape,
+  ...computerSettings.shape,
   ...redisSettings.shape,
 });
 
@@ -92,6 +94,7 @@ export function loadConfig(environment: Environment = process.env) {
     sweeper: sweeperConfig(env),
     egress: egressConfig(env),
     chat: chatConfig(env),
+    computers: computersConfig(env),
     redis: redisConfig(env),
   });
 }

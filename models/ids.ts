@@ -25,6 +25,9 @@ export const idPrefixes = {
   mail: 'mai',
   pushSubscription: 'psh',
   mcpServer: 'mcp',
+  computer: 'cmp',
+  computerHost: 'hst',
+  computerPort: 'prt',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

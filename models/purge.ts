@@ -2,6 +2,7 @@ import type { ResultSetHeader } from 'mysql2';
 import type { AreaPurge } from './areaPurge.ts';
 import { billingPurge } from './billing/purge.ts';
 import { chatPurge, type PurgeScope, purgeThreads } from './chat/purge.ts';
+import { computersPurge } from './computers/purge.ts';
 import type { Database } from './database.ts';
 import { drivePurge } from './drive/purge.ts';
 import { egressPurge } from './egress/purge.ts';
@@ -37,6 +38,7 @@ const sharedPurge: AreaPurge = {
 export const areaPurges: readonly AreaPurge[] = [
   chatPurge,
   drivePurge,
+  computersPurge,
   billingPurge,
   egressPurge,
   mailPurge,

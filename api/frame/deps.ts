@@ -4,6 +4,7 @@ import type { EgressGuard } from '../../integrations/egress/guard.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { Payments } from '../../integrations/payments/index.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { Computers } from '../../models/computers/computers.ts';
 import type { Database } from '../../models/database.ts';
 import type { EgressRules } from '../../models/egress/egressRules.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -34,6 +35,7 @@ export interface ApiDeps {
   logger: Logger;
   identity: Identity;
   secrets: SecretStore;
+  computers: Computers;
   catalogue: Catalogue;
   storage: ObjectStore;
   egressGuard: EgressGuard;

@@ -7,6 +7,7 @@ import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
 import { RedisNotices } from '../../integrations/redis/redisNotices.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
+import { createComputers } from '../../models/computers/computers.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
@@ -65,6 +66,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     documents,
     identity: createIdentity(database, envelope, config),
     secrets: createSecretStore(database, envelope),
+    computers: createComputers(database, envelope, config),
     push: createPushStore(database, envelope),
     mcpServers: createMcpServers(database, envelope),
     egressRules: createEgressRules(database),

@@ -14,6 +14,9 @@ export const scopes = {
   audit: 'Read the audit log of spaces that its user owns.',
   'drive:read': 'Read the drive: its tree, its files, thread files.',
   'drive:write': 'Change the drive, and put files into it and into threads. Includes drive:read.',
+  'computers:read': 'See computers, what runs on them and what it has put out, and read their files.',
+  'computers:write':
+    'Make, start, stop and delete computers, run programs on them, change their files. Includes computers:read.',
   tools: 'What agents may use and reach: MCP servers, egress lists and their log.',
   web: 'Let agents fetch pages of the web.',
   mcp: 'Let agents use the tools of the MCP servers of a space.',

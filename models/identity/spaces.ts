@@ -1,5 +1,6 @@
 import { Op, type Transaction } from 'sequelize';
 import { type Actor, appendAudit, operator } from '../audit.ts';
+import { addDefaultComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
@@ -44,6 +45,7 @@ export function createSpaces(database: Database, members: Members) {
           { spaceId: row.id, userId, role: 'owner', createdAt: row.createdAt },
           { transaction: tx },
         );
+        await addDefaultComputer(tx, row.id, userId);
         if (user.get().defaultSpaceId === null) await user.update({ defaultSpaceId: row.id }, { transaction: tx });
         await appendAudit(tx, row.id, options.actor ?? operator, 'space.made', null);
         return row;

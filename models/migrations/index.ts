@@ -19,6 +19,7 @@ import { authority } from './0020-authority.ts';
 import { binaryText } from './0021-binary-text.ts';
 import { listIndexes } from './0022-list-indexes.ts';
 import { outboxHash } from './0023-outbox-hash.ts';
+import { computers } from './0024-computers.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -42,4 +43,5 @@ export const migrations: Migration[] = [
   binaryText,
   listIndexes,
   outboxHash,
+  computers,
 ];

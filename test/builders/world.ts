@@ -149,6 +149,8 @@ export const objects: Record<string, Builder> = {
     return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/drive/folders`, { path }))
       .id;
   },
+  computerId: async (world) =>
+    (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/computers`, {})).id,
   version: () => '1',
   uploadId: async (world) => {
     const body = { path: `/file ${randomUUID()}`, size: 1 };

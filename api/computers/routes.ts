@@ -1,0 +1,54 @@
+import { getComputer, listComputers } from '../../models/computers/computer.ts';
+import type { ComputerFields } from '../../models/computers/computers.ts';
+import { defaultComputer } from '../../models/computers/defaultComputer.ts';
+import { answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { type BodyOf, bodyOf, pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { presentComputer } from './presentComputer.ts';
+
+/** Computers as their space has them. What changes whether they run is in lifeRoutes.ts. */
+export function computerRoutes(deps: RouteDeps) {
+  const { computers, config, database } = deps;
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/computers', async (req, res) => {
+    const { spaceId } = pathOf<'listComputers'>(req);
+    const { data, nextCursor } = await listComputers(database, spaceId, pageOf(req));
+    answer<'listComputers'>(res, 200, { data: data.map((computer) => presentComputer(computer, config)), nextCursor });
+  });
+
+  router.post('/api/spaces/:spaceId/computers', async (req, res) => {
+    const { spaceId } = pathOf<'createComputer'>(req);
+    const fields = fieldsOf(bodyOf<'createComputer'>(req));
+    await makeOnce<'createComputer'>(deps, req, res, 'computer', async (id) =>
+      presentComputer(await computers.create(spaceId, id, fields, actorOf(req)), config),
+    );
+  });
+
+  router.get('/api/spaces/:spaceId/computers/status', async (req, res) => {
+    const { spaceId } = pathOf<'getComputerStatus'>(req);
+    const { id, status } = await defaultComputer(database, spaceId);
+    answer<'getComputerStatus'>(res, 200, { status, computerId: id });
+  });
+
+  router.get('/api/spaces/:spaceId/computers/:computerId', async (req, res) => {
+    const { spaceId, computerId } = pathOf<'getComputer'>(req);
+    answer<'getComputer'>(res, 200, presentComputer(await getComputer(database, spaceId, computerId), config));
+  });
+
+  router.patch('/api/spaces/:spaceId/computers/:computerId', async (req, res) => {
+    const { spaceId, computerId } = pathOf<'updateComputer'>(req);
+    const fields = fieldsOf(bodyOf<'updateComputer'>(req));
+    const computer = await computers.update(spaceId, computerId, fields, actorOf(req));
+    answer<'updateComputer'>(res, 200, presentComputer(computer, config));
+  });
+
+  return router;
+}
+
+function fieldsOf({ cpu, ...rest }: BodyOf<'createComputer'>): ComputerFields {
+  return cpu === undefined ? rest : { ...rest, cpuMilli: Math.round(cpu * 1_000) };
+}

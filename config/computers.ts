@@ -1,0 +1,76 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { ConfigError } from './errors.ts';
+import { integer } from './kinds.ts';
+
+const cores = 'a number of cores from 0.1 to 64';
+const cpu = z.coerce.number(cores).min(0.1, cores).max(64, cores);
+const memory = integer(128, 1_048_576);
+const disk = integer(64, 16_777_216);
+const idle = integer(1, 10_080);
+
+export const computerSettings = z.object({
+  ATRIUM_COMPUTERS: z.enum(['auto', 'off']).default('auto'),
+  ATRIUM_COMPUTER_DRIVER: z.enum(['bubblewrap', 'gvisor', 'docker']).default('bubblewrap'),
+  ATRIUM_COMPUTERS_DIR: z.string().min(1).optional(),
+  ATRIUM_COMPUTER_CPU: cpu.default(1),
+  ATRIUM_COMPUTER_CPU_MAX: cpu.default(4),
+  ATRIUM_COMPUTER_MEMORY_MIB: memory.default(2_048),
+  ATRIUM_COMPUTER_MEMORY_MIB_MAX: memory.default(8_192),
+  ATRIUM_COMPUTER_DISK_MIB: disk.default(10_240),
+  ATRIUM_COMPUTER_DISK_MIB_MAX: disk.default(51_200),
+  ATRIUM_COMPUTER_IDLE_MINUTES: idle.default(15),
+  ATRIUM_COMPUTER_IDLE_MINUTES_MAX: idle.default(1_440),
+  ATRIUM_COMPUTER_MAX_TASKS: integer(16, 100_000).default(1_024),
+  ATRIUM_COMPUTER_MAX_PROCESSES: integer(1, 1_000).default(64),
+  ATRIUM_COMPUTER_LOG_MIB: integer(1, 10_240).default(64),
+  ATRIUM_COMPUTERS_PER_SPACE: integer(1, 10_000).default(20),
+  ATRIUM_COMPUTERS_RUNNING_PER_SPACE: integer(1, 10_000).default(5),
+  ATRIUM_COMPUTERS_PER_HOST: integer(1, 10_000).default(100),
+  ATRIUM_COMPUTER_TRANSITION_SECONDS: integer(1, 600).default(60),
+  ATRIUM_COMPUTER_HOST_BEAT_SECONDS: integer(1, 300).default(5),
+});
+
+type ComputerEnvironment = z.infer<typeof computerSettings> & { ATRIUM_DATA_DIR: string };
+
+const mebibyte = 1_048_576;
+/** A host that has been silent for so many of its beats is taken for lost. */
+const beatsToLoss = 6;
+
+/** Computers: what they may use, how many there may be, and how long anything about them may take. */
+export function computersConfig(env: ComputerEnvironment) {
+  const computers = Object.freeze({
+    /** Whether worker processes run computers, where the machine can. */
+    hosted: env.ATRIUM_COMPUTERS === 'auto',
+    driver: env.ATRIUM_COMPUTER_DRIVER,
+    dir: env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers'),
+    defaults: Object.freeze({
+      cpuMilli: Math.round(env.ATRIUM_COMPUTER_CPU * 1_000),
+      memoryMiB: env.ATRIUM_COMPUTER_MEMORY_MIB,
+      diskMiB: env.ATRIUM_COMPUTER_DISK_MIB,
+      idleMinutes: env.ATRIUM_COMPUTER_IDLE_MINUTES,
+    }),
+    most: Object.freeze({
+      cpuMilli: Math.round(env.ATRIUM_COMPUTER_CPU_MAX * 1_000),
+      memoryMiB: env.ATRIUM_COMPUTER_MEMORY_MIB_MAX,
+      diskMiB: env.ATRIUM_COMPUTER_DISK_MIB_MAX,
+      idleMinutes: env.ATRIUM_COMPUTER_IDLE_MINUTES_MAX,
+    }),
+    maxTasks: env.ATRIUM_COMPUTER_MAX_TASKS,
+    maxProcesses: env.ATRIUM_COMPUTER_MAX_PROCESSES,
+    maxLogBytes: env.ATRIUM_COMPUTER_LOG_MIB * mebibyte,
+    perSpace: env.ATRIUM_COMPUTERS_PER_SPACE,
+    runningPerSpace: env.ATRIUM_COMPUTERS_RUNNING_PER_SPACE,
+    perHost: env.ATRIUM_COMPUTERS_PER_HOST,
+    /** How long a start, a stop, a pause or a copy may take before it has failed. */
+    transitionMs: env.ATRIUM_COMPUTER_TRANSITION_SECONDS * 1_000,
+    hostBeatMs: env.ATRIUM_COMPUTER_HOST_BEAT_SECONDS * 1_000,
+    hostLostMs: env.ATRIUM_COMPUTER_HOST_BEAT_SECONDS * 1_000 * beatsToLoss,
+  });
+  for (const name of ['cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const) {
+    if (computers.defaults[name] > computers.most[name]) {
+      throw new ConfigError(`A computer’s default ${name} (ATRIUM_COMPUTER_…) is more than its maximum (…_MAX).`);
+    }
+  }
+  return computers;
+}

@@ -1,0 +1,107 @@
+import type { Config } from '../../config/index.ts';
+import type { Database } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+
+export type ComputerStatus = 'created' | 'starting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'error';
+
+/** What somebody wants of a computer and is still to be done. */
+export type ComputerWish = 'wake' | 'stop' | 'pause' | 'fork' | 'delete';
+
+export type ComputerDriver = 'bubblewrap' | 'gvisor' | 'docker';
+
+/** What a computer may use and how it is run; null is the operator’s default. */
+export interface ComputerSettings {
+  driver: ComputerDriver | null;
+  cpuMilli: number | null;
+  memoryMiB: number | null;
+  diskMiB: number | null;
+  idleMinutes: number | null;
+}
+
+/** A computer as its row says. */
+export interface Computer extends ComputerSettings {
+  id: string;
+  spaceId: string;
+  /** The space’s id, if this is its default computer. */
+  defaultOf: string | null;
+  name: string;
+  envNames: string[];
+  status: ComputerStatus;
+  statusAt: Date;
+  wish: ComputerWish | null;
+  /** Why it is in `error`, or was stopped though nobody asked. */
+  errorCode: string | null;
+  errorDetail: string | null;
+  /** Counts its starts. */
+  generation: number;
+  /** Where its home is; null before it was ever used. */
+  hostId: string | null;
+  forkedFrom: string | null;
+  createdBy: string | null;
+  createdAt: Date;
+  startedAt: Date | null;
+  /** When its host last said that it runs. */
+  aliveAt: Date | null;
+  /** When something on it was last active, as its host says. */
+  activeAt: Date | null;
+  /** When something was last asked of it. */
+  usedAt: Date | null;
+  /** How many processes its host has counted on it. */
+  processes: number;
+  /** How long this generation had run before `startedAt`: it does not run while it is paused. */
+  ranMs: number;
+  /** How many minutes of this generation are in the ledger. */
+  minutesCharged: number;
+  deletedAt: Date | null;
+}
+
+export const computerColumns = `id, space_id AS spaceId, default_of AS defaultOf, name, driver, cpu_milli AS cpuMilli, memory_mib AS memoryMiB,
+  disk_mib AS diskMiB, idle_minutes AS idleMinutes, env_names AS envNames, status, status_at AS statusAt, wish,
+  error_code AS errorCode, error_detail AS errorDetail, generation, host_id AS hostId, forked_from AS forkedFrom,
+  created_by AS createdBy, created_at AS createdAt, started_at AS startedAt, alive_at AS aliveAt, active_at AS activeAt,
+  used_at AS usedAt, processes, ran_ms AS ranMs, minutes_charged AS minutesCharged, deleted_at AS deletedAt`;
+
+/** A computer from the row that `computerColumns` selects. */
+export function computerOf(row: object): Computer {
+  const computer = row as Omit<Computer, 'envNames' | 'ranMs'> & { envNames: string; ranMs: number | string };
+  return { ...computer, envNames: JSON.parse(computer.envNames) as string[], ranMs: Number(computer.ranMs) };
+}
+
+/** A computer of the space that is not deleted. Throws 404. */
+export async function getComputer(database: Database, spaceId: string, computerId: string): Promise<Computer> {
+  const computer = await findComputer(database, computerId);
+  if (computer === undefined || computer.spaceId !== spaceId || computer.deletedAt !== null) throw notFound('computer');
+  return computer;
+}
+
+/** A computer, also one that is being deleted. */
+export async function findComputer({ pool }: Pick<Database, 'pool'>, id: string): Promise<Computer | undefined> {
+  const [rows] = await pool.query(`SELECT ${computerColumns} FROM computers WHERE id = ?`, [id]);
+  const [row] = rows as object[];
+  return row && computerOf(row);
+}
+
+/** A space’s computers, oldest first. */
+export async function listComputers(database: Database, spaceId: string, page: PageRequest): Promise<Page<Computer>> {
+  const after = decodeCursor(page.cursor) ?? '';
+  const [rows] = await database.pool.query(
+    `SELECT ${computerColumns} FROM computers WHERE space_id = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?`,
+    [spaceId, after, page.limit + 1],
+  );
+  return toPage((rows as object[]).map(computerOf), page.limit, ({ id }) => id);
+}
+
+/** What a computer may use: as it says, or by the operator’s defaults, and never more than the operator allows now. */
+export function limitsOf(computer: ComputerSettings, { computers }: Pick<Config, 'computers'>) {
+  const { defaults, most } = computers;
+  const within = (name: 'cpuMilli' | 'memoryMiB' | 'diskMiB' | 'idleMinutes') =>
+    Math.min(computer[name] ?? defaults[name], most[name]);
+  return {
+    driver: computer.driver ?? computers.driver,
+    cpuMilli: within('cpuMilli'),
+    memoryMiB: within('memoryMiB'),
+    diskMiB: within('diskMiB'),
+    idleMinutes: within('idleMinutes'),
+  };
+}

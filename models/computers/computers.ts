@@ -1,0 +1,228 @@
+import type { Transaction } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import {
+  type Computer,
+  type ComputerSettings,
+  computerColumns,
+  computerOf,
+  getComputer,
+  limitsOf,
+} from './computer.ts';
+import { defaultComputerName } from './defaultComputer.ts';
+
+/** What a caller says of a computer. What is left out stays as it is, or is the operator’s default. */
+export interface ComputerFields {
+  name?: string;
+  driver?: Computer['driver'];
+  cpuMilli?: number;
+  memoryMiB?: number;
+  diskMiB?: number;
+  idleMinutes?: number;
+  env?: Record<string, string>;
+}
+
+/** What a host is told: ids and limits, and the variables in clear. */
+export interface ComputerOrder {
+  computerId: string;
+  spaceId: string;
+  generation: number;
+  driver: NonNullable<Computer['driver']>;
+  limits: {
+    cpuMilli: number;
+    memoryMiB: number;
+    diskMiB: number;
+    maxTasks: number;
+    maxProcesses: number;
+    maxLogBytes: number;
+  };
+  env: Record<string, string>;
+}
+
+const maxEnvBytes = 32_768;
+
+/** Computers as their spaces have them. Their variables are sealed; nothing but a start opens them. */
+export function createComputers(database: Database, envelope: Envelope, config: Pick<Config, 'computers'>) {
+  const sealEnv = (spaceId: string, id: string, env: Record<string, string>) => {
+    keepOutOfLogs(Object.values(env));
+    return envelope.seal(spaceId, sealedContext(id), Buffer.from(JSON.stringify(env), 'utf8'));
+  };
+
+  async function openEnv({ id, spaceId }: Computer): Promise<Record<string, string>> {
+    const [rows] = await database.pool.query('SELECT sealed_env AS sealed FROM computers WHERE id = ?', [id]);
+    const sealed = (rows as { sealed: Buffer | null }[])[0]?.sealed ?? null;
+    if (sealed === null) return {};
+    const opened = await envelope.open(spaceId, sealedContext(id), sealed);
+    const env = JSON.parse(opened.toString('utf8')) as Record<string, string>;
+    keepOutOfLogs(Object.values(env));
+    return env;
+  }
+
+  async function rowOf(spaceId: string, id: string, fields: ComputerFields): Promise<Record<string, unknown>> {
+    assertWithinLimits(fields, config);
+    const { name, env } = fields;
+    const columns = { driver: 'driver', cpuMilli: 'cpu_milli', memoryMiB: 'memory_mib', diskMiB: 'disk_mib' } as const;
+    const row: Record<string, unknown> = {};
+    if (name !== undefined) row.name = name;
+    if (fields.idleMinutes !== undefined) row.idle_minutes = fields.idleMinutes;
+    for (const [field, column] of Object.entries(columns)) {
+      const value = fields[field as keyof typeof columns];
+      if (value !== undefined) row[column] = value;
+    }
+    if (env !== undefined) {
+      assertEnv(env);
+      row.env_names = JSON.stringify(Object.keys(env));
+      row.sealed_env = Object.keys(env).length === 0 ? null : await sealEnv(spaceId, id, env);
+    }
+    return row;
+  }
+
+  return {
+    /** Throws 404, 409 `TOO_MANY_COMPUTERS`, 422 `LIMIT_TOO_HIGH` or `BAD_ENV`. The same id again is the same computer. */
+    async create(
+      spaceId: string,
+      id: string,
+      fields: ComputerFields,
+      actor: Actor & { userId: string },
+    ): Promise<Computer> {
+      const row = await rowOf(spaceId, id, fields);
+      await transaction(database, async (tx) => {
+        if ((await roomFor(tx, spaceId, id, config)) === 'known') return;
+        await insertComputer(tx, { id, spaceId, createdBy: actor.userId, row });
+        await appendAudit(tx, spaceId, actor, 'computer.made', id);
+      });
+      return getComputer(database, spaceId, id);
+    },
+
+    /** Applies from the next start. Throws as `create`. */
+    async update(spaceId: string, id: string, fields: ComputerFields, actor: Actor): Promise<Computer> {
+      const row = await rowOf(spaceId, id, fields);
+      await transaction(database, async (tx) => {
+        await lockComputer(tx, spaceId, id);
+        if (Object.keys(row).length > 0) await execute(tx, 'UPDATE computers SET ? WHERE id = ?', [row, id]);
+        await appendAudit(tx, spaceId, actor, 'computer.changed', id);
+      });
+      return getComputer(database, spaceId, id);
+    },
+
+    /** What its host has to know to start it. */
+    async orderOf(computer: Computer): Promise<ComputerOrder> {
+      const { driver, idleMinutes: _, ...limits } = limitsOf(computer, config);
+      const { maxTasks, maxProcesses, maxLogBytes } = config.computers;
+      return {
+        computerId: computer.id,
+        spaceId: computer.spaceId,
+        generation: computer.generation,
+        driver,
+        limits: { ...limits, maxTasks, maxProcesses, maxLogBytes },
+        env: await openEnv(computer),
+      };
+    },
+
+    /** Gives a copy the variables of its original, sealed for it. */
+    async copyEnv(from: Computer, to: Pick<Computer, 'id' | 'spaceId'>): Promise<void> {
+      const env = await openEnv(from);
+      if (Object.keys(env).length === 0) return;
+      const sealed = await sealEnv(to.spaceId, to.id, env);
+      await database.pool.query('UPDATE computers SET sealed_env = ? WHERE id = ?', [sealed, to.id]);
+    },
+  };
+}
+
+export type Computers = ReturnType<typeof createComputers>;
+
+/** A new computer’s row, as `created`. */
+export async function insertComputer(
+  tx: Transaction,
+  { id, spaceId, createdBy, row }: { id: string; spaceId: string; createdBy: string; row: Record<string, unknown> },
+): Promise<void> {
+  const now = new Date();
+  await insert(tx, 'computers', {
+    name: defaultComputerName,
+    env_names: '[]',
+    status: 'created',
+    generation: 0,
+    ...row,
+    id,
+    space_id: spaceId,
+    created_by: createdBy,
+    created_at: now,
+    status_at: now,
+  });
+}
+
+/** The row of a computer that is not deleted, locked. Throws 404. */
+export async function lockComputer(tx: Transaction, spaceId: string, id: string): Promise<Computer> {
+  const computer = await lockAnyComputer(tx, id);
+  if (computer === undefined || computer.spaceId !== spaceId || computer.deletedAt !== null) throw notFound('computer');
+  return computer;
+}
+
+/** The row of a computer, also of one that is being deleted, locked. */
+export async function lockAnyComputer(tx: Transaction, id: string): Promise<Computer | undefined> {
+  const [row] = await select<object>(tx, `SELECT ${computerColumns} FROM computers WHERE id = ? FOR UPDATE`, [id]);
+  return row && computerOf(row);
+}
+
+/** Locks the space, so that its limits hold; `known` where there is a computer of this id. Throws 404, 409. */
+export async function roomFor(
+  tx: Transaction,
+  spaceId: string,
+  id: string,
+  { computers }: Pick<Config, 'computers'>,
+): Promise<'known' | 'room'> {
+  const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
+  if (spaces.length === 0) throw notFound('space');
+  const there = await select<{ id: string }>(tx, 'SELECT id FROM computers WHERE space_id = ? AND deleted_at IS NULL', [
+    spaceId,
+  ]);
+  if (there.some((computer) => computer.id === id)) return 'known';
+  if (there.length < computers.perSpace) return 'room';
+  const detail = `A space has at most ${computers.perSpace} computers. Delete one first.`;
+  throw new DomainError('conflict', 'TOO_MANY_COMPUTERS', detail);
+}
+
+function assertWithinLimits(
+  fields: Partial<ComputerSettings> | ComputerFields,
+  config: Pick<Config, 'computers'>,
+): void {
+  const { most } = config.computers;
+  const errors = (
+    [
+      ['cpuMilli', '/cpu', 1_000],
+      ['memoryMiB', '/memoryMiB', 1],
+      ['diskMiB', '/diskMiB', 1],
+      ['idleMinutes', '/idleMinutes', 1],
+    ] as const
+  ).flatMap(([field, pointer, unit]) =>
+    (fields[field] ?? 0) > most[field] ? [{ pointer, detail: `is at most ${most[field] / unit} here` }] : [],
+  );
+  if (errors.length === 0) return;
+  const detail = 'The operator allows a computer less than this.';
+  throw new DomainError('unprocessable', 'LIMIT_TOO_HIGH', detail, { errors });
+}
+
+function assertEnv(env: Record<string, string>): void {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(env)) {
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+    if (!value.isWellFormed() || value.includes('\0'))
+      throw badEnv(`/env/${name}`, 'is not text that a variable can hold');
+  }
+  if (bytes > maxEnvBytes) throw badEnv('/env', `has more than ${maxEnvBytes} bytes in all`);
+}
+
+function badEnv(pointer: string, detail: string): DomainError {
+  return new DomainError('unprocessable', 'BAD_ENV', 'The variables cannot be kept.', {
+    errors: [{ pointer, detail }],
+  });
+}
+
+function sealedContext(id: string): string {
+  return `computers/${id}`;
+}

@@ -1,0 +1,43 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { requireLivingSpace } from '../livingSpace.ts';
+import { execute } from '../sql.ts';
+import { type Computer, computerColumns, computerOf } from './computer.ts';
+
+export const defaultComputerName = 'Computer';
+
+/** Gives the space its default computer, unless it has one. */
+export async function addDefaultComputer(tx: Transaction, spaceId: string, createdBy: string | null): Promise<void> {
+  const now = new Date();
+  await execute(
+    tx,
+    `INSERT IGNORE INTO computers
+      (id, space_id, default_of, name, env_names, status, status_at, generation, created_by, created_at) VALUES (?)`,
+    [[newId('computer'), spaceId, spaceId, defaultComputerName, '[]', 'created', now, 0, createdBy, now]],
+  );
+}
+
+/**
+ * The computer that is meant where none is named. A space that an older process has made during an upgrade gets it here.
+ */
+export async function defaultComputer(database: Database, spaceId: string): Promise<Computer> {
+  const known = await find(database, spaceId);
+  if (known !== undefined) return known;
+  await transaction(database, async (tx) => {
+    await requireLivingSpace(tx, spaceId);
+    await addDefaultComputer(tx, spaceId, null);
+  });
+  const made = await find(database, spaceId);
+  if (made === undefined) throw notFound('computer');
+  return made;
+}
+
+async function find({ pool }: Database, spaceId: string): Promise<Computer | undefined> {
+  const [[row]] = await pool.query<RowDataPacket[]>(`SELECT ${computerColumns} FROM computers WHERE default_of = ?`, [
+    spaceId,
+  ]);
+  return row && computerOf(row);
+}

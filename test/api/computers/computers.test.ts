@@ -1,0 +1,177 @@
+import { getComputer } from '../../../models/computers/computer.ts';
+import { addDefaultComputer } from '../../../models/computers/defaultComputer.ts';
+import { openDatabase, transaction } from '../../../models/database.ts';
+import { computers as migration } from '../../../models/migrations/0024-computers.ts';
+import { buildApi, type Client, type TestApi } from '../../builders/api.ts';
+import { buildSpace, buildUser } from '../../builders/identity.ts';
+
+let api: TestApi;
+
+beforeAll(async () => {
+  api = await buildApi({ ATRIUM_COMPUTERS_PER_SPACE: '3', ATRIUM_COMPUTER_MEMORY_MIB_MAX: '4096' });
+});
+afterAll(() => api.close());
+
+async function owner(): Promise<{ as: Client; spaceId: string; path: string; userId: string }> {
+  const { user, token } = await buildUser(api.identity);
+  const { space } = await buildSpace(api.identity, user.id);
+  return { as: api.as(token), spaceId: space.id, path: `/api/spaces/${space.id}/computers`, userId: user.id };
+}
+
+const codeOf = (response: { status: number; body: { code?: string } }) => [response.status, response.body.code];
+
+async function rowsOf(spaceId: string): Promise<Record<string, unknown>[]> {
+  const [rows] = await api.environment.database.pool.query('SELECT * FROM computers WHERE space_id = ?', [spaceId]);
+  return rows as Record<string, unknown>[];
+}
+
+test('a new space has one computer, which is its default and not used yet', async () => {
+  const { as, path, userId } = await owner();
+  const status = await as.get(`${path}/status`);
+  expect([status.status, status.body]).toEqual([
+    200,
+    { status: 'created', computerId: expect.stringMatching(/^cmp_/) },
+  ]);
+  const list = await as.get(path);
+  expect(list.body).toEqual({
+    data: [
+      expect.objectContaining({
+        id: status.body.computerId,
+        isDefault: true,
+        status: 'created',
+        error: null,
+        generation: 0,
+        createdBy: userId,
+        cpu: 1,
+        memoryMiB: 2_048,
+      }),
+    ],
+    nextCursor: null,
+  });
+  // `status` is the path's own word and no computer's id.
+  expect(codeOf(await as.get(`${path}/Status`))).toEqual([404, 'NOT_FOUND']);
+});
+
+test('a space from before there were computers gets one: by the migration, or where one is first asked for', async () => {
+  const { database, config } = api.environment;
+  const [migrated, late] = [await owner(), await owner()];
+  await database.pool.query('DELETE FROM computers WHERE space_id IN (?)', [[migrated.spaceId, late.spaceId]]);
+  const asOwner = openDatabase({
+    database: { ...config.database, url: config.migration.databaseUrl ?? config.database.url },
+  });
+  try {
+    await migration.up(asOwner.sequelize.getQueryInterface());
+    await migration.up(asOwner.sequelize.getQueryInterface());
+  } finally {
+    await asOwner.close();
+  }
+  expect(await rowsOf(migrated.spaceId)).toEqual([
+    expect.objectContaining({ default_of: migrated.spaceId, status: 'created', created_by: migrated.userId }),
+  ]);
+  await database.pool.query('DELETE FROM computers WHERE space_id = ?', [late.spaceId]);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => late.as.get(`${late.path}/status`)));
+  const ids = new Set(answers.map(({ body }) => body.computerId as string));
+  expect(ids.size).toBe(1);
+  expect(await rowsOf(late.spaceId)).toHaveLength(1);
+  await transaction(database, (tx) => addDefaultComputer(tx, late.spaceId, null));
+  expect(await rowsOf(late.spaceId)).toHaveLength(1);
+});
+
+test('a computer is made with limits and variables, once for its key, and changed', async () => {
+  const { as, path, spaceId } = await owner();
+  const body = {
+    name: 'Build',
+    cpu: 2.5,
+    memoryMiB: 4_096,
+    diskMiB: 128,
+    idleMinutes: 5,
+    env: { TOKEN: 'a-very-secret-value' },
+  };
+  const send = () => as.post(path, body).set('idempotency-key', 'once');
+  const [first, second] = [await send(), await send()];
+  expect(first.status).toBe(201);
+  expect(second.body).toEqual(first.body);
+  expect(first.body).toMatchObject({
+    name: 'Build',
+    isDefault: false,
+    cpu: 2.5,
+    memoryMiB: 4_096,
+    diskMiB: 128,
+    idleMinutes: 5,
+    envNames: ['TOKEN'],
+    driver: 'bubblewrap',
+  });
+  expect(first.text).not.toContain('secret-value');
+  const one = `${path}/${first.body.id as string}`;
+  const changed = await as.patch(one, { name: 'Other', cpu: 0.5, env: { A: '1', B: '2' } });
+  expect([changed.status, changed.body]).toMatchObject([
+    200,
+    { name: 'Other', cpu: 0.5, memoryMiB: 4_096, envNames: ['A', 'B'] },
+  ]);
+  expect((await as.get(one)).body).toEqual(changed.body);
+  expect(JSON.stringify(await rowsOf(spaceId))).not.toContain('secret-value');
+  const { data } = (await as.get(`/api/spaces/${spaceId}/audit`)).body as {
+    data: { action: string; target: string }[];
+  };
+  expect(data.filter(({ target }) => target === first.body.id).map(({ action }) => action)).toEqual([
+    'computer.changed',
+    'computer.made',
+  ]);
+});
+
+test('what is sealed for a computer opens for it alone', async () => {
+  const { as, path, spaceId } = await owner();
+  const { body } = await as.post(path, { env: { A: 'for this one' } });
+  const other = await as.post(path, { env: { A: 'for the other' } });
+  const [row] = await rowsOf(spaceId).then((rows) => rows.filter(({ id }) => id === body.id));
+  await api.environment.database.pool.query('UPDATE computers SET sealed_env = ? WHERE id = ?', [
+    row?.sealed_env,
+    other.body.id,
+  ]);
+  const { computers } = api.deps;
+  const order = await computers.orderOf(await getComputer(api.environment.database, spaceId, body.id as string));
+  expect(order).toMatchObject({ env: { A: 'for this one' }, driver: 'bubblewrap', limits: { memoryMiB: 2_048 } });
+  const moved = await getComputer(api.environment.database, spaceId, other.body.id as string);
+  await expect(computers.orderOf(moved)).rejects.toThrow();
+});
+
+test('wrong input is refused', async () => {
+  const { as, path } = await owner();
+  const refused = async (body: object) => codeOf(await as.post(path, body));
+  expect(await refused({ cpu: 0 })).toEqual([400, 'INVALID_REQUEST']);
+  expect(await refused({ memoryMiB: 1.5 })).toEqual([400, 'INVALID_REQUEST']);
+  expect(await refused({ driver: 'chroot' })).toEqual([400, 'INVALID_REQUEST']);
+  expect(await refused({ env: { 'NOT A NAME': '' } })).toEqual([400, 'INVALID_REQUEST']);
+  expect(await refused({ other: 1 })).toEqual([400, 'INVALID_REQUEST']);
+  expect(await refused({ env: Object.fromEntries(['A', 'B'].map((name) => [name, 'x'.repeat(20_000)])) })).toEqual([
+    422,
+    'BAD_ENV',
+  ]);
+  const tooMuch = await as.post(path, { memoryMiB: 5_000, cpu: 60 });
+  expect([tooMuch.status, tooMuch.body]).toMatchObject([
+    422,
+    {
+      code: 'LIMIT_TOO_HIGH',
+      errors: [
+        { pointer: '/cpu', detail: 'is at most 4 here' },
+        { pointer: '/memoryMiB', detail: 'is at most 4096 here' },
+      ],
+    },
+  ]);
+});
+
+test('a space has no more computers than it may, however many are asked for at once', async () => {
+  const { as, path } = await owner();
+  const answers = await Promise.all(Array.from({ length: 6 }, () => as.post(path, {})));
+  expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409, 409, 409]);
+  expect(answers.find(({ status }) => status === 409)?.body.code).toBe('TOO_MANY_COMPUTERS');
+});
+
+test('another tenant’s computer is as absent as none', async () => {
+  const [mine, theirs] = [await owner(), await owner()];
+  const { body } = await theirs.as.get(`${theirs.path}/status`);
+  const id = body.computerId as string;
+  expect(codeOf(await mine.as.get(`${mine.path}/${id}`))).toEqual([404, 'NOT_FOUND']);
+  expect(codeOf(await mine.as.patch(`${mine.path}/${id}`, { name: 'Mine' }))).toEqual([404, 'NOT_FOUND']);
+  expect(codeOf(await mine.as.get(`${theirs.path}/${id}`))).toEqual([404, 'NOT_FOUND']);
+});
