@@ -27,7 +27,6 @@ export const idPrefixes = {
   mcpServer: 'mcp',
   computer: 'cmp',
   computerHost: 'hst',
-  computerPort: 'prt',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

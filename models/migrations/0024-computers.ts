@@ -66,20 +66,6 @@ export const computers: Migration = {
         PRIMARY KEY (computer_id, host_id),
         KEY computer_remains_host (host_id)
       )`,
-      `CREATE TABLE IF NOT EXISTS computer_ports (
-        id VARCHAR(40) NOT NULL PRIMARY KEY,
-        space_id VARCHAR(40) NOT NULL,
-        computer_id VARCHAR(40) NOT NULL,
-        port SMALLINT UNSIGNED NOT NULL,
-        token_hash BINARY(32) NOT NULL,
-        created_by VARCHAR(40) NOT NULL,
-        created_at DATETIME(3) NOT NULL,
-        expires_at DATETIME(3) NOT NULL,
-        revoked_at DATETIME(3) NULL,
-        KEY computer_ports_computer (computer_id),
-        KEY computer_ports_space (space_id),
-        KEY computer_ports_expires (expires_at)
-      )`,
     ];
     for (const table of tables) await sequelize.query(`${table} ${tableOptions}`);
     for (;;) {

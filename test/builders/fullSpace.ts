@@ -52,16 +52,6 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   await send('POST', '/api/dynamic-ui/secrets', form);
   await send('POST', `${space}/mcp-servers`, { name: 'tools', url: 'http://127.0.0.1:9/mcp' });
   await insertRows(product.environment.database, {
-    computer_ports: {
-      id: `prt_${randomUUID()}`,
-      space_id: user.spaceId,
-      computer_id: 'cmp_1',
-      port: 8080,
-      token_hash: Buffer.alloc(32),
-      created_by: user.id,
-      created_at: new Date(),
-      expires_at: new Date(),
-    },
     billing_call_sizes: { space_id: user.spaceId, model_id: 'paid', kind: 'ask', base_tokens: 700 },
     egress_log: {
       space_id: user.spaceId,
