@@ -1,4 +1,5 @@
-import type { Request } from 'express';
+import express, { type NextFunction, type Request, type Response } from 'express';
+import request from 'supertest';
 import { type Contract, loadContract, type Operation } from '../../../api/frame/contract.ts';
 import { createValidator } from '../../../api/frame/middleware/validator.ts';
 
@@ -41,4 +42,57 @@ test('paths that cannot be told apart are an error of their area alone, which is
 test('a warming up that is given up ends', async () => {
   const contract = contractOf({ '/good': 'good', '/bad/{one}': 'bad', '/bad/{other}': 'bad' });
   await expect(createValidator(contract, options).warmUp(AbortSignal.abort())).resolves.toBeUndefined();
+});
+
+test('each status of an answer is held to its own schema, in whichever order they come', async () => {
+  const named = (name: string) => ({
+    description: name,
+    content: {
+      'application/json': {
+        schema: { type: 'object', required: [name], properties: { [name]: { $ref: '#/components/schemas/Name' } } },
+      },
+    },
+  });
+  const contract = contractOf({ '/thing': 'things' });
+  Object.assign(contract.document, {
+    paths: { '/thing': { get: { responses: { 200: named('thing'), 404: named('problem') } } } },
+    components: { schemas: { Name: { type: 'string', minLength: 2 } } },
+  });
+  const [operation] = contract.operations;
+  if (operation === undefined) throw new Error('unreachable');
+  const validator = createValidator(contract, { ...options, validateResponses: true });
+  const answers: [status: number, body: object][] = [
+    [200, { thing: 'good' }],
+    [404, { problem: 'good' }],
+    [404, { thing: 'of the other status' }],
+    [200, { thing: 'x' }],
+    [200, { problem: 'of the other status' }],
+    [418, { thing: 'nobody described' }],
+    [404, { problem: 'good again' }],
+  ];
+  const app = express();
+  app.use(async (req, _res, next) => {
+    await validator.prepare(Object.assign(req, { operation }), operation, {});
+    next();
+  }, validator.response);
+  app.get('/thing', (_req, res) => {
+    const [status, body] = answers.shift() ?? [500, {}];
+    res.status(status).json(body);
+  });
+  app.use(({ message }: Error, _req: Request, res: Response, _next: NextFunction) => {
+    res.status(500).json({ message });
+  });
+  const got = [];
+  while (answers.length > 0) {
+    const { status, body } = await request(app).get('/thing');
+    got.push(status === 500 ? (body as { message: string }).message : status);
+  }
+  expect(got).toEqual([
+    ...[200, 404],
+    "/response must have required property 'problem'",
+    '/response/thing must NOT have fewer than 2 characters',
+    "/response must have required property 'thing'",
+    "no schema defined for status code '418' in the openapi spec",
+    404,
+  ]);
 });
