@@ -87,6 +87,9 @@ export class EgressGuard {
 
   async #decide(to: Destination, policy: EgressPolicy) {
     if (refusedPorts.has(to.port)) return refuse('this port is not allowed');
+    // The lists come first: asking for a name tells its owner's servers, whatever becomes of the connection.
+    const byName = refusalByPolicy(to, policy);
+    if (byName !== null) return refuse(byName);
     const found = isIP(to.host) === 0 ? await this.#addressesOf(to.host) : [to.host];
     const addresses = found.map((address) => normaliseAddress(address) ?? address);
     const [first] = addresses;
@@ -95,18 +98,26 @@ export class EgressGuard {
     }
     let isException = false;
     for (const address of addresses) {
-      const matches = (pattern: HostPattern) => pattern(to, address);
-      if (patternsOf(policy.deny).some(matches)) return refuse('the space denies it');
-      if (policy.allow.length > 0 && !patternsOf(policy.allow).some(matches))
-        return refuse('the space does not allow it');
+      const byAddress = refusalByPolicy(to, policy, address);
+      if (byAddress !== null) return refuse(byAddress);
       // One refused address is enough: a mixed answer is suspicious.
-      const isExcepted = this.#internal.some(matches);
+      const isExcepted = this.#internal.some((pattern) => pattern(to, address));
       isException ||= isExcepted;
       const why = isExcepted ? undefined : refusalOf(address);
       if (why !== undefined) return refuse(`the address is internal or special (${why})`);
     }
     return { address: first, refusal: null, code: 'EGRESS_REFUSED' as const, isException };
   }
+}
+
+/**
+ * Why the space's lists refuse this destination, or null. An open connection can be asked about again, with the address
+ * that was dialled. A name on the allow list is there by name: what it resolves to is not known before it is asked for.
+ */
+export function refusalByPolicy(to: Destination, policy: EgressPolicy, address?: string): string | null {
+  if (patternsOf(policy.deny).some((pattern) => pattern(to, address))) return 'the space denies it';
+  if (policy.allow.length === 0 || patternsOf(policy.allow).some((pattern) => pattern(to))) return null;
+  return 'the space does not allow it';
 }
 
 function refuse(refusal: string) {

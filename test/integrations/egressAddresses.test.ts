@@ -200,3 +200,39 @@ test('authorities are read as URLs read them', () => {
   expect(parseAuthority('EXAMPLE.com.:8080')).toEqual({ host: 'example.com', port: 8080 });
   expect(parseAuthority('user@127.0.0.1:80')).toBeUndefined();
 });
+
+describe('what the space’s lists refuse by name is never resolved', () => {
+  let asked: string[];
+  const counting = new EgressGuard({
+    allowInternal: [],
+    resolve: async (host) => {
+      asked.push(host);
+      return ['93.184.215.14'];
+    },
+  });
+  const reach = (host: string, policy: { allow: string[]; deny: string[] }) =>
+    counting.admit({ host, port: 443 }, { ...open, policy });
+  beforeEach(() => {
+    asked = [];
+  });
+
+  test.each([
+    ['not on the allow list', { allow: ['good.example'], deny: [] }],
+    ['an allow list of networks', { allow: ['93.184.0.0/16', '93.184.215.14'], deny: [] }],
+    ['on the deny list', { allow: [], deny: ['*.evil.example'] }],
+    ['on both', { allow: ['*.evil.example'], deny: ['*.evil.example'] }],
+  ])('%s', async (_, policy) => {
+    await expect(reach('data.evil.example', policy)).rejects.toMatchObject({ code: 'EGRESS_REFUSED' });
+    expect(asked).toEqual([]);
+  });
+
+  test('what they allow is resolved, and its addresses are looked at too', async () => {
+    expect(await reach('good.example', { allow: ['good.example'], deny: [] })).toMatchObject({
+      address: '93.184.215.14',
+    });
+    const denied = { allow: ['good.example'], deny: ['93.184.0.0/16'] };
+    await expect(reach('good.example', denied)).rejects.toThrow('denies');
+    expect(asked).toEqual(['good.example', 'good.example']);
+    expect(await reach('93.184.215.14', { allow: ['93.184.0.0/16'], deny: [] })).toBeDefined();
+  });
+});
