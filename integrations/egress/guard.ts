@@ -4,6 +4,7 @@ import { DomainError } from '../../models/errors.ts';
 import { normaliseAddress, refusalOf } from './addresses.ts';
 import { normaliseHost } from './hostName.ts';
 import { type Destination, type HostPattern, parseHostPattern } from './hostPattern.ts';
+import type { Tunnel } from './proxy.ts';
 
 /** What a space's requests may reach: with an allow list, only what it names; the deny list beats it. */
 export interface EgressPolicy {
@@ -29,6 +30,10 @@ export interface EgressOwner {
   record(decision: EgressDecision): Promise<void>;
   /** Aborted when the owner's work is over: its open connections through the proxy then end. */
   ended?: AbortSignal;
+  /** Told of each connection that the proxy opens, until it is closed; says when that one must end. */
+  opened?(to: Admitted): Disposable & { ended: AbortSignal };
+  /** Serves a tunnel in place of the proxy, where it returns true. */
+  takeOver?(tunnel: Tunnel): Promise<boolean>;
 }
 
 /** What may be dialled, and the host and port that were checked: requests must name these, in this spelling. */

@@ -1,11 +1,19 @@
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import {
+  createServer,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { DomainError } from '../../models/errors.ts';
-import type { EgressGuard, EgressOwner } from './guard.ts';
+import { describeFailure, dial, idleTimeoutMs, ProxyError, passedOn } from './connect.ts';
+import type { Admitted, EgressGuard, EgressOwner } from './guard.ts';
 import { authorityOf } from './hostName.ts';
 import { parseAuthority } from './hostPattern.ts';
+
+const hangUpTimeoutMs = 2_000;
 
 /** Who may use the proxy: the owner that these credentials stand for, or undefined. */
 export type Authenticate = (
@@ -13,14 +21,17 @@ export type Authenticate = (
   password: string,
 ) => EgressOwner | undefined | Promise<EgressOwner | undefined>;
 
-const connectTimeoutMs = 10_000;
-const idleTimeoutMs = 10 * 60_000;
-/** RFC 9110 §7.6.1: headers of one connection, which are not passed on. */
-const hopByHop = new Set(
-  'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade'.split(
-    ' ',
-  ),
-);
+/** Whose request this is. It throws a `ProxyError` where nobody may ask. */
+export type OwnerOf = (req: IncomingMessage) => Promise<EgressOwner>;
+
+/** A connection that has been asked for by CONNECT and admitted: the client has not been answered yet. */
+export interface Tunnel {
+  to: Admitted;
+  client: Duplex;
+  /** What the client has said already. */
+  head: Buffer;
+  ended: AbortSignal | undefined;
+}
 
 /**
  * The forward proxy through which programs of users reach the network (git, browsers, sandboxes): CONNECT, and plain
@@ -28,34 +39,35 @@ const hopByHop = new Set(
  * caller listens where its programs are.
  */
 export function createEgressProxy(guard: EgressGuard, authenticate: Authenticate): Server {
-  const ownerOf = async (req: IncomingMessage): Promise<EgressOwner> => {
+  return createProxyServer(guard, async (req) => {
     const [scheme = '', encoded = ''] = (req.headers['proxy-authorization'] ?? '').split(' ');
     const [user = '', password = ''] = Buffer.from(encoded, 'base64').toString('utf8').split(/:(.*)/s);
     const owner = scheme.toLowerCase() === 'basic' ? await authenticate(user, password) : undefined;
     if (owner === undefined) throw new ProxyError(407, 'The proxy needs your credentials.');
     return owner;
-  };
+  });
+}
 
-  const server = createServer((req, res) => {
+/** The same for clients whose owner is known otherwise. */
+export function createProxyServer(guard: EgressGuard, ownerOf: OwnerOf, limits: ServerOptions = {}): Server {
+  const server = createServer(limits, (req, res) => {
     forward(guard, ownerOf, req, res).catch((error: unknown) => {
-      const { status, text } = describe(error);
+      const { status, text } = describeFailure(error);
       if (res.headersSent) return res.destroy();
       res.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', ...challenge(status) }).end(`${text}\n`);
     });
   });
   server.on('connect', (req, client, head) => {
-    tunnel(guard, ownerOf, req, client, head).catch((error: unknown) => {
-      const { status, text } = describe(error);
+    openTunnel(guard, ownerOf, req, client, head).catch((error: unknown) => {
+      const { status, text } = describeFailure(error);
       const headers = Object.entries(challenge(status)).map(([name, value]) => `${name}: ${value}\r\n`);
-      client.end(`HTTP/1.1 ${status} Refused\r\n${headers.join('')}content-type: text/plain\r\n\r\n${text}\n`);
+      refuse(client, `HTTP/1.1 ${status} Refused\r\n${headers.join('')}content-type: text/plain\r\n\r\n${text}\n`);
     });
   });
   return server;
 }
 
-type OwnerOf = (req: IncomingMessage) => Promise<EgressOwner>;
-
-async function tunnel(
+async function openTunnel(
   guard: EgressGuard,
   ownerOf: OwnerOf,
   req: IncomingMessage,
@@ -66,23 +78,38 @@ async function tunnel(
   const owner = await ownerOf(req);
   const to = parseAuthority(req.url ?? '');
   if (to?.port === undefined) throw new ProxyError(400, 'CONNECT takes a host and a port.');
-  const { address } = await guard.admit({ host: to.host, port: to.port }, owner);
-  const upstream = await dial(address, to.port);
+  const admitted = await guard.admit({ host: to.host, port: to.port }, owner);
+  using opened = owner.opened?.(admitted);
+  const ended = opened?.ended ?? owner.ended;
+  const tunnel = { to: admitted, client, head, ended };
+  if (owner.takeOver === undefined || !(await owner.takeOver(tunnel))) await joinTunnel(tunnel);
+}
+
+async function joinTunnel({ to, client, head, ended: signal }: Tunnel): Promise<void> {
+  const upstream = await dial(to.address, to.port);
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) upstream.write(head);
   // When either side fails, the other is closed.
-  const { ended: signal } = owner;
   await Promise.all([pipeline(client, upstream, { signal }), pipeline(upstream, client, { signal })]).catch(() => {
     client.destroy();
     upstream.destroy();
   });
 }
 
+/** Says it, and waits for the client to hang up only for a moment. */
+function refuse(client: Duplex, answer: string): void {
+  const timer = setTimeout(() => client.destroy(), hangUpTimeoutMs);
+  client.once('close', () => clearTimeout(timer));
+  client.resume().end(answer);
+}
+
 async function forward(guard: EgressGuard, ownerOf: OwnerOf, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const owner = await ownerOf(req);
   const url = URL.parse(req.url ?? '');
   if (url?.protocol !== 'http:') throw new ProxyError(400, 'This is a proxy: ask it for an http:// URL, or CONNECT.');
-  const { host, port, address } = await guard.admit({ host: url.hostname, port: Number(url.port || 80) }, owner);
+  const admitted = await guard.admit({ host: url.hostname, port: Number(url.port || 80) }, owner);
+  const { host, port, address } = admitted;
+  using opened = owner.opened?.(admitted);
   const headers = { ...passedOn(req.headers), host: authorityOf(host, port, 80) };
   const outgoing = request({
     host: address,
@@ -93,7 +120,7 @@ async function forward(guard: EgressGuard, ownerOf: OwnerOf, req: IncomingMessag
     setHost: false,
     agent: false,
     timeout: idleTimeoutMs,
-    signal: owner.ended,
+    signal: opened?.ended ?? owner.ended,
   });
   outgoing.once('timeout', () => outgoing.destroy(new Error('The server says nothing.')));
   res.once('close', () => outgoing.destroy());
@@ -109,40 +136,6 @@ async function forward(guard: EgressGuard, ownerOf: OwnerOf, req: IncomingMessag
   ]);
 }
 
-function dial(host: string, port: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, timeout: connectTimeoutMs });
-    socket.once('timeout', () => socket.destroy(new Error('No connection in time.')));
-    socket.once('error', reject);
-    socket.once('connect', () => {
-      socket.off('error', reject).on('error', () => socket.destroy());
-      socket.setTimeout(idleTimeoutMs);
-      resolve(socket);
-    });
-  });
-}
-
-function passedOn(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const named = new Set((headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()));
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !hopByHop.has(name) && !named.has(name)));
-}
-
 function challenge(status: number): Record<string, string> {
   return status === 407 ? { 'proxy-authenticate': 'Basic realm="atrium"' } : {};
-}
-
-class ProxyError extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** What the program behind the proxy reads. */
-function describe(error: unknown): { status: number; text: string } {
-  if (error instanceof ProxyError) return { status: error.status, text: error.message };
-  if (error instanceof DomainError && error.code === 'EGRESS_REFUSED') return { status: 403, text: error.message };
-  if (error instanceof DomainError) return { status: 502, text: error.message };
-  return { status: 502, text: 'The server cannot be reached.' };
 }

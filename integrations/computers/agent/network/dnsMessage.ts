@@ -1,0 +1,91 @@
+import { type NameTable, parseIpv4 } from './nameTable.ts';
+
+/** A query has one name of at most 255 bytes; what is longer is no query of a resolver. */
+export const maxQueryBytes = 512;
+
+const headerBytes = 12;
+const types = { a: 1, ptr: 12, aaaa: 28 } as const;
+const codes = { ok: 0, malformed: 1, unknownName: 3, unsupported: 4 } as const;
+const ttlSeconds = 60;
+const label = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const loopback = { v4: Buffer.of(127, 0, 0, 1), v6: Buffer.from([...Array(15).fill(0), 1]) };
+
+/**
+ * The answer to a DNS query (RFC 1035), or undefined for what is none. Every name has an address of the table's; of
+ * other types there is nothing, which is not an error. Nobody else is asked: whether a name exists shows when it is
+ * connected to.
+ */
+export function answerQuery(query: Buffer, names: NameTable): Buffer | undefined {
+  if (query.length < headerBytes) return undefined;
+  const flags = query.readUInt16BE(2);
+  if ((flags & 0x80_00) !== 0) return undefined;
+  if (query.length > maxQueryBytes || query.readUInt16BE(4) !== 1) return reply(query, codes.malformed);
+  if ((flags & 0x78_00) !== 0) return reply(query, codes.unsupported);
+  const question = readQuestion(query);
+  if (question === undefined) return reply(query, codes.malformed);
+  const { name, type, isInternet, end } = question;
+  const asked = query.subarray(headerBytes, end);
+  if (!isInternet || !name.split('.').every((part) => label.test(part))) return reply(query, codes.unknownName, asked);
+  if (name.endsWith('.in-addr.arpa')) {
+    const found = names.nameOf(parseIpv4(name.split('.').slice(0, -2).reverse().join('.')) ?? -1);
+    if (found === undefined) return reply(query, codes.unknownName, asked);
+    return reply(query, codes.ok, asked, type === types.ptr ? record(type, encodeName(found)) : undefined);
+  }
+  return reply(query, codes.ok, asked, recordOf(name, type, names));
+}
+
+function recordOf(name: string, type: number, names: NameTable): Buffer | undefined {
+  // RFC 6761 §6.3.
+  const isLocal = name === 'localhost' || name.endsWith('.localhost');
+  if (type === types.aaaa) return isLocal ? record(type, loopback.v6) : undefined;
+  if (type !== types.a) return undefined;
+  if (isLocal) return record(type, loopback.v4);
+  const address = Buffer.alloc(4);
+  address.writeUInt32BE(names.addressOf(name));
+  return record(type, address);
+}
+
+function readQuestion(query: Buffer) {
+  const labels: string[] = [];
+  let at = headerBytes;
+  for (let length = query[at] ?? 64; length !== 0; length = query[at] ?? 64) {
+    // Longer is a pointer, or the end of the message: a question has neither.
+    if (length > 63 || at - headerBytes + length > 254) return undefined;
+    labels.push(query.toString('latin1', at + 1, at + 1 + length));
+    at += 1 + length;
+  }
+  const end = at + 5;
+  if (end > query.length || labels.length === 0) return undefined;
+  return {
+    name: labels.join('.').toLowerCase(),
+    type: query.readUInt16BE(at + 1),
+    isInternet: query.readUInt16BE(at + 3) === 1,
+    end,
+  };
+}
+
+function reply(query: Buffer, code: number, question?: Buffer, answer?: Buffer): Buffer {
+  const header = Buffer.alloc(headerBytes);
+  query.copy(header, 0, 0, 2);
+  // A response that recursed, with the opcode and "recursion desired" of the query.
+  header.writeUInt16BE(0x80_80 | (query.readUInt16BE(2) & 0x79_00) | code, 2);
+  header.writeUInt16BE(question === undefined ? 0 : 1, 4);
+  header.writeUInt16BE(answer === undefined ? 0 : 1, 6);
+  return Buffer.concat([header, question ?? Buffer.alloc(0), answer ?? Buffer.alloc(0)]);
+}
+
+function record(type: number, data: Buffer): Buffer {
+  const head = Buffer.alloc(12);
+  // The name is that of the question.
+  head.writeUInt16BE(0xc0_00 | headerBytes, 0);
+  head.writeUInt16BE(type, 2);
+  head.writeUInt16BE(1, 4);
+  head.writeUInt32BE(ttlSeconds, 6);
+  head.writeUInt16BE(data.length, 10);
+  return Buffer.concat([head, data]);
+}
+
+function encodeName(name: string): Buffer {
+  const labels = name.split('.').map((part) => Buffer.concat([Buffer.of(part.length), Buffer.from(part, 'latin1')]));
+  return Buffer.concat([...labels, Buffer.of(0)]);
+}

@@ -1,0 +1,62 @@
+/** 127.64.0.0/10: loopback, so that the kernel delivers it here, and nothing that programs use by themselves. */
+const base = 0x7f_40_00_00;
+const size = 1 << 22;
+
+/**
+ * Gives each name an address of its own, and knows the name again by the address. A name keeps its address, over
+ * restarts too, since it is derived from the name; when the table is full, the name that was used least recently goes.
+ */
+export class NameTable {
+  readonly #maxNames: number;
+  /** In the order of their last use. */
+  readonly #slots = new Map<string, number>();
+  readonly #names = new Map<number, string>();
+
+  constructor(maxNames = 20_000) {
+    this.#maxNames = maxNames;
+  }
+
+  addressOf(name: string): number {
+    const slot = this.#slots.get(name) ?? this.#take(name);
+    this.#touch(name, slot);
+    return base + slot;
+  }
+
+  nameOf(address: number): string | undefined {
+    const slot = address - base;
+    const name = this.#names.get(slot);
+    if (name !== undefined) this.#touch(name, slot);
+    return name;
+  }
+
+  #touch(name: string, slot: number): void {
+    this.#slots.delete(name);
+    this.#slots.set(name, slot);
+  }
+
+  #take(name: string): number {
+    const [oldest] = this.#slots;
+    if (oldest !== undefined && this.#slots.size >= this.#maxNames) {
+      this.#slots.delete(oldest[0]);
+      this.#names.delete(oldest[1]);
+    }
+    let slot = hash(name) % size;
+    while (this.#names.has(slot)) slot = (slot + 1) % size;
+    this.#names.set(slot, name);
+    return slot;
+  }
+}
+
+/** FNV-1a. */
+function hash(text: string): number {
+  let value = 0x81_1c_9d_c5;
+  for (let index = 0; index < text.length; index++) value = Math.imul(value ^ text.charCodeAt(index), 0x01_00_01_93);
+  return value >>> 0;
+}
+
+/** `127.64.0.1` as a number; undefined when it is no IPv4 address. */
+export function parseIpv4(text: string | undefined): number | undefined {
+  const parts = (text ?? '').replace(/^::ffff:/, '').split('.');
+  if (parts.length !== 4 || !parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)) return undefined;
+  return parts.reduce((value, part) => value * 256 + Number(part), 0);
+}

@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { chmod, chown, rename, rm, stat } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import { idleTimeoutMs, ProxyError } from './connect.ts';
+import type { Admitted, EgressGuard, EgressOwner } from './guard.ts';
+import { OpenConnections } from './openConnections.ts';
+import { Pace } from './pace.ts';
+import { createProxyServer, type Tunnel } from './proxy.ts';
+
+export interface ComputerEgressOptions {
+  guard: EgressGuard;
+  /** The space's lists and its log, asked for with each request; undefined when the computer is no more. */
+  ownerOf(computerId: string): Promise<EgressOwner | undefined>;
+  /** Serves what takes more than joining two sockets, such as a connection that gets a secret. */
+  takeOver?(computerId: string, tunnel: Tunnel): Promise<boolean>;
+  maxConnections?: number;
+  /** New connections: at once, and then each second. */
+  burst?: number;
+  perSecond?: number;
+  reviewMs?: number;
+  headersTimeoutMs?: number;
+}
+
+export interface ComputerSocket {
+  computerId: string;
+  path: string;
+  /** The user who connects to it, where that is another than this process's. */
+  owner?: { uid: number; gid: number };
+}
+
+interface Opened {
+  server: Server;
+  sockets: Set<Socket>;
+  connections: OpenConnections;
+  path: string;
+  inode: number;
+}
+
+/**
+ * The way out of computers: a unix socket for each, by which it is known, so that nothing inside has to know a
+ * password. It runs in the process of the host that runs the computers. When that one restarts, it opens the sockets
+ * again, and the computers go on; the connections of before have ended.
+ */
+export class ComputerEgress implements AsyncDisposable {
+  readonly #options: ComputerEgressOptions;
+  readonly #open = new Map<string, Opened>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: ComputerEgressOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.review(), options.reviewMs ?? 5_000).unref();
+  }
+
+  /** Opens the computer's socket, in place of one that another process may have left there. */
+  async open(socket: ComputerSocket): Promise<void> {
+    const { computerId, path, owner } = socket;
+    await this.close(computerId);
+    const opened = this.#serve(computerId, path);
+    this.#open.set(computerId, opened);
+    const { server } = opened;
+    // Whoever connects finds either the old socket or the new one, ready for its user.
+    const temporary = `${path}.new`;
+    await rm(temporary, { force: true });
+    server.listen(temporary);
+    await once(server, 'listening');
+    await chmod(temporary, 0o600);
+    if (owner !== undefined) await chown(temporary, owner.uid, owner.gid);
+    opened.inode = (await stat(temporary)).ino;
+    await rename(temporary, path);
+  }
+
+  /** Ends its connections. */
+  async close(computerId: string): Promise<void> {
+    const opened = this.#open.get(computerId);
+    if (opened === undefined) return;
+    this.#open.delete(computerId);
+    const { server, sockets, connections, path, inode } = opened;
+    connections.endAll();
+    const closed = server.listening ? once(server, 'close') : undefined;
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+    // Another process may have opened its own there.
+    const found = await stat(path).catch(() => undefined);
+    if (found?.ino === inode) await rm(path, { force: true });
+  }
+
+  /** Looks at the lists again for all open connections; it does so by itself every few seconds. */
+  async review(): Promise<void> {
+    for (const [computerId, { connections }] of [...this.#open]) {
+      if (connections.size === 0) continue;
+      try {
+        await connections.review(await this.#options.ownerOf(computerId));
+      } catch {
+        // The database is away: the next look will tell.
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all([...this.#open.keys()].map((computerId) => this.close(computerId)));
+  }
+
+  #serve(computerId: string, path: string): Opened {
+    const { guard, ownerOf, takeOver, maxConnections = 256, burst = 300, perSecond = 50 } = this.#options;
+    const connections = new OpenConnections();
+    const pace = new Pace(burst, perSecond);
+    const headersTimeout = this.#options.headersTimeoutMs ?? 15_000;
+    // A body may take as long as it moves; a head may not.
+    const limits = { headersTimeout, requestTimeout: 0, connectionsCheckingInterval: Math.ceil(headersTimeout / 3) };
+    const ownerOfRequest = async () => {
+      const waitMs = pace.take();
+      if (waitMs === undefined) throw new ProxyError(429, 'This computer connects too often: wait a few seconds.');
+      if (waitMs > 0) await setTimeout(waitMs);
+      const owner = await ownerOf(computerId);
+      if (owner === undefined) throw new ProxyError(403, 'This computer is no more.');
+      return {
+        ...owner,
+        opened: (to: Admitted) => connections.add(to),
+        ...(takeOver !== undefined && { takeOver: (tunnel: Tunnel) => takeOver(computerId, tunnel) }),
+      };
+    };
+    const server = createProxyServer(guard, ownerOfRequest, limits);
+    server.maxConnections = maxConnections;
+    server.setTimeout(idleTimeoutMs);
+    const sockets = new Set<Socket>();
+    server.on('connection', (socket: Socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    });
+    return { server, sockets, connections, path, inode: -1 };
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * Lets a burst through, and then as many a second as it refills: a program in a loop must not fill the space's log. Who
+ * comes faster waits, and is refused where that would be long.
+ */
+export class Pace {
+  readonly #burst: number;
+  readonly #perSecond: number;
+  readonly #maxWaitMs: number;
+  readonly #now: () => number;
+  #left: number;
+  #at: number;
+
+  constructor(burst: number, perSecond: number, maxWaitMs = 5_000, now = Date.now) {
+    this.#burst = burst;
+    this.#perSecond = perSecond;
+    this.#maxWaitMs = maxWaitMs;
+    this.#now = now;
+    this.#left = burst;
+    this.#at = now();
+  }
+
+  /** How long to wait, in milliseconds, or undefined where that is too long. */
+  take(): number | undefined {
+    const now = this.#now();
+    this.#left = Math.min(this.#burst, this.#left + (Math.max(0, now - this.#at) * this.#perSecond) / 1000);
+    this.#at = now;
+    const waitMs = Math.max(0, Math.ceil(((1 - this.#left) * 1000) / this.#perSecond));
+    if (waitMs > this.#maxWaitMs) return undefined;
+    this.#left -= 1;
+    return waitMs;
+  }
+}

@@ -1,0 +1,206 @@
+import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { ComputerEgress } from '../../../integrations/egress/computerEgress.ts';
+import { computerEnvironment } from '../../../integrations/egress/computerEnvironment.ts';
+import { type EgressDecision, EgressGuard, type EgressPolicy } from '../../../integrations/egress/guard.ts';
+import { type NetworkedComputer, networkedComputer } from '../../support/computerNetwork.ts';
+import { temporaryFolder } from '../../support/folders.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+let site: Server;
+let egress: ComputerEgress;
+let computer: NetworkedComputer;
+let socketPath: string;
+let port: number;
+let policy: EgressPolicy;
+let decisions: EgressDecision[] = [];
+let resolved: string[] = [];
+/** It says its name, and hangs up at the first word of the other side. */
+const greeter = createTcpServer((socket) => {
+  socket.on('error', () => undefined).once('data', () => socket.end());
+  socket.write('SSH-2.0-greeter\r\n');
+});
+let greeterPort: number;
+
+const listening = async (server: Server | typeof greeter) => {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+};
+
+beforeAll(async () => {
+  site = createServer((req, res) => {
+    text(req).then(
+      (body) => res.end(`${req.method} ${req.headers.host} ${req.url} "${body}"`),
+      () => res.destroy(),
+    );
+  });
+  port = await listening(site);
+  greeterPort = await listening(greeter);
+  const guard = new EgressGuard({
+    allowInternal: [`site.example:${port}`, `ssh.example:${greeterPort}`],
+    async resolve(host) {
+      resolved.push(host);
+      return host === 'unknown.example' ? [] : ['127.0.0.1'];
+    },
+  });
+  egress = new ComputerEgress({
+    guard,
+    maxConnections: 64,
+    reviewMs: 100,
+    headersTimeoutMs: 600,
+    ownerOf: async (computerId) =>
+      computerId === 'cmp_1'
+        ? { purpose: 'computer', policy, record: async (decision) => void decisions.push(decision) }
+        : undefined,
+  });
+  const folder = temporaryFolder();
+  socketPath = path.join(folder, 'egress.sock');
+  await egress.open({ computerId: 'cmp_1', path: socketPath });
+  computer = await networkedComputer(folder, socketPath, [port, greeterPort, 25]);
+});
+beforeEach(() => {
+  policy = { allow: [], deny: ['denied.example'] };
+  decisions = [];
+  resolved = [];
+});
+afterAll(async () => {
+  await computer[Symbol.asyncDispose]();
+  await egress[Symbol.asyncDispose]();
+  for (const server of [site, greeter]) server.close();
+  site.closeAllConnections();
+});
+
+const viaProxy = computerEnvironment();
+const url = (host = 'site.example') => `http://${host}:${port}/x`;
+const answered = (host = 'site.example') => `GET ${host}:${port} /x ""`;
+const nodeFetch = (what: string) =>
+  `${process.execPath} -e 'fetch("${what}").then((r) => r.text()).then((t) => process.stdout.write(t))'`;
+
+test('everything listens', () => expect(computer.faults).toEqual([]));
+
+describe.each([
+  ['with the proxy’s variables', viaProxy],
+  ['with none', {}],
+])('%s', (_, env) => {
+  test.each([
+    ['curl', (what: string) => `curl -sS --max-time 20 ${what}`],
+    ['Node’s fetch', nodeFetch],
+    [
+      'Python',
+      (what: string) =>
+        `python3 -c 'import urllib.request,sys; sys.stdout.write(urllib.request.urlopen("${what}").read().decode())'`,
+    ],
+  ])('%s reaches what the space allows, by name', async (_name, command) => {
+    const path_ = process.env['PATH'] ?? '';
+    const ran = await computer.run(command(url()), { ...env, PATH: path_ });
+    expect(ran).toMatchObject({ code: 0, stdout: answered() });
+    expect(decisions).toEqual([
+      { host: 'site.example', port, purpose: 'computer', address: '127.0.0.1', refusal: null },
+    ]);
+  });
+
+  test('the space’s lists hold, and a name that they refuse is not looked up', async () => {
+    policy = { allow: ['site.example'], deny: [] };
+    const other = await computer.run(`curl -sS --max-time 20 http://data.elsewhere.example:${port}/`, env);
+    expect(other.stdout).not.toContain('GET');
+    expect(decisions).toMatchObject([{ host: 'data.elsewhere.example', refusal: 'the space does not allow it' }]);
+    expect(resolved).toEqual([]);
+    expect(await computer.run(`curl -sS ${url()}`, env)).toMatchObject({ stdout: answered() });
+  });
+});
+
+test('programs that open a socket by name reach it, and ssh with them', async () => {
+  const bash = `exec 3<>/dev/tcp/ssh.example/${greeterPort}; head -n 1 <&3`;
+  expect(await computer.run(bash)).toMatchObject({ stdout: 'SSH-2.0-greeter\r\n' });
+  // It fails at the key exchange, after both have introduced themselves.
+  const { stderr } = await computer.run(
+    `ssh -v -F none -o BatchMode=yes -o ConnectTimeout=2 -p ${greeterPort} ssh.example`,
+  );
+  expect(stderr).toContain('remote software version greeter');
+});
+
+test('plain HTTP to a port that is 80 says why it was refused', async () => {
+  const { stdout } = await computer.run("curl -sS --max-time 20 -w '%{http_code}' http://denied.example/");
+  expect(stdout).toMatch(/denied.example:80 cannot be reached from here: the space denies it\.\s+403$/);
+  const { code } = await computer.run('curl -sS --max-time 20 https://denied.example/');
+  expect(code).toBe(35);
+});
+
+test.each(['127.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', 'localhost.', 'inside.example', '127.0.0.1'])(
+  'the proxy refuses %s',
+  async (host) => {
+    const { stdout } = await computer.run(
+      `curl -sS --max-time 20 -p -x http://127.0.0.1:3128 --noproxy '' -w '%{http_connect}' 'http://${host}:${port}/'`,
+    );
+    expect(stdout).toMatch(/403$/);
+    expect(decisions).toMatchObject([{ address: null, refusal: expect.stringContaining('internal') }]);
+  },
+);
+
+test('mail is refused, and no address outside is reached without a name', async () => {
+  await computer.run('exec 3<>/dev/tcp/mail.example/25; cat <&3');
+  expect(decisions).toMatchObject([{ host: 'mail.example', port: 25, refusal: 'this port is not allowed' }]);
+  for (const address of ['93.184.215.14', '169.254.169.254', '10.0.0.1']) {
+    const { stderr } = await computer.run(`exec 3<>/dev/tcp/${address}/80`);
+    expect(stderr).toContain('unreachable');
+  }
+  // An address of the table that no name has, and this machine’s own.
+  for (const address of ['127.64.0.9', '127.0.0.1'])
+    expect((await computer.run(`curl -sS --max-time 20 http://${address}/`)).code).not.toBe(0);
+  expect(decisions).toHaveLength(1);
+});
+
+test('a name keeps its address, and queries stay inside', async () => {
+  const ask = 'getent ahosts stable.example | head -n 1';
+  const [first, second] = [await computer.run(ask), await computer.run(ask)];
+  expect(first.stdout).toMatch(/^127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\./);
+  expect(second.stdout).toBe(first.stdout);
+  expect([decisions, resolved]).toEqual([[], []]);
+});
+
+test('a connection is ended when the space denies what it goes to, and the log says so', async () => {
+  const held = computer.run(`exec 3<>/dev/tcp/ssh.example/${greeterPort}; cat <&3`);
+  await waitFor('the connection', () => decisions.length === 1);
+  policy = { allow: [], deny: ['ssh.example'] };
+  expect((await held).stdout).toBe('SSH-2.0-greeter\r\n');
+  expect(decisions).toMatchObject([{ refusal: null }, { host: 'ssh.example', refusal: 'the space denies it' }]);
+});
+
+test('what says nothing, or says it byte by byte, is let go; what is too much is refused; others go on', async () => {
+  const idle = Array.from({ length: 40 }, () => connect(socketPath));
+  const slow = connect(socketPath);
+  const drip = setInterval(() => slow.write('C'), 50);
+  const flood = Array.from({ length: 100 }, () => connect(socketPath));
+  const all = [...idle, slow, ...flood].map((socket) => {
+    socket.on('error', () => undefined).resume();
+    return once(socket, 'close');
+  });
+  await Promise.all(all);
+  clearInterval(drip);
+  expect(decisions).toEqual([]);
+  expect(await computer.run(`curl -sS ${url()}`)).toMatchObject({ stdout: answered() });
+});
+
+test('a computer that is no more has no way out, and a socket that was left behind is replaced', async () => {
+  const file = path.join(path.dirname(socketPath), 'gone.sock');
+  await egress.open({ computerId: 'cmp_gone', path: file });
+  const get = async () => {
+    const socket = connect(file);
+    socket.write(`GET http://site.example:${port}/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    return text(socket);
+  };
+  expect(await get()).toMatch(/^HTTP\/1.1 403.*This computer is no more/s);
+  await using second = new ComputerEgress({
+    guard: new EgressGuard({ allowInternal: [`site.example:${port}`], resolve: async () => ['127.0.0.1'] }),
+    ownerOf: async () => ({ purpose: 'computer', policy, record: async () => undefined }),
+  });
+  await second.open({ computerId: 'cmp_gone', path: file });
+  await egress.close('cmp_gone');
+  expect(await get()).toMatch(/^HTTP\/1.1 200/);
+  await second.close('cmp_gone');
+  await expect(stat(file)).rejects.toThrow('ENOENT');
+});

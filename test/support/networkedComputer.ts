@@ -1,0 +1,26 @@
+/**
+ * A program for tests: it runs where there is no network but loopback, starts a computer's network over a unix socket, and
+ * runs what it is told: a line of JSON each, answered by one.
+ */
+import { execFile } from 'node:child_process';
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+import { startNetwork } from '../../integrations/computers/agent/network/index.ts';
+
+const [, , socketPath = '', ...ports] = process.argv;
+const beganAt = performance.now();
+const { faults } = await startNetwork({
+  open: () => connect({ path: socketPath, allowHalfOpen: true }),
+  ports: [22, 80, 443, ...ports.map(Number)],
+  maxConnections: 64,
+});
+const say = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);
+say({ faults, startedMs: performance.now() - beganAt });
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, command, env } = JSON.parse(line) as { id: number; command: string; env: Record<string, string> };
+  const options = { env, timeout: 60_000, maxBuffer: 1 << 24 };
+  execFile('/bin/bash', ['-c', command], options, (error, stdout, stderr) => {
+    say({ id, code: error === null ? 0 : (error.code ?? error.signal), stdout, stderr });
+  });
+});
