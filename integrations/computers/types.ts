@@ -106,4 +106,6 @@ export interface FileEntry {
   modifiedAt: string;
   /** Where a symlink points, unresolved. */
   target?: string;
+  /** The name’s bytes, in base64, where they are no UTF-8: `name` then only resembles it. */
+  nameBytes?: string;
 }

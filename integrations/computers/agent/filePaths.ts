@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, lstat, mkdir, rename, rmdir, unlink } from 'node:fs/promises';
+import { Refusal } from './requests.ts';
+
+/** Deletes a file, a link itself, or a folder. */
+export async function deletePath(path: Buffer, { recursive }: { recursive: boolean }): Promise<void> {
+  const stats = await lstat(path);
+  if (!stats.isDirectory()) return unlink(path);
+  if (!recursive) return rmdir(path);
+  // However deep it is, and whatever its names are.
+  await run('rm', ['-rf', '--one-file-system', '--'], path);
+  if (await exists(path)) throw new Refusal('FILE_ACCESS_DENIED');
+}
+
+export async function movePath(path: Buffer, to: Buffer, { replace }: { replace: boolean }): Promise<void> {
+  if (!replace && (await exists(to))) throw new Refusal('FILE_EXISTS');
+  try {
+    await rename(path, to);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+    // Temporary files are on a file system of their own.
+    await run('mv', ['-T', '--'], path, to);
+  }
+}
+
+export async function makeFolder(path: Buffer, { parents }: { parents: boolean }): Promise<void> {
+  await mkdir(path, { recursive: parents });
+}
+
+async function exists(path: Buffer): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Runs a program on paths that need not be UTF-8, which Node could not give it as arguments. */
+async function run(program: string, args: string[], ...paths: Buffer[]): Promise<void> {
+  await access('/usr/bin/xargs', constants.X_OK);
+  const child = spawn('/usr/bin/xargs', ['-0', program, ...args], { env: {}, stdio: ['pipe', 'ignore', 'ignore'] });
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(Buffer.concat(paths.flatMap((path) => [path, Buffer.alloc(1)])));
+  const code = await new Promise((resolve) => {
+    child.once('error', () => resolve(1));
+    child.once('close', resolve);
+  });
+  if (code !== 0) throw new Refusal('FILE_ACCESS_DENIED');
+}

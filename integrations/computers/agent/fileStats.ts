@@ -1,0 +1,45 @@
+import { isUtf8 } from 'node:buffer';
+import type { BigIntStats } from 'node:fs';
+import { lstat, readlink } from 'node:fs/promises';
+
+/** What a path is, itself: a link at its end is not followed. */
+export async function entryOf(path: Buffer, name: Buffer = nameOf(path)) {
+  const stats = await lstat(path, { bigint: true });
+  const type = typeOf(stats);
+  return {
+    ...namesOf(name),
+    type,
+    size: Number(stats.size),
+    mode: Number(stats.mode) & 0o7777,
+    modifiedAt: timeOf(stats),
+    etag: etagOf(stats),
+    ...(type === 'symlink' && { target: (await readlink(path, { encoding: 'buffer' })).toString() }),
+  };
+}
+
+/** Changes whenever the file does: each write makes a new one, and the kernel counts in nanoseconds. */
+export function etagOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `"${ino.toString(36)}-${size.toString(36)}-${mtimeNs.toString(36)}-${ctimeNs.toString(36)}"`;
+}
+
+/** A file may claim any time; one that no clock has becomes the nearest. */
+export function timeOf({ mtimeMs }: BigIntStats): string {
+  const limit = 253_402_300_799_000;
+  return new Date(Math.max(0, Math.min(Number(mtimeMs), limit))).toISOString();
+}
+
+function typeOf(stats: BigIntStats): 'file' | 'directory' | 'symlink' | 'other' {
+  if (stats.isFile()) return 'file';
+  if (stats.isDirectory()) return 'directory';
+  return stats.isSymbolicLink() ? 'symlink' : 'other';
+}
+
+function namesOf(name: Buffer): { name: string; nameBytes?: string } {
+  return isUtf8(name) ? { name: name.toString() } : { name: name.toString(), nameBytes: name.toString('base64') };
+}
+
+function nameOf(path: Buffer): Buffer {
+  let end = path.length;
+  while (end > 1 && path[end - 1] === 0x2f) end--;
+  return path.subarray(path.lastIndexOf('/', end - 1) + 1, end);
+}

@@ -1,0 +1,62 @@
+import { Socket } from 'node:net';
+import { Channel } from '../channel/channel.ts';
+import type { ChannelStream } from '../channel/channelStream.ts';
+import { encodeMessage, messageKind } from '../channel/messages.ts';
+import { closeStrayDescriptors } from './descriptors.ts';
+import { takeFileRequest } from './files.ts';
+import { dialPort } from './ports.ts';
+import { Processes } from './processes.ts';
+import { type AgentRequest, Refusal } from './requests.ts';
+
+/**
+ * The agent: the first process in a sandbox, which does there what its holder asks for. It ends with its channel, and
+ * with it everything in the sandbox.
+ */
+closeStrayDescriptors();
+const input = new Socket({ fd: 0, readable: true, writable: false });
+const output = new Socket({ fd: 1, readable: false, writable: true });
+const processes = new Processes();
+
+const channel = new Channel(input, output, {
+  side: 'agent',
+  // The holder is no stranger, and bounds its own requests.
+  maxStreams: 100_000,
+  maxOpenBytes: 4 * 1_048_576,
+  onOpen: (stream, request) => {
+    void serve(stream, request as AgentRequest);
+    return true;
+  },
+  onEnd: () => process.exit(0),
+});
+channel.open({ kind: 'ready' }).end();
+
+async function serve(stream: ChannelStream, request: AgentRequest): Promise<void> {
+  try {
+    await take(stream, request);
+  } catch (error) {
+    const refused = error instanceof Refusal ? error.code : 'AGENT_FAILED';
+    stream.end(encodeMessage(messageKind.answer, { refused }));
+    stream.resume();
+  }
+}
+
+async function take(stream: ChannelStream, request: AgentRequest): Promise<void> {
+  switch (request.kind) {
+    case 'process':
+      return processes.start(request, stream);
+    case 'signal':
+      return answer(stream, { signalled: await processes.signal(request.processId, request.signal) });
+    case 'resize':
+      processes.resize(request.processId, request.cols, request.rows);
+      return answer(stream, {});
+    case 'port':
+      return dialPort(request.port, stream);
+    default:
+      return takeFileRequest(stream, request);
+  }
+}
+
+function answer(stream: ChannelStream, value: unknown): void {
+  stream.end(encodeMessage(messageKind.answer, value));
+  stream.resume();
+}

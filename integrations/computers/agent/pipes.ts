@@ -1,0 +1,93 @@
+import { execFile } from 'node:child_process';
+import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmdirSync, unlinkSync } from 'node:fs';
+
+/** Node gives children sockets, which cannot be opened by `/dev/stdout`: programs that do so need real pipes. */
+export interface Pipe {
+  /** Does not block, and belongs to us. */
+  ours: number;
+  /** Blocks, as programs expect, and is closed once the child has it. */
+  childs: number;
+}
+
+const kept = 6;
+const madeAtOnce = 12;
+const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
+
+/** Pipes are FIFOs without a name. They are made ahead, a few at a time, for it takes a program to make one. */
+export class Pipes {
+  readonly #free: number[] = [];
+  #making: Promise<void> | undefined;
+
+  constructor() {
+    this.#fill();
+  }
+
+  /** Pipes that we read from (`in`) or write to (`out`). */
+  async take(...directions: ('in' | 'out')[]): Promise<Pipe[]> {
+    for (let tries = 0; this.#free.length < directions.length; tries++) {
+      if (tries === 3) throw new Error('No pipe can be made.');
+      await this.#fill();
+    }
+    const pipes = directions.map((direction) => open(this.#free.pop() as number, direction));
+    if (this.#free.length < kept) void this.#fill();
+    return pipes;
+  }
+
+  #fill(): Promise<void> {
+    this.#making ??= make(this.#free).finally(() => {
+      this.#making = undefined;
+    });
+    return this.#making;
+  }
+}
+
+export function closePipes(pipes: Pipe[]): void {
+  for (const { ours, childs } of pipes) {
+    closeSync(ours);
+    closeSync(childs);
+  }
+}
+
+function make(free: number[]): Promise<void> {
+  return new Promise((resolve) => {
+    let folder: string;
+    try {
+      folder = mkdtempSync('/tmp/.pipes-');
+    } catch {
+      resolve();
+      return;
+    }
+    const paths = Array.from({ length: madeAtOnce }, (_, at) => `${folder}/${at}`);
+    execFile('/usr/bin/mkfifo', ['-m', '600', ...paths], () => {
+      for (const path of paths) {
+        try {
+          // Opened so, a FIFO does not wait for the other side.
+          const fd = openSync(path, O_RDWR | O_NONBLOCK);
+          if (fstatSync(fd).isFIFO()) free.push(fd);
+          else closeSync(fd);
+          unlinkSync(path);
+        } catch {
+          // There is one less.
+        }
+      }
+      try {
+        rmdirSync(folder);
+      } catch {
+        // It is in memory, and empty.
+      }
+      resolve();
+    });
+  });
+}
+
+/** Its two ends. By the descriptor, not by a name: no other process can come between. */
+function open(fd: number, direction: 'in' | 'out'): Pipe {
+  const path = `/proc/self/fd/${fd}`;
+  try {
+    const reader = openSync(path, O_RDONLY | (direction === 'in' ? O_NONBLOCK : 0));
+    const writer = openSync(path, O_WRONLY | (direction === 'out' ? O_NONBLOCK : 0));
+    return direction === 'in' ? { ours: reader, childs: writer } : { ours: writer, childs: reader };
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,54 @@
+/** What a holder asks its agent for, as it opens a stream. Paths are bytes, in base64. */
+export type AgentRequest =
+  | ProcessRequest
+  | { kind: 'signal'; processId: string; signal: string }
+  | { kind: 'resize'; processId: string; cols: number; rows: number }
+  | { kind: 'port'; port: number }
+  | FileRequest;
+
+export interface ProcessRequest {
+  kind: 'process';
+  processId: string;
+  command: string | string[];
+  cwd: string;
+  env: Record<string, string>;
+  pty: { cols: number; rows: number } | null;
+  /** Whether the stream brings input; else its standard input is empty. */
+  input: boolean;
+}
+
+export type FileRequest =
+  | { kind: 'file.read'; path: string; start?: number; end?: number; suffix?: number }
+  | {
+      kind: 'file.write';
+      path: string;
+      mode?: number;
+      parents?: boolean;
+      ifMatch?: string;
+      ifNew?: boolean;
+    }
+  | { kind: 'file.stat'; path: string }
+  | { kind: 'file.list'; path: string; after?: string; limit: number }
+  | { kind: 'file.delete'; path: string; recursive: boolean }
+  | { kind: 'file.move'; path: string; to: string; replace: boolean }
+  | { kind: 'file.folder'; path: string; parents: boolean };
+
+/** What the agent opens: `ready` once, when it takes requests, and a stream for each connection that leaves. */
+export type HolderRequest = { kind: 'ready' } | { kind: 'egress' };
+
+/** How a process ended, as the agent saw it. */
+export interface LeaderExit {
+  exitCode: number | null;
+  signal: string | null;
+}
+
+/** Why the agent refuses, as a code that the caller gets. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly code: string;
+
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+  }
+}

@@ -1,0 +1,85 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+
+/** In the environment of a process and, where nobody removes it, of all that it starts. */
+export const processMarker = 'ATRIUM_PROCESS_ID';
+
+interface Task {
+  pid: number;
+  parent: number;
+  session: number;
+}
+
+const maxRounds = 100;
+
+/**
+ * Sends a signal to everything that a process has started: its session, its descendants, and what carries its marker.
+ * Kills until nothing is left. Says how many there were.
+ */
+export async function signalTree(
+  processId: string,
+  leader: number | undefined,
+  signal: NodeJS.Signals,
+): Promise<number> {
+  const found = new Set<number>();
+  for (let round = 0; round < maxRounds; round++) {
+    const pids = treeOf(processId, leader);
+    for (const pid of pids) {
+      found.add(pid);
+      send(pid, signal);
+    }
+    if (signal !== 'SIGKILL' || pids.length === 0) break;
+    await setImmediate();
+  }
+  return found.size;
+}
+
+/** The processes of a tree that live. `leader` only while it has not been waited for: its number may be another’s. */
+function treeOf(processId: string, leader: number | undefined): number[] {
+  const tasks = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(taskOf)
+    .filter((task) => task !== undefined)
+    .filter(({ pid }) => pid !== 1 && pid !== process.pid);
+  const marker = `${processMarker}=${processId}`;
+  const tree = new Set(
+    tasks
+      .filter(({ pid, session }) => (leader !== undefined && session === leader) || hasMarker(pid, marker))
+      .map(({ pid }) => pid),
+  );
+  if (leader !== undefined) tree.add(leader);
+  for (let size = -1; size !== tree.size; ) {
+    size = tree.size;
+    for (const { pid, parent } of tasks) if (tree.has(parent)) tree.add(pid);
+  }
+  const living = new Set(tasks.map(({ pid }) => pid));
+  return [...tree].filter((pid) => living.has(pid));
+}
+
+function taskOf(name: string): Task | undefined {
+  const stat = read(`/proc/${name}/stat`);
+  // The name stands in parentheses, and may have some itself.
+  const [state, parent, , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  if (state === undefined || state === 'Z' || state === 'X' || session === undefined) return undefined;
+  return { pid: Number(name), parent: Number(parent), session: Number(session) };
+}
+
+function hasMarker(pid: number, marker: string): boolean {
+  return `\0${read(`/proc/${pid}/environ`)}`.includes(`\0${marker}\0`);
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return ''; // it has ended, or is none of ours
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
+  }
+}

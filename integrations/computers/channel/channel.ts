@@ -1,0 +1,208 @@
+import type { Readable, Writable } from 'node:stream';
+import { ChannelStream, type StreamChannel, StreamReset } from './channelStream.ts';
+import {
+  ChannelViolation,
+  type Frame,
+  FrameDecoder,
+  type FrameType,
+  firstBytesOfReason,
+  frameHeader,
+  frameType,
+} from './frames.ts';
+
+export interface ChannelOptions {
+  /** The two sides number their streams differently. */
+  side: 'holder' | 'agent';
+  /** Whether a stream that the other side opens is taken; it is reset where not. */
+  onOpen: (stream: ChannelStream, request: unknown) => boolean;
+  /** Called once, when nothing goes over it any more; every stream has been destroyed. */
+  onEnd: (reason: Error) => void;
+  /** How many streams the other side may have open at once, and how long what it says of one may be. */
+  maxStreams: number;
+  maxOpenBytes: number;
+}
+
+/** Answers that the other side does not read: beyond this much, it is broken. */
+const maxUnreadBytes = 8 * 1_048_576;
+
+/**
+ * One connection with many streams, each with a window of its own, so that none that stalls holds up another. What the
+ * other side sends is taken for hostile: the first frame that is invalid ends the channel.
+ */
+export class Channel implements StreamChannel {
+  readonly #input: Readable;
+  readonly #output: Writable;
+  readonly #options: ChannelOptions;
+  readonly #decoder: FrameDecoder;
+  readonly #streams = new Map<number, ChannelStream>();
+  /** Those that have something to send, in the order of their turns. */
+  readonly #waiting = new Set<ChannelStream>();
+  #next: number;
+  #lastOfOther = 0;
+  #ofOther = 0;
+  #isCongested = false;
+  /** What is said in one go is written in one go. */
+  #isCorked = false;
+  #hasEnded = false;
+
+  constructor(input: Readable, output: Writable, options: ChannelOptions) {
+    this.#input = input;
+    this.#output = output;
+    this.#options = options;
+    this.#decoder = new FrameDecoder(options);
+    this.#next = options.side === 'holder' ? 1 : 2;
+    input.on('data', (chunk: Buffer) => this.#hear(chunk));
+    input.once('end', () => this.end(new Error('The channel has ended.')));
+    for (const stream of [input, output]) {
+      stream.on('error', (error) => this.end(error));
+      stream.once('close', () => this.end(new Error('The channel was closed.')));
+    }
+    output.on('drain', () => this.#drain());
+  }
+
+  /** Opens a stream. On a channel that has ended, it is destroyed from the beginning. */
+  open(request: unknown): ChannelStream {
+    const stream = new ChannelStream(this, this.#next);
+    this.#next += 2;
+    if (this.#hasEnded) stream.destroy(new StreamReset('The channel has ended.'));
+    else {
+      this.#streams.set(stream.streamId, stream);
+      this.#send(stream.streamId, frameType.open, Buffer.from(JSON.stringify(request)));
+    }
+    return stream;
+  }
+
+  end(reason: Error): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    const streams = [...this.#streams.values()];
+    this.#streams.clear();
+    this.#waiting.clear();
+    for (const stream of streams) stream.takeReset(reason.message);
+    this.#input.destroy();
+    this.#output.destroy();
+    this.#options.onEnd(reason);
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  sendData(streamId: number, bytes: Uint8Array): void {
+    this.#send(streamId, frameType.data, bytes);
+  }
+
+  sendWindow(streamId: number, bytes: number): void {
+    const payload = Buffer.allocUnsafe(4);
+    payload.writeUInt32BE(bytes);
+    this.#send(streamId, frameType.window, payload);
+  }
+
+  sendEnd(streamId: number): void {
+    this.#send(streamId, frameType.end);
+  }
+
+  sendReset(streamId: number, reason: string): void {
+    this.#send(streamId, frameType.reset, firstBytesOfReason(reason));
+  }
+
+  mayISend(stream: ChannelStream): boolean {
+    if (this.#isCongested) this.#waiting.add(stream);
+    return !(this.#isCongested || this.#hasEnded);
+  }
+
+  forget(stream: ChannelStream): void {
+    this.#waiting.delete(stream);
+    if (this.#streams.delete(stream.streamId) && this.#isOfOther(stream.streamId)) this.#ofOther--;
+  }
+
+  #isOfOther(streamId: number): boolean {
+    return streamId % 2 !== this.#next % 2;
+  }
+
+  #send(streamId: number, type: FrameType, payload?: Uint8Array): void {
+    if (this.#hasEnded) return;
+    if (this.#output.writableLength > maxUnreadBytes) {
+      this.end(new ChannelViolation('The other side does not read.'));
+      return;
+    }
+    if (!this.#isCorked) {
+      this.#isCorked = true;
+      this.#output.cork();
+      process.nextTick(() => {
+        this.#isCorked = false;
+        this.#output.uncork();
+      });
+    }
+    let isFree = this.#output.write(frameHeader(streamId, type, payload?.length ?? 0));
+    if (payload !== undefined && payload.length > 0) isFree = this.#output.write(payload);
+    if (!isFree) this.#isCongested = true;
+  }
+
+  /** The connection takes more: one frame of each stream that waits, again and again, until it takes no more. */
+  #drain(): void {
+    this.#isCongested = false;
+    while (this.#waiting.size > 0 && !this.#isCongested) {
+      for (const stream of [...this.#waiting]) {
+        this.#waiting.delete(stream);
+        if (this.#isCongested) this.#waiting.add(stream);
+        else if (stream.sendNext()) this.#waiting.add(stream);
+      }
+    }
+  }
+
+  #hear(chunk: Buffer): void {
+    try {
+      for (const frame of this.#decoder.push(chunk)) {
+        if (this.#hasEnded) return;
+        this.#take(frame);
+      }
+    } catch (error) {
+      this.end(error as Error);
+    }
+  }
+
+  #take({ streamId, type, payload, isFirst }: Frame): void {
+    if (type === frameType.open) {
+      this.#takeOpen(streamId, payload);
+      return;
+    }
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined) {
+      // One that is over on this side may not be on the other yet.
+      const last = this.#isOfOther(streamId) ? this.#lastOfOther : this.#next - 2;
+      if (streamId === 0 || streamId > last) throw new ChannelViolation('There is no such stream.');
+    } else if (type === frameType.data) stream.takeData(payload, isFirst);
+    else if (type === frameType.window) stream.takeWindow(payload.readUInt32BE());
+    else if (type === frameType.end) stream.takeEnd();
+    else {
+      this.#streams.delete(streamId);
+      if (this.#isOfOther(streamId)) this.#ofOther--;
+      stream.takeReset(payload.toString());
+    }
+  }
+
+  #takeOpen(streamId: number, payload: Buffer): void {
+    if (!this.#isOfOther(streamId) || streamId <= this.#lastOfOther) {
+      throw new ChannelViolation('A stream’s number is invalid.');
+    }
+    this.#lastOfOther = streamId;
+    const request = parse(payload);
+    if (this.#ofOther >= this.#options.maxStreams) {
+      this.sendReset(streamId, 'There are too many streams.');
+      return;
+    }
+    const stream = new ChannelStream(this, streamId);
+    this.#streams.set(streamId, stream);
+    this.#ofOther++;
+    if (!this.#options.onOpen(stream, request)) stream.destroy(new StreamReset('Nobody takes such a stream.'));
+  }
+}
+
+function parse(payload: Buffer): unknown {
+  try {
+    return JSON.parse(payload.toString());
+  } catch {
+    throw new ChannelViolation('What a stream is for is not JSON.');
+  }
+}
