@@ -67,6 +67,8 @@ export interface HolderCgroups {
 export interface HolderSettings {
   /** The agent must have said that it is ready by then. */
   agentStartTimeoutMs: number;
+  /** After SIGTERM to the holder, processes get SIGTERM, and this much later SIGKILL, with `killedBy: 'stop'`. */
+  stopGraceMs: number;
   /** A `files` holder ends after this long without a request. */
   idleTimeoutMs: number;
 }

@@ -1,0 +1,100 @@
+import { agentFolder, type SandboxCommand } from '../host/holderSpec.ts';
+import type { ComputerLimits } from '../types.ts';
+import { seccompFilter } from './seccomp.ts';
+import type { Machine } from './syscalls.ts';
+
+export interface SandboxOptions {
+  /** `bwrap`, `prlimit` as absolute paths. */
+  programs: { bwrap: string; prlimit: string };
+  machine: Machine;
+  /** Its home as it is on this host. */
+  homeDir: string;
+  /** What it sees at `agentFolder`. */
+  agentDir: string;
+  /** The folder with what `writeEtc` has written. */
+  etcDir: string;
+  limits: Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>;
+  /** Files or folders of the host that it sees read-only, such as a certificate bundle. */
+  readOnly: { from: string; to: string }[];
+  /** What runs in it, as it sees it. */
+  command: string[];
+  /**
+   * Without root, nobody can open its low ports from outside: then an outer sandbox makes the network, with the right to
+   * do so, and this one is started in it.
+   */
+  network: 'own' | 'outer';
+}
+
+const home = '/home/user';
+/** The one user whom it knows, whoever that is outside. */
+const uid = '1000';
+
+const environment: Record<string, string> = {
+  PATH: '/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: home,
+  USER: 'user',
+  LOGNAME: 'user',
+  SHELL: '/bin/bash',
+  LANG: 'C.UTF-8',
+};
+
+const fromEtc = ['ssl', 'alternatives', 'fonts', 'ld.so.cache', 'X11', 'xdg', 'chromium', 'chromium.d'];
+const ownEtc = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];
+
+/** The command line of a sandbox: every namespace of its own, nothing of the host but `/usr`, and a filtered kernel. */
+export function sandboxCommand(options: SandboxOptions): SandboxCommand {
+  const { programs, limits, command, network } = options;
+  const filter = seccompFilter(options.machine);
+  const args = bwrapArguments(options).map((argument) => `${argument}\0`);
+  // The tasks of its uid, should the cgroup not hold: with what the sandbox itself needs.
+  const outer = ['--nofile=8192', '--core=0', `--nproc=${Math.max(limits.maxTasks * 2, 4096)}`];
+  const inner = [programs.bwrap, '--args', '3', '--', ...command];
+  return {
+    file: programs.prlimit,
+    args: [...outer, ...(network === 'outer' ? inOuterNetwork(programs.bwrap, inner) : inner)],
+    descriptors: [
+      { kind: 'write', data: Buffer.from(args.join('')).toString('base64') },
+      { kind: 'info' },
+      { kind: 'block' },
+      { kind: 'write', data: filter.toString('base64') },
+    ],
+    home,
+    env: environment,
+  };
+}
+
+function bwrapArguments({ homeDir, agentDir, etcDir, limits, readOnly, network }: SandboxOptions): string[] {
+  // Temporary files count as memory, so there need not be room for more than half of it in each.
+  const temporary = ['--size', String(Math.ceil((limits.memoryMiB * 1024 * 1024) / 2)), '--perms'];
+  return [
+    ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
+    ...(network === 'own' ? ['--unshare-net'] : []),
+    ...['--disable-userns', '--new-session', '--hostname', 'computer'],
+    ...['--ro-bind', '/usr', '/usr'],
+    ...['bin', 'lib', 'lib64', 'sbin'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]),
+    ...fromEtc.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    ...ownEtc.flatMap((name) => ['--ro-bind', `${etcDir}/${name}`, `/etc/${name}`]),
+    ...['--proc', '/proc', '--dev', '/dev'],
+    ...[...temporary, '1777', '--tmpfs', '/dev/shm'],
+    ...[...temporary, '1777', '--tmpfs', '/tmp'],
+    ...[...temporary, '0755', '--tmpfs', '/run'],
+    ...['--dir', '/var', '--symlink', '/tmp', '/var/tmp', '--symlink', '/run', '/var/run'],
+    ...['--ro-bind', agentDir, agentFolder],
+    ...readOnly.flatMap(({ from, to }) => ['--ro-bind', from, to]),
+    ...['--bind', homeDir, home],
+    ...['--remount-ro', '/dev', '--remount-ro', '/'],
+    ...['--chdir', home, '--uid', uid, '--gid', uid],
+    ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--info-fd', '4', '--block-fd', '5', '--seccomp', '6'],
+  ];
+}
+
+/** Opens the low ports of a network namespace, in which it is root, and runs the command there without that right. */
+function inOuterNetwork(bwrap: string, inner: string[]): string[] {
+  const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; exec "$@"';
+  return [
+    bwrap,
+    ...['--unshare-user', '--unshare-net', '--uid', '0', '--gid', '0', '--cap-add', 'ALL', '--dev-bind', '/', '/'],
+    ...['--', '/bin/sh', '-c', open, 'sh', ...inner],
+  ];
+}

@@ -1,0 +1,91 @@
+import { auditArch, inspected, type Machine, refused } from './syscalls.ts';
+
+// Classic BPF, as the kernel takes it: 8 bytes an instruction. Offsets into struct seccomp_data.
+const LD = 0x20;
+const AND = 0x54;
+const JEQ = 0x15;
+const JGE = 0x35;
+const JSET = 0x45;
+const RET = 0x06;
+const NR = 0;
+const ARCH = 4;
+/** The low half of an argument: the kernel takes these as 32 bits, so the high half must not matter. */
+const argument = (index: number) => 16 + 8 * index;
+
+const ALLOW = 0x7fff0000;
+const KILL = 0x80000000;
+const errno = (number: number) => 0x00050000 | number;
+const EPERM = 1;
+const ENOTTY = 25;
+const ENOSYS = 38;
+const EAFNOSUPPORT = 97;
+
+/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. NEWTIME is not for clone. */
+const newNamespaces = 0x7e020000;
+/** Numbers from here on are those of the x32 interface. */
+const x32 = 0x40000000;
+/** They type into the terminal of whoever started the sandbox. */
+const terminalRequests = [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */];
+/** The low 16 bits of FICLONE, FICLONERANGE and FIDEDUPERANGE. */
+const sharingRequests = [0x9409, 0x940d, 0x9436];
+const btrfsRequests = 0x9400;
+/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. */
+const families = [1, 2, 10, 16];
+
+type Instruction = [code: number, whenTrue: number, whenFalse: number, value: number];
+
+const load = (offset: number): Instruction => [LD, 0, 0, offset];
+const answer = (value: number): Instruction => [RET, 0, 0, value];
+/** Runs `then`, which must end in an answer, if the number loaded is `value`. */
+const ifEqual = (value: number, then: Instruction[]): Instruction[] => [[JEQ, 0, then.length, value], ...then];
+
+/**
+ * The system-call filter of a sandbox, for `bwrap --seccomp`. What it refuses fails as if there were no permission for
+ * it; only calls made for another machine (`int 0x80`, x32), which would get past the numbers, end the process.
+ */
+export function seccompFilter(machine: Machine): Buffer {
+  const column = machine === 'x64' ? 0 : 1;
+  const program: Instruction[] = [
+    load(ARCH),
+    [JEQ, 1, 0, auditArch[machine]],
+    answer(KILL),
+    load(NR),
+    ...(machine === 'x64' ? [[JGE, 0, 1, x32] as Instruction, answer(KILL)] : []),
+    ...Object.values(refused).flatMap((numbers) => {
+      const number = numbers[column];
+      return number == null ? [] : ifEqual(number, [answer(errno(EPERM))]);
+    }),
+    // The flags of clone3 are in memory, where a filter cannot look. The C library falls back to clone.
+    ...ifEqual(inspected.clone3[column], [answer(errno(ENOSYS))]),
+    ...ifEqual(inspected.clone[column], [
+      load(argument(0)),
+      [JSET, 0, 1, newNamespaces],
+      answer(errno(EPERM)),
+      answer(ALLOW),
+    ]),
+    ...ifEqual(inspected.socket[column], [
+      load(argument(0)),
+      ...families.flatMap((family) => ifEqual(family, [answer(ALLOW)])),
+      answer(errno(EAFNOSUPPORT)),
+    ]),
+    ...ifEqual(inspected.ioctl[column], [
+      load(argument(1)),
+      ...terminalRequests.flatMap((request) => ifEqual(request, [answer(errno(EPERM))])),
+      // A subvolume of its own would not count against the limit of the home.
+      [AND, 0, 0, 0xffff],
+      ...sharingRequests.flatMap((request) => ifEqual(request, [answer(ALLOW)])),
+      [AND, 0, 0, 0xff00],
+      ...ifEqual(btrfsRequests, [answer(errno(ENOTTY))]),
+      answer(ALLOW),
+    ]),
+    answer(ALLOW),
+  ];
+  const bytes = Buffer.alloc(program.length * 8);
+  program.forEach(([code, whenTrue, whenFalse, value], index) => {
+    bytes.writeUInt16LE(code, index * 8);
+    bytes.writeUInt8(whenTrue, index * 8 + 2);
+    bytes.writeUInt8(whenFalse, index * 8 + 3);
+    bytes.writeUInt32LE(value, index * 8 + 4);
+  });
+  return bytes;
+}

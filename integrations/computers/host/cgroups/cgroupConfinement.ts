@@ -1,0 +1,31 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Confinement } from '../confinement.ts';
+import { stampOf } from '../stamps.ts';
+import * as cgroup from './computerCgroup.ts';
+import type { CgroupRoots } from './mounts.ts';
+import { readUsage } from './usage.ts';
+
+/** Computers in cgroups, which hold whatever a process does: nothing gets out of one, or is missed when it is killed. */
+export function cgroupConfinement(roots: CgroupRoots): Confinement {
+  return {
+    kind: 'cgroups',
+    prepare({ computerId, uid, limits }) {
+      cgroup.makeComputerCgroup(roots, computerId, limits);
+      return cgroup.holderCgroups(roots, computerId, uid ?? process.getuid?.() ?? 0);
+    },
+    joinHolder: (computerId, pid) => cgroup.moveTo(roots, computerId, 'holder', [pid]),
+    joinSandbox: (computerId, pids) => cgroup.moveTo(roots, computerId, 'box/agent', pids),
+    changeLimits(computerId, limits) {
+      if (existsSync(join(roots.memory, computerId))) cgroup.makeComputerCgroup(roots, computerId, limits);
+    },
+    freeze: ({ computerId }) => cgroup.setFrozen(roots, computerId, true),
+    thaw: ({ computerId }) => cgroup.setFrozen(roots, computerId, false),
+    isFrozen: ({ computerId }) => cgroup.readFrozen(roots, computerId)?.reached === true,
+    kill: ({ computerId }) => cgroup.killOnce(roots, computerId),
+    left: ({ computerId }) => cgroup.pidsIn(roots, computerId).flatMap((pid) => stampOf(pid) ?? []),
+    remove: (computerId) => cgroup.removeComputerCgroup(roots, computerId),
+    usage: ({ computerId }) => readUsage(roots, computerId),
+    list: () => cgroup.listComputerCgroups(roots),
+  };
+}

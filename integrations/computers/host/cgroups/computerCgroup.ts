@@ -1,0 +1,130 @@
+import { chownSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ComputerLimits } from '../../types.ts';
+import type { HolderCgroups } from '../holderSpec.ts';
+import { ifThere } from '../ifThere.ts';
+import { type CgroupRoots, enableControllers, folders } from './mounts.ts';
+
+/** What the sandbox itself may use beside the computer's limits: bwrap, and the agent. */
+const agentTasks = 64;
+const agentMemoryMiB = 128;
+/** The holder reads what a computer says, so it is bounded as well. */
+const holderMemoryMiB = 512;
+const periodUs = 100_000;
+
+/**
+ * The cgroups of one computer: `holder`, and `box` with all that is inside, in which `agent` is apart from `work`, so
+ * that neither a fork bomb nor the OOM killer takes the agent. Limits of CPU and the freezer are the box's.
+ */
+const leaves = ['holder', join('box', 'agent'), join('box', 'work')];
+
+const inMiB = (mebibytes: number) => String(mebibytes * 1024 * 1024);
+
+export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: ComputerLimits): void {
+  for (const root of folders(roots)) {
+    for (const path of ['', 'box', ...leaves]) mkdirSync(join(root, id, path), { recursive: true, mode: 0o755 });
+  }
+  if (roots.version === 2) for (const path of ['', 'box']) enableControllers(join(roots.memory, id, path));
+  const quotaUs = Math.max(1_000, Math.round((limits.cpuMilli * periodUs) / 1_000));
+  setCpu(roots, join(id, 'box'), quotaUs);
+  setMemory(roots, join(id, 'holder'), holderMemoryMiB);
+  setMemory(roots, join(id, 'box', 'agent'), agentMemoryMiB);
+  setMemory(roots, join(id, 'box', 'work'), limits.memoryMiB);
+  writeFileSync(join(roots.pids, id, 'box', 'agent', 'pids.max'), String(agentTasks));
+  writeFileSync(join(roots.pids, id, 'box', 'work', 'pids.max'), String(limits.maxTasks));
+}
+
+function setCpu({ version, cpu }: CgroupRoots, path: string, quotaUs: number): void {
+  if (version === 2) {
+    writeFileSync(join(cpu, path, 'cpu.max'), `${quotaUs} ${periodUs}`);
+  } else {
+    writeFileSync(join(cpu, path, 'cpu.cfs_period_us'), String(periodUs));
+    writeFileSync(join(cpu, path, 'cpu.cfs_quota_us'), String(quotaUs));
+  }
+}
+
+function setMemory({ version, memory }: CgroupRoots, path: string, mebibytes: number): void {
+  const folder = join(memory, path);
+  writeFileSync(join(folder, version === 2 ? 'memory.max' : 'memory.limit_in_bytes'), inMiB(mebibytes));
+  // Only where swap is accounted for.
+  ifThere(() => {
+    if (version === 2) writeFileSync(join(folder, 'memory.swap.max'), '0', { flag: 'r+' });
+    else writeFileSync(join(folder, 'memory.memsw.limit_in_bytes'), inMiB(mebibytes), { flag: 'r+' });
+  });
+}
+
+/** Lets the holder, which runs as the computer’s own user, move processes between its own two cgroups; no more. */
+export function holderCgroups(roots: CgroupRoots, id: string, uid: number): HolderCgroups {
+  const procs = (path: string) => folders(roots).map((root) => join(root, id, path, 'cgroup.procs'));
+  const shared = roots.version === 2 ? procs('box') : []; // v2 asks for the right to the nearest common folder
+  for (const file of [...shared, ...procs('box/agent'), ...procs('box/work')]) chownSync(file, uid, uid);
+  const oom = roots.version === 2 ? 'memory.events' : 'memory.oom_control';
+  return {
+    agentProcs: join(roots.memory, id, 'box', 'agent', 'cgroup.procs'),
+    workProcs: procs('box/work'),
+    workOom: join(roots.memory, id, 'box', 'work', oom),
+  };
+}
+
+export function moveTo(roots: CgroupRoots, id: string, path: 'holder' | 'box/agent', pids: number[]): void {
+  for (const root of folders(roots)) {
+    for (const pid of pids) writeFileSync(join(root, id, path, 'cgroup.procs'), String(pid));
+  }
+}
+
+/** Every process of a computer, its holder among them if asked for. */
+export function pidsIn(roots: CgroupRoots, id: string, paths: string[] = leaves): number[] {
+  const read = (path: string) => ifThere(() => readFileSync(join(roots.freezer, id, path, 'cgroup.procs'), 'utf8'));
+  return paths.flatMap((path) => (read(path) ?? '').split('\n').filter(Boolean).map(Number));
+}
+
+export function setFrozen(roots: CgroupRoots, id: string, frozen: boolean): void {
+  const folder = join(roots.freezer, id, 'box');
+  if (roots.version === 2) writeFileSync(join(folder, 'cgroup.freeze'), frozen ? '1' : '0');
+  else writeFileSync(join(folder, 'freezer.state'), frozen ? 'FROZEN' : 'THAWED');
+}
+
+/** Undefined where there is no such computer. `wanted` holds from the moment it was asked for, `reached` from the end. */
+export function readFrozen(roots: CgroupRoots, id: string): { wanted: boolean; reached: boolean } | undefined {
+  const folder = join(roots.freezer, id, 'box');
+  return ifThere(() => {
+    if (roots.version === 2) {
+      const reached = /^frozen 1$/m.test(readFileSync(join(folder, 'cgroup.events'), 'utf8'));
+      return { wanted: readFileSync(join(folder, 'cgroup.freeze'), 'utf8').trim() === '1', reached };
+    }
+    const wanted = readFileSync(join(folder, 'freezer.self_freezing'), 'utf8').trim() === '1';
+    return { wanted, reached: readFileSync(join(folder, 'freezer.state'), 'utf8').trim() === 'FROZEN' };
+  });
+}
+
+/** One round of killing; what forks faster than it is read is stopped first. */
+export function killOnce(roots: CgroupRoots, id: string): void {
+  if (roots.version === 2) {
+    ifThere(() => writeFileSync(join(roots.freezer, id, 'cgroup.kill'), '1', { flag: 'r+' }));
+    return;
+  }
+  ifThere(() => setFrozen(roots, id, true));
+  for (const pid of pidsIn(roots, id)) ifThere(() => process.kill(pid, 'SIGKILL'));
+  ifThere(() => setFrozen(roots, id, false)); // the signal reaches what is frozen only then
+}
+
+/** Removes what is empty. False while something is still in it. */
+export function removeComputerCgroup(roots: CgroupRoots, id: string): boolean {
+  return folders(roots).every((root) => [...leaves, 'box', ''].every((path) => removed(join(root, id, path))));
+}
+
+function removed(folder: string): boolean {
+  try {
+    rmdirSync(folder);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true;
+    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return false;
+    throw error;
+  }
+}
+
+export function listComputerCgroups(roots: CgroupRoots): string[] {
+  const names = folders(roots).flatMap((root) => ifThere(() => readdirSync(root, { withFileTypes: true })) ?? []);
+  return [...new Set(names.filter((entry) => entry.isDirectory()).map((entry) => entry.name))];
+}

@@ -1,0 +1,67 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A folder for our cgroups in each hierarchy that limits something; in v2 all are one. */
+export interface CgroupRoots {
+  version: 1 | 2;
+  cpu: string;
+  cpuacct: string;
+  memory: string;
+  pids: string;
+  freezer: string;
+}
+
+const controllersV1 = ['cpu', 'cpuacct', 'memory', 'pids', 'freezer'] as const;
+const controllersV2 = ['cpu', 'memory', 'pids'];
+
+export type FoundRoots = { roots: CgroupRoots } | { missing: string };
+
+/**
+ * Where this machine's cgroups are, by `/proc/self/mountinfo`. Folders are made at the top of each hierarchy: below
+ * our own cgroup, a service manager that stops us would end the computers too.
+ */
+export function findCgroups(mountinfo: string, name: string): FoundRoots {
+  const mounts = mountinfo.split('\n').flatMap((line) => {
+    const [before = '', after = ''] = line.split(' - ');
+    const [type = '', , options = ''] = after.split(' ');
+    const path = before.split(' ')[4];
+    return path !== undefined && type.startsWith('cgroup') ? [{ path, type, options: options.split(',') }] : [];
+  });
+  const v1 = controllersV1.map((controller) =>
+    mounts.find(({ type, options }) => type === 'cgroup' && options.includes(controller)),
+  );
+  if (v1.every((mount) => mount !== undefined)) {
+    const [cpu, cpuacct, memory, pids, freezer] = v1.map((mount) => join(mount?.path ?? '', name));
+    return { roots: { version: 1, cpu, cpuacct, memory, pids, freezer } as CgroupRoots };
+  }
+  for (const { path } of mounts.filter(({ type }) => type === 'cgroup2')) {
+    const available = readFileSync(join(path, 'cgroup.controllers'), 'utf8').trim().split(' ');
+    if (!controllersV2.every((controller) => available.includes(controller))) continue;
+    const root = join(path, name);
+    return { roots: { version: 2, cpu: root, cpuacct: root, memory: root, pids: root, freezer: root } };
+  }
+  return { missing: 'this machine has no cgroups that limit cpu, memory and pids' };
+}
+
+/** Makes the folders. Says why not, where that is not to be had (a container with its cgroups read-only, mostly). */
+export function makeRoots(roots: CgroupRoots): { missing: string } | undefined {
+  try {
+    if (roots.version === 2) enableControllers(join(roots.memory, '..'));
+    for (const root of folders(roots)) mkdirSync(root, { recursive: true, mode: 0o755 });
+    if (roots.version === 2) enableControllers(roots.memory);
+    return undefined;
+  } catch (error) {
+    const { code = 'unknown error', path = roots.memory } = error as NodeJS.ErrnoException;
+    return { missing: `cgroups cannot be written (${path}: ${code})` };
+  }
+}
+
+/** Each hierarchy once. */
+export const folders = ({ version: _, ...roots }: CgroupRoots): string[] => [...new Set(Object.values(roots))];
+
+export function enableControllers(folder: string): void {
+  const file = join(folder, 'cgroup.subtree_control');
+  const enabled = existsSync(file) ? readFileSync(file, 'utf8').trim().split(' ') : [];
+  const lacking = controllersV2.filter((controller) => !enabled.includes(controller));
+  if (lacking.length > 0) writeFileSync(file, lacking.map((controller) => `+${controller}`).join(' '));
+}

@@ -1,0 +1,36 @@
+import type { ComputerLimits } from '../types.ts';
+import type { HolderCgroups } from './holderSpec.ts';
+import type { ComputerRecord } from './records.ts';
+import type { Stamp } from './stamps.ts';
+
+/** What keeps the processes of a computer together: cgroups, or where there are none, what descends from its sandbox. */
+export interface Confinement {
+  kind: 'cgroups' | 'processes';
+  /** Makes it, with its limits, for a start. */
+  prepare(record: ComputerRecord): HolderCgroups | null;
+  /** Before the holder is told anything. */
+  joinHolder(computerId: string, pid: number): void;
+  /** Before the sandbox goes on. */
+  joinSandbox(computerId: string, pids: number[]): void;
+  changeLimits(computerId: string, limits: ComputerLimits): void;
+  freeze(record: ComputerRecord): void;
+  thaw(record: ComputerRecord): void;
+  /** Whether everything inside stands still. */
+  isFrozen(record: ComputerRecord): boolean;
+  /** Tells all of it to end, the holder too. Asked again until nothing is `left`. */
+  kill(record: ComputerRecord): void;
+  left(record: ComputerRecord): Stamp[];
+  /** Removes what is empty; false while it is not. */
+  remove(computerId: string): boolean;
+  usage(record: ComputerRecord): ProcessUsage;
+  /** All that there are, for the sweep. */
+  list(): string[];
+}
+
+export interface ProcessUsage {
+  cpuSeconds: number;
+  memoryBytes: number;
+  memoryPeakBytes: number;
+  tasks: number;
+  oomKills: number;
+}

@@ -1,0 +1,134 @@
+import { resolve } from 'node:path';
+import { prepareAgent } from '../agent/prepare.ts';
+import { HostClient } from '../hostClient.ts';
+import type { HostContext } from './context.ts';
+import { fork } from './copies.ts';
+import { end, isRunning } from './end.ts';
+import { createHolderPool } from './holders.ts';
+import type { Host, HostDeadlines, HostOptions } from './host.ts';
+import { HostError } from './hostErrors.ts';
+import { takeLock } from './hostLock.ts';
+import { Lanes } from './lanes.ts';
+import { computerLayout, hostLayout, isComputerId } from './layout.ts';
+import { inspect, metrics } from './look.ts';
+import { pause, resume } from './pause.ts';
+import { type ComputerRecord, listRecords, readRecord } from './records.ts';
+import { setUpMachine } from './setUp.ts';
+import { start } from './start.ts';
+import { destroy, removeStrays, setRight } from './sweep.ts';
+import { watch } from './watch.ts';
+
+const usualDeadlines: HostDeadlines = {
+  startMs: 20_000,
+  stopGraceMs: 2_000,
+  clearMs: 10_000,
+  freezeMs: 5_000,
+  watchMs: 1_000,
+};
+
+/**
+ * Makes this machine a host of computers, and takes over those that an earlier process of this folder has left running.
+ * Throws {@link HostError} `COMPUTERS_OFF` with what to do where the machine cannot run any.
+ */
+export async function createHost(given: HostOptions): Promise<Host> {
+  const options = { ...given, dir: resolve(given.dir) };
+  const layout = hostLayout(options.dir);
+  const machinery = await setUpMachine(layout, options, prepareAgent);
+  const lock = takeLock(layout.lock);
+  const deadlines = { ...usualDeadlines, ...options.deadlines };
+  const context: HostContext = {
+    ...machinery,
+    layout,
+    options,
+    deadlines,
+    holders: createHolderPool({ size: options.spareHolders ?? 1, logs: layout.logs }),
+    log: options.log ?? (() => undefined),
+  };
+  const lanes = new Lanes();
+  const sweepAll = () => sweep(context, lanes);
+  for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
+  const watching = watch(context, lanes);
+
+  const known = (computerId: string): ComputerRecord => {
+    const record = isComputerId(computerId) ? readRecord(layout, computerId) : undefined;
+    if (record === undefined || record.removing === true) {
+      throw new HostError('COMPUTER_ABSENT', `${computerId} is not on this host`);
+    }
+    return record;
+  };
+  const stop = (computerId: string, graceMs: number, reason: string, generation = Number.POSITIVE_INFINITY) => {
+    const run = isComputerId(computerId) ? readRecord(layout, computerId)?.run : undefined;
+    if (run == null || run.spec.generation > generation) return Promise.resolve();
+    const work = async () => {
+      const record = readRecord(layout, computerId);
+      if (record?.run == null || record.run.spec.generation > generation) return;
+      await end(context, record, reason, graceMs);
+    };
+    return lanes.in(computerId, work, new HostError('START_FAILED', 'it was stopped while it started'));
+  };
+  const close = async () => {
+    watching.stop();
+    await context.holders.close();
+    await lanes.idle();
+    lock.release();
+  };
+
+  return {
+    hostId: context.hostId,
+    driver: 'bubblewrap',
+    rights: context.rights,
+    async start(spec) {
+      if (!isComputerId(spec.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
+      return lanes.in(spec.computerId, (signal) => start(context, spec, signal));
+    },
+    stop: (computerId, { generation, graceMs = deadlines.stopGraceMs } = {}) =>
+      stop(computerId, graceMs, 'it was stopped', generation),
+    pause: (computerId) => lanes.in(computerId, () => pause(context, known(computerId))),
+    resume: (computerId) => lanes.in(computerId, () => resume(context, known(computerId))),
+    async destroy(computerId) {
+      if (!isComputerId(computerId)) return;
+      const work = async () => {
+        const record = readRecord(layout, computerId);
+        if (record !== undefined) await destroy(context, record);
+      };
+      await lanes.in(computerId, work, new HostError('COMPUTER_ABSENT', `${computerId} is being removed`));
+    },
+    fork: (from, to) => lanes.in(to.computerId, () => lanes.in(from, () => fork(context, known(from), to))),
+    metrics: async (computerId) => metrics(context, known(computerId)),
+    inspect: async (computerId) =>
+      inspect(context, isComputerId(computerId) ? readRecord(layout, computerId) : undefined),
+    async list() {
+      const looks = listRecords(layout).map(async (record) => {
+        const hosted = await inspect(context, record);
+        return hosted.state === 'absent' ? [] : [{ computerId: record.computerId, hosted }];
+      });
+      return (await Promise.all(looks)).flat();
+    },
+    sweep: sweepAll,
+    client: (computerId) => new HostClient({ socketPath: computerLayout(layout, known(computerId).computerId).socket }),
+    files: (computerId) => Promise.resolve(new HostClient({ socketPath: computerLayout(layout, computerId).socket })),
+    close,
+    async shutdown() {
+      const running = listRecords(layout).filter(({ run }) => isRunning(run));
+      await Promise.all(running.map(({ computerId }) => stop(computerId, deadlines.stopGraceMs, 'its host stopped')));
+      await close();
+      await context.disks.close();
+    },
+  };
+}
+
+async function sweep(context: HostContext, lanes: Lanes): Promise<string[]> {
+  const done: string[] = [];
+  for (const { computerId } of listRecords(context.layout)) {
+    if (lanes.isBusy(computerId)) continue; // in somebody’s hands
+    const look = async () => {
+      const record = readRecord(context.layout, computerId);
+      return record && setRight(context, record);
+    };
+    // One that cannot be set right keeps nobody else from it.
+    const failed = (error: unknown) => `${computerId}: ${error instanceof Error ? error.message : String(error)}`;
+    const did = await lanes.in(computerId, look).catch(failed);
+    if (did !== undefined) done.push(did);
+  }
+  return [...done, ...(await removeStrays(context, (computerId) => lanes.isBusy(computerId)))];
+}

@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HostError } from './hostErrors.ts';
+
+/** What `work` gives, unless that takes too long or the signal is aborted. The work itself goes on. */
+export async function within<T>(work: Promise<T>, ms: number, what: string, signal?: AbortSignal): Promise<T> {
+  const ended = new AbortController();
+  try {
+    return await Promise.race([
+      work,
+      sleep(ms, undefined, { signal: ended.signal }).then(() => {
+        throw new HostError('TIMED_OUT', `${what} took longer than ${ms / 1_000} s`);
+      }),
+      aborted(ended.signal, signal),
+    ]);
+  } finally {
+    ended.abort();
+    work.catch(() => undefined);
+  }
+}
+
+async function aborted(ended: AbortSignal, signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    const refuse = () => reject(signal?.reason);
+    if (signal?.aborted === true) return refuse();
+    signal?.addEventListener('abort', refuse, { once: true });
+    ended.addEventListener('abort', () => signal?.removeEventListener('abort', refuse), { once: true });
+  });
+}
+
+/** Looks until it is so, soon at first and then less often. False when it is not so in time. */
+export async function until(isSo: () => boolean, ms: number): Promise<boolean> {
+  const end = performance.now() + ms;
+  for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, 50)) {
+    if (isSo()) return true;
+    if (performance.now() > end) return false;
+    await sleep(waitMs);
+  }
+}

@@ -1,0 +1,113 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { run } from '../run.ts';
+import type { Disks } from './disks.ts';
+import { giveAll } from './watched.ts';
+
+export interface ImageOptions {
+  /** The sparse file, and where it is mounted. */
+  image: string;
+  homes: string;
+  /** Of the image; four fifths of what is free, if undefined. */
+  sizeMiB?: number | undefined;
+}
+
+/**
+ * Homes as subvolumes of one btrfs image, each with a quota, so that a limit is the file system’s own and a fork is a
+ * snapshot. For root only. Where there is no image yet and none can be made, says why not; an image that is there and
+ * cannot be mounted throws, for without it every home would seem lost.
+ */
+export async function btrfsDisks(options: ImageOptions): Promise<Disks | { missing: string }> {
+  const { image, homes } = options;
+  mkdirSync(homes, { recursive: true, mode: 0o711 });
+  if (!isMounted(homes)) {
+    if (!existsSync(image)) {
+      if (readdirSync(homes).length > 0) return { missing: 'homes were begun as ordinary folders, and stay so' };
+      try {
+        await makeImage(options);
+      } catch (error) {
+        rmSync(image, { force: true });
+        return { missing: error instanceof Error ? error.message : String(error) };
+      }
+    } else {
+      await mount(image, homes);
+    }
+  }
+  chmodSync(homes, 0o711); // entered by every computer’s user, listed by none
+  return btrfs(homes);
+}
+
+async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void> {
+  const { bavail, bsize } = statfsSync(homes);
+  const freeMiB = Math.floor((bavail * bsize * 0.8) / (1024 * 1024));
+  // Never more than there is: an image that cannot grow turns read-only for all.
+  const size = Math.min(sizeMiB ?? freeMiB, freeMiB);
+  if (size < 256) throw new Error(`only ${freeMiB} MiB are free for homes`);
+  const unfinished = `${image}.new`;
+  writeFileSync(unfinished, '', { mode: 0o600 });
+  truncateSync(unfinished, size * 1024 * 1024);
+  try {
+    await run('mkfs.btrfs', ['--quiet', '--force', unfinished]);
+    await mount(unfinished, homes);
+    await run('btrfs', ['quota', 'enable', homes]);
+    renameSync(unfinished, image);
+  } catch (error) {
+    if (isMounted(homes)) await run('umount', [homes]);
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+}
+
+async function mount(image: string, homes: string): Promise<void> {
+  await run('mount', ['-t', 'btrfs', '-o', 'loop,nodev,nosuid,noatime,discard=async', image, homes]);
+}
+
+export function isMounted(folder: string): boolean {
+  const points = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4]);
+  return points.includes(folder.replaceAll(' ', '\\040'));
+}
+
+function btrfs(homes: string): Disks {
+  const limit = (home: string, limitMiB: number) =>
+    run('btrfs', ['qgroup', 'limit', String(limitMiB * 1024 * 1024), home]);
+  return {
+    kind: 'limited',
+    async create(home, { uid, limitMiB }) {
+      if (!existsSync(home)) await run('btrfs', ['subvolume', 'create', home]);
+      await limit(home, limitMiB);
+      if (uid !== undefined) chownSync(home, uid, uid);
+      chmodSync(home, 0o700);
+    },
+    async fork(from, to, { uid, limitMiB }) {
+      const unfinished = `${to}.fork`;
+      await this.remove(unfinished);
+      await run('btrfs', ['subvolume', 'snapshot', from, unfinished]);
+      await giveAll(unfinished, uid);
+      await limit(unfinished, limitMiB);
+      renameSync(unfinished, to);
+    },
+    async usedBytes(home) {
+      const output = await run('btrfs', ['qgroup', 'show', '--raw', '-f', home]);
+      return Number(/^\s*0\/\d+\s+(\d+)/m.exec(output)?.[1] ?? 0);
+    },
+    async remove(home) {
+      if (existsSync(home)) await run('btrfs', ['subvolume', 'delete', home]);
+    },
+    async close() {
+      if (isMounted(homes)) await run('umount', [homes]);
+    },
+  };
+}

@@ -1,0 +1,13 @@
+/** Where the homes of computers are, and what keeps each within its limit. */
+export interface Disks {
+  /** `limited`: the file system refuses what is over the limit. Else the host looks at what is used from time to time. */
+  kind: 'limited' | 'watched';
+  /** Makes a home that belongs to `uid` (undefined: to us), or leaves the one that is there, and sets its limit. */
+  create(home: string, options: { uid: number | undefined; limitMiB: number }): Promise<void>;
+  /** A copy of a home that changes no more while it is made. */
+  fork(from: string, to: string, options: { uid: number | undefined; limitMiB: number }): Promise<void>;
+  usedBytes(home: string): Promise<number>;
+  remove(home: string): Promise<void>;
+  /** Gives back what was mounted. Nothing may use a home any more. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,48 @@
+import { chmodSync, chownSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { run } from '../run.ts';
+import type { Disks } from './disks.ts';
+
+const copyTimeoutMs = 10 * 60_000;
+
+/** Homes that are ordinary folders. Nothing here keeps their limits: the host’s watcher does, as well as it can. */
+export function watchedDisks(): Disks {
+  return {
+    kind: 'watched',
+    async create(home, { uid }) {
+      mkdirSync(home, { recursive: true, mode: 0o700 });
+      chmodSync(home, 0o700);
+      if (uid !== undefined) chownSync(home, uid, uid);
+    },
+    async fork(from, to, { uid }) {
+      const unfinished = `${to}.fork`;
+      await this.remove(unfinished);
+      await run('cp', ['--archive', '--reflink=auto', '--', from, unfinished], { timeoutMs: copyTimeoutMs });
+      await giveAll(unfinished, uid);
+      await run('mv', ['--no-target-directory', '--', unfinished, to]);
+    },
+    async usedBytes(home) {
+      // A file that goes while it is counted makes du fail, but it has counted the rest.
+      const output = await run('sh', [
+        '-c',
+        'du --summarize --one-file-system --block-size=1 -- "$1" || :',
+        'sh',
+        home,
+      ]);
+      return Number(/^\d+/.exec(output)?.[0] ?? 0);
+    },
+    async remove(home) {
+      if (!existsSync(home)) return;
+      // Folders that their owner has closed to itself; and trees deeper than a path may be long, which rmSync refuses.
+      if (process.getuid?.() !== 0) await run('chmod', ['-R', 'u+rwx', '--', home], { timeoutMs: copyTimeoutMs });
+      await run('rm', ['-rf', '--one-file-system', '--', home], { timeoutMs: copyTimeoutMs });
+      rmSync(home, { recursive: true, force: true });
+    },
+    async close() {},
+  };
+}
+
+/** Gives a home and all in it to a user; what links point to stays whose it is. */
+export async function giveAll(home: string, uid: number | undefined): Promise<void> {
+  if (uid === undefined) return;
+  await run('chown', ['-R', '--no-dereference', `${uid}:${uid}`, '--', home], { timeoutMs: copyTimeoutMs });
+}

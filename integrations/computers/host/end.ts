@@ -1,0 +1,82 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import type { HostContext } from './context.ts';
+import { until } from './deadline.ts';
+import type { HolderEnd } from './holderSpec.ts';
+import { HostError } from './hostErrors.ts';
+import { ifThere } from './ifThere.ts';
+import { computerLayout } from './layout.ts';
+import { type ComputerRecord, type ComputerRun, writeRecord } from './records.ts';
+import { bootId, isAlive, killIfAlive } from './stamps.ts';
+
+/** Whether its holder lives, which is what makes a computer run. */
+export function isRunning(run: ComputerRun | null | undefined): boolean {
+  return run?.phase === 'running' && run.holder !== null && run.bootId === bootId() && isAlive(run.holder);
+}
+
+/** Kills all that a computer has, from whatever state, until nothing is left, and removes what confined it. */
+export async function clear({ confinement, deadlines }: HostContext, record: ComputerRecord): Promise<void> {
+  const ofThisBoot = record.run?.bootId === bootId() ? record : { ...record, run: null };
+  const gone = await until(() => {
+    if (confinement.left(ofThisBoot).length > 0) confinement.kill(ofThisBoot);
+    return confinement.left(ofThisBoot).length === 0 && confinement.remove(record.computerId);
+  }, deadlines.clearMs);
+  if (gone) return;
+  const pids = confinement.left(ofThisBoot).map(({ pid }) => pid);
+  throw new HostError(
+    'TIMED_OUT',
+    `of ${record.computerId} are left: ${pids.length} processes (${pids.slice(0, 10).join(', ')})`,
+  );
+}
+
+/** Ends what runs, after asking its holder to do so in order, and writes down why it ended. */
+export async function end(
+  context: HostContext,
+  record: ComputerRecord,
+  reason: string,
+  graceMs: number,
+): Promise<HolderEnd> {
+  const { confinement } = context;
+  const { run } = record;
+  if (run === null) throw new HostError('COMPUTER_NOT_RUNNING', `${record.computerId} was never started`);
+  if (run.phase === 'ended' && run.end !== null) return run.end;
+  const { holder } = run;
+  if (graceMs > 0 && isRunning(run) && holder !== null) {
+    if (run.pausedAt !== null) confinement.thaw(record);
+    killIfAlive(holder, 'SIGTERM');
+    // The holder counts the grace; with a little more for itself to write down what it saw.
+    await until(() => !isAlive(holder), graceMs + 1_000);
+  }
+  await clear(context, record);
+  const ended: HolderEnd = told(context, record) ?? {
+    generation: run.spec.generation,
+    reason,
+    at: new Date().toISOString(),
+  };
+  const { uid, limits, computerId } = record;
+  writeRecord(context.layout, { computerId, uid, limits, run: { ...run, phase: 'ended', pausedAt: null, end: ended } });
+  return ended;
+}
+
+/** What the holder itself has left, which it writes as the computer’s user: nothing in it is believed but its text. */
+function told({ layout }: HostContext, { computerId, run }: ComputerRecord): HolderEnd | undefined {
+  const text = ifThere(() => readPlainFile(computerLayout(layout, computerId).end));
+  if (text === undefined) return undefined;
+  try {
+    const { generation, reason, at } = JSON.parse(text) as HolderEnd;
+    if (generation !== run?.spec.generation || Number.isNaN(Date.parse(at))) return undefined;
+    return { generation, reason: String(reason).slice(0, 500), at };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of a folder that is not ours: no link is followed, no FIFO waited for, nothing large read. */
+function readPlainFile(path: string): string | undefined {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const stat = fstatSync(descriptor);
+    return stat.isFile() && stat.size < 10_000 ? readFileSync(descriptor, 'utf8') : undefined;
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,80 @@
+import type { HostClient } from '../hostClient.ts';
+import type { ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
+import type { HolderEnd } from './holderSpec.ts';
+
+export interface HostOptions {
+  /** Where it keeps everything; made where it is missing. As root, other users must be able to enter it. */
+  dir: string;
+  driver?: DriverName;
+  /** Of all homes together, where they are an image; four fifths of what is free, if undefined. */
+  imageMiB?: number;
+  /** How many holders wait, started, for the next computer. */
+  spareHolders?: number;
+  /** Of the host, shown to every computer read-only. Asked at each start. */
+  readOnly?: (spec: ComputerSpec) => { from: string; to: string }[];
+  /** Told when a computer has ended unasked. */
+  onEnd?: (computerId: string, end: HolderEnd) => void;
+  log?: (level: 'info' | 'warn' | 'error', facts: Record<string, unknown>, message: string) => void;
+  deadlines?: Partial<HostDeadlines>;
+  /** To be less than the machine allows; for tests of what is then off. */
+  without?: ('users' | 'cgroups' | 'image')[];
+}
+
+export interface HostDeadlines {
+  startMs: number;
+  /** How long processes have between SIGTERM and SIGKILL when their computer stops. */
+  stopGraceMs: number;
+  /** For killing and clearing up what a computer has left. */
+  clearMs: number;
+  freezeMs: number;
+  /** How often it looks whether holders live, and what watched homes use. */
+  watchMs: number;
+}
+
+/** What holds on this machine. Each that does not is named in `off`, with what to do. */
+export interface HostRights {
+  /** A user of its own for each computer. */
+  users: boolean;
+  /** Limits of CPU, memory and tasks. */
+  cgroups: boolean;
+  /** Whether the file system keeps a home within its limit; else it is looked at from time to time. */
+  diskLimits: boolean;
+  off: string[];
+}
+
+/**
+ * Runs computers on this machine. All of it may be asked for twice, at once, or again after this process was killed:
+ * what is so already is an answer. Failures are {@link HostError}s.
+ */
+export interface Host {
+  /** Stays the same for this folder. */
+  readonly hostId: string;
+  readonly driver: DriverName;
+  readonly rights: HostRights;
+  /**
+   * Starts this generation, after ending an older one. One that runs already answers as when it was started; one that
+   * has run and ended is not started again (`GENERATION_ENDED`).
+   */
+  start(spec: ComputerSpec): Promise<{ startedAt: string }>;
+  /** Ends its processes, politely and then not. The home and the logs stay. With a generation, only up to that one. */
+  stop(computerId: string, options?: { generation?: number; graceMs?: number }): Promise<void>;
+  pause(computerId: string): Promise<void>;
+  resume(computerId: string): Promise<void>;
+  /** Ends it and removes its home and logs, whatever state it is in. */
+  destroy(computerId: string): Promise<void>;
+  /** Makes the home of a new computer as that of `from` is now. Nothing runs in it. */
+  fork(from: string, to: { computerId: string; limits: ComputerLimits }): Promise<void>;
+  metrics(computerId: string): Promise<ComputerMetrics>;
+  inspect(computerId: string): Promise<HostedState>;
+  list(): Promise<{ computerId: string; hosted: HostedState }[]>;
+  /** Ends and removes what nobody owns: half-made computers, leftover processes and cgroups. Says what that was. */
+  sweep(): Promise<string[]>;
+  /** To the holder of a running computer. */
+  client(computerId: string): HostClient;
+  /** To the files of a computer, running or not: of a stopped one through a sandbox that ends by itself. */
+  files(computerId: string): Promise<HostClient>;
+  /** Stops looking after the computers, which go on. */
+  close(): Promise<void>;
+  /** Stops every computer, and gives back what was mounted. */
+  shutdown(): Promise<void>;
+}

@@ -1,0 +1,38 @@
+interface Lane {
+  tail: Promise<unknown>;
+  waiting: Set<AbortController>;
+}
+
+/** One thing at a time for each computer. What ends it does not wait for what starts it: that is broken off. */
+export class Lanes {
+  readonly #lanes = new Map<string, Lane>();
+
+  /** Runs `work` after what was asked before it; with `instead`, all of that is broken off for this reason. */
+  async in<T>(computerId: string, work: (signal: AbortSignal) => Promise<T>, instead?: Error): Promise<T> {
+    const lane = this.#lanes.get(computerId) ?? { tail: Promise.resolve(), waiting: new Set() };
+    this.#lanes.set(computerId, lane);
+    if (instead !== undefined) for (const earlier of lane.waiting) earlier.abort(instead);
+    const breakOff = new AbortController();
+    lane.waiting.add(breakOff);
+    const result = lane.tail.then(() => {
+      breakOff.signal.throwIfAborted();
+      return work(breakOff.signal);
+    });
+    lane.tail = result.catch(() => undefined);
+    try {
+      return await result;
+    } finally {
+      lane.waiting.delete(breakOff);
+      if (lane.waiting.size === 0) this.#lanes.delete(computerId);
+    }
+  }
+
+  isBusy(computerId: string): boolean {
+    return this.#lanes.has(computerId);
+  }
+
+  /** Settles when nothing is under way. */
+  async idle(): Promise<void> {
+    while (this.#lanes.size > 0) await Promise.all([...this.#lanes.values()].map(({ tail }) => tail));
+  }
+}

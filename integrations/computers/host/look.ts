@@ -1,0 +1,31 @@
+import { HostClient } from '../hostClient.ts';
+import type { ComputerMetrics, HostedState } from '../types.ts';
+import type { HostContext } from './context.ts';
+import { within } from './deadline.ts';
+import { isRunning } from './end.ts';
+import { ifThere } from './ifThere.ts';
+import { computerLayout } from './layout.ts';
+import { isPaused } from './pause.ts';
+import type { ComputerRecord } from './records.ts';
+
+const holderMs = 5_000;
+
+export async function inspect(context: HostContext, record: ComputerRecord | undefined): Promise<HostedState> {
+  if (record === undefined || record.removing === true) return { state: 'absent' };
+  const { run } = record;
+  if (!isRunning(run)) return { state: 'gone' };
+  const client = new HostClient({ socketPath: computerLayout(context.layout, record.computerId).socket });
+  const { startedAt, lastActiveAt, runningProcesses } = await within(client.status(), holderMs, 'its holder’s answer');
+  const state = isPaused(context, record) ? 'paused' : 'running';
+  return { state, generation: run.spec.generation, startedAt, lastActiveAt, runningProcesses };
+}
+
+export async function metrics(
+  { confinement, disks, layout }: HostContext,
+  record: ComputerRecord,
+): Promise<ComputerMetrics> {
+  const diskBytes = await disks.usedBytes(computerLayout(layout, record.computerId).home);
+  const nothing = { cpuSeconds: 0, memoryBytes: 0, memoryPeakBytes: 0, tasks: 0, oomKills: 0 };
+  const usage = isRunning(record.run) ? (ifThere(() => confinement.usage(record)) ?? nothing) : nothing;
+  return { ...usage, diskBytes };
+}

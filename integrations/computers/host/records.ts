@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { ComputerLimits, ComputerSpec } from '../types.ts';
+import type { HolderEnd } from './holderSpec.ts';
+import { ifThere } from './ifThere.ts';
+import { computerLayout, type HostLayout, isComputerId } from './layout.ts';
+import type { Stamp } from './stamps.ts';
+
+/** What a host has written down of one computer. Only the host writes it. */
+export interface ComputerRecord {
+  computerId: string;
+  /** Null where it shares ours. */
+  uid: number | null;
+  limits: ComputerLimits;
+  /** Its last start; null where it was never started. */
+  run: ComputerRun | null;
+  removing?: boolean;
+}
+
+export interface ComputerRun {
+  spec: ComputerSpec;
+  /** `starting` in the record of a host that is not starting it: the start was cut off. */
+  phase: 'starting' | 'running' | 'ended';
+  bootId: string;
+  holder: Stamp | null;
+  /** bwrap’s own process, and the first one inside. */
+  sandbox: { monitor: Stamp; init: Stamp } | null;
+  startedAt: string | null;
+  pausedAt: string | null;
+  end: HolderEnd | null;
+}
+
+export function readRecord(layout: HostLayout, computerId: string): ComputerRecord | undefined {
+  const text = ifThere(() => readFileSync(computerLayout(layout, computerId).record, 'utf8'));
+  return text === undefined ? undefined : (JSON.parse(text) as ComputerRecord);
+}
+
+/** Replaced whole: a kill leaves the old one or the new one. A machine that loses power has no computers running. */
+export function writeRecord(layout: HostLayout, record: ComputerRecord): void {
+  const { dir, record: file } = computerLayout(layout, record.computerId);
+  mkdirSync(dir, { recursive: true });
+  const temporary = `${file}.${randomUUID()}`;
+  writeFileSync(temporary, JSON.stringify(record), { mode: 0o600 });
+  renameSync(temporary, file);
+}
+
+export function listRecords(layout: HostLayout): ComputerRecord[] {
+  const names = (ifThere(() => readdirSync(layout.dir)) ?? []).filter(isComputerId);
+  return names.flatMap((name) => readRecord(layout, name) ?? []);
+}
+
+export function removeComputerDir(layout: HostLayout, computerId: string): void {
+  rmSync(computerLayout(layout, computerId).dir, { recursive: true, force: true });
+}

@@ -1,0 +1,194 @@
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { writeEtc } from '../bubblewrap/etc.ts';
+import type { Machine } from '../bubblewrap/syscalls.ts';
+import { cgroupConfinement } from './cgroups/cgroupConfinement.ts';
+import { findCgroups, makeRoots } from './cgroups/mounts.ts';
+import type { Confinement } from './confinement.ts';
+import { btrfsDisks } from './disks/btrfs.ts';
+import type { Disks } from './disks/disks.ts';
+import { watchedDisks } from './disks/watched.ts';
+import type { HostOptions, HostRights } from './host.ts';
+import { HostError } from './hostErrors.ts';
+import { ifThere } from './ifThere.ts';
+import { computerLayout, type HostLayout } from './layout.ts';
+import { findSystemProgram } from './programs.ts';
+import { treeConfinement } from './treeConfinement.ts';
+import { openUids, type Uids } from './uids.ts';
+
+/** What a host has found on its machine, and made ready. */
+export interface Machinery {
+  hostId: string;
+  machine: Machine;
+  programs: { bwrap: string; prlimit: string; nsenter: string | undefined };
+  rights: HostRights;
+  uids: Uids | undefined;
+  confinement: Confinement;
+  disks: Disks;
+  agentDir: string;
+  etcDir: string;
+  agentCommand: string[];
+}
+
+const longestId = 'cmp_'.length + 26;
+
+/** Throws `COMPUTERS_OFF` with what to do where this machine cannot run computers. */
+export async function setUpMachine(
+  layout: HostLayout,
+  options: HostOptions,
+  prepareAgent: (folder: string) => Promise<string[]>,
+): Promise<Machinery> {
+  const programs = requiredPrograms();
+  const machine = process.arch;
+  if (machine !== 'x64' && machine !== 'arm64') throw off(`there is no system-call filter for ${machine}`);
+  const { filesSocket, egressSocket } = computerLayout(layout, 'x'.repeat(longestId));
+  if (Math.max(filesSocket.length, egressSocket.length) > 107) {
+    throw off(`the path ${layout.dir} is too long for sockets; set ATRIUM_COMPUTERS_DIR to a shorter one`);
+  }
+  makeFolders(layout);
+  const hostId = identify(layout);
+  const without = new Set(options.without);
+  const uids = isRoot() && !without.has('users') ? openUids() : undefined;
+  if (isRoot() && uids === undefined) {
+    throw off('Atrium is root, and cannot run anything as another user here; start it as a user who is not root');
+  }
+  const missing: string[] = uids === undefined ? ['not root: all computers share one user'] : [];
+  const confinement = confine(hostId, without.has('cgroups'), missing);
+  const disks = await openDisks(layout, options, without.has('image'), missing);
+  const agentDir = join(layout.runtime, 'agent');
+  const etcDir = join(layout.runtime, 'etc');
+  placeNode(agentDir);
+  await writeEtc(etcDir);
+  return {
+    hostId,
+    machine,
+    programs,
+    rights: {
+      users: uids !== undefined,
+      cgroups: confinement.kind === 'cgroups',
+      diskLimits: disks.kind === 'limited',
+      off: missing,
+    },
+    uids,
+    confinement,
+    disks,
+    agentDir,
+    etcDir,
+    agentCommand: await prepareAgent(agentDir),
+  };
+}
+
+export const isRoot = () => process.getuid?.() === 0;
+
+const off = (reason: string) => new HostError('COMPUTERS_OFF', reason);
+
+function requiredPrograms(): Machinery['programs'] {
+  if (process.platform !== 'linux') throw off('bubblewrap needs Linux');
+  const bwrap = findSystemProgram('bwrap');
+  if (bwrap === undefined)
+    throw off('bubblewrap is missing; install it (Debian and Ubuntu: apt-get install bubblewrap)');
+  const prlimit = findSystemProgram('prlimit');
+  if (prlimit === undefined) throw off('prlimit is missing; install util-linux');
+  return { bwrap, prlimit, nsenter: findSystemProgram('nsenter') };
+}
+
+function makeFolders({ dir, runtime, logs }: HostLayout): void {
+  mkdirSync(dir, { recursive: true });
+  // Entered by each computer’s user, listed by none.
+  chmodSync(dir, 0o711);
+  mkdirSync(runtime, { recursive: true });
+  chmodSync(runtime, 0o755);
+  mkdirSync(logs, { recursive: true, mode: 0o700 });
+  if (!isRoot()) return;
+  for (let folder = realpathSync(dir); folder !== dirname(folder); folder = dirname(folder)) {
+    if ((statSync(folder).mode & 0o001) === 0) {
+      throw off(`${folder} may be entered by root only, where a computer’s user cannot go; set ATRIUM_COMPUTERS_DIR`);
+    }
+  }
+}
+
+function identify({ identity }: HostLayout): string {
+  const text = ifThere(() => readFileSync(identity, 'utf8'));
+  if (text !== undefined) return (JSON.parse(text) as { hostId: string }).hostId;
+  const hostId = `hst_${randomBytes(10).toString('hex')}`;
+  writeFileSync(`${identity}.new`, JSON.stringify({ hostId }), { mode: 0o600 });
+  renameSync(`${identity}.new`, identity);
+  return hostId;
+}
+
+function confine(hostId: string, refused: boolean, missing: string[]): Confinement {
+  const found = refused
+    ? { missing: 'cgroups are not used' }
+    : isRoot()
+      ? findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), `atrium-${hostId}`)
+      : { missing: 'not root: CPU, memory and tasks are not limited' };
+  const failure = 'roots' in found ? makeRoots(found.roots) : found;
+  if ('roots' in found && failure === undefined) return cgroupConfinement(found.roots);
+  missing.push(failure?.missing ?? '');
+  return treeConfinement();
+}
+
+async function openDisks(
+  layout: HostLayout,
+  options: HostOptions,
+  refused: boolean,
+  missing: string[],
+): Promise<Disks> {
+  const found = await limitedDisks(layout, options, refused);
+  if ('kind' in found) return found;
+  missing.push(`homes are only looked at for their size: ${found.missing}`);
+  mkdirSync(layout.homes, { recursive: true });
+  chmodSync(layout.homes, 0o711);
+  return watchedDisks();
+}
+
+async function limitedDisks({ image, homes }: HostLayout, { imageMiB }: HostOptions, refused: boolean) {
+  if (refused) return { missing: 'no image is used' };
+  if (!isRoot()) return { missing: 'not root' };
+  if (findSystemProgram('mkfs.btrfs') === undefined) {
+    return { missing: 'btrfs-progs is missing; install it (Debian and Ubuntu: apt-get install btrfs-progs)' };
+  }
+  return btrfsDisks({ image, homes, sizeMiB: imageMiB });
+}
+
+/** A second link to our own Node where every user can run it, or a copy where links do not reach. */
+function placeNode(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  chmodSync(folder, 0o755);
+  const target = join(folder, 'node');
+  const source = statSync(process.execPath);
+  const there = statSync(target, { throwIfNoEntry: false });
+  if (there !== undefined && there.size === source.size && there.mtimeMs === source.mtimeMs) return;
+  const unfinished = `${target}.${process.pid}`;
+  rmSync(unfinished, { force: true });
+  try {
+    if ((source.mode & 0o005) !== 0o005) throw new Error('Others may not run it, and a link to it is no different.');
+    linkSync(process.execPath, unfinished);
+  } catch {
+    copyFileSync(process.execPath, unfinished);
+    chmodSync(unfinished, 0o755);
+    utimesSync(unfinished, source.atime, source.mtime); // how the next start knows it
+  }
+  renameSync(unfinished, target);
+}
+
+/** Makes a folder of a computer’s that its user owns. */
+export function giveFolder(path: string, uid: number | null): void {
+  if (!existsSync(path)) mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (uid !== null) chownSync(path, uid, uid);
+}

@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { ifThere } from './ifThere.ts';
+
+/** A process that is not mistaken for a later one with its pid. */
+export interface Stamp {
+  pid: number;
+  /** In clock ticks since the machine’s start. */
+  startTime: string;
+}
+
+/** The fields of /proc/PID/stat after the name, which may hold anything: state, parent, … */
+function statFields(pid: number): string[] | undefined {
+  const text = ifThere(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  return text?.slice(text.lastIndexOf(')') + 2).split(' ');
+}
+
+export function stampOf(pid: number): Stamp | undefined {
+  const fields = statFields(pid);
+  const startTime = fields?.[19];
+  // A zombie holds nothing any more but its number.
+  return startTime === undefined || fields?.[0] === 'Z' ? undefined : { pid, startTime };
+}
+
+export function isAlive(stamp: Stamp): boolean {
+  return stampOf(stamp.pid)?.startTime === stamp.startTime;
+}
+
+export function killIfAlive(stamp: Stamp, signal: NodeJS.Signals = 'SIGKILL'): void {
+  if (isAlive(stamp)) ifThere(() => process.kill(stamp.pid, signal));
+}
+
+/** This boot of the machine: what is recorded of another has ended with it. */
+export function bootId(): string {
+  return ifThere(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()) ?? 'unknown';
+}
+
+function allPids(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** A process and all that descend from it. In a pid namespace orphans become the first one’s children, so none is missed. */
+export function treeOf(root: Stamp): Stamp[] {
+  if (!isAlive(root)) return [];
+  const children = new Map<number, number[]>();
+  for (const pid of allPids()) {
+    const parent = Number(statFields(pid)?.[1] ?? 0);
+    children.set(parent, [...(children.get(parent) ?? []), pid]);
+  }
+  const found = [root.pid];
+  for (const pid of found) found.push(...(children.get(pid) ?? []));
+  return found.flatMap((pid) => stampOf(pid) ?? []);
+}
+
+/** What runs as this user, whoever started it. */
+export function processesOf(uid: number): Stamp[] {
+  return allPids().flatMap((pid) => {
+    const owner = ifThere(() => statSync(`/proc/${pid}`).uid);
+    return owner === uid ? (stampOf(pid) ?? []) : [];
+  });
+}
+
+export function isStopped(stamp: Stamp): boolean {
+  return statFields(stamp.pid)?.[0] === 'T';
+}

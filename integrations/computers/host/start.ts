@@ -1,0 +1,179 @@
+import { rmSync } from 'node:fs';
+import { sandboxCommand } from '../bubblewrap/sandbox.ts';
+import type { ComputerSpec } from '../types.ts';
+import type { HostContext } from './context.ts';
+import { within } from './deadline.ts';
+import { clear, end, isRunning } from './end.ts';
+import type { HolderCgroups, HolderReport, HolderSpec } from './holderSpec.ts';
+import type { Holder } from './holders.ts';
+import { HostError } from './hostErrors.ts';
+import { computerLayout } from './layout.ts';
+import { type ComputerRecord, type ComputerRun, readRecord, writeRecord } from './records.ts';
+import { run } from './run.ts';
+import { giveFolder } from './setUp.ts';
+import { bootId, type Stamp, stampOf } from './stamps.ts';
+
+export async function start(
+  context: HostContext,
+  spec: ComputerSpec,
+  signal: AbortSignal,
+): Promise<{ startedAt: string }> {
+  const known = readRecord(context.layout, spec.computerId);
+  const running = known && (await settleEarlier(context, known, spec));
+  if (running !== undefined) return running;
+  const record = await makeComputer(context, spec.computerId, spec.limits, known);
+  record.run = newRun(spec);
+  writeRecord(context.layout, record);
+  const holder = context.holders.take();
+  const givenUp = new AbortController();
+  try {
+    const work = launch(context, record, record.run, holder, givenUp.signal);
+    return await within(work, context.deadlines.startMs, 'its start', signal);
+  } catch (error) {
+    givenUp.abort(error);
+    holder.kill();
+    const reason = error instanceof Error ? error.message : String(error);
+    await end(context, record, reason, 0);
+    if (error instanceof HostError) throw error;
+    throw new HostError('START_FAILED', reason);
+  } finally {
+    holder.letGo();
+  }
+}
+
+/** Gives an answer where there is nothing to start. */
+async function settleEarlier(
+  context: HostContext,
+  record: ComputerRecord,
+  spec: ComputerSpec,
+): Promise<{ startedAt: string } | undefined> {
+  const { run: last } = record;
+  if (record.removing === true) throw new HostError('COMPUTER_ABSENT', `${spec.computerId} is being removed`);
+  if (last === null) return undefined;
+  const { generation } = last.spec;
+  if (generation > spec.generation) {
+    throw new HostError('GENERATION_OUTDATED', `generation ${generation} of ${spec.computerId} is newer`);
+  }
+  if (generation === spec.generation && isRunning(last) && last.startedAt !== null)
+    return { startedAt: last.startedAt };
+  if (last.phase === 'running' || (last.phase === 'ended' && generation === spec.generation)) {
+    const { reason } = await end(context, record, 'it ended without a word', 0);
+    if (generation < spec.generation) return undefined;
+    throw new HostError('GENERATION_ENDED', `generation ${generation} of ${spec.computerId} has ended: ${reason}`);
+  }
+  // A start that was cut off, as by kill -9 of this process, is made again from its beginning.
+  await clear(context, record);
+  return undefined;
+}
+
+function newRun(spec: ComputerSpec): ComputerRun {
+  const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
+  return { spec, phase: 'starting', bootId: bootId(), ...nothing };
+}
+
+/** Its user, folder and home, where they are not there yet, with these limits. */
+export async function makeComputer(
+  { layout, uids, disks }: HostContext,
+  computerId: string,
+  limits: ComputerSpec['limits'],
+  known = readRecord(layout, computerId),
+): Promise<ComputerRecord> {
+  const paths = computerLayout(layout, computerId);
+  giveFolder(paths.dir, null);
+  const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
+  const record: ComputerRecord = { computerId, uid, limits, run: known?.run ?? null };
+  if (known === undefined) writeRecord(layout, record); // before anything belongs to the user that it names
+  await disks.create(paths.home, { uid: uid ?? undefined, limitMiB: limits.diskMiB });
+  for (const folder of [paths.processes, paths.run]) giveFolder(folder, uid);
+  return record;
+}
+
+async function launch(
+  context: HostContext,
+  record: ComputerRecord,
+  started: ComputerRun,
+  holder: Holder,
+  givenUp: AbortSignal,
+) {
+  const { confinement, layout } = context;
+  const save = (change: Partial<ComputerRun>) => {
+    givenUp.throwIfAborted(); // its end is written down already
+    Object.assign(started, change);
+    writeRecord(layout, record);
+  };
+  rmSync(computerLayout(layout, record.computerId).end, { force: true });
+  const cgroups = confinement.prepare(record);
+  save({ holder: required(stampOf(holder.pid), 'its holder') });
+  confinement.joinHolder(record.computerId, holder.pid);
+  holder.send(holderSpec(context, record, started.spec, cgroups));
+  const { pids } = await reported(holder, 'blocked');
+  const [monitor, init] = [pids.monitor, pids.init].map((pid) => required(stampOf(pid), 'its sandbox')) as [
+    Stamp,
+    Stamp,
+  ];
+  confinement.joinSandbox(record.computerId, [monitor.pid, init.pid]);
+  save({ sandbox: { monitor, init } });
+  await openLowPorts(context, init.pid);
+  holder.send({ type: 'release' });
+  const { startedAt } = await reported(holder, 'running');
+  save({ phase: 'running', startedAt });
+  return { startedAt };
+}
+
+function required(stamp: Stamp | undefined, what: string): Stamp {
+  if (stamp === undefined) throw new HostError('START_FAILED', `${what} ended at once`);
+  return stamp;
+}
+
+async function reported<T extends HolderReport['type']>(
+  holder: Holder,
+  type: T,
+): Promise<Extract<HolderReport, { type: T }>> {
+  const report = await holder.report();
+  if (report.type === type) return report as Extract<HolderReport, { type: T }>;
+  const reason = report.type === 'failed' ? report.reason : `its holder said ${report.type} for ${type}`;
+  throw new HostError('START_FAILED', reason);
+}
+
+function holderSpec(
+  context: HostContext,
+  record: ComputerRecord,
+  spec: ComputerSpec,
+  cgroups: HolderCgroups | null,
+): HolderSpec {
+  const { options, deadlines, programs, machine, agentDir, etcDir, agentCommand } = context;
+  const paths = computerLayout(context.layout, record.computerId);
+  return {
+    computer: spec,
+    purpose: 'computer',
+    become: record.uid === null ? null : { uid: record.uid, gid: record.uid },
+    socketPath: paths.socket,
+    processesDir: paths.processes,
+    endFile: paths.end,
+    sandbox: sandboxCommand({
+      programs,
+      machine,
+      homeDir: paths.home,
+      agentDir,
+      etcDir,
+      limits: spec.limits,
+      readOnly: options.readOnly?.(spec) ?? [],
+      command: agentCommand,
+      network: record.uid === null ? 'outer' : 'own',
+    }),
+    cgroups,
+    egressSocket: paths.egressSocket,
+    settings: {
+      agentStartTimeoutMs: deadlines.startMs,
+      stopGraceMs: deadlines.stopGraceMs,
+      idleTimeoutMs: 60_000,
+    },
+  };
+}
+
+/** Lets a sandbox listen on 53, 80 and 443. Without root the sandbox is in a network that has them open already. */
+async function openLowPorts({ programs, uids }: HostContext, pid: number): Promise<void> {
+  if (uids === undefined || programs.nsenter === undefined) return;
+  const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start';
+  await run(programs.nsenter, [`--net=/proc/${pid}/ns/net`, '--', '/bin/sh', '-c', open], { timeoutMs: 5_000 });
+}

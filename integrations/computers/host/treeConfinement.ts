@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import type { Confinement } from './confinement.ts';
+import { ifThere } from './ifThere.ts';
+import type { ComputerRecord } from './records.ts';
+import { isAlive, isStopped, killIfAlive, processesOf, type Stamp, treeOf } from './stamps.ts';
+
+const ticksPerSecond = 100;
+const pageBytes = 4096;
+
+/**
+ * Computers without cgroups. Their processes are those of the computer’s user, or where it has none, the sandbox’s pid
+ * namespace, which nothing leaves: killing its first process ends them all. Nothing limits what they use together.
+ */
+export function treeConfinement(): Confinement {
+  const inside = ({ run }: ComputerRecord): Stamp[] => (run?.sandbox == null ? [] : treeOf(run.sandbox.init));
+  const left = (record: ComputerRecord): Stamp[] => {
+    if (record.uid !== null) return processesOf(record.uid);
+    const { holder, sandbox } = record.run ?? {};
+    return [
+      ...inside(record),
+      ...[holder, sandbox?.monitor].filter((stamp) => stamp != null && isAlive(stamp)),
+    ] as Stamp[];
+  };
+  return {
+    kind: 'processes',
+    prepare: () => null,
+    joinHolder: () => undefined,
+    joinSandbox: () => undefined,
+    changeLimits: () => undefined,
+    freeze(record) {
+      for (const stamp of inside(record)) killIfAlive(stamp, 'SIGSTOP');
+    },
+    thaw(record) {
+      for (const stamp of inside(record)) killIfAlive(stamp, 'SIGCONT');
+    },
+    isFrozen: (record) => inside(record).every(isStopped),
+    kill(record) {
+      for (const stamp of left(record)) killIfAlive(stamp);
+    },
+    left,
+    remove: () => true,
+    usage(record) {
+      const all = inside(record).map(({ pid }) => ifThere(() => usageOf(pid)) ?? { cpuSeconds: 0, memoryBytes: 0 });
+      const sum = (of: 'cpuSeconds' | 'memoryBytes') => all.reduce((total, one) => total + one[of], 0);
+      const memoryBytes = sum('memoryBytes');
+      return {
+        cpuSeconds: sum('cpuSeconds'),
+        memoryBytes,
+        memoryPeakBytes: memoryBytes,
+        tasks: all.length,
+        oomKills: 0,
+      };
+    },
+    list: () => [],
+  };
+}
+
+/** Of those that run now; what has ended is counted by its parent, where that waited for it. */
+function usageOf(pid: number): { cpuSeconds: number; memoryBytes: number } {
+  const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const ticks = fields.slice(11, 15).reduce((total, field) => total + Number(field), 0);
+  return { cpuSeconds: ticks / ticksPerSecond, memoryBytes: Number(fields[21] ?? 0) * pageBytes };
+}

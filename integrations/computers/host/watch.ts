@@ -1,0 +1,54 @@
+import type { HostContext } from './context.ts';
+import { end, isRunning } from './end.ts';
+import type { Lanes } from './lanes.ts';
+import { computerLayout } from './layout.ts';
+import { listRecords, readRecord } from './records.ts';
+
+/** Of a watched home: a little over the limit is a matter of when it was looked at. */
+const tolerance = 1.1;
+
+/** Looks, as long as it is not stopped, whether what should run does, and whether watched homes keep their limits. */
+export function watch(context: HostContext, lanes: Lanes): { stop(): void } {
+  const { deadlines, log } = context;
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  const look = async () => {
+    for (const { computerId, run } of listRecords(context.layout)) {
+      if (stopped || run?.phase !== 'running' || lanes.isBusy(computerId)) continue;
+      try {
+        if (!isRunning(run))
+          await lanes.in(computerId, () => endUnasked(context, computerId, 'its holder ended without a word'));
+        else if (await isOverLimit(context, computerId)) {
+          await lanes.in(computerId, () => endUnasked(context, computerId, 'its home is larger than its limit'));
+        }
+      } catch (error) {
+        log('warn', { computerId, error }, 'A computer could not be looked after');
+      }
+    }
+  };
+  const again = () => {
+    timer = setTimeout(() => void look().finally(() => !stopped && again()), deadlines.watchMs);
+    timer.unref();
+  };
+  again();
+  return {
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function endUnasked(context: HostContext, computerId: string, reason: string): Promise<void> {
+  const record = readRecord(context.layout, computerId);
+  if (record?.run?.phase !== 'running') return;
+  const ended = await end(context, record, reason, 0);
+  context.log('warn', { computerId, reason: ended.reason }, 'A computer has ended');
+  context.options.onEnd?.(computerId, ended);
+}
+
+async function isOverLimit({ disks, layout }: HostContext, computerId: string): Promise<boolean> {
+  if (disks.kind === 'limited') return false;
+  const limit = (readRecord(layout, computerId)?.limits.diskMiB ?? 0) * 1024 * 1024;
+  return (await disks.usedBytes(computerLayout(layout, computerId).home)) > limit * tolerance;
+}
