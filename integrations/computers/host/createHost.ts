@@ -14,7 +14,7 @@ import { inspect, metrics } from './look.ts';
 import { pause, resume } from './pause.ts';
 import { type ComputerRecord, listRecords, readRecord } from './records.ts';
 import { setUpMachine } from './setUp.ts';
-import { start } from './start.ts';
+import { openEgress, start } from './start.ts';
 import { destroy, removeStrays, setRight } from './sweep.ts';
 import { watch } from './watch.ts';
 
@@ -47,6 +47,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
   const lanes = new Lanes();
   const sweepAll = () => sweep(context, lanes);
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
+  for (const record of listRecords(layout)) if (isRunning(record.run)) await openEgress(context, record);
   const watching = watch(context, lanes);
 
   const known = (computerId: string): ComputerRecord => {

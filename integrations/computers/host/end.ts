@@ -6,10 +6,12 @@ import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
 import { computerLayout } from './layout.ts';
 import { type ComputerRecord, type ComputerRun, writeRecord } from './records.ts';
-import { bootId, isAlive, killIfAlive } from './stamps.ts';
+import { bootId, isAlive, killIfAlive, type Stamp } from './stamps.ts';
+
+type LiveRun = ComputerRun & { phase: 'running'; holder: Stamp };
 
 /** Whether its holder lives, which is what makes a computer run. */
-export function isRunning(run: ComputerRun | null | undefined): boolean {
+export function isRunning(run: ComputerRun | null | undefined): run is LiveRun {
   return run?.phase === 'running' && run.holder !== null && run.bootId === bootId() && isAlive(run.holder);
 }
 
@@ -47,6 +49,7 @@ export async function end(
     await until(() => !isAlive(holder), graceMs + 1_000);
   }
   await clear(context, record);
+  await context.options.egress?.close(record.computerId);
   const ended: HolderEnd = told(context, record) ?? {
     generation: run.spec.generation,
     reason,

@@ -92,7 +92,7 @@ export interface HolderEnd {
   at: string;
 }
 
-/** Where a sandbox sees, read-only, the folder with `node` (a copy of ours) and what `prepareAgent` has put there. */
+/** Where a sandbox sees, read-only, the folder with what `prepareAgent` has put there. */
 export const agentFolder = '/opt/atrium';
 
 /**

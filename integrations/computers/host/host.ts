@@ -12,12 +12,19 @@ export interface HostOptions {
   spareHolders?: number;
   /** Of the host, shown to every computer read-only. Asked at each start. */
   readOnly?: (spec: ComputerSpec) => { from: string; to: string }[];
+  /** The way out of computers: opened before one starts, and when one is taken over; closed when it has ended. */
+  egress?: HostEgress;
   /** Told when a computer has ended unasked. */
   onEnd?: (computerId: string, end: HolderEnd) => void;
   log?: (level: 'info' | 'warn' | 'error', facts: Record<string, unknown>, message: string) => void;
   deadlines?: Partial<HostDeadlines>;
   /** To be less than the machine allows; for tests of what is then off. */
   without?: ('users' | 'cgroups' | 'image')[];
+}
+
+export interface HostEgress {
+  open(socket: { computerId: string; path: string; owner?: { uid: number; gid: number } }): Promise<void>;
+  close(computerId: string): Promise<void>;
 }
 
 export interface HostDeadlines {

@@ -2,16 +2,12 @@ import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
-  copyFileSync,
   existsSync,
-  linkSync,
   mkdirSync,
   readFileSync,
   realpathSync,
   renameSync,
-  rmSync,
   statSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -57,7 +53,7 @@ export async function setUpMachine(
   const machine = process.arch;
   if (machine !== 'x64' && machine !== 'arm64') throw off(`there is no system-call filter for ${machine}`);
   const { filesSocket, egressSocket } = computerLayout(layout, 'x'.repeat(longestId));
-  if (Math.max(filesSocket.length, egressSocket.length) > 107) {
+  if (Math.max(filesSocket.length, `${egressSocket}.new`.length) > 107) {
     throw off(`the path ${layout.dir} is too long for sockets; set ATRIUM_COMPUTERS_DIR to a shorter one`);
   }
   makeFolders(layout);
@@ -72,7 +68,6 @@ export async function setUpMachine(
   const disks = await openDisks(layout, options, without.has('image'), missing);
   const agentDir = join(layout.runtime, 'agent');
   const etcDir = join(layout.runtime, 'etc');
-  placeNode(agentDir);
   await writeEtc(etcDir);
   return {
     hostId,
@@ -164,27 +159,6 @@ async function limitedDisks({ image, homes }: HostLayout, { imageMiB }: HostOpti
     return { missing: 'btrfs-progs is missing; install it (Debian and Ubuntu: apt-get install btrfs-progs)' };
   }
   return btrfsDisks({ image, homes, sizeMiB: imageMiB });
-}
-
-/** A second link to our own Node where every user can run it, or a copy where links do not reach. */
-function placeNode(folder: string): void {
-  mkdirSync(folder, { recursive: true });
-  chmodSync(folder, 0o755);
-  const target = join(folder, 'node');
-  const source = statSync(process.execPath);
-  const there = statSync(target, { throwIfNoEntry: false });
-  if (there !== undefined && there.size === source.size && there.mtimeMs === source.mtimeMs) return;
-  const unfinished = `${target}.${process.pid}`;
-  rmSync(unfinished, { force: true });
-  try {
-    if ((source.mode & 0o005) !== 0o005) throw new Error('Others may not run it, and a link to it is no different.');
-    linkSync(process.execPath, unfinished);
-  } catch {
-    copyFileSync(process.execPath, unfinished);
-    chmodSync(unfinished, 0o755);
-    utimesSync(unfinished, source.atime, source.mtime); // how the next start knows it
-  }
-  renameSync(unfinished, target);
 }
 
 /** Makes a folder of a computer’s that its user owns. */

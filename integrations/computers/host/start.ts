@@ -102,6 +102,7 @@ async function launch(
     writeRecord(layout, record);
   };
   rmSync(computerLayout(layout, record.computerId).end, { force: true });
+  await openEgress(context, record);
   const cgroups = confinement.prepare(record);
   save({ holder: required(stampOf(holder.pid), 'its holder') });
   confinement.joinHolder(record.computerId, holder.pid);
@@ -162,7 +163,7 @@ function holderSpec(
       network: record.uid === null ? 'outer' : 'own',
     }),
     cgroups,
-    egressSocket: paths.egressSocket,
+    egressSocket: options.egress === undefined ? null : paths.egressSocket,
     settings: {
       agentStartTimeoutMs: deadlines.startMs,
       stopGraceMs: deadlines.stopGraceMs,
@@ -176,4 +177,10 @@ async function openLowPorts({ programs, uids }: HostContext, pid: number): Promi
   if (uids === undefined || programs.nsenter === undefined) return;
   const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start';
   await run(programs.nsenter, [`--net=/proc/${pid}/ns/net`, '--', '/bin/sh', '-c', open], { timeoutMs: 5_000 });
+}
+
+/** Also for a computer that was taken over: the sockets of the process that opened it before have ended with it. */
+export async function openEgress({ options, layout }: HostContext, { computerId, uid }: ComputerRecord): Promise<void> {
+  const path = computerLayout(layout, computerId).egressSocket;
+  await options.egress?.open({ computerId, path, ...(uid !== null && { owner: { uid, gid: uid } }) });
 }
