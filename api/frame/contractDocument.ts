@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { OpenAPIV3 as OpenApi } from 'express-openapi-validator/dist/framework/types.js';
-import { parse } from 'yaml';
+import { load } from 'js-yaml';
 
 type Named = Record<string, unknown>;
 
@@ -30,9 +30,9 @@ export function readDocument(more: Record<string, string> = {}): { document: Ope
  */
 export function mergeParts(texts: Record<string, string>): Named {
   const { [commonPart]: common = '', ...areas } = texts;
-  const document = parse(common) as Named & Part;
+  const document = load(common) as Named & Part;
   for (const [name, text] of Object.entries(areas)) {
-    const { paths = {}, components = {}, ...rest } = parse(text) as Part;
+    const { paths = {}, components = {}, ...rest } = load(text) as Part;
     for (const key of Object.keys(rest)) throw new Error(`${name} has "${key}", which belongs in ${commonPart}.`);
     document.paths = merged(name, document.paths, paths);
     for (const [kind, entries] of Object.entries(components)) {

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import express, { type RequestHandler } from 'express';
-import { stringify } from 'yaml';
+import { dump } from 'js-yaml';
 import type { RouteDeps } from '../frame/deps.ts';
 import { createRouter } from '../frame/router.ts';
 
@@ -32,7 +32,7 @@ export function docsRoutes({ contract }: RouteDeps) {
   let json: string | undefined;
 
   router.get('/openapi.yaml', (_req, res) => {
-    yaml ??= stringify(contract.document, { aliasDuplicateObjects: false, lineWidth: 0 });
+    yaml ??= dump(contract.document, { noRefs: true, lineWidth: -1 });
     res.type('application/yaml').send(yaml);
   });
 

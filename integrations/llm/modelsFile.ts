@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parse as parseYaml } from 'yaml';
+import { load } from 'js-yaml';
 import { z } from 'zod';
 import { ConfigError } from '../../config/index.ts';
 import { knownEfforts } from './callOptions.ts';
@@ -59,7 +59,7 @@ export function readModelsFile(path: string, compatibleName: string): ModelsFile
   const wrong = (detail: string) => new ConfigError(`ATRIUM_MODELS_FILE (${path}) is not right: ${detail}.`);
   let content: unknown;
   try {
-    content = parseYaml(readFileSync(path, 'utf8'));
+    content = load(readFileSync(path, 'utf8'));
   } catch (error) {
     throw wrong(firstLine(error));
   }

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { load } from 'js-yaml';
 import { settingNames } from '../../config/index.ts';
 
 const text = readFileSync('docker-compose.yml', 'utf8');
-const compose = parse(text) as { 'x-atrium': { environment: Record<string, string> } };
+const compose = load(text) as { 'x-atrium': { environment: Record<string, string> } };
 const example = new Set([...readFileSync('.env.example', 'utf8').matchAll(/^(\w+)=/gm)].map(([, name = '']) => name));
 
 test('docker-compose.yml sets only variables that there are', () => {

@@ -81,7 +81,7 @@ test('JSON is YAML too, and the environment’s default beats the file’s', () 
 
 test.each([
   ['models: [', /flow|Flow|collection/],
-  ['', /expected object/],
+  ['', /the input is empty/],
   ['models: []', /models: /],
   ['models: [{ id: a }]', /models\.0\.provider/],
   ['models: [{ id: a, provider: nobody }]', /models\.0\.provider/],
