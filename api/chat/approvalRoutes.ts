@@ -1,12 +1,11 @@
 import { decideToolCall } from '../../models/chat/answerToolCalls.ts';
-import { chatModels } from '../../models/chat/models.ts';
 import { answer } from '../frame/answer.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeTurn } from './authorizeThread.ts';
-import { presentTurn } from './presentThread.ts';
+import { presentOneTurn } from './presentTurns.ts';
 
 /** Whether a tool call may run: decided by the turn's user, on any of their devices. */
 export function approvalRoutes(deps: RouteDeps) {
@@ -20,15 +19,7 @@ export function approvalRoutes(deps: RouteDeps) {
     await decideToolCall(deps, { turnId, toolCallId, approved, by: authorityOf(caller) });
     void deps.launcher.toolsAnswered(turnId);
     await turn.reload();
-    answer<'decideToolCall'>(
-      res,
-      200,
-      presentTurn(
-        turn,
-        await chatModels(deps.database).ModelCall.usageOf(turnId),
-        await chatModels(deps.database).ToolCall.openOf([turnId]),
-      ),
-    );
+    answer<'decideToolCall'>(res, 200, await presentOneTurn(deps.database, turn));
   });
 
   return router;

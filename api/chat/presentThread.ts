@@ -18,8 +18,11 @@ export function presentThread(thread: Thread, waiting: ReadonlySet<string> = new
   };
 }
 
-/** `calls` are the turns' calls that still need an answer. */
-export function presentTurn(turn: Turn, usage: Usage, calls: readonly ToolCall[] = []) {
+/** `calls` are the turns' calls that still need an answer, `lastSeq` where its log ends. */
+export function presentTurn(
+  turn: Turn,
+  { usage, calls, lastSeq }: { usage: Usage; calls: readonly ToolCall[]; lastSeq: number },
+) {
   return {
     id: turn.id,
     threadId: turn.threadId,
@@ -34,7 +37,7 @@ export function presentTurn(turn: Turn, usage: Usage, calls: readonly ToolCall[]
     finishReason: turn.finishReason,
     error: turn.errorCode === null ? null : { code: turn.errorCode, detail: turn.errorDetail ?? '' },
     usage,
-    lastSeq: turn.nextSeq - 1,
+    lastSeq,
     pendingToolCalls: turn.isTerminal
       ? []
       : calls.filter(({ turnId }) => turnId === turn.id).flatMap(presentPendingCall),

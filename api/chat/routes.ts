@@ -11,6 +11,7 @@ import { DomainError, notFound } from '../../models/errors.ts';
 import { idPrefixes } from '../../models/ids.ts';
 import { noteSeen } from '../../models/push/receipts.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import { readLastSeqs } from '../../models/turnLog/tails.ts';
 import { answer } from '../frame/answer.ts';
 import { authorizeSpace, isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
 import { authorityOf, type Caller, callerOf, requireScope } from '../frame/auth/caller.ts';
@@ -23,14 +24,14 @@ import { type ChatStreamBody, hashMessage, readContext, readMessage } from './ch
 import { checkClientTools } from './clientTools.ts';
 import { creditGate } from './creditGate.ts';
 import { presentModel } from './presentModel.ts';
-import { presentTurn } from './presentThread.ts';
+import { presentOneTurn } from './presentTurns.ts';
 import { replayMessage } from './replayMessage.ts';
 import { isOnlyResults, takeToolResults } from './toolResults.ts';
 
 /** Models, sending, and the streams of turns. Threads themselves are in threadRoutes.ts. */
 export function chatRoutes(deps: RouteDeps) {
   const { catalogue, identity, launcher, logger } = deps;
-  const { ModelCall, ToolCall, Turn } = chatModels(deps.database);
+  const { Turn } = chatModels(deps.database);
   const router = createRouter();
 
   router.get(['/chat/models', '/api/chat/models'], (_req, res) => {
@@ -73,17 +74,17 @@ export function chatRoutes(deps: RouteDeps) {
       res.status(204).end();
       return;
     }
-    stream(req, res, turn, positionIn(turn, req, after));
+    stream(req, res, turn, await positionIn(deps, turn, req, after));
   });
 
   router.get('/chat/turns/:turnId', async (req, res) => {
     const turn = await authorizeTurn(deps, callerOf(req), pathOf<'getTurn'>(req).turnId);
-    answer<'getTurn'>(res, 200, await present(turn));
+    answer<'getTurn'>(res, 200, await presentOneTurn(deps.database, turn));
   });
 
   router.get('/chat/turns/:turnId/stream', async (req, res) => {
     const turn = await authorizeTurn(deps, callerOf(req), pathOf<'streamTurn'>(req).turnId);
-    const after = positionIn(turn, req, queryOf<'streamTurn'>(req).after);
+    const after = await positionIn(deps, turn, req, queryOf<'streamTurn'>(req).after);
     if (turn.logPurgedAt === null) return stream(req, res, turn, after);
     if (after > 0) {
       const detail = 'This position of the turn’s log is not kept any more. Read the turn from its beginning.';
@@ -98,7 +99,7 @@ export function chatRoutes(deps: RouteDeps) {
     // A worker sees the flag in the row; the signal ends a turn that no worker is busy with.
     if (state === 'stopping') void launcher.stopTurn(turn.id);
     await turn.reload();
-    answer<'stopTurn'>(res, 200, await present(turn));
+    answer<'stopTurn'>(res, 200, await presentOneTurn(deps.database, turn));
   });
 
   /** Passes a body's tool results, if any, to the turn that waits for them. */
@@ -187,11 +188,6 @@ export function chatRoutes(deps: RouteDeps) {
     });
   }
 
-  async function present(turn: Turn) {
-    const [usage, calls] = await Promise.all([ModelCall.usageOf(turn.id), ToolCall.openOf([turn.id])]);
-    return presentTurn(turn, usage, calls);
-  }
-
   return router;
 }
 
@@ -203,11 +199,20 @@ function charactersOf(parts: readonly StoredPart[]): number {
  * The chunk after which a stream begins: `after`, else Last-Event-ID, else the beginning. A position that was never
  * given out is 400.
  */
-function positionIn(turn: Turn, req: Request, after: number | undefined): number {
+async function positionIn(
+  { database }: Pick<RouteDeps, 'database'>,
+  turn: Turn,
+  req: Request,
+  after: number | undefined,
+): Promise<number> {
   const header = req.get('last-event-id');
   const position =
     after ?? (header === undefined || header === '' ? 0 : /^\d{1,15}$/.test(header) ? Number(header) : -1);
-  if (Number.isInteger(position) && position >= 0 && position < turn.nextSeq) return position;
+  if (position === 0) return 0;
+  if (Number.isInteger(position) && position > 0) {
+    const lastSeqOf = await readLastSeqs(database, [turn]);
+    if (position <= lastSeqOf(turn.id)) return position;
+  }
   throw new DomainError('invalid', 'UNKNOWN_POSITION', 'This turn’s log has no such position.', {
     errors: [{ pointer: after === undefined ? 'Last-Event-ID' : 'after', detail: 'is not a position of this log' }],
   });

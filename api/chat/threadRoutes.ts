@@ -9,7 +9,8 @@ import { makeOnce } from '../frame/idempotency.ts';
 import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeThread } from './authorizeThread.ts';
-import { presentMessage, presentThread, presentTurn } from './presentThread.ts';
+import { presentMessage, presentThread } from './presentThread.ts';
+import { presentTurns } from './presentTurns.ts';
 
 /** The contents of the three lists' cursors: time and id, ordinal and position, ordinal. */
 const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;
@@ -18,7 +19,7 @@ const turnKey = /^\d{1,9}$/;
 
 /** Threads, for their owner only: its messages, its turns. */
 export function threadRoutes(deps: RouteDeps) {
-  const { Message, ModelCall, Thread, ToolCall, Turn } = chatModels(deps.database);
+  const { Message, Thread, Turn } = chatModels(deps.database);
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/threads', async (req, res) => {
@@ -90,9 +91,7 @@ export function threadRoutes(deps: RouteDeps) {
     const { limit, cursor } = pageOf(req);
     const turns = await Turn.page(thread.id, limit + 1, Number(decodeCursor(cursor, turnKey) ?? 0));
     const page = toPage(turns, limit, (turn) => String(turn.ordinal));
-    const ids = page.data.map(({ id }) => id);
-    const [usages, calls] = await Promise.all([ModelCall.usageOfMany(ids), ToolCall.openOf(ids)]);
-    const data = page.data.map((turn) => presentTurn(turn, usages(turn.id), calls));
+    const data = await presentTurns(deps.database, page.data);
     answer<'listTurns'>(res, 200, { data, nextCursor: page.nextCursor });
   });
 

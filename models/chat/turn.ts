@@ -1,13 +1,14 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { jsonText } from '../jsonText.ts';
 import type { FinishReason, TurnStatus, UiChunk } from '../turnLog/chunks.ts';
+import { nextSeqOf } from '../turnLog/tails.ts';
 
 export type NotificationPriority = 'low' | 'default' | 'high';
 export type TurnMode = 'ask' | 'work';
 
 /**
- * One answer of the assistant to one message of the user. Its row is also the fence of its log: `nextSeq`,
- * `writerEpoch` and `terminal` change in the same commit as the chunks that they count.
+ * One answer of the assistant to one message of the user. Its row is also the fence of its log: whoever appends holds
+ * its lock and compares `writerEpoch` and `terminal`.
  */
 export type Turn = InstanceType<ReturnType<typeof defineTurn>>;
 
@@ -20,6 +21,10 @@ export function defineTurn(sequelize: Sequelize) {
     declare ordinal: number;
     declare status: TurnStatus;
     declare terminal: number;
+    /**
+     * The next number of its log when its state last changed, which is exact while it waits and when it has ended. A
+     * turn that is locked has that of now.
+     */
     declare nextSeq: number;
     declare writerEpoch: number;
     declare outboxItemId: string | null;
@@ -42,9 +47,15 @@ export function defineTurn(sequelize: Sequelize) {
     declare endedAt: Date | null;
     declare logPurgedAt: Date | null;
 
-    /** The turn's row, locked. Lock its thread first where both are needed, so that two callers cannot deadlock. */
+    /**
+     * The turn's row, locked: nobody else appends to its log. Lock its thread first where both are needed, so that two
+     * callers cannot deadlock.
+     */
     static async lock(id: string, tx: Transaction): Promise<Turn | null> {
-      return Turn.findOne({ where: { id }, transaction: tx, lock: tx.LOCK.UPDATE });
+      const turn = await Turn.findOne({ where: { id }, transaction: tx, lock: tx.LOCK.UPDATE });
+      // An ended turn's log may be purged.
+      if (turn !== null && !turn.isTerminal) turn.set('nextSeq', await nextSeqOf(tx, id), { raw: true });
+      return turn;
     }
 
     static async byOutboxItem(userId: string, outboxItemId: string, tx?: Transaction): Promise<Turn | null> {

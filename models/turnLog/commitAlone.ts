@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Pool, PoolConnection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import { cannotBeStored } from '../unstorable.ts';
 import { SegmentTooLargeError, WriterFencedError } from './entry.ts';
+import { lastSeqSql } from './tails.ts';
 import type { PendingSegment } from './turnWriter.ts';
 
 /**
@@ -15,8 +16,14 @@ const longestRetryMs = 500;
 
 interface Fence extends RowDataPacket {
   writer_epoch: number;
-  next_seq: number;
   terminal: number;
+}
+
+/** An epoch belongs to one writer and a writer has one segment in flight, so these numbers name it. */
+export const isSegment = '(turn_id = ? AND first_seq = ? AND last_seq = ? AND writer_epoch = ?)';
+
+export function nameOf({ writer, firstSeq, lastSeq }: PendingSegment): unknown[] {
+  return [writer.turnId, firstSeq, lastSeq, writer.epoch];
 }
 
 /**
@@ -58,10 +65,9 @@ async function commitOnce(connection: PoolConnection, segment: PendingSegment, t
   const { writer, lines } = segment;
   const count = segment.lastSeq - segment.firstSeq + 1;
   await connection.query('START TRANSACTION');
-  const [fences] = await connection.query<Fence[]>(
-    'SELECT writer_epoch, next_seq, terminal FROM turns WHERE id = ? FOR UPDATE',
-    [writer.turnId],
-  );
+  const [fences] = await connection.query<Fence[]>('SELECT writer_epoch, terminal FROM turns WHERE id = ? FOR UPDATE', [
+    writer.turnId,
+  ]);
   if (tried) {
     const landedAt = await findLanded(connection, segment);
     if (landedAt !== undefined) {
@@ -74,7 +80,8 @@ async function commitOnce(connection: PoolConnection, segment: PendingSegment, t
     await connection.query('ROLLBACK');
     throw new WriterFencedError(writer.turnId);
   }
-  const firstSeq = fence.next_seq;
+  const [ends] = await connection.query<RowDataPacket[]>(lastSeqSql, [writer.turnId]);
+  const firstSeq = ((ends[0]?.lastSeq as number | undefined) ?? 0) + 1;
   // Where a retry would look for it: known before the COMMIT whose answer may be lost.
   segment.firstSeq = firstSeq;
   segment.lastSeq = firstSeq + count - 1;
@@ -82,16 +89,14 @@ async function commitOnce(connection: PoolConnection, segment: PendingSegment, t
     'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES (?, ?, ?, ?, ?)',
     [writer.turnId, firstSeq, segment.lastSeq, writer.epoch, lines],
   );
-  await connection.query('UPDATE turns SET next_seq = ? WHERE id = ?', [segment.lastSeq + 1, writer.turnId]);
   await connection.query('COMMIT');
   return firstSeq;
 }
 
-/** An epoch belongs to one writer and a writer has one segment in flight, so the three numbers name it. */
 async function findLanded(connection: PoolConnection, segment: PendingSegment): Promise<number | undefined> {
   const [rows] = await connection.query<RowDataPacket[]>(
-    'SELECT 1 FROM turn_segments WHERE turn_id = ? AND first_seq = ? AND last_seq = ? AND writer_epoch = ?',
-    [segment.writer.turnId, segment.firstSeq, segment.lastSeq, segment.writer.epoch],
+    `SELECT 1 FROM turn_segments WHERE ${isSegment}`,
+    nameOf(segment),
   );
   return rows.length > 0 ? segment.firstSeq : undefined;
 }

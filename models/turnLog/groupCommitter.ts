@@ -1,14 +1,8 @@
-import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
+import type { PoolConnection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import type { Database } from '../database.ts';
-import { commitAlone } from './commitAlone.ts';
+import { commitAlone, isSegment, nameOf } from './commitAlone.ts';
 import type { CommitListener } from './entry.ts';
 import type { PendingSegment, TurnWriter } from './turnWriter.ts';
-
-interface Fence extends RowDataPacket {
-  id: string;
-  writer_epoch: number;
-  next_seq: number;
-}
 
 /**
  * How long the server may say nothing to a statement of a batch, none of which waits for a lock. All turns of the
@@ -20,9 +14,10 @@ const commitSilenceMs = 5_000;
  * Adaptive group commit: one loop per process writes what all its turns have gathered, and begins again as soon as the
  * last commit is done, with no timer. So a lone stream does not wait, and a hundred share each commit's fsync.
  *
- * A batch locks the fences `(writer_epoch, next_seq, terminal)` of its turns, moves those that are as their writers
- * believe, and inserts their segments. A turn whose row is locked by somebody else, or whose fence has moved, leaves
- * the batch and is committed alone, beside the loop: no turn waits for another's lock, or shares its failure.
+ * A batch is one statement. It locks the fences `(writer_epoch, terminal)` of its turns and inserts the segments of
+ * those that are as their writers believe; the rows of the turns are not written, so a token costs no more than itself
+ * in the logs of the database. A turn whose row is locked by somebody else, or whose fence has moved, leaves the batch
+ * and is committed alone, beside the loop: no turn waits for another's lock, or shares its failure.
  */
 export class GroupCommitter {
   readonly #database: Database;
@@ -82,36 +77,29 @@ export class GroupCommitter {
   }
 
   async #commit(batch: PendingSegment[]): Promise<void> {
-    let matched: Set<PendingSegment> | undefined;
+    let landed: Set<PendingSegment> | undefined;
     try {
       const connection = await this.#connect();
-      matched = await this.#soon(connection, () => commitTogether(connection, batch));
+      landed = await this.#soon(connection, () => commitTogether(connection, batch));
     } catch {
-      // Unknown state: the connection goes, and with it whatever it had open.
+      // Unknown state: the connection goes, and with it whatever it was doing.
       this.#connection?.destroy();
       this.#connection = undefined;
     }
     for (const segment of batch) {
-      if (matched?.has(segment)) this.#succeeded(segment, segment.firstSeq);
-      else void this.#commitAlone(segment, matched === undefined);
+      if (landed?.has(segment)) this.#succeeded(segment, segment.firstSeq);
+      else void this.#commitAlone(segment, landed === undefined);
     }
   }
 
-  /** One connection for all batches, without autocommit: each begins its transaction with its first statement. */
+  /** One connection for all batches. */
   async #connect(): Promise<PoolConnection> {
     const idleMs = performance.now() - this.#usedAtMs;
     this.#usedAtMs += idleMs;
     if (this.#connection !== undefined && idleMs < this.#database.idleMs) return this.#connection;
     this.#connection?.destroy();
-    const connection = await this.#database.pool.getConnection();
-    try {
-      await this.#soon(connection, () => connection.query('SET autocommit = 0'));
-    } catch (error) {
-      connection.destroy();
-      throw error;
-    }
-    this.#connection = connection;
-    return connection;
+    this.#connection = await this.#database.pool.getConnection();
+    return this.#connection;
   }
 
   #soon<T>(connection: PoolConnection, work: () => Promise<T>): Promise<T> {
@@ -138,27 +126,28 @@ export class GroupCommitter {
 
 /** Commits those segments whose fences match and can be locked at once, and returns them. */
 async function commitTogether(connection: PoolConnection, batch: PendingSegment[]): Promise<Set<PendingSegment>> {
-  const [fences] = await connection.query<Fence[]>(
-    'SELECT id, writer_epoch, next_seq FROM turns WHERE id IN (?) AND terminal = 0 FOR UPDATE SKIP LOCKED',
-    [batch.map(({ writer }) => writer.turnId)],
+  const ids = batch.map(({ writer }) => writer.turnId);
+  // Which of the batch's values a turn's row takes.
+  const cases = `CASE id ${'WHEN ? THEN ? '.repeat(batch.length)}END`;
+  const valuesOf = (value: (segment: PendingSegment) => unknown) =>
+    batch.flatMap((segment) => [segment.writer.turnId, value(segment)]);
+  const [{ affectedRows }] = await connection.query<ResultSetHeader>(
+    `INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks)
+      SELECT id, ${cases}, ${cases}, writer_epoch, ${cases} FROM turns
+      WHERE id IN (?) AND terminal = 0 AND writer_epoch = ${cases} FOR UPDATE SKIP LOCKED`,
+    [
+      ...valuesOf(({ firstSeq }) => firstSeq),
+      ...valuesOf(({ lastSeq }) => lastSeq),
+      ...valuesOf(({ lines }) => lines),
+      ids,
+      ...valuesOf(({ writer }) => writer.epoch),
+    ],
   );
-  const fenceOf = new Map(fences.map((fence) => [fence.id, fence]));
-  const matched = batch.filter(({ writer, firstSeq }) => {
-    const fence = fenceOf.get(writer.turnId);
-    return fence?.writer_epoch === writer.epoch && fence.next_seq === firstSeq;
-  });
-  if (matched.length > 0) {
-    await connection.query(
-      `UPDATE turns SET next_seq = CASE id ${'WHEN ? THEN ? '.repeat(matched.length)} END WHERE id IN (?)`,
-      [
-        ...matched.flatMap(({ writer, lastSeq }) => [writer.turnId, lastSeq + 1]),
-        matched.map(({ writer }) => writer.turnId),
-      ],
-    );
-    await connection.query('INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES ?', [
-      matched.map(({ writer, firstSeq, lastSeq, lines }) => [writer.turnId, firstSeq, lastSeq, writer.epoch, lines]),
-    ]);
-  }
-  await connection.query('COMMIT');
-  return new Set(matched);
+  if (affectedRows === batch.length) return new Set(batch);
+  const [rows] = await connection.query<RowDataPacket[]>(
+    `SELECT turn_id AS turnId FROM turn_segments WHERE ${batch.map(() => isSegment).join(' OR ')}`,
+    batch.flatMap(nameOf),
+  );
+  const landed = new Set(rows.map(({ turnId }) => turnId as string));
+  return new Set(batch.filter(({ writer }) => landed.has(writer.turnId)));
 }

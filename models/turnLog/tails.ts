@@ -1,9 +1,12 @@
 import type { RowDataPacket } from 'mysql2/promise';
+import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
+import { select } from '../sql.ts';
 import type { SegmentRow } from './turnLog.ts';
 
 /** Where a turn's log stands: what a reader needs to know whether it has all of it. */
 export interface LogState {
+  /** Of a log that is being written: at least. */
   nextSeq: number;
   /** The turn has ended, or waits for its client's tool results: this response says no more. */
   rests: boolean;
@@ -35,9 +38,42 @@ interface TailRow extends RowDataPacket {
   lines: string | null;
 }
 
-/** The one place that reads the state of logs for their readers. */
+/**
+ * The one place that reads the state of logs for their readers. A turn's own `next_seq` is of its last change of state:
+ * it is exact for a turn that rests, and behind the log while a writer speaks.
+ */
 const statesSql = 'SELECT id AS turnId, next_seq AS nextSeq, terminal, status';
 const segmentsAtOnce = 200;
+
+/** Where a log ends. Nobody appends meanwhile if the caller holds the turn's lock. */
+const lastSeqWhere = (turnId: string) =>
+  `SELECT last_seq AS lastSeq FROM turn_segments WHERE turn_id = ${turnId} ORDER BY first_seq DESC LIMIT 1`;
+export const lastSeqSql = lastSeqWhere('?');
+/** The same within a statement about turns. */
+export const lastSeqOfTurn = lastSeqWhere('turns.id');
+
+/** The next number of the log of a turn that `tx` has locked. */
+export async function nextSeqOf(tx: Transaction, turnId: string): Promise<number> {
+  const [last] = await select<{ lastSeq: number }>(tx, lastSeqSql, [turnId]);
+  return (last?.lastSeq ?? 0) + 1;
+}
+
+/** The last number of each turn's log. Those that have ended say it themselves: their logs may be purged. */
+export async function readLastSeqs(
+  database: Pick<Database, 'pool'>,
+  turns: readonly { id: string; isTerminal: boolean; nextSeq: number }[],
+): Promise<(turnId: string) => number> {
+  const last = new Map(turns.map(({ id, nextSeq }) => [id, nextSeq - 1]));
+  const going = turns.filter(({ isTerminal }) => !isTerminal).map(({ id }) => id);
+  if (going.length > 0) {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT id, (${lastSeqOfTurn}) AS lastSeq FROM turns WHERE id IN (?)`,
+      [going],
+    );
+    for (const { id, lastSeq } of rows) if (lastSeq !== null) last.set(id as string, lastSeq as number);
+  }
+  return (turnId) => last.get(turnId) ?? 0;
+}
 
 export async function readState(database: Database, turnId: string): Promise<LogState | undefined> {
   const [rows] = await database.pool.query<TailRow[]>(`${statesSql} FROM turns WHERE id = ?`, [turnId]);
@@ -65,7 +101,10 @@ export async function readTails(database: Database, positions: ReadonlyMap<strin
   for (const { turnId, firstSeq, lastSeq, lines } of rows) {
     if (lines === null) continue;
     segments++;
-    turns.get(turnId)?.segments.push({ firstSeq: Number(firstSeq), lastSeq: Number(lastSeq), lines });
+    const tail = turns.get(turnId);
+    if (tail === undefined) continue;
+    tail.segments.push({ firstSeq: Number(firstSeq), lastSeq: Number(lastSeq), lines });
+    tail.state.nextSeq = Math.max(tail.state.nextSeq, Number(lastSeq) + 1);
   }
   return { turns, cut: segments === segmentsAtOnce };
 }

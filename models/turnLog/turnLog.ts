@@ -5,11 +5,11 @@ import { execute, insert, select } from '../sql.ts';
 import type { TurnStatus, UiChunk } from './chunks.ts';
 import { type CommitListener, type CommittedSegment, decodeLines, encodeChunks, WriterFencedError } from './entry.ts';
 import { GroupCommitter } from './groupCommitter.ts';
+import { lastSeqOfTurn, nextSeqOf } from './tails.ts';
 import { TurnWriter } from './turnWriter.ts';
 
 interface FenceRow {
   writer_epoch: number;
-  next_seq: number;
   terminal: number;
 }
 
@@ -19,7 +19,7 @@ export interface SegmentRow {
   lines: string;
 }
 
-/** A turn's row as the transaction that holds its lock has read it. */
+/** A turn as the transaction that holds its lock has read it: row and log. */
 export interface LockedTurn {
   id: string;
   nextSeq: number;
@@ -43,7 +43,10 @@ const segmentsAtOnce = 100;
 
 /**
  * The turn log: what a turn said, chunk by chunk, numbered from 1 without a gap. It is written in two ways: by a writer
- * that streams under an epoch, and by a transaction that changes the turn's state and says so in the same commit.
+ * that streams under an epoch, and by a transaction that changes the turn's state and says so in the same commit. Both
+ * hold the lock of the turn's row, which is their fence; only the latter writes it. The next number is the one after the
+ * log's last, and `turns.next_seq` what it was at the last change of state. Should two ever take the same number, as a
+ * process of an older version may, which believes that column, then the segments' primary key refuses the second.
  * Whatever is committed here is told to `onCommit` afterwards; nobody hears of a chunk earlier.
  */
 export class TurnLog {
@@ -71,8 +74,12 @@ export class TurnLog {
       turnId,
     ]);
     if (taken.affectedRows === 0) return undefined;
-    const [fence] = await select<FenceRow>(tx, 'SELECT writer_epoch, next_seq FROM turns WHERE id = ?', [turnId]);
-    return fence && { epoch: fence.writer_epoch, nextSeq: fence.next_seq };
+    const [fence] = await select<{ epoch: number; lastSeq: number | null }>(
+      tx,
+      `SELECT writer_epoch AS epoch, (${lastSeqOfTurn}) AS lastSeq FROM turns WHERE id = ?`,
+      [turnId],
+    );
+    return fence && { epoch: fence.epoch, nextSeq: (fence.lastSeq ?? 0) + 1 };
   }
 
   /**
@@ -89,8 +96,8 @@ export class TurnLog {
     const fence = await this.#lock(tx, turnId);
     const outdated = epoch !== undefined && fence?.writer_epoch !== epoch;
     if (fence === undefined || outdated) throw new WriterFencedError(turnId);
-    const { next_seq: nextSeq, terminal } = fence;
-    return this.appendLocked(tx, { id: turnId, nextSeq, terminal }, chunks, { epoch });
+    const turn = { id: turnId, nextSeq: await nextSeqOf(tx, turnId), terminal: fence.terminal };
+    return this.appendLocked(tx, turn, chunks, { epoch });
   }
 
   /**
@@ -155,7 +162,7 @@ export class TurnLog {
   }
 
   async #lock(tx: Transaction, turnId: string): Promise<FenceRow | undefined> {
-    const sql = 'SELECT writer_epoch, next_seq, terminal FROM turns WHERE id = ? FOR UPDATE';
+    const sql = 'SELECT writer_epoch, terminal FROM turns WHERE id = ? FOR UPDATE';
     const [fence] = await select<FenceRow>(tx, sql, [turnId]);
     return fence;
   }

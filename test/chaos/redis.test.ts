@@ -89,7 +89,8 @@ withRedis('two APIs and two workers that tell each other over Redis', () => {
   /** How many chunks the turns that run have said. */
   async function said(): Promise<number> {
     const [rows] = await product.environment.database.pool.query(
-      'SELECT CAST(SUM(next_seq) AS SIGNED) AS n FROM turns WHERE terminal = 0',
+      `SELECT CAST(SUM(s.last_seq - s.first_seq + 1) AS SIGNED) AS n FROM turn_segments s JOIN turns t ON t.id = s.turn_id
+        WHERE t.terminal = 0`,
     );
     return (rows as { n: number | null }[])[0]?.n ?? 0;
   }

@@ -172,29 +172,59 @@ describe('the group committer', () => {
     await turnLog.close();
   });
 
-  /** A pool whose first two COMMITs lose their connection: on the way there, or on the way back. */
+  it('writes a token by one statement, and nothing but the token', async () => {
+    const { database } = environment;
+    const statements: string[] = [];
+    const pool = watchedPool(async (sql, run) => {
+      statements.push(sql);
+      return run();
+    });
+    const { turnLog } = buildTurnLog({ ...database, pool });
+    const turn = await buildTurn(database);
+    const row = async () => (await database.pool.query('SELECT * FROM turns WHERE id = ?', [turn.id]))[0];
+    const writer = await buildWriter(database, turnLog, turn);
+    const before = await row();
+    for (let word = 0; word < 10; word++) {
+      writer.append(delta('p', `w${word} `));
+      await writer.flush();
+    }
+    expect(statements.map((sql) => sql.slice(0, 25))).toEqual(Array(10).fill('INSERT INTO turn_segments'));
+    expect(await row()).toEqual(before);
+    await turnLog.close();
+  });
+
+  /** A pool whose first two commits lose their connection: on the way there, or on the way back. */
   function losingCommits(when: 'before' | 'after') {
     let toLose = 2;
+    return watchedPool(async (sql, run, connection) => {
+      // A batch is one statement, which commits itself.
+      const commits =
+        sql === 'COMMIT' ||
+        sql.startsWith('INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks)\n');
+      if (!commits || toLose === 0) return run();
+      toLose--;
+      if (when === 'after') await run();
+      connection.destroy();
+      throw new Error('Connection lost.');
+    });
+  }
+
+  /** The environment's pool, whose connections pass their statements through `watch`. */
+  function watchedPool(watch: (sql: string, run: () => Promise<unknown>, on: PoolConnection) => Promise<unknown>) {
     const { pool } = environment.database;
     return new Proxy(pool, {
       get(target, property) {
         if (property !== 'getConnection') return Reflect.get(target, property, target);
-        return async () => lossy(await pool.getConnection());
+        return async () => watched(await pool.getConnection());
       },
     });
 
-    function lossy(connection: PoolConnection): PoolConnection {
+    function watched(connection: PoolConnection): PoolConnection {
       return new Proxy(connection, {
         get(target, property) {
           const value = Reflect.get(target, property, target) as unknown;
           if (property !== 'query') return typeof value === 'function' ? value.bind(target) : value;
-          return async (sql: string, values?: unknown[]) => {
-            if (sql !== 'COMMIT' || toLose === 0) return connection.query(sql, values);
-            toLose--;
-            if (when === 'after') await connection.query(sql);
-            connection.destroy();
-            throw new Error('Connection lost.');
-          };
+          return (sql: string, values?: unknown[]) => watch(sql, () => connection.query(sql, values), connection);
         },
       });
     }
