@@ -1,0 +1,29 @@
+import type { HostClient } from './hostClient.ts';
+
+/** A computer of a space. */
+export interface ComputerRef {
+  spaceId: string;
+  computerId: string;
+}
+
+/** On whose behalf a computer is woken, as the audit log has it. */
+export interface WokenBy {
+  userId: string;
+  /** Of their session or key. */
+  credentialId: string | null;
+  address: string | null;
+}
+
+/**
+ * The way to what is live on computers, for the API and for activities alike. Both throw 404 for a computer that is
+ * absent, or another space’s.
+ */
+export interface LiveComputers {
+  /** Wakes it first, and counts as use. Throws 402, 409, 503. */
+  awake(ref: ComputerRef, by: WokenBy): Promise<HostClient>;
+  /**
+   * As it is: looking wakes nothing, and the files and the output of one that does not run can be read too. Throws 409
+   * `COMPUTER_NOT_RUNNING` for one that was never used.
+   */
+  asIs(ref: ComputerRef): Promise<HostClient>;
+}

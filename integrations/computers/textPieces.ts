@@ -1,0 +1,55 @@
+import { isUtf8 } from 'node:buffer';
+
+/** Bytes of one stream of output, as text where they are. */
+export interface TextPiece {
+  /** The number of output bytes before it. */
+  position: number;
+  /** Where what follows it begins. */
+  end: number;
+  content: { text: string } | { base64: string };
+}
+
+/**
+ * Cuts output into pieces of text, none of them in the middle of a character: the bytes of one that is incomplete wait
+ * for the rest. What is not UTF-8 passes as it is. Nothing is lost or changed, and each piece says where it is.
+ */
+export class TextPieces {
+  #held: Buffer = Buffer.alloc(0);
+  #position = 0;
+
+  /** The bytes must follow those that were pushed before. */
+  push(position: number, bytes: Uint8Array): TextPiece[] {
+    if (this.#held.length === 0) this.#position = position;
+    const all = this.#held.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#held, bytes]);
+    const length = all.length - incompleteAtEnd(all);
+    this.#held = Buffer.from(all.subarray(length));
+    return this.#give(all.subarray(0, length));
+  }
+
+  /** What was waiting, since nothing of its stream follows at once. */
+  rest(): TextPiece[] {
+    const held = this.#held;
+    this.#held = Buffer.alloc(0);
+    return this.#give(held);
+  }
+
+  #give(bytes: Buffer): TextPiece[] {
+    if (bytes.length === 0) return [];
+    const position = this.#position;
+    this.#position += bytes.length;
+    const content = isUtf8(bytes) ? { text: bytes.toString('utf8') } : { base64: bytes.toString('base64') };
+    return [{ position, end: this.#position, content }];
+  }
+}
+
+/** How many bytes at the end begin a character of UTF-8 that is not complete. */
+function incompleteAtEnd(bytes: Buffer): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if (byte < 0x80) return 0;
+    if (byte < 0xc0) continue;
+    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    return needed > back ? back : 0;
+  }
+  return 0;
+}

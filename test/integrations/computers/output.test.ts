@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
+import { noteRecord } from '../../../integrations/computers/processes/records.ts';
+import { TextPieces } from '../../../integrations/computers/textPieces.ts';
+import type { OutputRecord } from '../../../integrations/computers/types.ts';
+
+const bytesOf = ({ content }: ReturnType<TextPieces['rest']>[number]) =>
+  'text' in content ? Buffer.from(content.text) : Buffer.from(content.base64, 'base64');
+
+test('pieces are whole characters wherever the bytes are cut, and lose and change nothing', () => {
+  const text = fc
+    .array(fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('€', '😀', 'é')))
+    .map((all) => all.join(''));
+  fc.assert(
+    fc.property(text, fc.array(fc.nat(12)), (whole, cuts) => {
+      const bytes = Buffer.from(whole.toWellFormed());
+      const pieces = new TextPieces();
+      const given = [];
+      let at = 0;
+      for (const length of [...cuts, bytes.length]) {
+        given.push(...pieces.push(1_000 + at, bytes.subarray(at, at + length)));
+        at = Math.min(bytes.length, at + length);
+      }
+      expect(given.every(({ content }) => 'text' in content)).toBe(true);
+      expect(Buffer.concat([...given, ...pieces.rest()].map(bytesOf))).toEqual(bytes);
+      let position = 1_000;
+      for (const piece of given) {
+        expect(piece.position).toBe(position);
+        position = piece.end;
+        expect(piece.end - piece.position).toBe(bytesOf(piece).length);
+      }
+    }),
+  );
+});
+
+test('bytes that are no text pass as they are', () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 9 })), (chunks) => {
+      const pieces = new TextPieces();
+      let at = 0;
+      const given = chunks.flatMap((chunk) => {
+        at += chunk.length;
+        return pieces.push(at - chunk.length, chunk);
+      });
+      expect(Buffer.concat([...given, ...pieces.rest()].map(bytesOf))).toEqual(Buffer.concat(chunks));
+    }),
+  );
+});
+
+describe('collecting', () => {
+  async function* records(...all: OutputRecord[]): AsyncGenerator<OutputRecord> {
+    yield* all;
+  }
+  const out = (position: number, text: string, kind: OutputRecord['kind'] = 'stdout'): OutputRecord => ({
+    kind,
+    position,
+    payload: Buffer.from(text),
+  });
+  const exit = noteRecord('exit', 9, { state: 'exited', exitCode: 3, signal: null, killedBy: null });
+
+  test('keeps both streams, and how it ended', async () => {
+    const all = records(out(0, 'one '), out(4, 'bad', 'stderr'), out(7, 'two'), exit);
+    expect(await collectOutput(all, { maxBytes: 100 })).toEqual({
+      stdout: 'one two',
+      stderr: 'bad',
+      truncated: false,
+      exit: { state: 'exited', exitCode: 3, signal: null, killedBy: null },
+      position: 9,
+    });
+  });
+
+  test('keeps the beginning and the end of what is too long, in bounded memory', async () => {
+    async function* endless(): AsyncGenerator<OutputRecord> {
+      yield out(0, 'begin');
+      const payload = Buffer.alloc(65_536, 'x');
+      for (let count = 0; count < 2_000; count++) yield { kind: 'stdout', position: 5 + count * 65_536, payload };
+      yield out(5 + 2_000 * 65_536, 'end');
+    }
+    const before = process.memoryUsage().arrayBuffers;
+    const { stdout, truncated } = await collectOutput(endless(), { maxBytes: 1_000 });
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 * 1_048_576);
+    const leftOut = 8 + 2_000 * 65_536 - 1_000;
+    expect([truncated, stdout.slice(0, 6), stdout.slice(-4)]).toEqual([true, 'beginx', 'xend']);
+    expect(stdout).toContain(`x\n[${leftOut} bytes are left out here]\nx`);
+  });
+
+  test('says where the host has dropped something', async () => {
+    const all = records(out(0, 'begin'), noteRecord('gap', 5, { droppedBytes: 70 }), out(75, 'end'), exit);
+    expect(await collectOutput(all, { maxBytes: 100 })).toMatchObject({
+      stdout: 'begin\n[70 bytes are left out here]\nend',
+      truncated: true,
+    });
+  });
+});
