@@ -15,6 +15,8 @@ export function loadLaunchConfig(environment: Environment = process.env) {
     cacheDir: join(cacheHome, 'atrium'),
     http: Object.freeze({ host: env.ATRIUM_HOST, port: env.ATRIUM_PORT }),
     bucket: env.ATRIUM_S3_BUCKET,
+    computers: env.ATRIUM_COMPUTERS === 'auto',
+    computersDir: resolve(env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers')),
     /** An address that is given is never also started. */
     need: Object.freeze({
       database: env.ATRIUM_DATABASE_URL === undefined,

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Environment } from '../config/index.ts';
+import { prepareComputers } from './computers.ts';
 import type { Durability, StackContext } from './context.ts';
 import { prepareDataDir, prepareServicesDir } from './folders.ts';
 import { getMariaDb, type MariaDb, startMariaDb } from './mariadb.ts';
@@ -14,6 +15,8 @@ export interface StackOptions {
   dataDir: string;
   /** Which parts to run: those for which no address is configured. */
   need: { database: boolean; temporal: boolean; storage: boolean };
+  /** Whether computers are wanted, which run on programs of the system. */
+  computers?: boolean;
   cacheDir: string;
   environment: Environment;
   ports?: 'usual' | 'free';
@@ -112,7 +115,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       ),
     );
   }
-  return running(await startAll(starts), context);
+  const further = options.computers === true ? await prepareComputers(context) : {};
+  return running(await startAll(starts), context, further);
 }
 
 type Start = () => Promise<Started>;
@@ -142,7 +146,11 @@ async function startAll(starts: Start[]): Promise<[Started, Start][]> {
   throw failure.reason;
 }
 
-function running(started: [Started, Start][], { report, signal }: StackContext): Stack {
+function running(
+  started: [Started, Start][],
+  { report, signal }: StackContext,
+  further: Record<string, string>,
+): Stack {
   let stopping: Promise<void> | undefined;
   let changed: () => void = () => undefined;
   const parts = started.map(([first, start]) =>
@@ -152,7 +160,7 @@ function running(started: [Started, Start][], { report, signal }: StackContext):
     for (const part of parts.toReversed()) await part.stop();
   };
   return {
-    environment: Object.assign({}, ...parts.map((part) => part.now().environment)) as Record<string, string>,
+    environment: Object.assign({}, further, ...parts.map((part) => part.now().environment)) as Record<string, string>,
     parts: () =>
       parts.map((part) => {
         const { service, address, openBecause } = part.now();

@@ -6,6 +6,7 @@ import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
+import { checkComputers } from './checkComputers.ts';
 import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { checkEgress, checkMcpServers } from './checkTools.ts';
@@ -31,6 +32,7 @@ export async function runChecks(): Promise<Check[]> {
   await checkPrograms(launch, check);
   await check('port', () => checkPort(launch, running));
 
+  await check('computers', () => checkComputers(launch));
   if (launch.need.temporal) await check('temporal access', () => checkTemporalAccess(launch, running));
 
   const environment = { ...running?.environment, ...launch.environment };

@@ -6,7 +6,7 @@ import { HostError } from './hostErrors.ts';
 import { computerLayout, isComputerId } from './layout.ts';
 import { freeze, isPaused } from './pause.ts';
 import { type ComputerRecord, readRecord, writeRecord } from './records.ts';
-import { giveFolder } from './setUp.ts';
+import { giveFolder, makeComputerDir } from './setUp.ts';
 
 export interface ForkTarget {
   computerId: string;
@@ -19,7 +19,7 @@ export async function fork(context: HostContext, from: ComputerRecord, to: ForkT
   if (!isComputerId(to.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
   const paths = computerLayout(layout, to.computerId);
   if (existsSync(paths.home)) return; // it arrives whole
-  giveFolder(paths.dir, null);
+  makeComputerDir(paths.dir);
   const known = readRecord(layout, to.computerId);
   const record: ComputerRecord = {
     computerId: to.computerId,

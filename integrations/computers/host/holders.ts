@@ -88,7 +88,10 @@ function startHolder(logs: string): Holder {
       orders.destroy();
       reports.destroy();
     },
-    kill: () => child.kill('SIGKILL'),
+    kill() {
+      child.ref(); // somebody waits for its end
+      child.kill('SIGKILL');
+    },
   };
 }
 

@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
  * Where a host keeps what it knows. What is its own begins with a dot, which no computer’s id does. Of a computer only
- * `home`, `processes` and `run` belong to the computer’s user. Names are short, for the path of a socket may only have
- * 107 bytes.
+ * `home`, `processes` and `run` belong to the computer’s user.
  */
 export function hostLayout(dir: string) {
   return {
@@ -15,25 +16,36 @@ export function hostLayout(dir: string) {
     image: join(dir, '.homes.btrfs'),
     runtime: join(dir, '.runtime'),
     logs: join(dir, '.logs'),
+    /** Sockets, and what else lives no longer than a run. */
+    runs: dir.length <= longestForSockets ? join(dir, '.run') : shortRuns(dir),
   };
+}
+
+/** A socket’s path may have 107 bytes; the longest here is `/.run/cmp_<26 letters>/egress.sock.new`. */
+const longestForSockets = 107 - 54;
+
+function shortRuns(dir: string): string {
+  const name = createHash('sha256').update(dir).digest('hex').slice(0, 12);
+  return process.getuid?.() === 0 ? `/run/atrium-${name}` : join(tmpdir(), `atrium-${process.getuid?.()}-${name}`);
 }
 
 export type HostLayout = ReturnType<typeof hostLayout>;
 
 export function computerLayout(layout: HostLayout, computerId: string) {
   const dir = join(layout.dir, computerId);
+  const run = join(layout.runs, computerId);
   return {
     dir,
     home: join(layout.homes, computerId),
     record: join(dir, 'record.json'),
     processes: join(dir, 'processes'),
-    run: join(dir, 'run'),
-    socket: join(dir, 'run', 'holder.sock'),
-    filesSocket: join(dir, 'run', 'files.sock'),
+    run,
+    socket: join(run, 'holder.sock'),
+    filesSocket: join(run, 'files.sock'),
     /** Where the egress proxy of this computer listens. */
-    egressSocket: join(dir, 'run', 'egress.sock'),
-    end: join(dir, 'run', 'end.json'),
-    filesEnd: join(dir, 'run', 'files-end.json'),
+    egressSocket: join(run, 'egress.sock'),
+    end: join(run, 'end.json'),
+    filesEnd: join(run, 'files-end.json'),
   };
 }
 

@@ -50,5 +50,6 @@ export function listRecords(layout: HostLayout): ComputerRecord[] {
 }
 
 export function removeComputerDir(layout: HostLayout, computerId: string): void {
-  rmSync(computerLayout(layout, computerId).dir, { recursive: true, force: true });
+  const { run, dir } = computerLayout(layout, computerId);
+  for (const folder of [run, dir]) rmSync(folder, { recursive: true, force: true });
 }

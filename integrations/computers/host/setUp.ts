@@ -13,6 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { writeEtc } from '../bubblewrap/etc.ts';
 import type { Machine } from '../bubblewrap/syscalls.ts';
+import { trySandbox } from '../bubblewrap/trySandbox.ts';
 import { cgroupConfinement } from './cgroups/cgroupConfinement.ts';
 import { findCgroups, makeRoots } from './cgroups/mounts.ts';
 import type { Confinement } from './confinement.ts';
@@ -22,7 +23,7 @@ import { watchedDisks } from './disks/watched.ts';
 import type { HostOptions, HostRights } from './host.ts';
 import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
-import { computerLayout, type HostLayout } from './layout.ts';
+import type { HostLayout } from './layout.ts';
 import { findSystemProgram } from './programs.ts';
 import { treeConfinement } from './treeConfinement.ts';
 import { openUids, type Uids } from './uids.ts';
@@ -41,8 +42,6 @@ export interface Machinery {
   agentCommand: string[];
 }
 
-const longestId = 'cmp_'.length + 26;
-
 /** Throws `COMPUTERS_OFF` with what to do where this machine cannot run computers. */
 export async function setUpMachine(
   layout: HostLayout,
@@ -52,10 +51,6 @@ export async function setUpMachine(
   const programs = requiredPrograms();
   const machine = process.arch;
   if (machine !== 'x64' && machine !== 'arm64') throw off(`there is no system-call filter for ${machine}`);
-  const { filesSocket, egressSocket } = computerLayout(layout, 'x'.repeat(longestId));
-  if (Math.max(filesSocket.length, `${egressSocket}.new`.length) > 107) {
-    throw off(`the path ${layout.dir} is too long for sockets; set ATRIUM_COMPUTERS_DIR to a shorter one`);
-  }
   makeFolders(layout);
   const hostId = identify(layout);
   const without = new Set(options.without);
@@ -63,6 +58,8 @@ export async function setUpMachine(
   if (isRoot() && uids === undefined) {
     throw off('Atrium is root, and cannot run anything as another user here; start it as a user who is not root');
   }
+  const refusal = await trySandbox(programs.bwrap, uids?.first);
+  if (refusal !== undefined) throw off(refusal);
   const missing: string[] = uids === undefined ? ['not root: all computers share one user'] : [];
   const confinement = confine(hostId, without.has('cgroups'), missing);
   const disks = await openDisks(layout, options, without.has('image'), missing);
@@ -102,10 +99,13 @@ function requiredPrograms(): Machinery['programs'] {
   return { bwrap, prlimit, nsenter: findSystemProgram('nsenter') };
 }
 
-function makeFolders({ dir, runtime, logs }: HostLayout): void {
+function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
   mkdirSync(dir, { recursive: true });
   // Entered by each computer’s user, listed by none.
   chmodSync(dir, 0o711);
+  mkdirSync(runs, { recursive: true, mode: 0o711 });
+  if (statSync(runs).uid !== process.getuid?.()) throw off(`${runs} belongs to somebody else`);
+  chmodSync(runs, 0o711);
   mkdirSync(runtime, { recursive: true });
   chmodSync(runtime, 0o755);
   mkdirSync(logs, { recursive: true, mode: 0o700 });
@@ -161,8 +161,14 @@ async function limitedDisks({ image, homes }: HostLayout, { imageMiB }: HostOpti
   return btrfsDisks({ image, homes, sizeMiB: imageMiB });
 }
 
-/** Makes a folder of a computer’s that its user owns. */
+/** The folder of a computer: its user may pass through, and changes nothing there. */
+export function makeComputerDir(path: string): void {
+  mkdirSync(path, { recursive: true });
+  chmodSync(path, 0o711);
+}
+
+/** A folder in it that belongs to the computer’s user. */
 export function giveFolder(path: string, uid: number | null): void {
-  if (!existsSync(path)) mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
   if (uid !== null) chownSync(path, uid, uid);
 }

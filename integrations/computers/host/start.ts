@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { sandboxCommand } from '../bubblewrap/sandbox.ts';
 import type { ComputerSpec } from '../types.ts';
 import type { HostContext } from './context.ts';
@@ -10,7 +10,7 @@ import { HostError } from './hostErrors.ts';
 import { computerLayout } from './layout.ts';
 import { type ComputerRecord, type ComputerRun, readRecord, writeRecord } from './records.ts';
 import { run } from './run.ts';
-import { giveFolder } from './setUp.ts';
+import { giveFolder, makeComputerDir } from './setUp.ts';
 import { bootId, type Stamp, stampOf } from './stamps.ts';
 
 export async function start(
@@ -79,11 +79,15 @@ export async function makeComputer(
   known = readRecord(layout, computerId),
 ): Promise<ComputerRecord> {
   const paths = computerLayout(layout, computerId);
-  giveFolder(paths.dir, null);
+  makeComputerDir(paths.dir);
   const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
   const record: ComputerRecord = { computerId, uid, limits, run: known?.run ?? null };
-  if (known === undefined) writeRecord(layout, record); // before anything belongs to the user that it names
-  await disks.create(paths.home, { uid: uid ?? undefined, limitMiB: limits.diskMiB });
+  // Before anything belongs to the user that it names; and of the limit it says nothing until that holds.
+  if (known === undefined) writeRecord(layout, { ...record, limits: { ...limits, diskMiB: 0 } });
+  if (known?.limits.diskMiB !== limits.diskMiB || !existsSync(paths.home)) {
+    await disks.create(paths.home, { uid: uid ?? undefined, limitMiB: limits.diskMiB });
+    writeRecord(layout, record);
+  }
   for (const folder of [paths.processes, paths.run]) giveFolder(folder, uid);
   return record;
 }

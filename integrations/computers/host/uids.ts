@@ -20,22 +20,25 @@ import { ifThere } from './ifThere.ts';
  */
 const registry = '/var/lib/atrium/computer-uids';
 /** Above what distributions and container engines give out. */
-const usualFirst = 1_900_000_000;
+export const usualFirstUid = 1_900_000_000;
 const count = 100_000;
 
 /** The uids of computers, where the host is root. */
 export interface Uids {
+  /** One of them, for a trial. */
+  first: number;
   take(computerDir: string): number;
   free(uid: number): void;
 }
 
 /** Undefined where this process may not give files to other users, though it is root (some containers). */
-export function openUids({ first = usualFirst, folder = registry } = {}): Uids | undefined {
+export function openUids({ first = usualFirstUid, folder = registry } = {}): Uids | undefined {
   if (!canGiveTo(first)) return undefined;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   freeAbandoned(folder);
   let next = first;
   return {
+    first,
     take(computerDir) {
       for (let tries = 0; tries < count; tries += 1) {
         const uid = next;

@@ -1,0 +1,42 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { trySandbox } from '../bubblewrap/trySandbox.ts';
+import { findCgroups } from './cgroups/mounts.ts';
+import { isMounted } from './disks/btrfs.ts';
+import { hostLayout } from './layout.ts';
+import { findSystemProgram } from './programs.ts';
+import { usualFirstUid } from './uids.ts';
+
+/** For `atrium doctor`: whether this machine can run computers, and what of their limits would not hold. */
+export interface MachineDescription {
+  /** Why not, with what to do. */
+  refused?: string;
+  off: string[];
+}
+
+/** Looks, and changes nothing. */
+export async function describeMachine(dir: string): Promise<MachineDescription> {
+  if (process.platform !== 'linux') return { refused: 'bubblewrap needs Linux', off: [] };
+  const bwrap = findSystemProgram('bwrap');
+  if (bwrap === undefined) {
+    return { refused: 'bubblewrap is missing; install it (Debian and Ubuntu: apt-get install bubblewrap)', off: [] };
+  }
+  const asRoot = process.getuid?.() === 0;
+  const refused = await trySandbox(bwrap, asRoot ? usualFirstUid : undefined);
+  if (refused !== undefined) return { refused, off: [] };
+  if (!asRoot) {
+    return {
+      off: ['not root: computers share one user, and CPU, memory, tasks and disks have no limit of the kernel’s'],
+    };
+  }
+  const cgroups = findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), 'atrium-doctor');
+  return {
+    off: ['missing' in cgroups ? cgroups.missing : undefined, diskAdvice(dir)].filter((line) => line !== undefined),
+  };
+}
+
+function diskAdvice(dir: string): string | undefined {
+  const { homes, image } = hostLayout(dir);
+  if (isMounted(homes) || existsSync(image)) return undefined;
+  if (findSystemProgram('mkfs.btrfs') !== undefined) return undefined;
+  return 'disks have no limit of the kernel’s: install btrfs-progs (Debian and Ubuntu: apt-get install btrfs-progs)';
+}
