@@ -13,6 +13,7 @@ import {
   type TestDrive,
 } from '../builders/drive.ts';
 import { stackEnvironment } from '../support/environment.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -27,6 +28,7 @@ let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
   gate = await startTcpProxy(() => stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
   product = await buildDrive({
+    ...hurriedSweeper,
     ATRIUM_S3_ENDPOINT: gate.url,
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
     ATRIUM_S3_TIMEOUT_SECONDS: '1',

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { driveModels } from '../../models/drive/models.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildDrive, driveOf, expectNoOrphans, type ItemBody, problemOf, type TestDrive } from '../builders/drive.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
 import { type Room, type SmallStore, shortageHere, startSmallStore } from '../support/smallStore.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -18,7 +19,7 @@ describe(shortage, () => {
   let drive: ReturnType<typeof driveOf>;
   beforeAll(async () => {
     store = await startSmallStore(shortage);
-    product = await buildDrive({}, store.environment);
+    product = await buildDrive(hurriedSweeper, store.environment);
   });
   afterAll(async () => {
     await product.close();

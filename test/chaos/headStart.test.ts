@@ -2,6 +2,7 @@ import type { ChatUser } from '../builders/chat.ts';
 import { idsOf } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
 import { stackEnvironment } from '../support/environment.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
 import { collect, type EventStream, untilChunk } from '../support/sseClient.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 
@@ -16,6 +17,7 @@ let user: ChatUser;
 beforeAll(async () => {
   temporal = await startTcpProxy(() => `http://${stackEnvironment().ATRIUM_TEMPORAL_ADDRESS}`);
   product = await buildProduct({
+    ...hurriedSweeper,
     ATRIUM_TEMPORAL_ADDRESS: new URL(temporal.url).host,
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
   });

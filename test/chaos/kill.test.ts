@@ -3,6 +3,7 @@ import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
 import { seededRandom } from '../support/random.ts';
 import { type PersistentReading, sendAndRead } from './persistentReader.ts';
 
@@ -25,7 +26,7 @@ afterEach(async () => {
 });
 
 it('ends every turn once when the whole process is killed again and again', async () => {
-  product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   const user = await product.user();
   const readings = await whileKilling(runTurns(user), async () => {
     await product.process.kill('SIGKILL');
@@ -35,7 +36,7 @@ it('ends every turn once when the whole process is killed again and again', asyn
 });
 
 it('ends every turn once when only the worker is killed', async () => {
-  product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   await product.process.stop();
   product.process = await startProduct(product.environment, 'api');
   let worker: ProductProcess = await startProduct(product.environment, 'worker');

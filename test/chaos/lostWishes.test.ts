@@ -5,6 +5,7 @@ import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { toolLines } from '../builders/tools.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 // A wish is a row, a signal is only a hint. Here each wish is in its row and its signal was never sent: the process was
@@ -14,7 +15,7 @@ let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
   // Looks at checkouts are rare, so that it is not one of them that helps.
-  product = await buildProduct({ ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: '3600' });
+  product = await buildProduct({ ...hurriedSweeper, ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: '3600' });
   user = await product.user();
 });
 afterAll(() => product.close());

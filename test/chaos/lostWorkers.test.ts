@@ -5,12 +5,13 @@ import { idsOf } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
 import { startProduct } from '../support/product.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
 import { collect, untilChunk } from '../support/sseClient.ts';
 
 let product: TestProduct;
 
 beforeAll(async () => {
-  product = await buildProduct({ ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2', ATRIUM_LOG_LEVEL: 'warn' });
+  product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2', ATRIUM_LOG_LEVEL: 'warn' });
 });
 
 afterAll(async () => {

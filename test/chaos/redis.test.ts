@@ -3,6 +3,7 @@ import { asUser, type ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
 import { canHaveRedis, type RedisServer, startRedisServer } from '../support/redisServer.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { type PersistentReading, sendAndRead } from './persistentReader.ts';
@@ -20,7 +21,7 @@ withRedis('two APIs and two workers that tell each other over Redis', () => {
 
   beforeAll(async () => {
     redis = await startRedisServer();
-    product = await buildProduct({ ATRIUM_REDIS_URL: redis.url });
+    product = await buildProduct({ ...hurriedSweeper, ATRIUM_REDIS_URL: redis.url });
     const user = await product.user();
     await product.process.stop();
     const roles = ['api', 'api', 'worker', 'worker'] as const;

@@ -95,6 +95,8 @@ export async function serveSharedProducts(temporal: { address: string }): Promis
   }
 
   const server = createServer(async (request, response) => {
+    // A connection that a file leaves is of no use to the next: on a busy machine it takes it just as it is closed here.
+    response.setHeader('connection', 'close');
     try {
       response.end(JSON.stringify((await answer(request, await text(request))) ?? {}));
     } catch (error) {

@@ -5,6 +5,7 @@ import { buildCredits } from '../../builders/billing.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { startMailServer, type TestMailServer } from '../../fakes/mailServer.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 let mailServer: TestMailServer;
@@ -12,6 +13,7 @@ let product: TestProduct;
 beforeAll(async () => {
   mailServer = await startMailServer();
   product = await buildProduct({
+    ...hurriedSweeper,
     ...{ ATRIUM_SMTP_URL: mailServer.url, ATRIUM_SMTP_FROM: 'Atrium <atrium@example.com>' },
     ATRIUM_BILLING_LOW_CREDITS: '5',
   });

@@ -6,6 +6,7 @@ import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { type FakeStripe, type Fields, startFakeStripe } from '../../fakes/stripeServer.ts';
 import { triggerSchedule } from '../../replay/histories.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 // Buying in a running Atrium, with a fake of Stripe's HTTP API.
@@ -14,7 +15,11 @@ let stripe: FakeStripe;
 let product: TestProduct;
 beforeAll(async () => {
   stripe = await startFakeStripe();
-  product = await buildProduct({ ...stripe.environment, ATRIUM_BILLING_INITIAL_CREDITS_MAX: '1000' });
+  product = await buildProduct({
+    ...hurriedSweeper,
+    ...stripe.environment,
+    ATRIUM_BILLING_INITIAL_CREDITS_MAX: '1000',
+  });
 }, 60_000);
 beforeEach(() => {
   stripe.card = 'good';

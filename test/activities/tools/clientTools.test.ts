@@ -5,13 +5,14 @@ import { asUser, type ChatUser, idsOf, type ThreadBody, textOf } from '../../bui
 import { buildProduct, requestsWith, type TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { buildTurnLog } from '../../builders/turnLog.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { type Collected, collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
-  product = await buildProduct({});
+  product = await buildProduct(hurriedSweeper);
   user = await product.user();
 });
 afterAll(() => product.close());

@@ -1,6 +1,7 @@
 import { expectBooksInOrder } from '../../builders/billing.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 // Setup, buying and what a buyer sees, in a running Atrium with the development provider.
@@ -8,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts';
 let product: TestProduct;
 let owner: ChatUser;
 beforeAll(async () => {
-  product = await buildProduct();
+  product = await buildProduct(hurriedSweeper);
   owner = await product.user('owner');
 }, 60_000);
 afterAll(async () => {

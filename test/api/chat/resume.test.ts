@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { QueryTypes } from 'sequelize';
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { collect, type EventStream, openStream } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
@@ -10,7 +11,7 @@ const longTokens = Array.from({ length: 48 }, (_, at) => `${at}${'x'.repeat(64 *
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
-  product = await buildProduct({ ATRIUM_COMPATIBLE_MODELS: 'fake-1,long' }, ({ body }) =>
+  product = await buildProduct({ ...hurriedSweeper, ATRIUM_COMPATIBLE_MODELS: 'fake-1,long' }, ({ body }) =>
     body.model === 'long' ? { tokens: longTokens } : undefined,
   );
   user = await product.user();

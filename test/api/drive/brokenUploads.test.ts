@@ -10,6 +10,7 @@ import {
   type UploadBody,
 } from '../../builders/drive.ts';
 import { residentMiB } from '../../support/processes.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { end, field, file, part, type RawUpload, sendRaw } from '../../support/rawUpload.ts';
 import { sizeOf } from '../../support/size.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -24,7 +25,7 @@ let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
-  product = await buildDrive();
+  product = await buildDrive(hurriedSweeper);
 }, 60_000);
 afterAll(() => product.close());
 beforeEach(async () => {

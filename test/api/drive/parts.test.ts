@@ -11,6 +11,7 @@ import {
   problemOf,
   type TestDrive,
 } from '../../builders/drive.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 /** Large files, whose parts go from the client straight to the object store. */
@@ -18,7 +19,7 @@ let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
-  product = await buildDrive({ ATRIUM_DRIVE_QUOTA_MIB: '100', ATRIUM_DRIVE_MAX_FILE_MIB: '60' });
+  product = await buildDrive({ ...hurriedSweeper, ATRIUM_DRIVE_QUOTA_MIB: '100', ATRIUM_DRIVE_MAX_FILE_MIB: '60' });
 }, 60_000);
 afterAll(() => product.close());
 beforeEach(async () => {

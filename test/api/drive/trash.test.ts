@@ -10,6 +10,7 @@ import {
   problemOf,
   type TestDrive,
 } from '../../builders/drive.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 /** The trash: out of sight and back, removed for good, and what a deleted space takes along. */
@@ -17,7 +18,7 @@ let product: TestDrive;
 let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
-  product = await buildDrive();
+  product = await buildDrive(hurriedSweeper);
 });
 afterAll(() => product.close());
 beforeEach(async () => {

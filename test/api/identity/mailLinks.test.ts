@@ -1,4 +1,5 @@
 import { createBrowser } from '../../support/browser.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { alertOn, buildSignInProduct, clientRedirect, codeOn, type SignInProduct } from './support.ts';
 
@@ -7,7 +8,7 @@ import { alertOn, buildSignInProduct, clientRedirect, codeOn, type SignInProduct
 let product: SignInProduct;
 
 beforeAll(async () => {
-  product = await buildSignInProduct(() => ({ ATRIUM_SIGN_UP_DOMAINS: 'Staff.Example.COM' }));
+  product = await buildSignInProduct(() => ({ ...hurriedSweeper, ATRIUM_SIGN_UP_DOMAINS: 'Staff.Example.COM' }));
 }, 60_000);
 afterAll(() => product.close());
 

@@ -2,6 +2,7 @@ import { transaction } from '../../../models/database.ts';
 import { purgeIdentity } from '../../../models/identity/purge.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 // The sweeper deletes what can no longer be used, and keeps what still counts.
@@ -10,7 +11,7 @@ let product: TestProduct;
 let user: ChatUser;
 
 beforeAll(async () => {
-  product = await buildProduct();
+  product = await buildProduct(hurriedSweeper);
   user = await product.user();
 }, 60_000);
 afterAll(() => product.close());

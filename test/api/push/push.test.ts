@@ -3,6 +3,7 @@ import { createPushFetch } from '../../../integrations/push/pushFetch.ts';
 import { asUser, type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 import { type FakePushService, startFakePushService } from '../../fakes/pushService.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
@@ -13,6 +14,7 @@ beforeAll(async () => {
   service = await startFakePushService();
   // Inside, nothing but this service's own port can be reached.
   product = await buildProduct({
+    ...hurriedSweeper,
     ATRIUM_EGRESS_ALLOW_INTERNAL: new URL(service.url).host,
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
   });
