@@ -1,6 +1,4 @@
-import { createClient } from '@redis/client';
-
-export type RedisClient = ReturnType<typeof connectionTo>;
+export type RedisClient = Awaited<ReturnType<typeof connectionTo>>;
 
 const answerTimeoutMs = 5_000;
 /** Statements that wait for an answer. More are refused at once. */
@@ -14,7 +12,7 @@ export async function connectRedis(
   url: string,
   { onLost, signal }: { onLost: (error: unknown) => void; signal: AbortSignal },
 ): Promise<RedisClient> {
-  const client = connectionTo(url);
+  const client = await connectionTo(url);
   client.on('error', onLost);
   await soon(client, signal, () => client.connect());
   return client;
@@ -44,7 +42,9 @@ export function endRedis(client: RedisClient): void {
   if (client.isOpen) client.destroy();
 }
 
-function connectionTo(url: string) {
+/** The client is five hundred modules, a fifth of what a start would load, and most installations have no Redis. */
+async function connectionTo(url: string) {
+  const { createClient } = await import('@redis/client');
   return createClient({
     url,
     socket: { connectTimeout: answerTimeoutMs, reconnectStrategy: false },
