@@ -4,6 +4,7 @@ import type { ChannelStream } from '../channel/channelStream.ts';
 import { encodeMessage, messageKind } from '../channel/messages.ts';
 import { closeStrayDescriptors } from './descriptors.ts';
 import { takeFileRequest } from './files.ts';
+import { startNetwork } from './network/index.ts';
 import { dialPort } from './ports.ts';
 import { Processes } from './processes.ts';
 import { type AgentRequest, Refusal } from './requests.ts';
@@ -13,6 +14,8 @@ import { type AgentRequest, Refusal } from './requests.ts';
  * with it everything in the sandbox.
  */
 closeStrayDescriptors();
+// Ours, not that of whoever has started the sandbox.
+process.umask(0o022);
 const input = new Socket({ fd: 0, readable: true, writable: false });
 const output = new Socket({ fd: 1, readable: false, writable: true });
 const processes = new Processes();
@@ -48,6 +51,10 @@ async function take(stream: ChannelStream, request: AgentRequest): Promise<void>
       return answer(stream, { signalled: await processes.signal(request.processId, request.signal) });
     case 'resize':
       processes.resize(request.processId, request.cols, request.rows);
+      return answer(stream, {});
+    case 'network':
+      // Its relays listen at once; what is started next finds them.
+      void startNetwork({ open: () => channel.open({ kind: 'egress' }) });
       return answer(stream, {});
     case 'port':
       return dialPort(request.port, stream);

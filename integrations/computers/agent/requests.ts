@@ -3,6 +3,7 @@ export type AgentRequest =
   | ProcessRequest
   | { kind: 'signal'; processId: string; signal: string }
   | { kind: 'resize'; processId: string; cols: number; rows: number }
+  | { kind: 'network' }
   | { kind: 'port'; port: number }
   | FileRequest;
 

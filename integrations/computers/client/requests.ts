@@ -59,7 +59,7 @@ export class Requests {
     return {
       size: Number(part?.[3] ?? response.headers['content-length']),
       mode: Number.parseInt(String(response.headers['x-file-mode']), 8),
-      modifiedAt: new Date(String(response.headers['last-modified'])).toISOString(),
+      modifiedAt: String(response.headers['x-file-modified']),
       etag: String(response.headers.etag),
       range: part === null ? undefined : { start: Number(part[1]), end: Number(part[2]) },
       body: response,

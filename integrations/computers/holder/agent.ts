@@ -1,0 +1,133 @@
+import { connect } from 'node:net';
+import type { Readable, Writable } from 'node:stream';
+import { DomainError } from '../../../models/errors.ts';
+import { join } from '../agent/ports.ts';
+import type { AgentRequest, HolderRequest } from '../agent/requests.ts';
+import { Channel } from '../channel/channel.ts';
+import type { ChannelStream } from '../channel/channelStream.ts';
+import { ChannelViolation } from '../channel/frames.ts';
+import { readAnswer } from '../channel/messages.ts';
+import { refusalOf } from './refusals.ts';
+
+/** How many connections may leave the computer at once. */
+const maxEgressStreams = 256;
+
+interface AgentOptions {
+  egressSocket: string | null;
+  onReady: () => void;
+  /** The channel is over, and so is the computer. */
+  onEnd: (reason: Error) => void;
+}
+
+/** The agent in the sandbox. What it says is its tenant’s word: it is checked and bounded, and believed of nothing else. */
+export class Agent {
+  readonly #channel: Channel;
+  readonly #ready = Promise.withResolvers<void>();
+  #isReady = false;
+
+  constructor(output: Readable, input: Writable, { egressSocket, onReady, onEnd }: AgentOptions) {
+    this.#ready.promise.catch(() => undefined);
+    this.#channel = new Channel(output, input, {
+      side: 'holder',
+      maxStreams: maxEgressStreams,
+      maxOpenBytes: 1_024,
+      onOpen: (stream, request) => {
+        const kind = (request as Partial<HolderRequest> | null)?.kind;
+        if (kind === 'egress' && egressSocket !== null) return leave(stream, egressSocket);
+        if (kind !== 'ready' || this.#isReady) return false;
+        stream.resume().end();
+        this.#isReady = true;
+        onReady();
+        this.#ready.resolve();
+        return true;
+      },
+      onEnd: (reason) => {
+        this.#ready.reject(reason);
+        onEnd(reason);
+      },
+    });
+    if (egressSocket !== null)
+      this.#channel
+        .open({ kind: 'network' } satisfies AgentRequest)
+        .resume()
+        .end();
+  }
+
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** Settles when it takes requests; throws where it ends before. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  end(reason: Error): void {
+    this.#channel.end(reason);
+  }
+
+  /**
+   * Opens a stream, and waits for the answer that it begins with; what follows is in the stream, which the caller ends or
+   * destroys. Throws what the agent refuses with, and 504 where it does not answer.
+   */
+  async open<T>(
+    request: AgentRequest,
+    { deadlineMs, signal, send }: { deadlineMs: number; signal?: AbortSignal; send?: (stream: ChannelStream) => void },
+  ): Promise<{ stream: ChannelStream; answer: T }> {
+    const deadline = AbortSignal.timeout(deadlineMs);
+    const either = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
+    await unlessAborted(this.ready, either).catch((error: unknown) => {
+      throw either.aborted ? error : unavailable();
+    });
+    const stream = this.#channel.open(request);
+    const stop = () => stream.destroy();
+    either.addEventListener('abort', stop, { once: true });
+    try {
+      if (send === undefined) stream.end();
+      else send(stream);
+      const answer = await readAnswer(stream);
+      if (answer === undefined) throw either.aborted ? silent() : unavailable();
+      const refused = (answer as { refused?: unknown } | null)?.refused;
+      if (refused !== undefined) throw refusalOf(String(refused));
+      return { stream, answer: answer as T };
+    } catch (error) {
+      stream.destroy();
+      if (error instanceof ChannelViolation) this.end(error);
+      throw error;
+    } finally {
+      either.removeEventListener('abort', stop);
+    }
+  }
+
+  /** An answer without anything after it. */
+  async ask<T>(request: AgentRequest, { deadlineMs }: { deadlineMs: number }): Promise<T> {
+    const { stream, answer } = await this.open<T>(request, { deadlineMs });
+    stream.resume();
+    return answer;
+  }
+}
+
+function leave(stream: ChannelStream, egressSocket: string): boolean {
+  const socket = connect({ path: egressSocket, allowHalfOpen: true });
+  join(stream, socket);
+  return true;
+}
+
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(silent());
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}
+
+function silent(): DomainError {
+  return new DomainError('upstreamTimeout', 'COMPUTER_NOT_ANSWERING', 'The computer does not answer.');
+}
+
+function unavailable(): DomainError {
+  return new DomainError('unavailable', 'COMPUTER_CONNECTION_LOST', 'The connection to the computer was lost.', {
+    retryAfterSeconds: 1,
+  });
+}

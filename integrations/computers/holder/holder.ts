@@ -1,0 +1,181 @@
+import { once } from 'node:events';
+import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { ChannelViolation } from '../channel/frames.ts';
+import { readOomKills, readPids, settleWork } from '../host/cgroups/settleWork.ts';
+import type { HolderReport, HolderSpec } from '../host/holderSpec.ts';
+import { ProcessStore } from '../processes/processStore.ts';
+import { Agent } from './agent.ts';
+import { HolderProcesses } from './processes.ts';
+import { makeSandbox, type Sandbox } from './sandbox.ts';
+import { createHolderServer } from './server.ts';
+
+/** How long the end of a computer may take to be written down. */
+const closeDeadlineMs = 10_000;
+
+interface Starter {
+  report: (message: HolderReport) => Promise<void>;
+  /** Whether the host lets the sandbox go on; false where it is gone. */
+  released: () => Promise<boolean>;
+}
+
+/** Makes a sandbox and holds it until it ends. Answers with the code to exit with. */
+export async function holdComputer(spec: HolderSpec, { report, released }: Starter): Promise<number> {
+  const { become, computer, endFile } = spec;
+  const writeEnd = (reason: string) => {
+    try {
+      writeFileSync(
+        `${endFile}.new`,
+        JSON.stringify({ generation: computer.generation, reason, at: new Date().toISOString() }),
+      );
+      renameSync(`${endFile}.new`, endFile);
+    } catch (error) {
+      process.stderr.write(`${computer.computerId}: ${reason} ${String(error)}\n`);
+    }
+  };
+  let sandbox: Sandbox;
+  try {
+    if (become !== null) becomeUser(become);
+    process.umask(0o077);
+    sandbox = await makeSandbox(spec.sandbox);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    writeEnd(reason);
+    await report({ type: 'failed', reason });
+    return 1;
+  }
+  const fail = async (reason: string) => {
+    sandbox.kill();
+    await sandbox.ended;
+    writeEnd(reason);
+    await report({ type: 'failed', reason });
+    return 1;
+  };
+  await report({ type: 'blocked', pids: sandbox.pids });
+  if (!(await released())) return fail('The host has ended before the computer ran.');
+  const reason = await hold(spec, sandbox, report).catch((error: unknown) => ({ failed: String(error) }));
+  if (typeof reason !== 'string') return fail(reason.failed);
+  writeEnd(reason);
+  return 0;
+}
+
+/** Everything from the release of a sandbox to its end; the answer is why it has ended. */
+async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report']): Promise<string> {
+  const { computer, cgroups, socketPath, settings } = spec;
+  const startedAt = new Date().toISOString();
+  const reasons: string[] = [];
+  const end = (reason: string) => {
+    reasons.push(reason);
+    sandbox.kill();
+  };
+  let own: ReadonlySet<number> = new Set();
+  const agent = new Agent(sandbox.output, sandbox.input, {
+    egressSocket: spec.egressSocket,
+    onReady: () => {
+      clearTimeout(slow);
+      if (cgroups !== null) own = new Set(readPids(cgroups.agentProcs));
+    },
+    // That it is closed says nothing yet of why.
+    onEnd: (error) => (error instanceof ChannelViolation ? end(error.message) : sandbox.kill()),
+  });
+  const slow = setTimeout(() => end('The computer’s agent did not start in time.'), settings.agentStartTimeoutMs);
+  const store = new ProcessStore(spec.processesDir, computer.limits);
+  const processes = new HolderProcesses({
+    spec,
+    agent,
+    store,
+    oomKills: () => (cgroups === null ? 0 : readOomKills(cgroups)),
+    onStarted: () => {
+      if (cgroups !== null) settleWork(cgroups, own);
+    },
+  });
+  const usage = new Usage(() => processes.running > 0);
+  const server = createHolderServer({
+    agent,
+    processes,
+    store,
+    // To read keeps no computer awake, but for what is there only to be read.
+    use: (method) => (method === 'GET' && spec.purpose === 'computer' ? () => undefined : usage.begin()),
+    status: () => ({
+      computerId: computer.computerId,
+      generation: computer.generation,
+      startedAt,
+      agent: agent.isReady ? 'ready' : 'starting',
+      runningProcesses: processes.running,
+      lastActiveAt: usage.lastActiveAt,
+    }),
+  });
+  sandbox.release();
+  await listen(server, socketPath);
+  const idle =
+    spec.purpose === 'files' ? usage.whenIdle(settings.idleTimeoutMs, () => end('It was not used.')) : undefined;
+  process.once('SIGTERM', () => {
+    void processes.stop(settings.stopGraceMs).finally(() => end('It was stopped.'));
+  });
+  await report({ type: 'running', startedAt });
+  const how = await sandbox.ended;
+  clearTimeout(slow);
+  clearInterval(idle);
+  agent.end(new Error(how));
+  // Readers hear of the end, which is on disk, before they are let go.
+  await atMost(closeDeadlineMs, processes.close());
+  rmSync(socketPath, { force: true });
+  server.close();
+  await atMost(1_000, once(server, 'close'));
+  return reasons[0] ?? how;
+}
+
+/** Whether somebody uses the computer, and when that was last. */
+class Usage {
+  readonly #isBusy: () => boolean;
+  #uses = 0;
+  #last = Date.now();
+
+  constructor(isBusy: () => boolean) {
+    this.#isBusy = isBusy;
+  }
+
+  get lastActiveAt(): string {
+    if (this.#uses > 0 || this.#isBusy()) this.#last = Date.now();
+    return new Date(this.#last).toISOString();
+  }
+
+  readonly begin = (): (() => void) => {
+    this.#uses++;
+    return () => {
+      this.#uses--;
+      this.#last = Date.now();
+    };
+  };
+
+  whenIdle(idleMs: number, then: () => void): NodeJS.Timeout {
+    return setInterval(
+      () => {
+        if (Date.now() - Date.parse(this.lastActiveAt) >= idleMs) then();
+      },
+      Math.max(50, idleMs / 10),
+    );
+  }
+}
+
+async function listen(server: Server, socketPath: string): Promise<void> {
+  // An earlier holder that was killed has left its own.
+  rmSync(socketPath, { force: true });
+  server.listen(socketPath);
+  await once(server, 'listening');
+  chmodSync(socketPath, 0o600);
+}
+
+function becomeUser({ uid, gid }: { uid: number; gid: number }): void {
+  process.setgroups?.([]);
+  process.setgid?.(gid);
+  process.setuid?.(uid);
+}
+
+function atMost(ms: number, promise: Promise<unknown>): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}

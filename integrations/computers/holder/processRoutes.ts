@@ -1,0 +1,73 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { DomainError } from '../../../models/errors.ts';
+import type { ProcessStore } from '../processes/processStore.ts';
+import type { StartProcess } from '../types.ts';
+import { bodyOf, flagOf, jsonOf, notFoundHere, numberOf, type Route, send } from './answers.ts';
+import { type HolderProcesses, noTerminal } from './processes.ts';
+import { requireSignal } from './runner.ts';
+import { drawScreen } from './screen.ts';
+import { requireSize } from './startRequest.ts';
+
+const maxStartBytes = 8 * 1_048_576;
+const maxInputBytes = 1_048_576;
+
+/** What is done with processes while their computer runs. */
+export async function processRoute(
+  { processes, store }: { processes: HolderProcesses; store: ProcessStore },
+  req: IncomingMessage,
+  res: ServerResponse,
+  route: Route,
+): Promise<void> {
+  const [, processId = '', what, more] = route.path;
+  if (more !== undefined) throw notFoundHere();
+  switch (`${req.method} ${processId === '' ? '' : what}`) {
+    case 'POST ': {
+      const { process, isNew } = await processes.start(startOf(await jsonOf(req, maxStartBytes)));
+      return send(res, isNew ? 201 : 200, process);
+    }
+    case 'POST input': {
+      const seq = numberOf(route, 'seq');
+      const writer = route.query.get('writer')?.toString() ?? '';
+      if (seq === undefined || seq === 0 || writer === '' || writer.length > 100) {
+        throw new DomainError('invalid', 'QUERY_INVALID', 'An input needs its writer and its number, from 1 on.');
+      }
+      const bytes = await bodyOf(req, maxInputBytes);
+      await processes.input(processId, { writer, seq, bytes, eof: flagOf(route, 'eof') });
+      return send(res, 200, {});
+    }
+    case 'POST signal': {
+      const signal = requireSignal((await jsonOf(req, 1_000)).signal);
+      return send(res, 200, { signalled: await processes.signal(processId, signal) });
+    }
+    case 'POST resize': {
+      const { cols, rows } = await jsonOf(req, 1_000);
+      await processes.resize(processId, requireSize(cols, rows));
+      return send(res, 200, {});
+    }
+    case 'GET screen': {
+      const info = await store.info(processId);
+      if (info.pty === null) throw noTerminal();
+      return send(res, 200, await drawScreen(await store.log(processId), info.pty));
+    }
+    default:
+      throw notFoundHere();
+  }
+}
+
+/** The parts that are no one’s to check further on. */
+function startOf(body: Record<string, unknown>): StartProcess {
+  const { processId, command, cwd, env, pty, input, stdin, timeoutMs } = body;
+  const isCommand =
+    typeof command === 'string' || (Array.isArray(command) && command.every((part) => typeof part === 'string'));
+  const isValid =
+    typeof processId === 'string' &&
+    isCommand &&
+    (cwd === undefined || typeof cwd === 'string') &&
+    (env === undefined || (typeof env === 'object' && env !== null)) &&
+    (pty === undefined || (typeof pty === 'object' && pty !== null)) &&
+    (input === undefined || typeof input === 'boolean') &&
+    (stdin === undefined || typeof stdin === 'string') &&
+    (timeoutMs === undefined || typeof timeoutMs === 'number');
+  if (!isValid) throw new DomainError('invalid', 'BODY_INVALID', 'The body is not a process to start.');
+  return body as unknown as StartProcess;
+}

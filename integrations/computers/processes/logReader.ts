@@ -1,0 +1,173 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import { DomainError } from '../../../models/errors.ts';
+import { type Exit, encodeRecord, headerAt, isOutput, noteRecord, recordHeaderBytes } from './records.ts';
+import type { Segment } from './segments.ts';
+
+/** A log as its readers see it, while it is written or after that. */
+export interface ReadableLog {
+  segments(): Promise<readonly Segment[]> | readonly Segment[];
+  /** Whether nothing will be added. */
+  isOver(): boolean;
+  changed(): Promise<void>;
+  /** The end that its process is known to have, where the log itself has none. */
+  exit(): Exit;
+}
+
+export interface LogRequest {
+  after: number;
+  follow: boolean;
+  signal?: AbortSignal;
+}
+
+const pieceBytes = 131_072;
+
+/**
+ * The records of a log from a position on, encoded, in pieces that end with a record. A reader holds one piece in
+ * memory, however slow it is; what was dropped before it came there is a `gap`. Throws 416 `POSITION_UNKNOWN`.
+ */
+export async function* readLog(log: ReadableLog, { after, follow, signal }: LogRequest): AsyncGenerator<Buffer> {
+  const cursor = new LogCursor(after);
+  try {
+    for (;;) {
+      // Asked before it is read: what is written in between is heard of.
+      const changed = log.changed();
+      const isOver = log.isOver();
+      yield* cursor.read(await log.segments());
+      signal?.throwIfAborted();
+      if (cursor.hasExited) return;
+      if (cursor.isStale) continue;
+      cursor.requireReached();
+      if (isOver) {
+        yield encodeRecord(noteRecord('exit', cursor.position, log.exit()));
+        return;
+      }
+      if (!follow) return;
+      await either(changed, signal);
+    }
+  } finally {
+    await cursor.close();
+  }
+}
+
+/** Where a reader is in a log. */
+class LogCursor {
+  /** The output up to here has been given. */
+  position: number;
+  hasExited = false;
+  /** Whether a segment was dropped before it could be read: there are others now. */
+  isStale = false;
+  /** Up to where the log has been read, while that is before `position`. */
+  #seen = 0;
+  #segment: { index: number; file: FileHandle; at: number } | undefined;
+
+  constructor(after: number) {
+    this.position = after;
+  }
+
+  /** What there is now. */
+  async *read(segments: readonly Segment[]): AsyncGenerator<Buffer> {
+    this.isStale = false;
+    for (;;) {
+      const segment = this.#current(segments);
+      if (segment === undefined) return;
+      if (this.#segment?.index !== segment.index && !(await this.#open(segment))) return;
+      if (segment.start > this.position) {
+        yield encodeRecord(noteRecord('gap', this.position, { droppedBytes: segment.start - this.position }));
+        this.position = segment.start;
+      }
+      yield* this.#readSegment(segment);
+      const next = segments.find(({ index }) => index > segment.index);
+      if (this.hasExited || next === undefined) return;
+      if (!(await this.#open(next))) return;
+    }
+  }
+
+  /** Throws where the log ends before the position that was asked for. */
+  requireReached(): void {
+    if (this.#seen < this.position) {
+      throw new DomainError('rangeNotSatisfiable', 'POSITION_UNKNOWN', 'The process has not put out so much.');
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#segment?.file.close();
+    this.#segment = undefined;
+  }
+
+  /** The segment to read on in: where it was dropped, the next. At first, the one that reaches the position. */
+  #current(segments: readonly Segment[]): Segment | undefined {
+    const open = this.#segment;
+    if (open !== undefined) return segments.find(({ index }) => index >= open.index);
+    return segments.findLast(({ start }) => start < this.position) ?? segments[0];
+  }
+
+  async #open(segment: Segment): Promise<boolean> {
+    await this.close();
+    try {
+      this.#segment = { index: segment.index, file: await open(segment.path, 'r'), at: 0 };
+      this.#seen = Math.max(this.#seen, segment.start);
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      this.isStale = true;
+      return false;
+    }
+  }
+
+  /** Also what is written to it meanwhile. */
+  async *#readSegment(segment: Segment): AsyncGenerator<Buffer> {
+    const open = this.#segment;
+    while (open !== undefined && open.index === segment.index && open.at < segment.size && !this.hasExited) {
+      const piece = Buffer.allocUnsafe(Math.min(pieceBytes, segment.size - open.at));
+      const { bytesRead } = await open.file.read(piece, 0, piece.length, open.at);
+      const { length, wanted } = this.#take(piece.subarray(0, bytesRead));
+      // The end of a record is missing: its writer was killed.
+      if (length === 0) return;
+      open.at += length;
+      if (wanted.length > 0) yield wanted;
+    }
+  }
+
+  /** How much of a piece is whole records, and those of them that are wanted. */
+  #take(piece: Buffer): { length: number; wanted: Buffer } {
+    let at = 0;
+    let from: number | undefined;
+    let head: Buffer | undefined;
+    for (let header = headerAt(piece, at); header !== undefined; header = headerAt(piece, at)) {
+      const { kind, position, length } = header;
+      const start = at + recordHeaderBytes;
+      if (piece.length < start + length) break;
+      const end = position + (isOutput(kind) ? length : 0);
+      if (end > this.position || position === this.position) {
+        if (position < this.position) {
+          const payload = piece.subarray(start + this.position - position, start + length);
+          head = encodeRecord({ kind, position: this.position, payload });
+          from = start + length;
+        }
+        from ??= at;
+        this.position = end;
+      }
+      at = start + length;
+      this.#seen = end;
+      if (kind === 'exit') {
+        this.hasExited = true;
+        break;
+      }
+    }
+    const wanted = from === undefined ? Buffer.alloc(0) : piece.subarray(from, at);
+    return { length: at, wanted: head === undefined ? wanted : Buffer.concat([head, wanted]) };
+  }
+}
+
+function either(changed: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) return changed;
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason);
+    signal.addEventListener('abort', stop, { once: true });
+    void changed.then(() => {
+      signal.removeEventListener('abort', stop);
+      resolve();
+    });
+    if (signal.aborted) stop();
+  });
+}

@@ -1,0 +1,148 @@
+import { type FileHandle, open, unlink } from 'node:fs/promises';
+import type { OutputKind, OutputRecord } from '../types.ts';
+import { encodeRecord, isOutput, maxPayloadBytes, recordHeaderBytes } from './records.ts';
+import { type Segment, segmentPath } from './segments.ts';
+
+/** Of the segments that a log keeps, the first ones are its beginning; of the rest, the oldest goes for a new one. */
+const maxSegments = 8;
+const headSegments = 2;
+const maxBatchBytes = 131_072;
+const minSegmentBytes = 65_536;
+
+/**
+ * Writes a process’s log. What it has written is on disk before anybody is told, and takes no more room than it may: a
+ * log that is longer keeps its beginning and its end.
+ */
+export class LogWriter {
+  readonly #folder: string;
+  readonly #segmentBytes: number;
+  #segments: (Segment & { end: number })[] = [];
+  #file: FileHandle | undefined;
+  #position = 0;
+  #dropped = 0;
+  #last: Promise<void> = Promise.resolve();
+  #changed = Promise.withResolvers<void>();
+  #isClosed = false;
+
+  constructor(folder: string, { maxLogBytes }: { maxLogBytes: number }) {
+    this.#folder = folder;
+    this.#segmentBytes = Math.max(minSegmentBytes, Math.floor(maxLogBytes / maxSegments) - maxBatchBytes);
+  }
+
+  /** The output bytes that are on disk, with those that were dropped. */
+  get position(): number {
+    return this.#segments.at(-1)?.end ?? 0;
+  }
+
+  get droppedBytes(): number {
+    return this.#dropped;
+  }
+
+  /** What readers may read. */
+  get segments(): readonly Segment[] {
+    return this.#segments;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Settles when something has been written after this call, or the log is closed. */
+  changed(): Promise<void> {
+    return this.#changed.promise;
+  }
+
+  /** Settles when it is on disk. Throws where it cannot be written. */
+  append(records: { kind: OutputKind; payload: Uint8Array }[]): Promise<void> {
+    const written = this.#last.then(() => this.#write(records));
+    this.#last = written.catch(() => undefined);
+    return written;
+  }
+
+  async close(): Promise<void> {
+    await this.#last;
+    this.#isClosed = true;
+    await this.#file?.close();
+    this.#file = undefined;
+    this.#tell();
+  }
+
+  async #write(records: { kind: OutputKind; payload: Uint8Array }[]): Promise<void> {
+    if (this.#isClosed) throw new Error('The log is closed.');
+    let batch: Buffer[] = [];
+    let length = 0;
+    const flush = async () => {
+      if (length > 0) await this.#flush(batch, length);
+      batch = [];
+      length = 0;
+    };
+    for (const record of joined(records)) {
+      if (length + recordHeaderBytes + record.payload.length > maxBatchBytes) await flush();
+      const bytes = encodeRecord({ ...record, position: this.#position });
+      if (isOutput(record.kind)) this.#position += record.payload.length;
+      batch.push(bytes);
+      length += bytes.length;
+    }
+    await flush();
+  }
+
+  async #flush(batch: Buffer[], length: number): Promise<void> {
+    const segment = await this.#segmentFor(length);
+    // At its place, so that what a failed write has left is written over.
+    await writeAll(this.#file as FileHandle, batch, segment.size);
+    segment.size += length;
+    segment.end = this.#position;
+    this.#tell();
+  }
+
+  async #segmentFor(length: number): Promise<Segment & { end: number }> {
+    const current = this.#segments.at(-1);
+    if (current !== undefined && this.#file !== undefined && current.size + length <= this.#segmentBytes)
+      return current;
+    await this.#file?.close();
+    this.#file = undefined;
+    if (this.#segments.length >= maxSegments) await this.#drop();
+    const start = current?.end ?? 0;
+    const index = (current?.index ?? -1) + 1;
+    const path = segmentPath(this.#folder, index, start);
+    this.#file = await open(path, 'w', 0o600);
+    const segment = { path, index, start, end: start, size: 0 };
+    this.#segments.push(segment);
+    return segment;
+  }
+
+  async #drop(): Promise<void> {
+    const [segment] = this.#segments.splice(headSegments, 1);
+    if (segment === undefined) return;
+    this.#dropped += segment.end - segment.start;
+    await unlink(segment.path);
+  }
+
+  #tell(): void {
+    const { resolve } = this.#changed;
+    this.#changed = Promise.withResolvers();
+    resolve();
+  }
+}
+
+/** One record for neighbours of a kind, and none that is too long. */
+function* joined(records: { kind: OutputKind; payload: Uint8Array }[]): Generator<Omit<OutputRecord, 'position'>> {
+  for (let at = 0; at < records.length; ) {
+    const { kind } = records[at] as { kind: OutputKind };
+    const payloads: Uint8Array[] = [];
+    do payloads.push((records[at++] as { payload: Uint8Array }).payload);
+    while (isOutput(kind) && records[at]?.kind === kind);
+    const payload = payloads.length === 1 ? (payloads[0] as Uint8Array) : Buffer.concat(payloads);
+    for (let from = 0; from < payload.length; from += maxPayloadBytes) {
+      yield { kind, payload: payload.subarray(from, from + maxPayloadBytes) };
+    }
+  }
+}
+
+async function writeAll(file: FileHandle, batch: Buffer[], at: number): Promise<void> {
+  const bytes = batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch);
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done);
+    done += bytesWritten;
+  }
+}

@@ -1,0 +1,38 @@
+import { createHash } from 'node:crypto';
+import { open, readFile, rename } from 'node:fs/promises';
+import type { ProcessInfo, StartProcess } from '../types.ts';
+
+/** What is kept of a process beside its log. */
+export interface ProcessMeta {
+  info: ProcessInfo;
+  /** Tells one command from another, without its secrets. */
+  fingerprint: string;
+}
+
+/** Whether two requests ask for the same: the variables may differ, since some are new each time. */
+export function fingerprintOf({ command, cwd, pty, stdin, input }: StartProcess): string {
+  const what = [command, cwd ?? null, pty !== undefined, stdin ?? '', input ?? false];
+  return createHash('sha256').update(JSON.stringify(what)).digest('hex');
+}
+
+export async function readMeta(folder: string): Promise<ProcessMeta | undefined> {
+  try {
+    return JSON.parse(await readFile(`${folder}/meta.json`, 'utf8')) as ProcessMeta;
+  } catch (error) {
+    const { code, name } = error as NodeJS.ErrnoException;
+    // A holder that was killed before it had written it has started nothing.
+    if (code === 'ENOENT' || code === 'ENOTDIR' || name === 'SyntaxError') return undefined;
+    throw error;
+  }
+}
+
+export async function writeMeta(folder: string, meta: ProcessMeta): Promise<void> {
+  const temporary = `${folder}/meta.json.new`;
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    await file.writeFile(JSON.stringify(meta));
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, `${folder}/meta.json`);
+}

@@ -1,0 +1,33 @@
+import { readdir, stat } from 'node:fs/promises';
+
+/** A piece of a log: a file whose name says which it is, and at which position it begins. */
+export interface Segment {
+  path: string;
+  index: number;
+  start: number;
+  /** What of it is whole records. */
+  size: number;
+}
+
+const pattern = /^(\d{8})-(\d{15})\.log$/;
+
+export function segmentPath(folder: string, index: number, start: number): string {
+  return `${folder}/${String(index).padStart(8, '0')}-${String(start).padStart(15, '0')}.log`;
+}
+
+/** The segments that are on disk, in their order. */
+export async function segmentsIn(folder: string): Promise<Segment[]> {
+  const names = (await readdir(folder)).filter((name) => pattern.test(name)).toSorted();
+  const segments = await Promise.all(
+    names.map(async (name) => {
+      const [, index, start] = pattern.exec(name) as RegExpExecArray;
+      const path = `${folder}/${name}`;
+      const size = await stat(path).then(
+        (stats) => stats.size,
+        () => undefined,
+      );
+      return size === undefined ? undefined : { path, index: Number(index), start: Number(start), size };
+    }),
+  );
+  return segments.filter((segment) => segment !== undefined);
+}

@@ -1,0 +1,43 @@
+import type { ProcessInfo } from '../types.ts';
+import { type ReadableLog, readLog } from './logReader.ts';
+import { type ProcessMeta, readMeta } from './processMeta.ts';
+import { type Exit, noteOf, positionAfter, RecordDecoder } from './records.ts';
+import { segmentsIn } from './segments.ts';
+
+/** The log of a process that no holder has any more. */
+export function storedLog(folder: string, info: ProcessInfo): ReadableLog {
+  const { state, exitCode, signal, killedBy } = info;
+  return {
+    segments: () => segmentsIn(folder),
+    isOver: () => true,
+    changed: () => Promise.resolve(),
+    exit: () => ({ state: state === 'running' ? 'lost' : state, exitCode, signal, killedBy }),
+  };
+}
+
+/**
+ * What is known of a process from disk alone. One that its holder had running when it died is `lost`, unless the log has
+ * the end that the holder did not live to write down.
+ */
+export async function storedInfo(folder: string): Promise<ProcessMeta | undefined> {
+  const meta = await readMeta(folder);
+  if (meta === undefined || meta.info.state !== 'running') return meta;
+  const { outputBytes, droppedBytes, exit } = await scan(folder, meta.info);
+  const end: Exit = exit ?? { state: 'lost', exitCode: null, signal: null, killedBy: null };
+  return { ...meta, info: { ...meta.info, ...end, outputBytes, droppedBytes } };
+}
+
+async function scan(folder: string, info: ProcessInfo) {
+  const decoder = new RecordDecoder();
+  let outputBytes = 0;
+  let droppedBytes = 0;
+  let exit: Exit | undefined;
+  for await (const bytes of readLog(storedLog(folder, info), { after: 0, follow: false })) {
+    for (const record of decoder.push(bytes)) {
+      outputBytes = positionAfter(record);
+      if (record.kind === 'gap') droppedBytes += positionAfter(record) - record.position;
+      if (record.kind === 'exit') exit = noteOf<Exit>(record);
+    }
+  }
+  return { outputBytes, droppedBytes, exit };
+}

@@ -1,0 +1,158 @@
+import { temporaryFolder } from '../../support/folders.ts';
+import { agentIn, type HeldComputer, heldComputer, outputOf } from '../../support/holder.ts';
+
+let computer: HeldComputer;
+
+beforeAll(async () => {
+  const folder = temporaryFolder();
+  computer = await heldComputer(folder, await agentIn(folder), { limits: { maxProcesses: 4 } });
+});
+
+afterAll(() => computer.stop());
+
+let count = 0;
+async function run(command: string | string[], more: object = {}) {
+  const processId = `p${count++}`;
+  await computer.client.startProcess({ processId, command, ...more });
+  return outputOf(computer.client, processId);
+}
+
+describe('a process', () => {
+  it('tells its output and its exit code', async () => {
+    const ran = await run('echo out; echo err >&2; exit 3');
+    expect(ran).toMatchObject({
+      stdout: 'out\n',
+      stderr: 'err\n',
+      exit: { state: 'exited', exitCode: 3, signal: null },
+    });
+  });
+
+  it('is run as it is, where its command is a list, in its folder and with its variables', async () => {
+    const ran = await run(['/usr/bin/env', 'bash', '-c', 'echo "$PWD $A $0" "$1"', 'zero', '$HOME'], {
+      cwd: '/tmp',
+      env: { A: 'a b' },
+    });
+    expect(ran.stdout).toBe('/tmp a b zero $HOME\n');
+  });
+
+  it('has real pipes, which /dev/stdout opens, nothing of ours open, and an empty input', async () => {
+    const ran = await run('echo a > /dev/stdout; echo b > /dev/stderr; cat; ls /proc/self/fd | wc -l; umask');
+    expect(ran).toMatchObject({ stdout: 'a\n4\n0022\n', stderr: 'b\n' });
+  });
+
+  it('gets the input that comes with it, and later input once, however often it is sent', async () => {
+    expect((await run('cat', { stdin: Buffer.from('at first').toString('base64') })).stdout).toBe('at first');
+    await computer.client.startProcess({ processId: 'typed', command: 'cat', input: true });
+    const send = (seq: number, text: string, eof = false) =>
+      computer.client.sendInput('typed', { writer: 'w', seq, bytes: Buffer.from(text), eof });
+    await send(1, 'one ');
+    await Promise.all([send(2, 'two '), send(2, 'two '), send(1, 'one ')]);
+    await expect(send(4, 'four')).rejects.toMatchObject({ code: 'INPUT_OUT_OF_ORDER' });
+    await computer.client.sendInput('typed', { writer: 'other', seq: 1, bytes: Buffer.from('too ') });
+    await send(3, 'three', true);
+    expect((await outputOf(computer.client, 'typed')).stdout).toBe('one two too three');
+    await expect(send(4, 'four')).rejects.toMatchObject({ code: 'PROCESS_ENDED' });
+  });
+
+  it('is started once by an id: again attaches, another command is refused', async () => {
+    const start = (command: string) => computer.client.startProcess({ processId: 'once', command });
+    const command = 'echo x >> once.txt; sleep 0.1; wc -l < once.txt';
+    const started = await Promise.all([start(command), start(command), start(command)]);
+    expect(started.map(({ isNew }) => isNew).toSorted()).toEqual([false, false, true]);
+    await expect(start('true')).rejects.toMatchObject({ code: 'PROCESS_ID_TAKEN' });
+    expect((await outputOf(computer.client, 'once')).stdout).toBe('1\n');
+    expect((await start(command)).process).toMatchObject({ state: 'exited' });
+    expect((await outputOf(computer.client, 'once')).stdout).toBe('1\n');
+  });
+
+  it('ends when its leader does, whoever holds its output open', async () => {
+    const ran = await run('(sleep 1; echo late; sleep 1000) & echo started');
+    expect(ran).toMatchObject({ stdout: 'started\n', exit: { exitCode: 0 } });
+    const { processId } =
+      (await computer.client.listProcesses()).find(({ command }) => String(command).includes('late')) ?? {};
+    // What it left behind is still found.
+    expect((await computer.client.signalProcess(String(processId), 'SIGKILL')).signalled).toBeGreaterThan(0);
+    await expect(computer.client.signalProcess(String(processId), 'SIGKILL')).rejects.toMatchObject({
+      code: 'PROCESS_ENDED',
+    });
+  });
+
+  it('is signalled with everything that it has started, in other sessions and with other variables too', async () => {
+    await computer.client.startProcess({
+      processId: 'tree',
+      command:
+        'setsid sleep 1001 & env -i sleep 1002 & (setsid env -i bash -c "sleep 1003; true" &) ; echo ready; wait',
+    });
+    for await (const { kind } of computer.client.output('tree', { follow: true })) if (kind === 'stdout') break;
+    await computer.client.signalProcess('tree', 'SIGKILL');
+    expect((await outputOf(computer.client, 'tree')).exit).toMatchObject({
+      state: 'killed',
+      signal: 'SIGKILL',
+      killedBy: null,
+    });
+    const left = (await run('grep -l sleep /proc/[0-9]*/comm | wc -l; cat /proc/[0-9]*/cmdline | tr "\\0" " "')).stdout;
+    expect(left).not.toMatch(/sleep 100[12]/);
+  });
+
+  it('is killed with its tree after its timeout, and says so', async () => {
+    const ran = await run('sleep 1004 & sleep 1005', { timeoutMs: 300 });
+    expect(ran.exit).toMatchObject({ state: 'killed', killedBy: 'timeout' });
+  });
+
+  it.each([
+    ['COMMAND_NOT_FOUND', { command: ['no-such-program'] }],
+    ['COMMAND_NOT_FOUND', { command: ['no-such-program'], pty: { cols: 80, rows: 24 } }],
+    ['CWD_NOT_FOUND', { command: 'true', cwd: 'no/such' }],
+    ['COMMAND_NOT_STARTED', { command: ['/usr'] }],
+    ['COMMAND_INVALID', { command: [] }],
+    ['COMMAND_TOO_LONG', { command: 'a'.repeat(200_000) }],
+    ['PROCESS_ID_INVALID', { command: 'true', processId: '../x' }],
+  ])('is refused with %s, and its id stays free', async (code, request) => {
+    const processId = 'refused';
+    await expect(computer.client.startProcess({ processId, ...request })).rejects.toMatchObject({ code });
+    await expect(computer.client.process(processId)).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' });
+  });
+
+  it('is one of at most so many', async () => {
+    const ids = ['many1', 'many2', 'many3', 'many4'];
+    for (const processId of ids) await computer.client.startProcess({ processId, command: 'sleep 1006' });
+    const more = computer.client.startProcess({ processId: 'many5', command: 'true' });
+    await expect(more).rejects.toMatchObject({ code: 'TOO_MANY_PROCESSES' });
+    expect((await computer.client.startProcess({ processId: 'many1', command: 'sleep 1006' })).isNew).toBe(false);
+    expect((await computer.client.status()).runningProcesses).toBe(4);
+    for (const processId of ids) await computer.client.signalProcess(processId, 'SIGTERM');
+    for (const processId of ids)
+      expect((await outputOf(computer.client, processId)).exit).toMatchObject({ signal: 'SIGTERM' });
+  });
+});
+
+describe('a terminal', () => {
+  it('has a size that can be changed, keys, and a screen from which a client goes on', async () => {
+    const { client } = computer;
+    const processId = 'terminal';
+    await client.startProcess({
+      processId,
+      command: ['bash', '--norc'],
+      pty: { cols: 80, rows: 24 },
+      env: { PS1: '$ ' },
+    });
+    await client.resizeProcess(processId, { cols: 100, rows: 30 });
+    const type = (seq: number, text: string) =>
+      client.sendInput(processId, { writer: 'a', seq, bytes: Buffer.from(text) });
+    await type(1, 'tty; stty size; printf "\\033[31mröt\\033[0m\\n"\r');
+    let seen = '';
+    for await (const { kind, payload } of client.output(processId, { follow: true })) {
+      if (kind === 'pty') seen += Buffer.from(payload).toString();
+      if (/\[31mröt/.test(seen)) break;
+    }
+    expect(seen).toContain('30 100');
+    const screen = await client.screen(processId);
+    expect(screen).toMatchObject({ cols: 100, rows: 30 });
+    expect(screen.data).toContain('30 100');
+    await type(2, 'exit 5\r');
+    const rest = await outputOf(client, processId, { after: screen.position });
+    expect(rest.exit).toMatchObject({ exitCode: 5 });
+    expect(rest.pty).not.toContain('30 100');
+    await expect(client.screen('once')).rejects.toMatchObject({ code: 'NO_TERMINAL' });
+  });
+});
