@@ -6,6 +6,9 @@ import { HeadStarts } from './chat/headStarts.ts';
 import { createChatActivities } from './chat/index.ts';
 import { runStep } from './chat/runStep.ts';
 import { chatSweeps } from './chat/sweeps.ts';
+import type { ComputerDeps } from './computers/deps.ts';
+import { createComputerActivities } from './computers/index.ts';
+import { computerSweeps } from './computers/sweeps.ts';
 import type { DriveDeps } from './drive/deps.ts';
 import { createDriveActivities } from './drive/index.ts';
 import { driveSweeps } from './drive/sweeps.ts';
@@ -20,7 +23,14 @@ import { createPushTurn } from './push/pushTurn.ts';
 import { createSecretSweeps, type SecretDeps, secretSweeps } from './secrets/sweeps.ts';
 
 /** The dependencies of the main queue's activities: what each area asks for. */
-export type MainDeps = ChatDeps & DriveDeps & BillingDeps & MailDeps & EgressDeps & IdentityDeps & SecretDeps;
+export type MainDeps = ChatDeps &
+  DriveDeps &
+  BillingDeps &
+  MailDeps &
+  EgressDeps &
+  IdentityDeps &
+  SecretDeps &
+  ComputerDeps;
 
 /** Every activity of the main queue, by the name that workflows call it. */
 function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take'>) {
@@ -34,6 +44,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createEgressSweeps(deps),
     ...createIdentitySweeps(deps),
     ...createSecretSweeps(deps),
+    ...createComputerActivities(deps),
   };
 }
 
@@ -61,4 +72,5 @@ export const sweeps = [
   ...secretSweeps,
   ...identitySweeps,
   ...driveSweeps,
+  ...computerSweeps,
 ] as const satisfies readonly (keyof Activities)[];

@@ -13,6 +13,12 @@ export type OperationKind =
   | 'purgeItem'
   | 'emptyTrash'
   | 'completeUpload'
+  | 'wakeComputer'
+  | 'stopComputer'
+  | 'pauseComputer'
+  | 'recoverComputer'
+  | 'forkComputer'
+  | 'deleteComputer'
   | 'setUpBilling'
   | 'topUp'
   | 'autoTopUp';

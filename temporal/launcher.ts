@@ -4,6 +4,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import { createLauncherKit } from './launcherKit.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
 import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
+import { createComputerLauncher } from './launchers/computers.ts';
 import { createMailLauncher } from './launchers/mail.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
 
@@ -24,9 +25,11 @@ export function createLauncher(options: {
 }) {
   const { config, headStart, logger } = options;
   const kit = createLauncherKit(options);
+  const computers = createComputerLauncher(kit, config);
   return {
     ...createChatLauncher(kit, config, headStart),
-    ...createOperationLauncher(kit, config, logger),
+    ...computers,
+    ...createOperationLauncher(kit, config, logger, computers),
     ...createMailLauncher(kit),
     ...createBillingLauncher(kit),
   };

@@ -19,6 +19,7 @@ export type Reached = 'reached' | 'late';
 
 /** How long Temporal may take to answer, in milliseconds: a server that hangs must not hold up the caller. */
 const answerTimeoutMs = 10_000;
+const startAttempts = 3;
 
 export interface StartOptions<W extends Workflow> {
   workflowId: string;
@@ -60,23 +61,50 @@ export function createLauncherKit(options: {
     }
   }
 
+  function begin<W extends Workflow>(workflow: W, start: StartOptions<W>): Promise<unknown> {
+    const { workflowId, args, attributes, taskQueue = mainQueue, summary, mayStartAgain = false } = start;
+    const startOptions = {
+      workflowId,
+      args,
+      taskQueue,
+      typedSearchAttributes: attributes,
+      workflowIdReusePolicy: mayStartAgain
+        ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
+        : WorkflowIdReusePolicy.REJECT_DUPLICATE,
+      // Only where client and worker share a connection, and only for the worker's own queue: elsewhere the server
+      // refuses it.
+      ...(sharesWorkersConnection && taskQueue === mainQueue && { requestEagerStart: true }),
+      ...(summary !== undefined && { staticSummary: summary }),
+    } as unknown as WithWorkflowArgs<W, WorkflowStartOptions>;
+    return client.workflow.start(workflow, startOptions);
+  }
+
   return {
     start<W extends Workflow>(workflow: W, start: StartOptions<W>): Promise<Reached> {
-      const { workflowId, args, attributes, taskQueue = mainQueue, summary, mayStartAgain = false } = start;
-      const startOptions = {
-        workflowId,
-        args,
-        taskQueue,
-        typedSearchAttributes: attributes,
-        workflowIdReusePolicy: mayStartAgain
-          ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
-          : WorkflowIdReusePolicy.REJECT_DUPLICATE,
-        // Only where client and worker share a connection, and only for the worker's own queue: elsewhere the server
-        // refuses it.
-        ...(sharesWorkersConnection && taskQueue === mainQueue && { requestEagerStart: true }),
-        ...(summary !== undefined && { staticSummary: summary }),
-      } as unknown as WithWorkflowArgs<W, WorkflowStartOptions>;
-      return reach(workflowId, () => client.workflow.start(workflow, startOptions));
+      return reach(start.workflowId, () => begin(workflow, start));
+    },
+
+    /**
+     * Starts the workflow of an object, or signals it where it runs already. Not by a signal with a start, which the
+     * server gives to no worker at once.
+     */
+    startOrSignal<W extends Workflow>(workflow: W, signal: SignalDefinition, start: StartOptions<W>): Promise<Reached> {
+      const { workflowId } = start;
+      return reach(workflowId, async () => {
+        for (let attempt = 1; ; attempt++) {
+          try {
+            return await begin(workflow, start);
+          } catch (error) {
+            if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+          }
+          try {
+            return await client.workflow.getHandle(workflowId).signal(signal);
+          } catch (error) {
+            // It has ended in between.
+            if (!(error instanceof WorkflowNotFoundError) || attempt === startAttempts) throw error;
+          }
+        }
+      });
     },
 
     signal(workflowId: string, signal: SignalDefinition): Promise<Reached> {

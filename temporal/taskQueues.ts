@@ -2,3 +2,8 @@
 export function mainTaskQueue(installation: string): string {
   return `${installation}-main`;
 }
+
+/** The queue of one host of computers. */
+export function hostTaskQueue(installation: string, hostId: string): string {
+  return `${installation}-host-${hostId}`;
+}

@@ -14,6 +14,11 @@ export function operationOfWorkflow(workflowId: string): { kind: string; operati
   return kind && operationId && rest.length === 0 ? { kind, operationId } : undefined;
 }
 
+/** A computer's, from when somebody wants it until it rests. */
+export function computerWorkflowId(computerId: string): string {
+  return `computer/${computerId}`;
+}
+
 /** One for each notification, by the provider's id for it. */
 export function settlementWorkflowId(eventId: string): string {
   return `settlePayment/${eventId}`;

@@ -5,6 +5,7 @@ export { settlePayment } from './billing/settlePayment.ts';
 export { setUpBilling } from './billing/setUpBilling.ts';
 export { topUp } from './billing/topUp.ts';
 export { runChatTurn } from './chat/runChatTurn.ts';
+export { computer } from './computers/computer.ts';
 export { completeUpload } from './drive/completeUpload.ts';
 export { purgeTrash } from './drive/purgeTrash.ts';
 export { sendMail } from './mail/sendMail.ts';

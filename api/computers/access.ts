@@ -7,4 +7,10 @@ export const access = {
   getComputerStatus: 'viewer',
   getComputer: 'viewer',
   updateComputer: 'editor',
+  deleteComputer: 'editor',
+  wakeComputer: 'editor',
+  stopComputer: 'editor',
+  pauseComputer: 'editor',
+  recoverComputer: 'editor',
+  forkComputer: 'editor',
 } as const satisfies AccessRows;

@@ -1,8 +1,9 @@
 import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
+import { lifeRoutes } from './lifeRoutes.ts';
 import { computerRoutes } from './routes.ts';
 
 export const computers = {
   access,
-  routes: [computerRoutes],
+  routes: [computerRoutes, lifeRoutes],
 } as const satisfies Area;

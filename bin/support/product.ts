@@ -39,11 +39,14 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
   const runtime = await createRuntime(config, logger, role);
   const { drainMs = defaultDrainMs[role], graceMs = defaultGraceMs[role] } = config.stopping;
   const started = new AsyncDisposableStack();
+  const never = new Promise<never>(() => undefined);
   started.defer(() => runtime.close());
   try {
     const sweeper = new AbortController();
     const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: graceMs });
     if (worker !== undefined) started.defer(() => worker.stop());
+    const hosting = worker && (await runtime.startHosting({ shutdownGraceMs: graceMs }));
+    if (hosting !== undefined) started.defer(() => hosting.stop({ withComputers: role === 'both' }));
     const probes = worker && (await runtime.startWorkerProbes(worker));
     if (probes !== undefined) started.defer(() => probes.close());
     const api = role === 'worker' ? undefined : await runtime.startApi();
@@ -57,12 +60,12 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
     return {
       apiUrl: api?.url,
       probesUrl: probes?.url,
-      failed: (worker?.failed ?? new Promise<never>(() => undefined)).catch((error: unknown) => {
+      failed: Promise.race([worker?.failed ?? never, hosting?.worker.failed ?? never]).catch((error: unknown) => {
         logger.fatal({ err: error }, 'The worker has ended by itself.');
         return 'The worker has ended by itself; the log says why.';
       }),
       async stop() {
-        const parts = (api === undefined ? 0 : 1) + (worker === undefined ? 0 : 1);
+        const parts = (api === undefined ? 0 : 1) + (worker === undefined ? 0 : 1) + (hosting === undefined ? 0 : 1);
         const overdue = delay(drainMs + parts * graceMs + closeMs, 'overdue', { ref: false });
         const ended = await Promise.race([started.disposeAsync(), overdue]);
         if (ended === 'overdue') logger.error('Something did not end in its time, and ends with the process.');

@@ -19,6 +19,7 @@ import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
 import { ensureSchedules, hasSchedules } from '../../temporal/schedules.ts';
 import { mainTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
+import { type Hosting, startHosting } from './hosting.ts';
 import { createServices, type Services } from './services.ts';
 import { registerWhereAllowed } from './temporal.ts';
 
@@ -71,6 +72,10 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         },
       };
     },
+
+    /** Makes this process a host of computers, where it may be one and can. */
+    startHosting: ({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<Hosting | undefined> =>
+      startHosting(services, launcher, shutdownGraceMs),
 
     /** Serves a worker's probes, where a port is set for them. */
     async startWorkerProbes(worker: RunningWorker): Promise<WorkerProbes | undefined> {

@@ -1,4 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { charge } from './credits.ts';
 import { creditsExhausted } from './holds.ts';
@@ -13,25 +14,31 @@ export interface UsageRates {
 }
 
 const gibibyte = 1024 ** 3;
-const minuteMs = 60_000;
 
-/** Books one minute of a running computer; the same minute again changes nothing. Returns whether it was booked now. */
-export async function chargeComputerMinute(
-  database: Database,
+/**
+ * Books minutes of a running computer, numbered from its start: from `from` to before `to`. The same minute of the same
+ * generation again changes nothing. Returns how many were booked now.
+ */
+export async function chargeComputerMinutes(
+  tx: Transaction,
   rates: UsageRates,
-  { computerId, at, ...whose }: { spaceId: string; userId?: string; computerId: string; at: Date },
-): Promise<boolean> {
-  const minute = new Date(Math.floor(at.getTime() / minuteMs) * minuteMs).toISOString().slice(0, 16);
-  return transaction(database, (tx) =>
-    charge(tx, {
-      ...whose,
+  minutes: { spaceId: string; computerId: string; generation: number; from: number; to: number },
+): Promise<number> {
+  const { spaceId, computerId, generation, from, to } = minutes;
+  const micro = Math.ceil(toMicro(rates.computerCreditsPerMinute));
+  let booked = 0;
+  for (let minute = from; micro > 0 && minute < to; minute++) {
+    const isNew = await charge(tx, {
+      spaceId,
       kind: 'computer',
-      sourceId: `computer:${computerId}:${minute}`,
-      micro: Math.ceil(toMicro(rates.computerCreditsPerMinute)),
+      sourceId: `computer:${computerId}:${generation}:${minute}`,
+      micro,
       detail: computerId,
       enforced: rates.enforced,
-    }),
-  );
+    });
+    if (isNew) booked++;
+  }
+  return booked;
 }
 
 /**

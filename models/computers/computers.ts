@@ -124,12 +124,10 @@ export function createComputers(database: Database, envelope: Envelope, config: 
       };
     },
 
-    /** Gives a copy the variables of its original, sealed for it. */
-    async copyEnv(from: Computer, to: Pick<Computer, 'id' | 'spaceId'>): Promise<void> {
+    /** Its variables, sealed for a copy of it. */
+    async sealEnvFor(copyId: string, from: Computer): Promise<Buffer | null> {
       const env = await openEnv(from);
-      if (Object.keys(env).length === 0) return;
-      const sealed = await sealEnv(to.spaceId, to.id, env);
-      await database.pool.query('UPDATE computers SET sealed_env = ? WHERE id = ?', [sealed, to.id]);
+      return Object.keys(env).length === 0 ? null : sealEnv(from.spaceId, copyId, env);
     },
   };
 }

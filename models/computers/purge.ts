@@ -1,5 +1,8 @@
 import type { AreaPurge } from '../areaPurge.ts';
+import type { Database } from '../database.ts';
+import { type Computer, computerColumns, computerOf } from './computer.ts';
 
+/** Emptied before the other rows of a space, since homes go from their hosts too: by {@link deleteComputersOf}. */
 export const computersPurge: AreaPurge = {
   ofSpace: ['computers'],
   kept: {
@@ -7,3 +10,15 @@ export const computersPurge: AreaPurge = {
     computer_remains: 'They name homes that a host still has to remove, and nothing of their space.',
   },
 };
+
+/** Deletes the computers of a deleted space. Returns those that there still are: their workflows remove them. */
+export async function deleteComputersOf({ pool }: Pick<Database, 'pool'>, spaceId: string): Promise<Computer[]> {
+  const now = new Date();
+  await pool.query(
+    `UPDATE computers SET wish = 'delete', deleted_at = COALESCE(deleted_at, ?), default_of = NULL, status_at = ?
+      WHERE space_id = ? AND (wish IS NULL OR wish <> 'delete')`,
+    [now, now, spaceId],
+  );
+  const [rows] = await pool.query(`SELECT ${computerColumns} FROM computers WHERE space_id = ? LIMIT 200`, [spaceId]);
+  return (rows as object[]).map(computerOf);
+}

@@ -2,12 +2,18 @@ import type { SearchAttributePair } from '@temporalio/common';
 import type { Config } from '../../config/index.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { LauncherKit, Reached } from '../launcherKit.ts';
-import { findDefinition } from '../operations/index.ts';
+import { findDefinition, isOfObject } from '../operations/index.ts';
 import type { OperationReference } from '../operations/operation.ts';
 import { kindKey, spaceIdKey, userIdKey } from '../searchKeys.ts';
 import { operationWorkflowId } from '../workflowIds.ts';
+import type { ComputerLauncher } from './computers.ts';
 
-export function createOperationLauncher(kit: LauncherKit, config: Config, logger: Logger) {
+export function createOperationLauncher(
+  kit: LauncherKit,
+  config: Config,
+  logger: Logger,
+  computers: Pick<ComputerLauncher, 'startComputer' | 'interruptComputer'>,
+) {
   return {
     /**
      * Starts the workflow of an operation whose intent is written. An operation of a kind that only a newer version
@@ -19,6 +25,10 @@ export function createOperationLauncher(kit: LauncherKit, config: Config, logger
         logger.warn({ operationId: operation.id, kind: operation.kind }, 'No operation of this kind is known here.');
         return 'late';
       }
+      if ('object' in definition) {
+        const subject = { id: operation.subjectId, spaceId: operation.spaceId ?? '' };
+        return definition.isUrgent ? computers.interruptComputer(subject) : computers.startComputer(subject);
+      }
       const { workflow, args, taskQueue } = definition.start(operation, config);
       const attributes: SearchAttributePair[] = [
         { key: userIdKey, value: operation.userId },
@@ -28,6 +38,9 @@ export function createOperationLauncher(kit: LauncherKit, config: Config, logger
       const workflowId = operationWorkflowId(operation.kind, operation.id);
       return kit.start(workflow, { workflowId, args, attributes, taskQueue });
     },
+
+    /** Whether it has no workflow of its own: that of its subject does it, and has to be told again. */
+    isOfObject,
 
     /** Asks an operation's workflow to cancel. */
     cancelOperation: ({ kind, id }: Pick<OperationReference, 'kind' | 'id'>) =>

@@ -1,6 +1,7 @@
 import type { OperationKind } from '../../models/operation.ts';
 import { billingOperations } from './billing.ts';
 import { chatOperations } from './chat.ts';
+import { computerOperations } from './computers.ts';
 import { driveOperations } from './drive.ts';
 import { identityOperations } from './identity.ts';
 import type { OperationDefinition } from './operation.ts';
@@ -8,6 +9,7 @@ import type { OperationDefinition } from './operation.ts';
 /** Every kind of operation. An area adds its own by a file beside this one and a line here. */
 const operations: Readonly<Record<OperationKind, OperationDefinition>> = {
   ...chatOperations,
+  ...computerOperations,
   ...driveOperations,
   ...billingOperations,
   ...identityOperations,
@@ -16,4 +18,10 @@ const operations: Readonly<Record<OperationKind, OperationDefinition>> = {
 /** Undefined for a kind that this version does not know: its row was written by a newer one. */
 export function findDefinition(kind: string): OperationDefinition | undefined {
   return Object.hasOwn(operations, kind) ? operations[kind as OperationKind] : undefined;
+}
+
+/** Whether the workflow of its subject does operations of this kind. */
+export function isOfObject(kind: string): boolean {
+  const definition = findDefinition(kind);
+  return definition !== undefined && 'object' in definition;
 }

@@ -13,14 +13,27 @@ interface OperationStart {
   taskQueue?: string;
 }
 
-/** Everything about one kind of operation. */
-export interface OperationDefinition {
-  /** Its workflow and the workflow's arguments: ids and limits, from the row and the configuration. */
-  start(operation: OperationReference, config: Config): OperationStart;
+interface Definition {
   /** Why it cannot be cancelled, for the caller who tries. Absent where it can. */
   notCancellable?: string;
   /** What its failure codes mean for the request that began it, where the failure is not an upstream one. */
   failures: Readonly<Record<string, DomainErrorKind>>;
 }
+
+/** An operation with a workflow of its own. */
+export interface OwnOperation extends Definition {
+  /** Its workflow and the workflow's arguments: ids and limits, from the row and the configuration. */
+  start(operation: OperationReference, config: Config): OperationStart;
+}
+
+/** An operation that the workflow of its subject does, and ends. */
+export interface ObjectOperation extends Definition {
+  object: 'computer';
+  /** Whether it does not wait for what that workflow is doing. */
+  isUrgent: boolean;
+}
+
+/** Everything about one kind of operation. */
+export type OperationDefinition = OwnOperation | ObjectOperation;
 
 export const start = <W extends Workflow>(workflow: W, ...args: Parameters<W>): OperationStart => ({ workflow, args });

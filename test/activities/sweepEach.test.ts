@@ -80,6 +80,7 @@ test('an operation that fails in the sweep does not stop those after it', async 
     database: environment.database,
     logger: createLogger({ level: 'silent' }),
     workflows: {
+      isOfObject: () => false,
       runningOperations: async () => new Set(),
       async describeOperation(kind: string) {
         if (kind === 'ofANewerVersion') throw new Error('Nothing is known of it.');

@@ -1,5 +1,6 @@
 import { createBillingSweeps } from '../../activities/billing/sweeps.ts';
 import { createChatSweeps } from '../../activities/chat/sweeps.ts';
+import { createComputerSweeps } from '../../activities/computers/sweeps.ts';
 import { createDriveSweeps } from '../../activities/drive/sweeps.ts';
 import { createEgressSweeps } from '../../activities/egress/sweeps.ts';
 import { createIdentitySweeps } from '../../activities/identity/sweeps.ts';
@@ -21,6 +22,7 @@ test('every sweep of every area is run', () => {
   const made = [
     createBillingSweeps,
     createChatSweeps,
+    createComputerSweeps,
     createDriveSweeps,
     createEgressSweeps,
     createIdentitySweeps,

@@ -7,7 +7,7 @@ const program = join(import.meta.dirname, '..', '..', 'bin', 'atrium.ts');
 /** The environment of a test without Atrium's own variables: those of the test alone count. */
 export function plainEnvironment(variables: Environment): NodeJS.ProcessEnv {
   const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
-  return { ...Object.fromEntries(rest), ...variables };
+  return { ...Object.fromEntries(rest), ATRIUM_COMPUTERS: 'off', ...variables };
 }
 
 /** Starts the command line as an operator does. */

@@ -33,6 +33,7 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
     ATRIUM_ENV: 'test',
     ATRIUM_INSTALLATION: name,
     ATRIUM_LOG_LEVEL: 'silent',
+    ATRIUM_COMPUTERS: 'off',
     ATRIUM_DATA_DIR: dataDir,
     ATRIUM_PORT: '0',
     ATRIUM_RATE_LIMIT_PER_MINUTE: '0',

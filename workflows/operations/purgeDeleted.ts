@@ -13,7 +13,7 @@ export interface PurgeDeletedInput {
 const betweenLooks = '1 second';
 
 // Rows only: repeating is harmless, and giving up would leave what somebody asked to have removed.
-const { stopTurns } = proxyActivities<Activities>({
+const { stopTurns, purgeComputersOf } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
 });
@@ -30,6 +30,9 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
   });
   await asOperation(input.operationId, async () => {
     while ((await stopTurns(input.scope)) > 0) await sleep(betweenLooks);
+    if ('spaceId' in input.scope && isPatched('computers')) {
+      while ((await purgeComputersOf(input.scope)) > 0) await sleep(betweenLooks);
+    }
     // Before the rows that lead to a thread's files.
     if (isPatched('drive')) await purgeDriveOf(input.scope);
     await purgeRows(input.scope);

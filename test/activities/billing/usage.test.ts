@@ -1,7 +1,8 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import type { BillingDeps } from '../../../activities/billing/deps.ts';
 import { createStorageMetering } from '../../../activities/billing/storage.ts';
-import { chargeComputerMinute, requireCredits } from '../../../models/billing/usage.ts';
+import { chargeComputerMinutes, requireCredits } from '../../../models/billing/usage.ts';
+import { transaction } from '../../../models/database.ts';
 import { newId } from '../../../models/ids.ts';
 import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
@@ -25,19 +26,17 @@ test('a computer’s minute is booked once, and an uncovered part becomes a debt
   const { database } = environment;
   const spaceId = await buildCredits(database, 1);
   const computerId = newId('hold');
-  const minute = (second: string, enforced = true) =>
-    chargeComputerMinute(
-      database,
-      { ...rates, enforced },
-      { spaceId, computerId, at: new Date(`2031-01-01T00:${second}Z`) },
+  const book = (generation: number, from: number, to: number, enforced = true) =>
+    transaction(database, (tx) =>
+      chargeComputerMinutes(tx, { ...rates, enforced }, { spaceId, computerId, generation, from, to }),
     );
-  expect([await minute('00:01'), await minute('00:59'), await minute('01:00')]).toEqual([true, false, true]);
+  expect([await book(1, 0, 1), await book(1, 0, 1), await book(2, 0, 1)]).toEqual([1, 0, 1]);
   expect(await balancesOf(database, spaceId)).toEqual({ spent: micro, paid: micro });
   await expect(requireCredits(database, rates, spaceId)).rejects.toMatchObject({
     ...{ kind: 'paymentRequired', code: 'CREDITS_EXHAUSTED', link: { rel: 'payment' } },
   });
-  await minute('02:00');
-  await minute('03:00', false);
+  expect(await book(2, 0, 2)).toBe(1);
+  expect(await book(2, 0, 3, false)).toBe(1);
   expect(await balancesOf(database, spaceId)).toEqual({
     ...{ spent: 2 * micro, paid: micro, debt: 0.5 * micro, unbilled: 0.5 * micro },
   });
@@ -47,7 +46,8 @@ test('use without a price is not booked, and nothing is refused where credits ar
   const { database } = environment;
   const spaceId = newId('space');
   const free = { ...rates, computerCreditsPerMinute: 0 };
-  expect(await chargeComputerMinute(database, free, { spaceId, computerId: 'c', at: new Date() })).toBe(false);
+  const minutes = { spaceId, computerId: 'c', generation: 1, from: 0, to: 5 };
+  expect(await transaction(database, (tx) => chargeComputerMinutes(tx, free, minutes))).toBe(0);
   await requireCredits(database, free, spaceId);
   await requireCredits(database, { ...rates, enforced: false }, spaceId);
   expect(await balancesOf(database, spaceId)).toEqual({});

@@ -37,6 +37,10 @@ const onlyOnceAllowed: Record<string, string> = {
   decideToolCall: '409 APPROVAL_EXPIRED',
   cancelOperation: '409 NOT_CANCELLABLE',
   completeUpload: '409 UPLOAD_INCOMPLETE',
+  pauseComputer: '409 COMPUTER_NOT_RUNNING',
+  // There is no host here.
+  wakeComputer: '503 NO_HOST',
+  recoverComputer: '503 NO_HOST',
   restoreDriveItem: '409 NOT_IN_TRASH',
   getDriveContent: '409 NOT_A_FILE',
   getDriveUrl: '409 NOT_A_FILE',

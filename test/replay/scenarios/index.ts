@@ -1,6 +1,7 @@
 import { billingScenarios } from './billing.ts';
 import { chatScenarios } from './chat.ts';
 import { chatContextScenarios } from './chatContext.ts';
+import { computerScenarios } from './computers.ts';
 import { driveScenarios } from './drive.ts';
 import { mailScenarios } from './mail.ts';
 import { operationScenarios } from './operations.ts';
@@ -11,6 +12,7 @@ export const scenarios: Scenario[] = [
   ...billingScenarios,
   ...chatScenarios,
   ...chatContextScenarios,
+  ...computerScenarios,
   ...driveScenarios,
   ...mailScenarios,
   ...operationScenarios,

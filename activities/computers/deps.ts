@@ -1,0 +1,27 @@
+import type { ComputerLimits, ComputerSpec, DriverName, HostedState } from '../../integrations/computers/types.ts';
+import type { Computers } from '../../models/computers/computers.ts';
+import type { CommonDeps } from '../deps.ts';
+
+/** What is asked of the machine that runs computers. All of it may be asked for twice. */
+export interface ComputerHost {
+  readonly hostId: string;
+  readonly driver: DriverName;
+  start(spec: ComputerSpec): Promise<unknown>;
+  stop(computerId: string, options?: { generation?: number }): Promise<void>;
+  pause(computerId: string): Promise<void>;
+  resume(computerId: string): Promise<void>;
+  destroy(computerId: string): Promise<void>;
+  fork(from: string, to: { computerId: string; limits: ComputerLimits }): Promise<void>;
+  inspect(computerId: string): Promise<HostedState>;
+  list(): Promise<{ computerId: string; hosted: HostedState }[]>;
+}
+
+export interface ComputerDeps extends CommonDeps {
+  computers: Computers;
+}
+
+export interface HostDeps extends ComputerDeps {
+  host: ComputerHost;
+  /** Variables that every process on this host has; a computer’s own come before them. */
+  environment: Readonly<Record<string, string>>;
+}

@@ -1,0 +1,100 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { type Computer, findComputer } from '../../models/computers/computer.ts';
+import { keepAlive } from '../keepAlive.ts';
+import type { HostDeps } from './deps.ts';
+
+/** Which computer, and for which of its starts. */
+export interface HostWork {
+  computerId: string;
+  generation: number;
+}
+
+/** What a host does for workflows, on its own queue. Each may run twice, and does nothing for an older generation. */
+export function createHostActivities(deps: HostDeps) {
+  const { database, host, computers, environment, logger } = deps;
+
+  /** Does the work for the computer as its row orders it, with heartbeats. */
+  async function forOrdered(
+    work: HostWork,
+    isOrdered: (computer: Computer) => boolean,
+    act: (computer: Computer) => Promise<unknown>,
+  ): Promise<void> {
+    using heartbeat = keepAlive();
+    const { computerId, generation } = work;
+    const computer = await findComputer(database, computerId);
+    if (computer === undefined || computer.generation !== generation || !isOrdered(computer)) {
+      throw refusal('NOT_ORDERED', 'Nobody wants this of the computer any more.');
+    }
+    heartbeat.cancelled.throwIfAborted();
+    await act(computer).catch((error: unknown) => {
+      logger.warn({ err: error, computerId, generation }, 'The host could not do what was asked of it.');
+      throw failureOf(error);
+    });
+  }
+
+  return {
+    /** Starts it, or lets it go on where it is paused. */
+    startComputer: (work: HostWork): Promise<void> =>
+      forOrdered(
+        work,
+        ({ status }) => status === 'starting',
+        async (computer) => {
+          const hosted = await host.inspect(computer.id);
+          if (hosted.state === 'paused' && hosted.generation === computer.generation) return host.resume(computer.id);
+          const order = await computers.orderOf(computer);
+          return host.start({ ...order, env: { ...environment, ...order.env } });
+        },
+      ),
+
+    /** Ends everything of this generation, and of earlier ones. */
+    stopComputer: (work: HostWork): Promise<void> =>
+      forOrdered(
+        work,
+        ({ status }) => status !== 'running' && status !== 'paused',
+        ({ id, generation }) => host.stop(id, { generation }),
+      ),
+
+    pauseComputer: (work: HostWork): Promise<void> =>
+      forOrdered(
+        work,
+        ({ wish }) => wish === 'pause',
+        ({ id }) => host.pause(id),
+      ),
+
+    /** Makes the home of a copy. */
+    forkComputer: (work: HostWork): Promise<void> =>
+      forOrdered(
+        work,
+        ({ wish, forkedFrom }) => wish === 'fork' && forkedFrom !== null,
+        async (computer) => {
+          const { limits } = await computers.orderOf(computer);
+          await host.fork(computer.forkedFrom ?? '', { computerId: computer.id, limits });
+        },
+      ),
+
+    /** Removes all that there is of a deleted computer. */
+    destroyComputer: (work: HostWork): Promise<void> =>
+      forOrdered(
+        work,
+        ({ deletedAt }) => deletedAt !== null,
+        ({ id }) => host.destroy(id),
+      ),
+  };
+}
+
+export type HostActivities = ReturnType<typeof createHostActivities>;
+
+function refusal(code: string, message: string): ApplicationFailure {
+  return ApplicationFailure.create({ type: code, message, nonRetryable: true });
+}
+
+/**
+ * What a host refuses stays so; what was late, or went wrong otherwise, is tried again until the step is over. What
+ * exactly went wrong is in the host's log, and not in the history.
+ */
+function failureOf(error: unknown): ApplicationFailure {
+  const code =
+    error instanceof Error && error.name === 'HostError' ? (error as Error & { code: string }).code : undefined;
+  const nonRetryable = code !== undefined && code !== 'TIMED_OUT';
+  return ApplicationFailure.create({ type: code ?? 'HOST_FAILED', message: code ?? 'HOST_FAILED', nonRetryable });
+}

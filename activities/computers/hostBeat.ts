@@ -1,0 +1,102 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { HostedState } from '../../integrations/computers/types.ts';
+import { type Alive, activeOn, forgetRemains, noteAlive, noteGone, remainsOn } from '../../models/computers/beats.ts';
+import type { Computer } from '../../models/computers/computer.ts';
+import { type HostReport, reportHost } from '../../models/computers/hosts.ts';
+import type { HostDeps } from './deps.ts';
+
+type Hosted = { computerId: string; hosted: HostedState };
+
+/**
+ * What a host does every few seconds, by itself: it says that it is there and what it runs, ends what should not run
+ * here, and removes what is left of deleted computers.
+ */
+export class HostBeat {
+  readonly #deps: HostDeps;
+  readonly #report: Omit<HostReport, 'id'>;
+
+  constructor(deps: HostDeps, report: Omit<HostReport, 'id'>) {
+    this.#deps = deps;
+    this.#report = report;
+  }
+
+  /** Beats until the signal is aborted. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { config, logger } = this.#deps;
+    while (!signal.aborted) {
+      await this.beat().catch((error: unknown) => {
+        logger.warn({ err: error }, 'The host could not say what it runs; trying again.');
+      });
+      await delay(config.computers.hostBeatMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async beat(): Promise<void> {
+    const { database, host } = this.#deps;
+    await reportHost(database, { id: host.hostId, ...this.#report });
+    const at = new Date();
+    const should = await activeOn(database, host.hostId);
+    const does = await this.#look(should);
+    for (const { computerId, hosted } of does) {
+      if (hosted.state !== 'running' && hosted.state !== 'paused') continue;
+      const { state, generation, runningProcesses } = hosted;
+      const lastActiveAt = new Date(hosted.lastActiveAt);
+      await this.#each(computerId, () =>
+        this.#noteAlive({ computerId, state, generation, runningProcesses, lastActiveAt }, at),
+      );
+    }
+    const known = new Map(does.map(({ computerId, hosted }) => [computerId, hosted]));
+    for (const computer of should) {
+      const hosted = known.get(computer.id);
+      if (hosted !== undefined && !isGone(hosted, computer)) continue;
+      await this.#each(computer.id, async () => {
+        await noteGone(this.#deps, host.hostId, computer, at);
+        await this.#deps.workflows.startComputer(computer);
+      });
+    }
+    for (const computerId of await remainsOn(database, host.hostId)) {
+      await this.#each(computerId, async () => {
+        await host.destroy(computerId);
+        await forgetRemains(database, host.hostId, computerId);
+      });
+    }
+  }
+
+  /** What runs here. Where one of them does not answer, it is unknown, and the others are asked by themselves. */
+  async #look(should: readonly Computer[]): Promise<Hosted[]> {
+    const { host } = this.#deps;
+    try {
+      return await host.list();
+    } catch {
+      const looks = should.map(async ({ id, generation }): Promise<Hosted> => {
+        const nothingNew = { generation, startedAt: '', lastActiveAt: new Date().toISOString(), runningProcesses: 1 };
+        const hosted = await host.inspect(id).catch(() => ({ state: 'running' as const, ...nothingNew }));
+        return { computerId: id, hosted };
+      });
+      return Promise.all(looks);
+    }
+  }
+
+  async #noteAlive(alive: Alive, at: Date): Promise<void> {
+    const { host, workflows, logger } = this.#deps;
+    const { computerId, generation } = alive;
+    const verdict = await noteAlive(this.#deps, host.hostId, alive, at);
+    if (verdict === 'stop') {
+      logger.warn({ computerId, generation }, 'A computer runs that nobody wants any more; it is stopped.');
+      await host.stop(computerId, { generation });
+    } else if (verdict !== 'fine') await workflows.startComputer({ id: computerId, spaceId: verdict.spaceId });
+  }
+
+  /** One that fails does not keep the others from it; the next beat tries again. */
+  async #each(computerId: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#deps.logger.warn({ err: error, computerId }, 'The host could not look after this computer; trying again.');
+    }
+  }
+}
+
+function isGone(hosted: HostedState, { generation }: Computer): boolean {
+  return (hosted.state !== 'running' && hosted.state !== 'paused') || hosted.generation < generation;
+}

@@ -1,0 +1,11 @@
+import { endStep, type StepEnd } from '../../models/computers/ends.ts';
+import { type ComputerStep, nextStep } from '../../models/computers/steps.ts';
+import type { ComputerDeps } from './deps.ts';
+
+/** What a computer's workflow asks of the database. */
+export function createComputerSteps(deps: ComputerDeps) {
+  return {
+    nextComputerStep: ({ computerId }: { computerId: string }): Promise<ComputerStep> => nextStep(deps, computerId),
+    endComputerStep: (end: StepEnd): Promise<void> => endStep(deps, end),
+  };
+}

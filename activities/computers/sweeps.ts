@@ -1,0 +1,26 @@
+import { type RestlessComputer, restlessComputers } from '../../models/computers/restless.ts';
+import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import type { ComputerDeps } from './deps.ts';
+
+/** What the sweeper does for computers. */
+export function createComputerSweeps({ config, database, logger, workflows }: ComputerDeps) {
+  return {
+    /** Starts the workflow of each computer that runs, or of which something is wanted, and tells it to look again. */
+    sweepComputers: (): Promise<SweepReport> =>
+      sweepEach<RestlessComputer>({
+        logger,
+        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
+        page: (page) => restlessComputers(database, page),
+        well: async (computers) => {
+          const running = await workflows.runningComputers(computers);
+          return new Set([...running].filter(({ wish }) => wish === null).map(({ id }) => id));
+        },
+        look: async (computer, isWell) =>
+          isWell ? 'left' : asSwept(await workflows.startComputer(computer), 'started'),
+      }),
+  };
+}
+
+export const computerSweeps = ['sweepComputers'] as const satisfies readonly (keyof ReturnType<
+  typeof createComputerSweeps
+>)[];

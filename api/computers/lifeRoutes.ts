@@ -1,0 +1,88 @@
+import type { Request, Response } from 'express';
+import { getComputer } from '../../models/computers/computer.ts';
+import { askToFork } from '../../models/computers/forks.ts';
+import {
+  type Asked,
+  askToDelete,
+  askToPause,
+  askToRecover,
+  askToStop,
+  askToWake,
+} from '../../models/computers/wishes.ts';
+import { answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { answerLater, failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { presentComputer } from './presentComputer.ts';
+
+/** What changes whether a computer runs. Its workflow does it; the request waits for that. */
+export function lifeRoutes(deps: RouteDeps) {
+  const { config, database } = deps;
+  const router = createRouter();
+
+  router.post('/api/spaces/:spaceId/computers/:computerId/wake', async (req, res) => {
+    const where = pathOf<'wakeComputer'>(req);
+    const isDone = await done(req, res, await askToWake(deps, { ...where, actor: actorOf(req) }));
+    if (isDone) answer<'wakeComputer'>(res, 200, { ok: true, id: where.computerId });
+  });
+
+  router.post('/api/spaces/:spaceId/computers/:computerId/stop', async (req, res) => {
+    const where = pathOf<'stopComputer'>(req);
+    const isDone = await done(req, res, await askToStop(deps, { ...where, actor: actorOf(req) }));
+    if (isDone) answer<'stopComputer'>(res, 200, await show(where));
+  });
+
+  router.post('/api/spaces/:spaceId/computers/:computerId/pause', async (req, res) => {
+    const where = pathOf<'pauseComputer'>(req);
+    const isDone = await done(req, res, await askToPause(deps, { ...where, actor: actorOf(req) }));
+    if (isDone) answer<'pauseComputer'>(res, 200, await show(where));
+  });
+
+  router.post('/api/spaces/:spaceId/computers/:computerId/recover', async (req, res) => {
+    const where = pathOf<'recoverComputer'>(req);
+    const { discardHome = false } = bodyOf<'recoverComputer'>(req) ?? {};
+    const isDone = await done(req, res, await askToRecover(deps, { ...where, discardHome, actor: actorOf(req) }));
+    if (isDone) answer<'recoverComputer'>(res, 200, await show(where));
+  });
+
+  router.post('/api/spaces/:spaceId/computers/:computerId/fork', async (req, res) => {
+    const { spaceId, computerId } = pathOf<'forkComputer'>(req);
+    const { name } = bodyOf<'forkComputer'>(req) ?? {};
+    await makeOnce<'forkComputer'>(deps, req, res, 'computer', async (id) => {
+      const asked = await askToFork(deps, { spaceId, computerId, id, name, actor: actorOf(req) });
+      const { operation } = asked;
+      if (operation === undefined) return presentComputer(asked.computer, config);
+      const ended = await runOperation(deps, req, operation);
+      if (ended === undefined) return new GoesOn(operation);
+      if (ended.status !== 'succeeded') throw failureOf(ended);
+      return show({ spaceId, computerId: id });
+    });
+  });
+
+  router.delete('/api/spaces/:spaceId/computers/:computerId', async (req, res) => {
+    const where = pathOf<'deleteComputer'>(req);
+    const isDone = await done(req, res, await askToDelete(deps, { ...where, actor: actorOf(req) }));
+    if (isDone) res.status(204).end();
+  });
+
+  async function show({ spaceId, computerId }: { spaceId: string; computerId: string }) {
+    return presentComputer(await getComputer(database, spaceId, computerId), config);
+  }
+
+  /** Whether what was asked is done; else the answer is the operation, which goes on. Throws why it has failed. */
+  async function done(req: Request, res: Response, { operation }: Asked): Promise<boolean> {
+    if (operation === undefined) return true;
+    const ended = await runOperation(deps, req, operation);
+    if (ended === undefined) {
+      answerLater(res, operation);
+      return false;
+    }
+    if (ended.status !== 'succeeded') throw failureOf(ended);
+    return true;
+  }
+
+  return router;
+}

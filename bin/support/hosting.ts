@@ -1,0 +1,113 @@
+import { availableParallelism, totalmem } from 'node:os';
+import type { ComputerDeps } from '../../activities/computers/deps.ts';
+import { createHostActivities } from '../../activities/computers/hostActivities.ts';
+import { HostBeat } from '../../activities/computers/hostBeat.ts';
+import { createHost } from '../../integrations/computers/host/createHost.ts';
+import type { Host } from '../../integrations/computers/host/host.ts';
+import { HostError } from '../../integrations/computers/host/hostErrors.ts';
+import { ComputerEgress } from '../../integrations/egress/computerEgress.ts';
+import { computerEnvironment } from '../../integrations/egress/computerEnvironment.ts';
+import { noteShutdown } from '../../models/computers/beats.ts';
+import { findComputer } from '../../models/computers/computer.ts';
+import { withdrawHost } from '../../models/computers/hosts.ts';
+import { hostTaskQueue } from '../../temporal/taskQueues.ts';
+import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
+import type { Services } from './services.ts';
+
+/** This process as a host of computers. */
+export interface Hosting {
+  host: Host;
+  worker: RunningWorker;
+  /**
+   * Stops being a host. Unless all that there is stops with it, the computers go on, and the next process of this folder
+   * takes them over.
+   */
+  stop(options: { withComputers: boolean }): Promise<void>;
+}
+
+const mebibyte = 1_048_576;
+
+/**
+ * Makes this process a host of computers. Undefined where that is switched off, or where the machine cannot run any,
+ * with one line in the log: nothing else is the worse for it.
+ */
+export async function startHosting(
+  services: Services,
+  workflows: ComputerDeps['workflows'],
+  shutdownGraceMs: number,
+): Promise<Hosting | undefined> {
+  const { config, database, logger, temporal } = services;
+  if (!config.computers.hosted) return undefined;
+  const egress = createEgress(services);
+  const host = await makeHost(services, egress);
+  if (host === undefined) {
+    await egress[Symbol.asyncDispose]();
+    return undefined;
+  }
+  const deps = { ...services, workflows, host, environment: computerEnvironment() };
+  const beat = new HostBeat(deps, {
+    address: null,
+    drivers: [host.driver],
+    cpuMilli: availableParallelism() * 1_000,
+    memoryMiB: Math.floor(totalmem() / mebibyte),
+    maxRunning: config.computers.perHost,
+  });
+  const worker = await startWorker({
+    temporal,
+    config,
+    taskQueue: hostTaskQueue(config.installation, host.hostId),
+    activities: createHostActivities(deps),
+    runsWorkflows: false,
+    shutdownGraceMs,
+  });
+  const stopping = new AbortController();
+  await beat.beat().catch((error: unknown) => {
+    logger.warn({ err: error }, 'The host could not say what it runs; trying again.');
+  });
+  const beating = beat.run(stopping.signal);
+  return {
+    host,
+    worker,
+    async stop({ withComputers }) {
+      stopping.abort();
+      await beating;
+      await withdrawHost(database, host.hostId).catch(() => undefined);
+      await worker.stop();
+      if (withComputers) {
+        await host.shutdown();
+        await noteShutdown(deps, host.hostId);
+      } else await host.close();
+      await egress[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The way out of computers: by their space's lists, and into its log. */
+function createEgress({ database, egressGuard, egressRules }: Services): ComputerEgress {
+  return new ComputerEgress({
+    guard: egressGuard,
+    async ownerOf(computerId) {
+      const computer = await findComputer(database, computerId);
+      return computer === undefined || computer.deletedAt !== null
+        ? undefined
+        : egressRules.owner(computer.spaceId, 'computer');
+    },
+  });
+}
+
+async function makeHost({ config, logger }: Services, egress: ComputerEgress): Promise<Host | undefined> {
+  try {
+    const host = await createHost({
+      dir: config.computers.dir,
+      egress,
+      log: (level, facts, message) => logger[level](facts, message),
+    });
+    if (host.rights.off.length > 0) logger.info({ off: host.rights.off }, 'Computers run with less than root gives.');
+    return host;
+  } catch (error) {
+    if (error instanceof HostError && error.code === 'COMPUTERS_OFF') {
+      logger.warn(`Computers are off here: ${error.message}.`);
+    } else logger.error({ err: error }, 'Computers are off here, since the host could not be set up.');
+    return undefined;
+  }
+}

@@ -1,0 +1,100 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Config } from '../../config/index.ts';
+import { type Database, transaction } from '../database.ts';
+import { type Computer, computerColumns, computerOf } from './computer.ts';
+import { lockAnyComputer } from './computers.ts';
+import { chargeAll, setError, stopped } from './ends.ts';
+import { detailOf } from './reasons.ts';
+import { change } from './starting.ts';
+
+/** What a host says of a computer that it runs. */
+export interface Alive {
+  computerId: string;
+  generation: number;
+  state: 'running' | 'paused';
+  runningProcesses: number;
+  lastActiveAt: Date;
+}
+
+/** What a host does about a computer that it has told of: with a space, its workflow has to look at what has changed. */
+export type Verdict = 'fine' | 'stop' | { spaceId: string };
+
+type Deps = { database: Database; config: Pick<Config, 'billing' | 'computers'> };
+
+/** The computers that should run on a host. */
+export async function activeOn({ pool }: Pick<Database, 'pool'>, hostId: string): Promise<Computer[]> {
+  const [rows] = await pool.query(
+    `SELECT ${computerColumns} FROM computers WHERE host_id = ? AND status IN ('running', 'paused')`,
+    [hostId],
+  );
+  return (rows as object[]).map(computerOf);
+}
+
+/** The homes of deleted computers that this host still has to remove. */
+export async function remainsOn({ pool }: Pick<Database, 'pool'>, hostId: string): Promise<string[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    'SELECT computer_id AS id FROM computer_remains WHERE host_id = ? ORDER BY since LIMIT 100',
+    [hostId],
+  );
+  return rows.map(({ id }) => id as string);
+}
+
+export async function forgetRemains({ pool }: Pick<Database, 'pool'>, hostId: string, computerId: string) {
+  await pool.query('DELETE FROM computer_remains WHERE host_id = ? AND computer_id = ?', [hostId, computerId]);
+}
+
+/**
+ * Notes that a computer runs, at that time. `stop` where it should not: it was given up meanwhile, or nobody knows it.
+ * One that was taken for lost with its host goes on where it was.
+ */
+export async function noteAlive({ database }: Deps, hostId: string, alive: Alive, at: Date): Promise<Verdict> {
+  const { computerId, generation, runningProcesses, lastActiveAt, state } = alive;
+  return transaction(database, async (tx): Promise<Verdict> => {
+    const computer = await lockAnyComputer(tx, computerId);
+    if (computer?.hostId !== hostId) return 'stop';
+    const { status, wish } = computer;
+    // A step is under way, which ends by itself.
+    if (status === 'starting' || status === 'stopping' || wish !== null) return 'fine';
+    if (computer.generation !== generation) return 'stop';
+    const seen = { aliveAt: at, activeAt: lastActiveAt, processes: runningProcesses };
+    if (status === 'running' && state === 'running') {
+      await change(tx, computer, seen);
+      return 'fine';
+    }
+    if (status === 'paused') return 'fine';
+    if (status === 'running') {
+      // A pause that was taken for failed, and was done.
+      const ranMs = computer.ranMs + Math.max(0, at.getTime() - (computer.startedAt ?? at).getTime());
+      await change(tx, computer, { status: 'paused', ranMs, startedAt: null });
+      return { spaceId: computer.spaceId };
+    }
+    if (status !== 'error' || computer.errorCode !== 'HOST_LOST') return 'stop';
+    const back = { errorCode: null, errorDetail: null, ...seen };
+    await change(tx, computer, { status: state, startedAt: state === 'running' ? at : null, ...back });
+    return { spaceId: computer.spaceId };
+  });
+}
+
+/** A computer that should run on a host, and does not: it ended by itself. Unless it was started after `at`. */
+export async function noteGone(deps: Deps, hostId: string, { id, generation }: Computer, at: Date): Promise<void> {
+  await transaction(deps.database, async (tx) => {
+    const computer = await lockAnyComputer(tx, id);
+    if (computer?.hostId !== hostId || computer.generation !== generation || computer.wish !== null) return;
+    if (computer.status !== 'running' && computer.status !== 'paused') return;
+    if (computer.statusAt >= at) return;
+    await setError(deps, tx, computer, 'COMPUTER_ENDED');
+  });
+}
+
+/** Notes that a host has stopped all that ran on it, in order. */
+export async function noteShutdown(deps: Deps, hostId: string): Promise<void> {
+  for (const { id } of await activeOn(deps.database, hostId)) {
+    await transaction(deps.database, async (tx) => {
+      const computer = await lockAnyComputer(tx, id);
+      if (computer === undefined || (computer.status !== 'running' && computer.status !== 'paused')) return;
+      await chargeAll(tx, computer, new Date(), deps.config);
+      await change(tx, computer, { errorCode: 'HOST_STOPPED', errorDetail: detailOf('HOST_STOPPED') });
+      await stopped(tx, computer);
+    });
+  }
+}

@@ -1,0 +1,58 @@
+import type { Transaction } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import { chargeComputerMinutes } from '../billing/usage.ts';
+import { type Database, transaction } from '../database.ts';
+import { execute } from '../sql.ts';
+import type { Computer } from './computer.ts';
+import { lockAnyComputer } from './computers.ts';
+
+const minuteMs = 60_000;
+/** A transaction books at most so many, so that it locks the balances for a short time. */
+const minutesAtOnce = 50;
+
+/** How many minutes this generation has begun by then. It does not run while it is paused. */
+export function minutesBegun({ ranMs, startedAt }: Pick<Computer, 'ranMs' | 'startedAt'>, until: Date): number {
+  const runs = startedAt === null ? 0 : Math.max(0, until.getTime() - startedAt.getTime());
+  return startedAt === null && ranMs === 0 ? 0 : Math.floor((ranMs + runs) / minuteMs) + 1;
+}
+
+/**
+ * Books the minutes that the computer has begun by then and that are not in the ledger. Its row is locked. Returns
+ * whether that was all of them.
+ */
+export async function chargeBegun(
+  tx: Transaction,
+  computer: Computer,
+  until: Date,
+  { billing }: Pick<Config, 'billing'>,
+): Promise<boolean> {
+  const begun = minutesBegun(computer, until);
+  const last = Math.min(begun, computer.minutesCharged + minutesAtOnce);
+  if (last <= computer.minutesCharged) return true;
+  const { id: computerId, spaceId, generation } = computer;
+  await chargeComputerMinutes(tx, billing, {
+    spaceId,
+    computerId,
+    generation,
+    from: computer.minutesCharged,
+    to: last,
+  });
+  await execute(tx, 'UPDATE computers SET minutes_charged = ? WHERE id = ?', [last, computerId]);
+  computer.minutesCharged = last;
+  return last === begun;
+}
+
+/** The same in as many transactions as it takes, for what its host has confirmed. */
+export async function chargeConfirmed(
+  database: Database,
+  computerId: string,
+  config: Pick<Config, 'billing'>,
+): Promise<void> {
+  for (let isAll = false; !isAll; ) {
+    isAll = await transaction(database, async (tx) => {
+      const computer = await lockAnyComputer(tx, computerId);
+      if (computer?.status !== 'running' || computer.aliveAt === null) return true;
+      return chargeBegun(tx, computer, computer.aliveAt, config);
+    });
+  }
+}

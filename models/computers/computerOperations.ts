@@ -1,0 +1,45 @@
+import type { Transaction } from 'sequelize';
+import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operation.ts';
+import type { Computer } from './computer.ts';
+import { detailOf } from './reasons.ts';
+
+/** What callers ask of a computer in more than one step. */
+export type ComputerOperationKind = Extract<
+  OperationKind,
+  'wakeComputer' | 'stopComputer' | 'pauseComputer' | 'recoverComputer' | 'forkComputer' | 'deleteComputer'
+>;
+
+/** The operation of this kind that the user has under way for the computer, begun where there is none. */
+export async function beginComputerOperation(
+  tx: Transaction,
+  { id, spaceId }: Pick<Computer, 'id' | 'spaceId'>,
+  kind: ComputerOperationKind,
+  userId: string,
+): Promise<Operation> {
+  const { Operation } = operationModels(tx);
+  const known = await Operation.findOne({
+    where: { subjectId: id, kind, userId, status: 'running' },
+    transaction: tx,
+  });
+  return known ?? Operation.begin({ kind, spaceId, userId, subjectId: id }, tx);
+}
+
+/** Ends the operations of these kinds that wait for the computer. */
+export async function endComputerOperations(
+  tx: Transaction,
+  computerId: string,
+  kinds: readonly ComputerOperationKind[],
+  end: OperationEnd,
+): Promise<void> {
+  const { Operation } = operationModels(tx);
+  const waiting = await Operation.findAll({
+    where: { subjectId: computerId, kind: [...kinds], status: 'running' },
+    attributes: ['id'],
+    transaction: tx,
+  });
+  for (const { id } of waiting) await Operation.end(id, end, tx);
+}
+
+export function failedWith(code: string, detail = detailOf(code)): OperationEnd {
+  return { status: 'failed', code, detail };
+}

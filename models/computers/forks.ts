@@ -1,0 +1,60 @@
+import type { Config } from '../../config/index.ts';
+import { appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { type Operation, operationModels } from '../operation.ts';
+import { type Computer, getComputer } from './computer.ts';
+import { beginComputerOperation } from './computerOperations.ts';
+import { type Computers, insertComputer, lockComputer, roomFor } from './computers.ts';
+import { findHost, hostLost, isLost } from './hosts.ts';
+import type { Asked } from './wishes.ts';
+
+/**
+ * Asks for a copy of a computer, under the given id. Its home is copied by the operation; one that was never used has
+ * none. Throws 404, 409 `TOO_MANY_COMPUTERS`, 503 `HOST_LOST`.
+ */
+export async function askToFork(
+  deps: { database: Database; config: Pick<Config, 'computers'>; computers: Computers },
+  request: { spaceId: string; computerId: string; id: string; name?: string | undefined; actor: Actor },
+): Promise<Asked> {
+  const { database, config, computers } = deps;
+  const { spaceId, computerId, id, name, actor } = request;
+  const sealed = await computers.sealEnvFor(id, await getComputer(database, spaceId, computerId));
+  const operation = await transaction(database, async (tx): Promise<Operation | undefined> => {
+    const known = (await roomFor(tx, spaceId, id, config)) === 'known';
+    if (known) return underWay(tx, id);
+    const from = await lockComputer(tx, spaceId, computerId);
+    if (from.hostId !== null && isLost(await findHost(database, from.hostId), config)) throw hostLost();
+    await insertComputer(tx, {
+      id,
+      spaceId,
+      createdBy: actor.userId,
+      row: { ...copyOf(from, name), sealed_env: sealed },
+    });
+    await appendAudit(tx, spaceId, actor, 'computer.forked', computerId);
+    return from.hostId === null ? undefined : beginComputerOperation(tx, { id, spaceId }, 'forkComputer', actor.userId);
+  });
+  return { computer: await getComputer(database, spaceId, id), operation };
+}
+
+type Actor = Parameters<typeof appendAudit>[2] & { userId: string };
+
+async function underWay(tx: Parameters<typeof appendAudit>[0], id: string): Promise<Operation | undefined> {
+  const { Operation } = operationModels(tx);
+  const where = { subjectId: id, kind: 'forkComputer', status: 'running' };
+  return (await Operation.findOne({ where, transaction: tx })) ?? undefined;
+}
+
+function copyOf(from: Computer, name: string | undefined): Record<string, unknown> {
+  return {
+    name: name ?? from.name,
+    driver: from.driver,
+    cpu_milli: from.cpuMilli,
+    memory_mib: from.memoryMiB,
+    disk_mib: from.diskMiB,
+    idle_minutes: from.idleMinutes,
+    env_names: JSON.stringify(from.envNames),
+    forked_from: from.id,
+    host_id: from.hostId,
+    wish: from.hostId === null ? null : 'fork',
+  };
+}

@@ -1,0 +1,36 @@
+/** Why a computer is in `error`, or stopped by itself, for people. */
+const details: Readonly<Record<string, string>> = {
+  HOST_LOST: 'Its host does not answer.',
+  NO_HOST: 'No host can run it now.',
+  COMPUTERS_OFF: 'Its host cannot run computers now; the host’s log says why.',
+  TIMED_OUT: 'Its host did not do it in time.',
+  START_FAILED: 'It did not start; the host’s log says why.',
+  DISK_FULL: 'The disk of its host is full.',
+  COMPUTER_ENDED: 'It ended by itself, or its host was started anew.',
+  COMPUTER_NOT_RUNNING: 'It does not run.',
+  COMPUTER_STOPPED: 'Somebody stopped it meanwhile.',
+  COMPUTER_WOKEN: 'Somebody wants it to run meanwhile.',
+  COMPUTER_DELETED: 'Somebody deleted it meanwhile.',
+  HOST_FAILED: 'Its host could not do it; the host’s log says why.',
+  TOO_MANY_RUNNING: 'The space has as many running computers as it may.',
+  CREDITS_EXHAUSTED: 'The space has no credits left.',
+  HOST_STOPPED: 'Its host was stopped, and all of its computers with it.',
+  IDLE: 'It stopped by itself, since nothing was running or asked of it.',
+};
+
+/** Codes that hosts use and their meaning here. */
+const sameAs: Readonly<Record<string, string>> = {
+  COMPUTER_ABSENT: 'COMPUTER_ENDED',
+  GENERATION_ENDED: 'COMPUTER_ENDED',
+  GENERATION_OUTDATED: 'COMPUTER_ENDED',
+};
+
+/** The code that is stored for a failure: one that is known here. */
+export function reasonCode(code: string): string {
+  const named = sameAs[code] ?? code;
+  return Object.hasOwn(details, named) ? named : 'HOST_FAILED';
+}
+
+export function detailOf(code: string): string {
+  return details[code] ?? '';
+}

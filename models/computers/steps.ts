@@ -1,0 +1,143 @@
+import type { Transaction } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { select } from '../sql.ts';
+import { chargeConfirmed } from './charging.ts';
+import { type Computer, limitsOf } from './computer.ts';
+import { endComputerOperations } from './computerOperations.ts';
+import { lockAnyComputer } from './computers.ts';
+import { abandonFork, removeComputer, setError, stopped, succeed } from './ends.ts';
+import { findHost, isLost } from './hosts.ts';
+import { detailOf, reasonCode } from './reasons.ts';
+import { beginStart, change, isActive } from './starting.ts';
+
+/** What a host has to do. */
+export type HostStep = 'start' | 'stop' | 'pause' | 'fork' | 'destroy';
+
+/** What a computer’s workflow does next. */
+export type ComputerStep =
+  | { do: 'rest' }
+  | { do: 'watch'; waitMs: number }
+  | { do: HostStep; generation: number; hostId: string; deadlineMs: number };
+
+type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
+
+/** The shortest time that a step is given, however long ago it was asked for. */
+const leastStepMs = 5_000;
+const longestWatchMs = 60_000;
+const minuteMs = 60_000;
+
+/**
+ * Looks at a computer: books what it has used, notes what has become of it, and says what is to be done next. What it
+ * begins is in the row, so that asking again gives the same step.
+ */
+export async function nextStep(deps: Deps, computerId: string): Promise<ComputerStep> {
+  await chargeConfirmed(deps.database, computerId, deps.config);
+  return transaction(deps.database, async (tx) => {
+    const computer = await lockAnyComputer(tx, computerId);
+    return computer === undefined ? { do: 'rest' } : decide(deps, tx, computer);
+  });
+}
+
+async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
+  const { database, config } = deps;
+  const { status, wish, hostId } = computer;
+  const isHostLost = hostId !== null && isLost(await findHost(database, hostId), config);
+  if (wish === 'delete') {
+    if (hostId !== null && !isHostLost) return stepOf('destroy', computer, config);
+    await removeComputer(tx, computer, { isHomeGone: hostId === null });
+    return { do: 'rest' };
+  }
+  if (hostId === null && status === 'stopping') {
+    await stopped(tx, computer);
+    return decide(deps, tx, computer);
+  }
+  if (isHostLost && (isActive(computer) || wish !== null)) return giveUp(deps, tx, computer);
+  if (wish === 'fork') return stepOf('fork', computer, config);
+  if (status === 'stopping') return stepOf('stop', computer, config);
+  if (wish === 'stop') {
+    if (status === 'starting' || status === 'running' || status === 'paused' || status === 'error') {
+      await change(tx, computer, { status: 'stopping' });
+      return decide(deps, tx, computer);
+    }
+    await succeed(tx, computer, ['stopComputer']);
+    return settled(deps, tx, computer);
+  }
+  if (wish === 'wake' || status === 'starting') return wakeStep(deps, tx, computer);
+  if (wish === 'pause') {
+    if (status === 'running') return stepOf('pause', computer, config);
+    await succeed(tx, computer, ['pauseComputer']);
+    return settled(deps, tx, computer);
+  }
+  if (status !== 'running' && status !== 'paused') return { do: 'rest' };
+  return watch(deps, tx, computer);
+}
+
+/** Nobody waits for a host that is lost. */
+async function giveUp(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
+  if (computer.wish === 'fork') await abandonFork(tx, computer, 'HOST_LOST');
+  else await setError(deps, tx, computer, 'HOST_LOST');
+  return { do: 'rest' };
+}
+
+async function settled(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
+  await change(tx, computer, { wish: null });
+  return decide(deps, tx, computer);
+}
+
+async function wakeStep(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
+  const { status } = computer;
+  if (status === 'running') {
+    await succeed(tx, computer, ['wakeComputer', 'recoverComputer']);
+    return settled(deps, tx, computer);
+  }
+  if (status === 'starting') return stepOf('start', computer, deps.config);
+  if (status === 'paused') await change(tx, computer, { status: 'starting' });
+  else {
+    try {
+      await beginStart(tx, computer, deps.config);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      await setError(deps, tx, computer, reasonCode(error.code));
+      return { do: 'rest' };
+    }
+  }
+  return stepOf('start', computer, deps.config);
+}
+
+function stepOf(step: HostStep, computer: Computer, { computers }: Pick<Config, 'computers'>): ComputerStep {
+  const { generation, hostId, statusAt } = computer;
+  const deadlineMs = Math.max(leastStepMs, computers.transitionMs - (Date.now() - statusAt.getTime()));
+  return { do: step, generation, hostId: hostId ?? '', deadlineMs };
+}
+
+/** A computer that runs, or is paused, and of which nothing is wanted. */
+async function watch(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
+  const { config } = deps;
+  const againMs = Math.min(longestWatchMs, config.computers.hostLostMs);
+  if (computer.status === 'paused') return { do: 'watch', waitMs: againMs };
+  const now = Date.now();
+  const idleMs = limitsOf(computer, config).idleMinutes * minuteMs - (now - idleSince(computer, now));
+  const isBroke = await isWithoutCredits(tx, computer.spaceId, config);
+  const code = isBroke ? 'CREDITS_EXHAUSTED' : idleMs <= 0 ? 'IDLE' : undefined;
+  if (code === undefined) return { do: 'watch', waitMs: Math.max(1_000, Math.min(againMs, idleMs)) };
+  await endComputerOperations(tx, computer.id, ['pauseComputer'], { status: 'cancelled' });
+  await change(tx, computer, { status: 'stopping', errorCode: code, errorDetail: detailOf(code) });
+  return decide(deps, tx, computer);
+}
+
+/** Since when nothing has run or been asked. What its host has not confirmed since is taken for activity. */
+export function idleSince(computer: Computer, now: number): number {
+  const { processes, aliveAt, activeAt, usedAt, startedAt } = computer;
+  if (processes > 0 || aliveAt === null) return now;
+  return Math.max(activeAt?.getTime() ?? 0, usedAt?.getTime() ?? 0, startedAt?.getTime() ?? 0);
+}
+
+async function isWithoutCredits(tx: Transaction, spaceId: string, { billing }: Pick<Config, 'billing'>) {
+  if (!billing.enforced || billing.computerCreditsPerMinute === 0) return false;
+  const [row] = await select<{ available: number }>(tx, 'SELECT available FROM billing_balances WHERE space_id = ?', [
+    spaceId,
+  ]);
+  return (row?.available ?? 0) === 0;
+}

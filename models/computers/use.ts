@@ -1,0 +1,23 @@
+import type { ResultSetHeader } from 'mysql2';
+import type { Database } from '../database.ts';
+import type { Computer } from './computer.ts';
+
+/** Use is noted at most this often: far below the shortest idle time. */
+const notedEveryMs = 10_000;
+
+/**
+ * Notes that something is asked of a running computer, so that it does not stop as idle. False when it does not run any
+ * more, or is about to stop or pause: then wake it first. Call it before what is asked is begun.
+ */
+export async function markUsed(
+  { pool }: Pick<Database, 'pool'>,
+  { id, generation, usedAt }: Pick<Computer, 'id' | 'generation' | 'usedAt'>,
+): Promise<boolean> {
+  const now = new Date();
+  if (usedAt !== null && now.getTime() - usedAt.getTime() < notedEveryMs) return true;
+  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
+    "UPDATE computers SET used_at = ? WHERE id = ? AND generation = ? AND status = 'running' AND wish IS NULL AND deleted_at IS NULL",
+    [now, id, generation],
+  );
+  return affectedRows > 0;
+}

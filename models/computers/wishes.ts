@@ -1,0 +1,182 @@
+import type { Transaction } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import { requireCredits } from '../billing/usage.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { type Operation, operationModels } from '../operation.ts';
+import { execute } from '../sql.ts';
+import { chargeBegun } from './charging.ts';
+import { type Computer, getComputer } from './computer.ts';
+import {
+  beginComputerOperation,
+  type ComputerOperationKind,
+  endComputerOperations,
+  failedWith,
+} from './computerOperations.ts';
+import { lockComputer } from './computers.ts';
+import { addDefaultComputer } from './defaultComputer.ts';
+import { findHost, hostLost, isLost } from './hosts.ts';
+import { beginStart, change, lockSpaceOf, requireRoomToRun } from './starting.ts';
+import { markUsed } from './use.ts';
+
+/** A computer, and the operation that does what was asked of it; none where nothing is to be done. */
+export interface Asked {
+  computer: Computer;
+  operation: Operation | undefined;
+}
+
+interface Request {
+  spaceId: string;
+  computerId: string;
+  actor: Actor & { userId: string };
+}
+
+type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
+
+/**
+ * Asks for a computer to run. However often that is asked at once, it is started once. Throws 402, 404, 409
+ * `TOO_MANY_RUNNING`, 503 `NO_HOST` or `HOST_LOST`.
+ */
+export async function askToWake(deps: Deps, request: Request): Promise<Asked> {
+  const { database, config } = deps;
+  const seen = await getComputer(database, request.spaceId, request.computerId);
+  if (await runs(database, seen)) return { computer: seen, operation: undefined };
+  const underWay = seen.wish === 'wake' ? await findOperation(database, request) : undefined;
+  if (underWay !== undefined) return { computer: seen, operation: underWay };
+  await requireCredits(database, config.billing, request.spaceId);
+  return ask(deps, request, 'wakeComputer', 'computer.woken', async (tx, computer) => {
+    if (computer.status === 'running' && computer.wish === null) return 'done';
+    if (computer.wish === 'wake') return 'waits';
+    await endComputerOperations(tx, computer.id, ['pauseComputer'], failedWith('COMPUTER_WOKEN'));
+    if (computer.status === 'starting') {
+      await endComputerOperations(tx, computer.id, ['stopComputer'], failedWith('COMPUTER_WOKEN'));
+    }
+    await requireRoomToRun(tx, computer, config);
+    if (computer.status === 'paused') {
+      if (isLost(computer.hostId === null ? undefined : await findHost(database, computer.hostId), config)) {
+        throw hostLost();
+      }
+      await change(tx, computer, { status: 'starting' });
+    } else if (!['starting', 'running', 'stopping'].includes(computer.status)) await beginStart(tx, computer, config);
+    await change(tx, computer, { wish: 'wake' });
+    return 'waits';
+  });
+}
+
+/** Of a hundred that ask at once, most find what the first has begun, without waiting for each other. */
+async function findOperation(database: Database, { computerId, actor }: Request): Promise<Operation | undefined> {
+  const where = { subjectId: computerId, kind: 'wakeComputer', userId: actor.userId, status: 'running' };
+  return (await operationModels(database).Operation.findOne({ where })) ?? undefined;
+}
+
+/** Whether it runs; then this counts as use. */
+async function runs(database: Database, computer: Computer): Promise<boolean> {
+  if (computer.status !== 'running' || computer.wish !== null) return false;
+  return markUsed(database, computer);
+}
+
+/** Asks for a computer to stop. Throws 404. */
+export function askToStop(deps: Deps, request: Request): Promise<Asked> {
+  return ask(deps, request, 'stopComputer', 'computer.stopped', async (tx, computer) => {
+    const { status, wish } = computer;
+    if (wish === null && (status === 'created' || status === 'stopped')) return 'done';
+    await endComputerOperations(tx, computer.id, beforeStop, failedWith('COMPUTER_STOPPED'));
+    // A start that is under way is given up by the workflow, which stops what there is of it.
+    await change(tx, computer, { wish: 'stop', ...(status !== 'starting' && { status: 'stopping' }) });
+    return 'waits';
+  });
+}
+
+/** Asks for a computer to stand still. Throws 404, 409 `COMPUTER_NOT_RUNNING`. */
+export function askToPause(deps: Deps, request: Request): Promise<Asked> {
+  return ask(deps, request, 'pauseComputer', 'computer.paused', async (tx, computer) => {
+    if (computer.status === 'paused' && computer.wish === null) return 'done';
+    if (computer.status !== 'running') {
+      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'Only a computer that runs can be paused.');
+    }
+    await change(tx, computer, { wish: 'pause' });
+    return 'waits';
+  });
+}
+
+/**
+ * Asks for a computer to be started anew, from whatever state. With `discardHome`, and only where its host is lost, it
+ * begins with an empty home on another one. Throws 402, 404, 409, 503.
+ */
+export async function askToRecover(deps: Deps, request: Request & { discardHome: boolean }): Promise<Asked> {
+  const { database, config } = deps;
+  await requireCredits(database, config.billing, request.spaceId);
+  return ask(deps, request, 'recoverComputer', 'computer.recovered', async (tx, computer) => {
+    await requireRoomToRun(tx, computer, config);
+    const { hostId } = computer;
+    const isHostLost = hostId !== null && isLost(await findHost(database, hostId), config);
+    if (isHostLost && !request.discardHome) throw hostLost();
+    if (request.discardHome && hostId !== null && !isHostLost) {
+      const detail = 'Its host answers: recover it without discardHome, or delete it.';
+      throw new DomainError('conflict', 'HOME_IS_THERE', detail);
+    }
+    await endComputerOperations(tx, computer.id, ['stopComputer', 'pauseComputer'], failedWith('COMPUTER_WOKEN'));
+    if (isHostLost) await leaveHost(tx, computer, config);
+    if (computer.hostId === null) await beginStart(tx, computer, config);
+    else await change(tx, computer, { status: 'stopping', errorCode: null, errorDetail: null });
+    await change(tx, computer, { wish: 'wake' });
+    return 'waits';
+  });
+}
+
+/** Gives up what is on a lost host; that removes it when it is back. */
+async function leaveHost(tx: Transaction, computer: Computer, config: Pick<Config, 'billing'>): Promise<void> {
+  if (computer.aliveAt !== null && computer.startedAt !== null) {
+    while (!(await chargeBegun(tx, computer, computer.aliveAt, config)));
+  }
+  await addRemains(tx, computer);
+  await change(tx, computer, { hostId: null, status: 'stopped', startedAt: null });
+}
+
+/** Has the host of a deleted computer remove its home when it is back. */
+export async function addRemains(tx: Transaction, { id, hostId }: Pick<Computer, 'id' | 'hostId'>): Promise<void> {
+  if (hostId === null) return;
+  const row = [id, hostId, new Date()];
+  await execute(tx, 'INSERT IGNORE INTO computer_remains (computer_id, host_id, since) VALUES (?)', [row]);
+}
+
+/** Takes a computer away from everybody; its home is removed after that. Throws 404. */
+export function askToDelete(deps: Deps, request: Request): Promise<Asked> {
+  return ask(deps, request, 'deleteComputer', 'computer.deleted', async (tx, computer) => {
+    const { defaultOf, spaceId, id } = computer;
+    await endComputerOperations(
+      tx,
+      id,
+      [...beforeStop, 'stopComputer', 'forkComputer'],
+      failedWith('COMPUTER_DELETED'),
+    );
+    await change(tx, computer, { wish: 'delete', deletedAt: new Date(), defaultOf: null });
+    if (defaultOf !== null) await addDefaultComputer(tx, spaceId, request.actor.userId);
+    return 'waits';
+  });
+}
+
+const beforeStop = ['wakeComputer', 'recoverComputer', 'pauseComputer'] as const;
+
+/** Writes a wish, with the operation that tells of its end. Throws 409 `COMPUTER_BUSY` while it is being copied. */
+async function ask(
+  { database }: Deps,
+  { spaceId, computerId, actor }: Request,
+  kind: ComputerOperationKind,
+  action: AuditAction,
+  decide: (tx: Transaction, computer: Computer) => Promise<'done' | 'waits'>,
+): Promise<Asked> {
+  return transaction(database, async (tx) => {
+    await lockSpaceOf(tx, spaceId);
+    const computer = await lockComputer(tx, spaceId, computerId);
+    if (computer.wish === 'fork' && kind !== 'deleteComputer') {
+      const detail = 'Its home is being copied. Try again in a moment.';
+      throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 1 });
+    }
+    const before = `${computer.wish} ${computer.status}`;
+    if ((await decide(tx, computer)) === 'done') return { computer, operation: undefined };
+    if (before !== `${computer.wish} ${computer.status}`) await appendAudit(tx, spaceId, actor, action, computerId);
+    return { computer, operation: await beginComputerOperation(tx, computer, kind, actor.userId) };
+  });
+}

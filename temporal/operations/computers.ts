@@ -1,0 +1,34 @@
+import type { DomainErrorKind } from '../../models/errors.ts';
+import type { ObjectOperation, OperationDefinition } from './operation.ts';
+
+const failures: Readonly<Record<string, DomainErrorKind>> = {
+  HOST_LOST: 'unavailable',
+  NO_HOST: 'unavailable',
+  COMPUTERS_OFF: 'unavailable',
+  TIMED_OUT: 'unavailable',
+  START_FAILED: 'upstream',
+  DISK_FULL: 'unavailable',
+  COMPUTER_ENDED: 'conflict',
+  COMPUTER_NOT_RUNNING: 'conflict',
+  COMPUTER_STOPPED: 'conflict',
+  COMPUTER_WOKEN: 'conflict',
+  COMPUTER_DELETED: 'conflict',
+  HOST_FAILED: 'upstream',
+  TOO_MANY_RUNNING: 'conflict',
+  CREDITS_EXHAUSTED: 'paymentRequired',
+};
+const notCancellable = 'Ask for what you want instead: stop the computer, or wake it.';
+
+const gentle: ObjectOperation = { object: 'computer', isUrgent: false, failures, notCancellable };
+/** Does not wait for a start that is under way. */
+const urgent: ObjectOperation = { ...gentle, isUrgent: true };
+
+/** Done by the workflow of their computer. */
+export const computerOperations = {
+  wakeComputer: gentle,
+  pauseComputer: gentle,
+  forkComputer: gentle,
+  stopComputer: urgent,
+  recoverComputer: urgent,
+  deleteComputer: urgent,
+} satisfies Record<string, OperationDefinition>;

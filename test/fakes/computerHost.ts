@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { HostedState } from '../../integrations/computers/types.ts';
+import { newId } from '../../models/ids.ts';
+import type { TestEnvironment } from '../support/environment.ts';
+
+const program = join(import.meta.dirname, 'computerHostProcess.ts');
+
+export type HostCall = 'start' | 'stop' | 'pause' | 'resume' | 'destroy' | 'fork';
+
+/** A host in a process of its own, which does as the test says: see computerHostProcess.ts. */
+export interface FakeHost {
+  id: string;
+  /** What it was asked about a computer, in order: `start`, `stop` … */
+  calls(computerId: string): string[];
+  /** How it takes such calls from now on: it never answers, fails unexpectedly, or refuses with a code; else it does them. */
+  behave(how: Partial<Record<HostCall, string>>): void;
+  /** What it runs. A process that was killed leaves that as it is, as real holders go on without their host. */
+  state(computerId: string): HostedState | undefined;
+  /** Changes what runs behind its back. */
+  put(computerId: string, hosted: HostedState | undefined): void;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startFakeHost({
+  environment,
+  config,
+}: Pick<TestEnvironment, 'environment' | 'config'>): Promise<FakeHost> {
+  const folder = mkdtempSync(join(config.dataDir, 'host-'));
+  const id = newId('computerHost');
+  const file = (name: string) => join(folder, name);
+  const read = (name: string) => (existsSync(file(name)) ? readFileSync(file(name), 'utf8') : '');
+  const states = () => JSON.parse(read('computers.json') || '{}') as Record<string, HostedState>;
+  let child = await launch();
+
+  async function launch() {
+    const rest = Object.entries(process.env).filter(([name]) => !name.startsWith('ATRIUM_') && name !== 'NODE_ENV');
+    const started = spawn(process.execPath, [program, id, folder], {
+      env: { ...Object.fromEntries(rest), ...environment },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const lines = createInterface({ input: started.stdout });
+    const first = await Promise.race([once(lines, 'line'), once(started, 'exit')]);
+    if (first[0] !== 'ready') throw new Error(`The host ended before it was ready: ${first[0]}`);
+    return started;
+  }
+
+  async function kill() {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  }
+
+  return {
+    id,
+    calls: (computerId) =>
+      read('calls')
+        .split('\n')
+        .map((line) => line.split(' '))
+        .filter(([, about]) => about === computerId)
+        .map(([call = '']) => call),
+    behave: (how) => writeFileSync(file('behaviour.json'), JSON.stringify(how)),
+    state: (computerId) => states()[computerId],
+    put(computerId, hosted) {
+      const { [computerId]: _before, ...others } = states();
+      const all = hosted === undefined ? others : { ...others, [computerId]: hosted };
+      writeFileSync(file('computers.json'), JSON.stringify(all));
+    },
+    kill,
+    async restart() {
+      await kill();
+      child = await launch();
+    },
+    async stop() {
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
