@@ -1,22 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+const firstIntervalMs = 20;
+const longestIntervalMs = 100;
+
 type Absent = undefined | null | false;
 
 /**
  * Looks again and again until `look` gives something, and returns it. Fails by itself at the deadline, with `what` in
- * the message, so that a test says what it was waiting for.
+ * the message, so that a test says what it was waiting for. What has taken long already is looked at less often: each
+ * look is work, mostly for the one who is waited for.
  */
 export async function waitFor<T>(
   what: string,
   look: () => T | Absent | Promise<T | Absent>,
-  options: { timeoutMs?: number; intervalMs?: number } = {},
+  options: { timeoutMs?: number } = {},
 ): Promise<T> {
-  const { timeoutMs = 60_000, intervalMs = 20 } = options;
-  const deadline = performance.now() + timeoutMs;
+  const { timeoutMs = 60_000 } = options;
+  const begin = performance.now();
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== null && found !== false) return found;
-    if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain for: ${what}.`);
-    await delay(intervalMs);
+    const waitedMs = performance.now() - begin;
+    if (waitedMs > timeoutMs) throw new Error(`Waited ${timeoutMs} ms in vain for: ${what}.`);
+    await delay(Math.min(Math.max(firstIntervalMs, waitedMs / 10), longestIntervalMs));
   }
 }
