@@ -91,7 +91,7 @@ export async function appendAuditOfUser(
   const spaces = await select<{ id: string }>(
     tx,
     `SELECT s.id FROM space_members m JOIN spaces s ON s.id = m.space_id
-      WHERE m.user_id = ? AND s.deleted_at IS NULL ORDER BY s.id`,
+      WHERE m.user_id = ? AND s.deleted_at IS NULL ORDER BY m.space_id`,
     [userId],
   );
   // Without a look at each: who signs in does not wait for a space, nor fail with one that goes.

@@ -1,4 +1,4 @@
-import type { ResultSetHeader } from 'mysql2';
+import type { ResultSetHeader, RowDataPacket } from 'mysql2';
 import type { Database } from './database.ts';
 
 const rowsPerStatement = 1_000;
@@ -18,5 +18,23 @@ export async function deleteInBatches(
     deleted += affectedRows;
     onBatch();
     if (affectedRows < rowsPerStatement) return deleted;
+  }
+}
+
+/** The same for rows that a SELECT of their ids finds, whose last placeholder is its LIMIT. */
+export async function deleteByIds(
+  { pool }: Pick<Database, 'pool'>,
+  table: string,
+  select: string,
+  values: unknown[],
+): Promise<number> {
+  for (let deleted = 0; ; ) {
+    const [rows] = await pool.query<RowDataPacket[]>(select, [...values, rowsPerStatement]);
+    if (rows.length > 0) {
+      const ids = rows.map(({ id }) => id as string);
+      const [{ affectedRows }] = await pool.query<ResultSetHeader>(`DELETE FROM ${table} WHERE id IN (?)`, [ids]);
+      deleted += affectedRows;
+    }
+    if (rows.length < rowsPerStatement) return deleted;
   }
 }

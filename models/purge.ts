@@ -1,5 +1,5 @@
-import type { ResultSetHeader } from 'mysql2';
 import type { AreaPurge } from './areaPurge.ts';
+import { deleteInBatches } from './batches.ts';
 import { billingPurge } from './billing/purge.ts';
 import { chatPurge, type PurgeScope, purgeThreads } from './chat/purge.ts';
 import { computersPurge } from './computers/purge.ts';
@@ -23,10 +23,10 @@ const sharedPurge: AreaPurge = {
     purge_positions: 'They are the installation’s.',
   },
   async finish(database, spaceId) {
-    await removeAll(
+    await deleteInBatches(
       database,
-      "DELETE FROM operations WHERE space_id = ? AND kind <> 'deleteSpace' AND status <> 'running'",
-      spaceId,
+      "DELETE FROM operations WHERE space_id = ? AND kind <> 'deleteSpace' AND status <> 'running' LIMIT ?",
+      [spaceId],
     );
   },
 };
@@ -61,15 +61,6 @@ export async function purgeRows(database: Database, scope: PurgeScope, onBatch: 
   await purgeThreads(database, scope, { ofTurn, ofThread }, onBatch);
   if (!('spaceId' in scope)) return;
   for (const table of ofSpace)
-    await removeAll(database, `DELETE FROM ${table} WHERE space_id = ?`, scope.spaceId, onBatch);
+    await deleteInBatches(database, `DELETE FROM ${table} WHERE space_id = ? LIMIT ?`, [scope.spaceId], onBatch);
   for (const area of areaPurges) await area.finish?.(database, scope.spaceId);
-}
-
-const rowsPerStatement = 1_000;
-
-async function removeAll(database: Database, statement: string, spaceId: string, onBatch = () => {}): Promise<void> {
-  for (let removed = rowsPerStatement; removed === rowsPerStatement; onBatch()) {
-    const [result] = await database.pool.query<ResultSetHeader>(`${statement} LIMIT ?`, [spaceId, rowsPerStatement]);
-    removed = result.affectedRows;
-  }
 }

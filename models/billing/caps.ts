@@ -1,4 +1,5 @@
 import type { Transaction } from 'sequelize';
+import { deleteInBatches } from '../batches.ts';
 import type { Database } from '../database.ts';
 import { execute, select } from '../sql.ts';
 import type { HoldRequest } from './holds.ts';
@@ -83,5 +84,5 @@ export async function countUse(
 
 export async function purgeDayUse(database: Database): Promise<void> {
   const before = today(new Date(Date.now() - 2 * keptDays * 86_400_000));
-  await database.pool.query('DELETE FROM billing_day_use WHERE day < ? LIMIT 500', [before]);
+  await deleteInBatches(database, 'DELETE FROM billing_day_use WHERE day < ? LIMIT ?', [before]);
 }

@@ -1,5 +1,5 @@
 import type { AreaPurge } from '../areaPurge.ts';
-import { deleteInBatches } from '../batches.ts';
+import { deleteByIds, deleteInBatches } from '../batches.ts';
 import type { Database } from '../database.ts';
 
 const ofPeople = 'It is a person’s, for all of their spaces.';
@@ -31,14 +31,14 @@ export const identityPurge: AreaPurge = {
 const endedKeptMs = 30 * 86_400_000;
 
 /** Expired or revoked keys. A key with children stays as long as they do: revoking goes from parent to child. */
-const deadKeys = `DELETE FROM api_keys WHERE LEAST(COALESCE(revoked_at, expires_at), COALESCE(expires_at, revoked_at)) < ?
-  AND id NOT IN (SELECT parent FROM (SELECT DISTINCT parent_key_id AS parent FROM api_keys WHERE parent_key_id IS NOT NULL) AS parents)
-  LIMIT ?`;
+const deadKeys = `SELECT id FROM (
+    SELECT id FROM api_keys WHERE revoked_at < ? UNION SELECT id FROM api_keys WHERE expires_at < ?
+  ) AS dead WHERE NOT EXISTS (SELECT 1 FROM api_keys child WHERE child.parent_key_id = dead.id) LIMIT ?`;
 
 /**
  * Deletes what nobody can use any more: codes, sign-ins and mails past their time, and sessions, keys and invitations
- * that ended a month ago. The sweeper calls it; statements are
- * small, so that none of them holds up a sign-in. Returns how many rows that were.
+ * that ended a month ago. The sweeper calls it; statements are small, so that none of them holds up a sign-in. Returns
+ * how many rows that were.
  */
 export async function purgeIdentity(database: Database, now: Date): Promise<number> {
   const codes = await deleteInBatches(database, 'DELETE FROM auth_codes WHERE expires_at < ? LIMIT ?', [now]);
@@ -47,6 +47,6 @@ export async function purgeIdentity(database: Database, now: Date): Promise<numb
   const before = new Date(now.getTime() - endedKeptMs);
   const invitations = await deleteInBatches(database, 'DELETE FROM invitations WHERE expires_at < ? LIMIT ?', [before]);
   const sessions = await deleteInBatches(database, 'DELETE FROM sessions WHERE expires_at < ? LIMIT ?', [before]);
-  const keys = await deleteInBatches(database, deadKeys, [before]);
+  const keys = await deleteByIds(database, 'api_keys', deadKeys, [before, before]);
   return codes + signIns + mails + invitations + sessions + keys;
 }

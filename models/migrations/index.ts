@@ -20,6 +20,7 @@ import { binaryText } from './0021-binary-text.ts';
 import { listIndexes } from './0022-list-indexes.ts';
 import { outboxHash } from './0023-outbox-hash.ts';
 import { computers } from './0024-computers.ts';
+import { sweepIndexes } from './0025-sweep-indexes.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -44,4 +45,5 @@ export const migrations: Migration[] = [
   listIndexes,
   outboxHash,
   computers,
+  sweepIndexes,
 ];

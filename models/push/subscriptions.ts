@@ -2,6 +2,7 @@ import { createHash, ECDH } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
+import { deleteByIds } from '../batches.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
@@ -142,11 +143,14 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
 
     /** Those of sessions that were revoked; they are not used since, this takes them out of the table. */
     async purgeRevoked(): Promise<number> {
-      const [result] = await database.pool.query(
-        `DELETE FROM push_subscriptions WHERE session_id IN
-          (SELECT id FROM sessions WHERE revoked_at IS NOT NULL) LIMIT 1000`,
+      // A DELETE with a subquery would read all of them.
+      return deleteByIds(
+        database,
+        'push_subscriptions',
+        `SELECT p.id FROM sessions s JOIN push_subscriptions p ON p.session_id = s.id
+          WHERE s.revoked_at IS NOT NULL LIMIT ?`,
+        [],
       );
-      return (result as { affectedRows: number }).affectedRows;
     },
   };
 }

@@ -154,17 +154,8 @@ async function assertRoom(tx: Transaction, spaceId: string, name: string, size: 
   );
 }
 
-/**
- * Values that no environment variable can hold are refused here, where their owner sees it, and not when they are used.
- */
 function bytesOf(value: string): Buffer {
-  if (value.includes('\0')) throw unfit('SECRET_HAS_NUL', 'cannot hold a NUL character');
-  if (!value.isWellFormed()) throw unfit('SECRET_NOT_UNICODE', 'is not well-formed Unicode');
   const bytes = Buffer.from(value, 'utf8');
   if (bytes.length <= maxValueBytes) return bytes;
   throw new DomainError('tooLarge', 'SECRET_TOO_LARGE', 'A secret has at most 64 KiB.');
-}
-
-function unfit(code: string, detail: string): DomainError {
-  return new DomainError('unprocessable', code, `The value ${detail}.`, { errors: [{ pointer: '/value', detail }] });
 }

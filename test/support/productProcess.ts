@@ -1,13 +1,16 @@
 import { createRuntime, type Role } from '../../bin/support/runtime.ts';
 import { loadConfig } from '../../config/index.ts';
 import { createLogger } from '../../telemetry/logger.ts';
+import { recordStatements } from './recordStatements.ts';
 
 /**
  * Atrium in a process of its own, for tests that look at it from outside, or kill it: `node
  * test/support/productProcess.ts ROLE`. Reads its configuration from the environment, prints one line `{"apiUrl"}` when
  * it is ready, and stops in order on SIGTERM. It ends with its standard input, so that a test that is killed leaves
- * nothing behind.
+ * nothing behind. With `RECORD_STATEMENTS` it writes its kinds of SQL statements to that file at its end.
  */
+const { RECORD_STATEMENTS: statementsFile } = process.env;
+if (statementsFile !== undefined) recordStatements(statementsFile);
 const role = process.argv[2] as Role;
 const config = loadConfig();
 const logger = createLogger({ level: config.logLevel });

@@ -1,5 +1,4 @@
 import {
-  ActivityCancellationType,
   ActivityFailure,
   CancellationScope,
   continueAsNew,
@@ -16,6 +15,7 @@ import type { CallModelResult } from '../../activities/chat/runStep.ts';
 import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
 import type { Activities } from '../../activities/main.ts';
 import { afterTurn } from './afterTurn.ts';
+import { longWork, untilTheDatabaseIsBack } from './retries.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
 import { type Answers, runToolCalls, type ToolCallReference, toolsAnsweredSignal } from './toolCalls.ts';
@@ -45,14 +45,9 @@ export const stopTurnSignal = defineSignal('stopTurn');
 /** The turn's progress, for an operator in the Temporal UI. */
 export const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
 
-// Only rows are touched: safe to repeat for as long as the database is down. A turn must end, so attempts are
-// unlimited. Local, since it is short and the last thing a turn does: it saves the server two of a turn's three
-// workflow tasks.
-const { endTurn } = proxyLocalActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  localRetryThreshold: '10 seconds',
-  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
-});
+// A turn must end, whatever happens. Local, since it is short and the last thing a turn does: it saves the server two
+// of a turn's three workflow tasks.
+const { endTurn } = proxyLocalActivities<Activities>(untilTheDatabaseIsBack);
 
 /**
  * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it
@@ -126,18 +121,8 @@ async function takeStep(
   input: RunChatTurnInput,
   progress: { step: number; modelId: string; attempt: number },
 ): Promise<StepResult> {
-  // A crash is noticed by missing heartbeats and retried at once; the workflow judges what a provider answers.
-  const { callModel, summarizeThread } = proxyActivities<Activities>({
-    startToCloseTimeout: '1 hour',
-    heartbeatTimeout: input.heartbeatTimeoutMs,
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: {
-      initialInterval: '100 milliseconds',
-      backoffCoefficient: 1.5,
-      maximumInterval: '5 seconds',
-      maximumAttempts: 60,
-    },
-  });
+  // What a provider answers is for the workflow to judge.
+  const { callModel, summarizeThread } = proxyActivities<Activities>(longWork(input.heartbeatTimeoutMs));
   const { turnId } = input;
   const tried = [progress.modelId];
   let squeeze = 0;

@@ -1,5 +1,4 @@
 import {
-  ActivityCancellationType,
   ActivityFailure,
   condition,
   defineSignal,
@@ -9,6 +8,7 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import { notify } from './afterTurn.ts';
+import { longWork, untilTheDatabaseIsBack } from './retries.ts';
 import type { WorkingTime } from './workingTime.ts';
 
 export type ToolCallReference = { id: string; toolName: string; waits?: true };
@@ -24,12 +24,8 @@ export interface Answers {
 /** How many of a step's calls run in parallel; the others queue. */
 const maxAtOnce = 32;
 
-// Only rows are touched, and a waiting turn must go on once the database is back: attempts are unlimited.
-const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  localRetryThreshold: '10 seconds',
-  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
-});
+// A waiting turn must go on once the database is back.
+const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>(untilTheDatabaseIsBack);
 
 /**
  * Runs a step's tool calls in parallel. Calls that wait for the client or for approval do so in the rows, for days if
@@ -94,18 +90,7 @@ async function runOne(
   step: number,
   { id, toolName }: ToolCallReference,
 ): Promise<void> {
-  const { runTool } = proxyActivities<Activities>({
-    startToCloseTimeout: '1 hour',
-    heartbeatTimeout: heartbeatTimeoutMs,
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    // As for model calls: what a tool finds away is back within minutes.
-    retry: {
-      initialInterval: '100 milliseconds',
-      backoffCoefficient: 1.5,
-      maximumInterval: '5 seconds',
-      maximumAttempts: 60,
-    },
-  });
+  const { runTool } = proxyActivities<Activities>(longWork(heartbeatTimeoutMs));
   try {
     await runTool.executeWithOptions({ summary: toolName }, [{ turnId, step, toolCallId: id }]);
   } catch (error) {

@@ -1,0 +1,115 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Connection } from 'mysql2/promise';
+import { accessTable } from '../../api/areas.ts';
+import { type Access, accessOf } from '../../api/frame/auth/access.ts';
+import { loadContract } from '../../api/frame/contract.ts';
+import { fillSpace } from '../builders/fullSpace.ts';
+import { anyBodyFor, objectsFor, pathWith } from '../builders/operationCall.ts';
+import { buildProduct, type TestProduct } from '../builders/product.ts';
+import { buildPeople, buildWorld, type Kind } from '../builders/world.ts';
+import { multiplyRows, openAsOwner, planOf } from '../support/plans.ts';
+import { kindOf } from '../support/recordStatements.ts';
+
+// Every kind of statement that the product sends while each operation, and the sweeps, run once: none reads a table
+// from end to end, or sorts much, once the tables are full.
+
+/** Statements that may, each with the reason. */
+const allowed: { beginning: string; why: string }[] = [
+  {
+    beginning: 'SELECT b.space_id AS spaceId, s.name, b.available AS availableMicro FROM billing_balances b',
+    why: 'A sweep looks at a row of each space. An index on the balance would cost every model call more.',
+  },
+  {
+    beginning: 'SELECT CAST(COALESCE(SUM(initial_credits)',
+    why: 'A row of each space, once for each space that is set up with credits by its user.',
+  },
+  {
+    beginning: 'SELECT `id`, `algorithm`, `public_jwk`',
+    why: 'The signing keys of an installation are a handful, and read when a process starts.',
+  },
+];
+
+/** Rows that a statement may sort. */
+const mostSorted = 500;
+const callsAtOnce = 6;
+
+let product: TestProduct;
+let connection: Connection;
+let statements: string[];
+const folder = mkdtempSync(join(tmpdir(), 'atrium-statements-'));
+
+beforeAll(async () => {
+  const file = join(folder, 'statements.json');
+  product = await buildProduct({ RECORD_STATEMENTS: file });
+  await callEverything();
+  await fillSpace(product, await product.user());
+  await product.process.stop();
+  statements = JSON.parse(readFileSync(file, 'utf8')) as string[];
+  connection = await openAsOwner(product.environment.environment.ATRIUM_DATABASE_MIGRATION_URL);
+  await multiplyRows(connection);
+}, 120_000);
+
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await connection.end();
+  await product.close();
+});
+
+/** Each operation of the contract, as somebody who may. */
+async function callEverything(): Promise<void> {
+  const people = await buildPeople(product.identity);
+  const rest = loadContract().operations.values();
+  const lane = async () => {
+    for (const operation of rest) {
+      const world = await buildWorld(product, people);
+      const path = pathWith(operation, await objectsFor(operation, world));
+      const body = await anyBodyFor(operation, world);
+      const response = await world.fetch(callerOf(accessOf(accessTable, operation.id)), operation.method, path, body);
+      await response.body?.cancel();
+    }
+  };
+  await Promise.all(Array.from({ length: callsAtOnce }, lane));
+}
+
+function callerOf(access: Access): Kind {
+  if (access === 'self' || access === 'threadOwner') return 'viewer';
+  return access === 'editorsOwn' ? 'editor' : 'owner';
+}
+
+/** What is wrong with a statement's plan. */
+async function faultsOf(sql: string): Promise<string[]> {
+  const steps = (await planOf(connection, sql)) ?? [];
+  return steps.flatMap(({ table, type, rows, extra }) => {
+    // What the statement itself has put together is as large as what it has read for it.
+    if (table.startsWith('<')) return [];
+    if (type === 'ALL' || type === 'index') return [`reads all of ${table} (${rows} rows)`];
+    return extra.includes('filesort') && rows > mostSorted ? [`sorts ${rows} rows of ${table}`] : [];
+  });
+}
+
+test('a statement without an index is found, and one with an index is not', async () => {
+  expect(await faultsOf("SELECT id FROM turns WHERE error_detail = 'x'")).toHaveLength(1);
+  expect(await faultsOf("DELETE FROM operations WHERE error_detail = 'x' LIMIT 1000")).toHaveLength(1);
+  expect(await faultsOf("SELECT id FROM turns WHERE id = 'x'")).toEqual([]);
+  expect(kindOf("SELECT 'it''s', 12 FROM t WHERE id IN ('a', 'b')")).toBe(
+    kindOf("SELECT '', 3 FROM t WHERE id IN ('c')"),
+  );
+});
+
+test('no statement of the product reads a whole table', async () => {
+  expect(statements.length).toBeGreaterThan(250);
+  const found: string[] = [];
+  const met = new Set<string>();
+  for (const sql of statements) {
+    const text = sql.replace(/\s+/g, ' ').trim();
+    const faults = await faultsOf(sql);
+    const exception = allowed.find(({ beginning }) => text.startsWith(beginning));
+    if (exception !== undefined) met.add(exception.beginning);
+    else found.push(...faults.map((fault) => `${fault}: ${text}`));
+  }
+  expect(found).toEqual([]);
+  // An exception of a statement that is not made any more is taken out.
+  expect(allowed.map(({ beginning }) => beginning).filter((beginning) => !met.has(beginning))).toEqual([]);
+}, 60_000);

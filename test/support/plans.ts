@@ -1,0 +1,130 @@
+import mysql, { type Connection, type RowDataPacket } from 'mysql2/promise';
+
+/** How many rows each table gets at least. */
+const rowsWanted = 4_000;
+
+interface Column {
+  name: string;
+  dataType: string;
+  columnType: string;
+  length: number | null;
+  extra: string;
+}
+
+/** One table's line of a statement's plan. */
+export interface PlanStep {
+  table: string;
+  type: string;
+  key: string | null;
+  rows: number;
+  extra: string;
+}
+
+/** A connection of the account that owns the tables. */
+export async function openAsOwner(url: string | undefined): Promise<Connection> {
+  const connection = await mysql.createConnection({ uri: url, timezone: 'Z' });
+  await connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
+  await connection.query('SET SESSION foreign_key_checks = 0');
+  // How deep a recursion may be: MySQL's name for it, and MariaDB's.
+  await connection.query('SET SESSION cte_max_recursion_depth = 100000').catch(() => undefined);
+  await connection.query('SET SESSION max_recursive_iterations = 100000').catch(() => undefined);
+  return connection;
+}
+
+/**
+ * Multiplies the rows of every table, as if as many installations like this one had been put together: ids and what
+ * else must be unique are different in each copy, everything else is the same. Returns how many rows each table has.
+ */
+export async function multiplyRows(connection: Connection): Promise<Map<string, number>> {
+  const [tables] = await connection.query<RowDataPacket[]>(
+    "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'",
+  );
+  const counts = new Map<string, number>();
+  for (const { name } of tables) counts.set(name as string, await multiplyTable(connection, name as string));
+  return counts;
+}
+
+async function multiplyTable(connection: Connection, table: string): Promise<number> {
+  const columns = (await columnsOf(connection, table)).filter(({ extra }) => !/auto_increment|GENERATED/i.test(extra));
+  const [rows] = await connection.query<RowDataPacket[]>(`SELECT COUNT(*) AS n FROM ${table}`);
+  const found = Number(rows[0]?.n);
+  if (found === 0) await insertAnyRow(connection, table, columns);
+  const count = Math.max(found, 1);
+  const varied = await variedColumns(connection, table, columns);
+  const names = columns.map(({ name }) => `\`${name}\``).join(', ');
+  const values = columns.map((column) => (varied.has(column.name) ? variation(column) : `t.\`${column.name}\``));
+  const copies = Math.ceil(rowsWanted / count);
+  await connection.query(
+    `INSERT INTO ${table} (${names})
+      SELECT ${values.join(', ')} FROM ${table} t
+      JOIN (WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT i FROM n) copy`,
+    [copies],
+  );
+  await connection.query(`ANALYZE TABLE ${table}`);
+  return count * (copies + 1);
+}
+
+/** A row of a table that has none. */
+async function insertAnyRow(connection: Connection, table: string, columns: Column[]): Promise<void> {
+  const row = Object.fromEntries(columns.map((column) => [column.name, anyValueOf(column)]));
+  await connection.query(`INSERT INTO ${table} SET ?`, [row]);
+}
+
+function anyValueOf(column: Column): unknown {
+  if (/date|time/.test(column.dataType)) return new Date();
+  if (column.dataType === 'enum') return /'([^']*)'/.exec(column.columnType)?.[1];
+  if (/binary|blob/.test(column.dataType)) return Buffer.alloc(Math.min(column.length ?? 32, 32));
+  return isText(column) ? 'x' : 1;
+}
+
+async function columnsOf(connection: Connection, table: string): Promise<Column[]> {
+  const [rows] = await connection.query<RowDataPacket[]>(
+    `SELECT column_name AS name, data_type AS dataType, column_type AS columnType, character_maximum_length AS length, extra
+      FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? ORDER BY ordinal_position`,
+    [table],
+  );
+  return rows as Column[];
+}
+
+const isText = ({ dataType }: Column) => /char|binary|text|blob/.test(dataType);
+const isNumber = ({ dataType }: Column) => /int/.test(dataType);
+
+/** Ids, and one column of each unique index that has no id. */
+async function variedColumns(connection: Connection, table: string, columns: Column[]): Promise<Set<string>> {
+  const varied = new Set(
+    columns.filter((column) => isText(column) && /(^|_)id$/.test(column.name)).map(({ name }) => name),
+  );
+  const [rows] = await connection.query<RowDataPacket[]>(
+    `SELECT index_name AS indexName, column_name AS name FROM information_schema.statistics
+      WHERE table_schema = DATABASE() AND table_name = ? AND non_unique = 0`,
+    [table],
+  );
+  const byName = new Map(columns.map((column) => [column.name, column]));
+  for (const parts of Map.groupBy(rows, ({ indexName }) => indexName as string).values()) {
+    const names = parts.map(({ name }) => name as string);
+    if (names.some((name) => varied.has(name) || !byName.has(name))) continue;
+    const parted = names.flatMap((name) => byName.get(name) ?? []);
+    const chosen = parted.find(isText) ?? parted.find(isNumber) ?? parted[0];
+    if (chosen !== undefined) varied.add(chosen.name);
+  }
+  return varied;
+}
+
+/** Another value for each copy, of the same kind and length where that is limited. */
+function variation(column: Column): string {
+  const value = `t.\`${column.name}\``;
+  if (/date|time/.test(column.dataType)) return `${value} + INTERVAL copy.i DAY`;
+  if (isNumber(column)) return `${value} + copy.i`;
+  if (/binary|blob/.test(column.dataType))
+    return `LEFT(CONCAT(UNHEX(LPAD(HEX(copy.i), 8, '0')), ${value}), ${column.length ?? 255})`;
+  return `CONCAT(LEFT(${value}, ${(column.length ?? 255) - 5}), '~', copy.i)`;
+}
+
+/** The server's plan; undefined for what has none. */
+export async function planOf(connection: Connection, sql: string): Promise<PlanStep[] | undefined> {
+  if (!/^\s*\(?\s*(SELECT|UPDATE|DELETE|INSERT[^(]*\([^)]*\)\s*SELECT|WITH)\b/i.test(sql)) return undefined;
+  const [rows] = await connection.query<RowDataPacket[]>(`EXPLAIN ${sql}`);
+  return rows.flatMap(({ table, type, key, rows: count, Extra }) =>
+    table === null ? [] : [{ table, type: type ?? '', key, rows: Number(count ?? 0), extra: Extra ?? '' } as PlanStep],
+  );
+}
