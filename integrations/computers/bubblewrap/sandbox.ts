@@ -69,7 +69,8 @@ function bwrapArguments({ homeDir, agentDir, etcDir, limits, readOnly, network }
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
     ...(network === 'own' ? ['--unshare-net'] : []),
-    ...['--disable-userns', '--new-session', '--hostname', 'computer'],
+    // Should its holder be killed, the kernel ends it.
+    ...['--die-with-parent', '--disable-userns', '--new-session', '--hostname', 'computer'],
     ...['--ro-bind', '/usr', '/usr'],
     ...['bin', 'lib', 'lib64', 'sbin'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]),
     ...fromEtc.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
@@ -83,7 +84,7 @@ function bwrapArguments({ homeDir, agentDir, etcDir, limits, readOnly, network }
     ...readOnly.flatMap(({ from, to }) => ['--ro-bind', from, to]),
     ...['--bind', homeDir, home],
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
-    ...['--chdir', home, '--uid', uid, '--gid', uid],
+    ...['--chdir', home, '--uid', uid, '--gid', uid, '--cap-drop', 'ALL'],
     ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--info-fd', '4', '--block-fd', '5', '--seccomp', '6'],
   ];
@@ -94,7 +95,7 @@ function inOuterNetwork(bwrap: string, inner: string[]): string[] {
   const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; exec "$@"';
   return [
     bwrap,
-    ...['--unshare-user', '--unshare-net', '--uid', '0', '--gid', '0', '--cap-add', 'ALL', '--dev-bind', '/', '/'],
+    ...['--die-with-parent', '--unshare-user', '--unshare-net', '--uid', '0', '--gid', '0', '--cap-add', 'ALL', '--dev-bind', '/', '/'],
     ...['--', '/bin/sh', '-c', open, 'sh', ...inner],
   ];
 }

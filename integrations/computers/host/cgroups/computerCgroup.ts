@@ -5,8 +5,11 @@ import type { HolderCgroups } from '../holderSpec.ts';
 import { ifThere } from '../ifThere.ts';
 import { type CgroupRoots, enableControllers, folders } from './mounts.ts';
 
-/** What the sandbox itself may use beside the computer's limits: bwrap, and the agent. */
-const agentTasks = 64;
+/**
+ * What the sandbox itself may use beside the computer’s limits: bwrap, the agent, and a thread of the agent’s for each
+ * terminal.
+ */
+export const agentTasks = ({ maxProcesses }: ComputerLimits) => 32 + maxProcesses;
 const agentMemoryMiB = 128;
 /** The holder reads what a computer says, so it is bounded as well. */
 const holderMemoryMiB = 512;
@@ -30,7 +33,9 @@ export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: Compu
   setMemory(roots, join(id, 'holder'), holderMemoryMiB);
   setMemory(roots, join(id, 'box', 'agent'), agentMemoryMiB);
   setMemory(roots, join(id, 'box', 'work'), limits.memoryMiB);
-  writeFileSync(join(roots.pids, id, 'box', 'agent', 'pids.max'), String(agentTasks));
+  // What has just been started is among the agent’s for a moment: together they are bounded by the box.
+  writeFileSync(join(roots.pids, id, 'box', 'pids.max'), String(limits.maxTasks + agentTasks(limits)));
+  writeFileSync(join(roots.pids, id, 'box', 'agent', 'pids.max'), String(agentTasks(limits)));
   writeFileSync(join(roots.pids, id, 'box', 'work', 'pids.max'), String(limits.maxTasks));
 }
 

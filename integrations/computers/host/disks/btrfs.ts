@@ -70,7 +70,7 @@ async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void>
 }
 
 async function mount(image: string, homes: string): Promise<void> {
-  await run('mount', ['-t', 'btrfs', '-o', 'loop,nodev,nosuid,noatime,discard=async', image, homes]);
+  await run('mount', ['-t', 'btrfs', '-o', 'loop,nodev,nosuid,noatime,discard=async,commit=10', image, homes]);
 }
 
 export function isMounted(folder: string): boolean {

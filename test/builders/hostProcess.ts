@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { HolderEnd } from '../../integrations/computers/host/holderSpec.ts';
+import type { Host, HostOptions, HostRights } from '../../integrations/computers/host/host.ts';
+import { HostError, type HostErrorCode } from '../../integrations/computers/host/hostErrors.ts';
+import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
+import { HostClient } from '../../integrations/computers/hostClient.ts';
+import type { DriverName } from '../../integrations/computers/types.ts';
+import { hostDir } from './host.ts';
+
+type RemoteMethod =
+  | 'start'
+  | 'stop'
+  | 'pause'
+  | 'resume'
+  | 'destroy'
+  | 'fork'
+  | 'metrics'
+  | 'inspect'
+  | 'list'
+  | 'sweep';
+
+export interface HostCall {
+  id: number;
+  method: RemoteMethod | 'close' | 'shutdown';
+  args: unknown[];
+}
+
+interface Failure {
+  code: string;
+  message: string;
+}
+
+export type HostReply =
+  | { ready: { hostId: string; driver: DriverName; rights: HostRights } }
+  | { refused: Failure }
+  | { ended: { computerId: string; end: HolderEnd } }
+  | { id: number; value?: unknown; error?: Failure };
+
+const program = fileURLToPath(new URL('../support/hostProcess.ts', import.meta.url));
+
+export interface RemoteHost extends AsyncDisposable {
+  host: Host;
+  dir: string;
+  pid: number;
+  /** What it has told of computers that ended unasked. */
+  ended: { computerId: string; end: HolderEnd }[];
+  /** As kill -9 of a worker: its computers go on. */
+  kill(): Promise<void>;
+}
+
+/** A host in a process of its own, as another user where one is given. */
+export async function startHostProcess(options: Partial<HostOptions> & { uid?: number } = {}): Promise<RemoteHost> {
+  const { uid, ...given } = options;
+  const dir = given.dir ?? hostDir();
+  if (uid !== undefined) chownSync(dir, uid, uid);
+  const child = spawn(process.execPath, [program, JSON.stringify({ imageMiB: 2_048, ...given, dir })], {
+    cwd: '/',
+    env: {},
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    ...(uid !== undefined && { uid, gid: uid }),
+  });
+  const calls = new Map<number, (reply: { value?: unknown; error?: Failure }) => void>();
+  const ended: RemoteHost['ended'] = [];
+  const exited = once(child, 'exit');
+  const ready = await new Promise<Extract<HostReply, { ready: unknown }>['ready']>((resolve, reject) => {
+    child.on('message', (reply: HostReply) => {
+      if ('ready' in reply) resolve(reply.ready);
+      else if ('refused' in reply) reject(new HostError(reply.refused.code as HostErrorCode, reply.refused.message));
+      else if ('ended' in reply) ended.push(reply.ended);
+      else calls.get(reply.id)?.(reply);
+    });
+    void exited.then(() => {
+      reject(new Error('The process of the host has ended.'));
+      for (const call of calls.values()) call({ error: { code: 'KILLED', message: 'The host was killed.' } });
+    });
+  });
+  const call = caller(child, calls);
+  const layout = hostLayout(dir);
+  const client = (computerId: string) => new HostClient({ socketPath: computerLayout(layout, computerId).socket });
+  const methods: RemoteMethod[] = [
+    'start',
+    'stop',
+    'pause',
+    'resume',
+    'destroy',
+    'fork',
+    'metrics',
+    'inspect',
+    'list',
+    'sweep',
+  ];
+  const remote = Object.fromEntries(methods.map((method) => [method, (...args: unknown[]) => call(method, args)]));
+  const host = { ...ready, ...remote, client } as unknown as Host;
+  return {
+    host,
+    dir,
+    pid: child.pid ?? 0,
+    ended,
+    async kill() {
+      child.kill('SIGKILL');
+      await exited;
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      for (const { computerId } of await host.list()) await host.destroy(computerId);
+      await call('shutdown', []);
+      child.disconnect();
+      await exited;
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function caller(child: ChildProcess, calls: Map<number, (reply: { value?: unknown; error?: Failure }) => void>) {
+  let count = 0;
+  return (method: HostCall['method'], args: unknown[]) =>
+    new Promise<never>((resolve, reject) => {
+      count += 1;
+      const id = count;
+      calls.set(id, ({ value, error }) => {
+        calls.delete(id);
+        if (error === undefined) resolve(value as never);
+        else reject(new HostError(error.code as HostErrorCode, error.message));
+      });
+      child.send({ id, method, args } satisfies HostCall, (failure) => {
+        if (failure !== null) calls.get(id)?.({ error: { code: 'KILLED', message: failure.message } });
+      });
+    });
+}

@@ -1,0 +1,167 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
+import type { ComputerRecord } from '../../../integrations/computers/host/records.ts';
+import { processesOf } from '../../../integrations/computers/host/stamps.ts';
+import { computerSpec, runOn, startComputer } from '../../builders/host.ts';
+import { startHostProcess } from '../../builders/hostProcess.ts';
+import { drivers } from './drivers.ts';
+
+const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
+
+/** What is left when a host, a holder or a sandbox is killed: nothing that nobody looks after. */
+describe('crashes', () => {
+  if (missing !== undefined) {
+    process.stderr.write(`\nNOT RUN: crashes of computers: ${missing}\n`);
+    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    return;
+  }
+  const recordOf = (dir: string, computerId: string) =>
+    JSON.parse(readFileSync(computerLayout(hostLayout(dir), computerId).record, 'utf8')) as ComputerRecord;
+  const cgroupsOf = (computerId: string) =>
+    ['cpu', 'memory', 'pids', 'freezer', '.']
+      .map((controller) => join('/sys/fs/cgroup', controller))
+      .filter((folder) => existsSync(folder))
+      .flatMap((folder) =>
+        readdirSync(folder)
+          .filter((name) => name.startsWith('atrium-'))
+          .map((name) => join(folder, name, computerId)),
+      )
+      .filter((folder) => existsSync(folder));
+  const gone = async (uid: number | null) => {
+    // 5 s are the promise. What takes longer fails by the test’s own limit.
+    while (processesOf(uid ?? -1).length > 0) await new Promise(setImmediate);
+  };
+
+  it('loses nothing when the worker is killed: the next one takes its computers over', async () => {
+    const first = await startHostProcess(options);
+    const { spec, computerId, client } = await startComputer(first.host);
+    await client.startProcess({
+      processId: 'prc_counts',
+      command: 'i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done',
+    });
+    const paused = await startComputer(first.host);
+    await first.host.pause(paused.computerId);
+    const { startedAt } = await first.host.start(spec);
+    await first.kill();
+    await using second = await startHostProcess({ ...options, dir: first.dir });
+    expect(second.host.hostId).toBe(first.host.hostId);
+    await expect(second.host.start(spec)).resolves.toEqual({ startedAt });
+    await expect(second.host.inspect(computerId)).resolves.toMatchObject({ state: 'running', runningProcesses: 1 });
+    await expect(second.host.inspect(paused.computerId)).resolves.toMatchObject({ state: 'paused' });
+    let seen = '';
+    for await (const { kind, payload } of client.output('prc_counts', { follow: true })) {
+      if (kind === 'stdout') seen += Buffer.from(payload).toString();
+      if (seen.split('\n').length > 40) break;
+    }
+    const numbers = seen.split('\n').filter(Boolean).map(Number);
+    expect(numbers.slice(0, 40)).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
+  });
+
+  it('ends a computer whose holder is killed, and says so', async () => {
+    await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 20 } });
+    const { spec, computerId, client } = await startComputer(remote.host);
+    await client.startProcess({ processId: 'prc_stays', command: 'setsid sleep 600 & exec sleep 600' });
+    const { uid, run } = recordOf(remote.dir, computerId);
+    expect(processesOf(uid ?? -1).length).toBeGreaterThan(4);
+    process.kill(run?.holder?.pid ?? 0, 'SIGKILL');
+    await gone(uid);
+    while (remote.ended.length === 0) await remote.host.inspect(computerId);
+    expect(remote.ended).toMatchObject([
+      { computerId, end: { generation: 1, reason: 'its holder ended without a word' } },
+    ]);
+    await expect(remote.host.start(spec)).rejects.toMatchObject({ code: 'GENERATION_ENDED' });
+    await remote.host.start({ ...spec, generation: 2 });
+    expect((await runOn(client, 'echo again')).stdout).toBe('again\n');
+    await expect(client.process('prc_stays')).resolves.toMatchObject({ state: 'lost' });
+  });
+
+  it('ends a computer whose first process is killed', async () => {
+    await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 20 } });
+    const { computerId } = await startComputer(remote.host);
+    const { uid, run } = recordOf(remote.dir, computerId);
+    process.kill(run?.sandbox?.init.pid ?? 0, 'SIGKILL');
+    await gone(uid);
+    while (remote.ended.length === 0) await remote.host.inspect(computerId).catch(() => undefined);
+    expect(remote.ended[0]?.end.reason).toContain('sandbox has ended');
+  });
+
+  it.each(['stop', 'destroy'] as const)('leaves no process and no cgroup after %s, whatever hides', async (method) => {
+    await using remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 100 } });
+    const { computerId, client } = await startComputer(remote.host);
+    const { uid } = recordOf(remote.dir, computerId);
+    const hidden =
+      'trap "" TERM HUP INT; for i in 1 2 3 4 5; do (setsid env -i sh -c "trap \\"\\" TERM; while :; do sleep 100; done" &) & done; echo hidden; exec sleep 600';
+    await client.startProcess({ processId: 'prc_hides', command: hidden });
+    for await (const _ of client.output('prc_hides', { follow: true })) break;
+    expect(cgroupsOf(computerId).length).toBeGreaterThan(0);
+    await remote.host[method](computerId);
+    expect(processesOf(uid ?? -1)).toEqual([]);
+    expect(cgroupsOf(computerId)).toEqual([]);
+  });
+
+  it('kills what forks faster than it is counted', async () => {
+    await using remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 0 } });
+    const { computerId, client } = await startComputer(remote.host);
+    const { uid } = recordOf(remote.dir, computerId);
+    await client.startProcess({
+      processId: 'prc_forks',
+      command: [
+        'perl',
+        '-e',
+        '$| = 1; print "on"; while (1) { my $pid = fork; next if $pid; $pid = fork; exit if $pid }',
+      ],
+    });
+    for await (const _ of client.output('prc_forks', { follow: true })) break;
+    await remote.host.stop(computerId);
+    expect(processesOf(uid ?? -1)).toEqual([]);
+  });
+
+  it('begins a start anew that was cut off by kill -9', async () => {
+    const first = await startHostProcess({ ...options, spareHolders: 0 });
+    const spec = computerSpec();
+    void first.host.start(spec).catch(() => undefined);
+    const { record } = computerLayout(hostLayout(first.dir), spec.computerId);
+    while (!existsSync(record) || recordOf(first.dir, spec.computerId).run?.holder == null)
+      await new Promise(setImmediate);
+    await first.kill();
+    const { uid } = recordOf(first.dir, spec.computerId);
+    await using second = await startHostProcess({ ...options, dir: first.dir });
+    const state = (await second.host.inspect(spec.computerId)).state;
+    // It was killed in the middle of a start, or just after one.
+    if (state === 'gone') expect(processesOf(uid ?? -1)).toEqual([]);
+    await second.host.start({ ...spec, generation: 2 });
+    expect((await runOn(second.host.client(spec.computerId), 'echo well')).stdout).toBe('well\n');
+  });
+
+  it('finishes a removal that was cut off by kill -9', async () => {
+    const first = await startHostProcess(options);
+    const { computerId, client } = await startComputer(first.host);
+    await runOn(client, 'echo data > file');
+    const paths = computerLayout(hostLayout(first.dir), computerId);
+    void first.host.destroy(computerId).catch(() => undefined);
+    while (existsSync(paths.record) && recordOf(first.dir, computerId).removing !== true)
+      await new Promise(setImmediate);
+    await first.kill();
+    await using second = await startHostProcess({ ...options, dir: first.dir });
+    await expect(second.host.inspect(computerId)).resolves.toEqual({ state: 'absent' });
+    expect([paths.home, paths.dir, paths.run].filter((path) => existsSync(path))).toEqual([]);
+  });
+
+  it('lets a second process have a folder only when the first is gone', async () => {
+    await using first = await startHostProcess(options);
+    await expect(startHostProcess({ ...options, dir: first.dir })).rejects.toMatchObject({ code: 'COMPUTERS_OFF' });
+  });
+
+  it('keeps each computer’s files from the users of others', async () => {
+    await using remote = await startHostProcess(options);
+    const one = await startComputer(remote.host);
+    const two = await startComputer(remote.host);
+    const uids = [one, two].map(({ computerId }) => recordOf(remote.dir, computerId).uid);
+    expect(new Set(uids).size).toBe(2);
+    for (const { computerId } of [one, two]) {
+      const { home, processes, run } = computerLayout(hostLayout(remote.dir), computerId);
+      for (const path of [home, processes, run]) expect(statSync(path).mode & 0o077).toBe(0);
+    }
+  });
+});

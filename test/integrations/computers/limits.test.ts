@@ -1,0 +1,143 @@
+import { agentTasks } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
+import type { Host } from '../../../integrations/computers/host/host.ts';
+import { runOn, startComputer, usualLimits } from '../../builders/host.ts';
+import { startHostProcess } from '../../builders/hostProcess.ts';
+import { drivers } from './drivers.ts';
+
+/** A C program is not to be had everywhere; perl is on every Debian. */
+const perl = (program: string) => ['perl', '-e', `$| = 1; ${program}`];
+const limits = { ...usualLimits, cpuMilli: 250, memoryMiB: 128, diskMiB: 32, maxTasks: 40 };
+const mebibyte = 1_048_576;
+
+const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
+
+/** Each limit, by a program that tries to pass it. */
+describe('limits', () => {
+  if (missing !== undefined) {
+    process.stderr.write(`\nNOT RUN: limits of computers: ${missing}\n`);
+    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    return;
+  }
+  let host: Host;
+  let dispose: () => Promise<void>;
+  beforeAll(async () => {
+    const remote = await startHostProcess(options);
+    ({ host } = remote);
+    dispose = () => remote[Symbol.asyncDispose]();
+  });
+  afterAll(() => dispose());
+
+  it('gives it a quarter of a core, whatever spins in it', async () => {
+    const { client, computerId } = await startComputer(host, { limits });
+    const before = (await host.metrics(computerId)).cpuSeconds;
+    // Four at once, for 2 s of the clock.
+    const spin = 'for (1 .. 3) { last unless fork } use Time::HiRes "time"; $end = time + 2; 1 while time < $end;';
+    await runOn(client, perl(`${spin} 1 while wait > 0`));
+    const usedSeconds = (await host.metrics(computerId)).cpuSeconds - before;
+    // 0.5 s by the limit, and at most a period at each end. Without it, 2 s and more on any machine that runs tests.
+    expect(usedSeconds).toBeGreaterThan(0.05);
+    expect(usedSeconds).toBeLessThan(1);
+  });
+
+  it('ends a process that takes more memory, and says so; the computer goes on', async () => {
+    const { client, computerId } = await startComputer(host, { limits });
+    const fits = await runOn(client, perl('$x = "x" x 40_000_000; print length $x'));
+    expect(fits).toMatchObject({ state: 'exited', stdout: '40000000' });
+    const greedy = await runOn(client, perl('for (1 .. 400) { push @x, "x" x 1_000_000 } print "got it"'));
+    expect(greedy).toMatchObject({ state: 'killed', signal: 'SIGKILL', killedBy: 'memory', stdout: '' });
+    expect((await host.metrics(computerId)).oomKills).toBeGreaterThan(0);
+    expect((await host.metrics(computerId)).memoryPeakBytes).toBeLessThanOrEqual(limits.memoryMiB * mebibyte);
+    expect((await runOn(client, 'echo still here')).stdout).toBe('still here\n');
+  });
+
+  it('counts temporary files as memory, and bounds them', async () => {
+    const { client } = await startComputer(host, { limits });
+    for (const folder of ['/tmp', '/dev/shm', '/run']) {
+      const ran = await runOn(
+        client,
+        `head -c 200000000 /dev/zero > ${folder}/big; stat -c %s ${folder}/big; rm ${folder}/big`,
+      );
+      expect(ran.stderr).toContain('No space left on device');
+      expect(Number(ran.stdout)).toBeLessThanOrEqual((limits.memoryMiB / 2) * mebibyte);
+    }
+    // Each of them fits, and together they do not.
+    const all = await runOn(
+      client,
+      'for f in /tmp /dev/shm /run; do head -c 60000000 /dev/zero > $f/big; done; echo all',
+    );
+    expect(all.stdout).not.toBe('all\n');
+    expect((await runOn(client, 'rm -f /tmp/big /dev/shm/big /run/big; echo still here')).stdout).toBe('still here\n');
+  });
+
+  it('stops a fork bomb, while what is outside of it goes on', async () => {
+    const { client, computerId } = await startComputer(host, { limits });
+    const neighbour = await startComputer(host, { limits });
+    const bomb = perl(
+      'while (1) { defined(my $pid = fork) or $failed++; last if $failed > 20 } print "full"; sleep 600',
+    );
+    await client.startProcess({ processId: 'prc_bomb', command: bomb });
+    for await (const { kind } of client.output('prc_bomb', { follow: true })) if (kind === 'stdout') break;
+    const mostTasks = limits.maxTasks + agentTasks(limits);
+    expect((await host.metrics(computerId)).tasks).toBeGreaterThanOrEqual(limits.maxTasks);
+    expect((await host.metrics(computerId)).tasks).toBeLessThan(mostTasks);
+    expect((await runOn(neighbour.client, 'echo fine')).stdout).toBe('fine\n');
+    // Files are still read, and it is killed as a whole.
+    await client.writeFile('note', Buffer.from('while it is full'));
+    await client.signalProcess('prc_bomb', 'SIGKILL');
+    expect((await runOn(client, 'echo still here')).stdout).toBe('still here\n');
+  });
+
+  it('refuses what is over the size of its disk, whether in one file or in many', async () => {
+    const { client, computerId } = await startComputer(host, { limits });
+    const one = await runOn(client, 'head -c 60000000 /dev/urandom > big; sync; stat -c %s big');
+    expect(one.stderr).toContain('Disk quota exceeded');
+    expect((await host.metrics(computerId)).diskBytes).toBeLessThanOrEqual(limits.diskMiB * mebibyte);
+    await runOn(client, 'rm big; sync');
+    const many = await runOn(
+      client,
+      perl(
+        'mkdir "many"; for (1 .. 1_000_000) { open my $f, ">", "many/" . ("n" x 200) . $_ or do { print "$!"; exit }; print $f "x" x 2000 }',
+      ),
+    );
+    expect(many.stdout).toBe('Disk quota exceeded');
+    expect((await host.metrics(computerId)).diskBytes).toBeLessThanOrEqual(limits.diskMiB * mebibyte);
+    // A full disk can be cleared up from inside.
+    expect((await runOn(client, 'rm -rf many && echo cleared')).stdout).toBe('cleared\n');
+  });
+
+  it('takes a new limit with the next start', async () => {
+    const { spec, client, computerId } = await startComputer(host, { limits });
+    await host.start({ ...spec, generation: 2, limits: { ...limits, diskMiB: 128 } });
+    expect((await runOn(client, 'head -c 100000000 /dev/urandom > big && sync && stat -c %s big')).stdout).toBe(
+      '100000000\n',
+    );
+    expect((await host.metrics(computerId)).diskBytes).toBeGreaterThan(32 * mebibyte);
+  });
+
+  it('bounds the descriptors of a process', async () => {
+    const { client } = await startComputer(host, { limits });
+    const ran = await runOn(
+      client,
+      perl('for (1 .. 100_000) { open $f[$_], "<", "/dev/null" or last } print scalar(@f), " $!"'),
+    );
+    expect(ran.stdout).toContain('Too many open files');
+  });
+});
+
+/** Where the file system keeps no limit, the host looks at the size from time to time. */
+describe('a home that is only looked at', () => {
+  const watched = drivers.find(({ name }) => name.endsWith('an image'));
+  if (watched === undefined || watched.missing !== undefined) {
+    it(`is not tried here: ${watched?.missing}`, () => expect(watched?.missing).toBeDefined());
+    return;
+  }
+
+  it('ends its computer when it is larger than its limit, and says why', async () => {
+    await using remote = await startHostProcess({ ...watched.options, deadlines: { watchMs: 50 } });
+    const { client, computerId } = await startComputer(remote.host, { limits });
+    await runOn(client, 'head -c 200000000 /dev/zero > big; sleep 600').catch(() => undefined);
+    const isEnded = async () => (await remote.host.inspect(computerId)).state === 'gone';
+    while (!(await isEnded())) await client.status().catch(() => undefined);
+    expect(remote.ended).toMatchObject([{ computerId, end: { reason: 'its home is larger than its limit' } }]);
+  });
+});
