@@ -16,7 +16,7 @@ describe.each(drivers)('$name', ({ name, options, missing }) => {
   beforeAll(async () => {
     const remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 500 } });
     ({ host } = remote);
-    dispose = () => remote[Symbol.asyncDispose]();
+    dispose = async () => remote[Symbol.asyncDispose]();
   });
   afterAll(() => dispose());
 

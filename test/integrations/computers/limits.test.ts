@@ -23,7 +23,7 @@ describe('limits', () => {
   beforeAll(async () => {
     const remote = await startHostProcess(options);
     ({ host } = remote);
-    dispose = () => remote[Symbol.asyncDispose]();
+    dispose = async () => remote[Symbol.asyncDispose]();
   });
   afterAll(() => dispose());
 
