@@ -14,7 +14,7 @@ export interface ComputerEgressOptions {
   /** The space's lists and its log, asked for with each request; undefined when the computer is no more. */
   ownerOf(computerId: string): Promise<EgressOwner | undefined>;
   /** Serves what takes more than joining two sockets, such as a connection that gets a secret. */
-  takeOver?(computerId: string, tunnel: Tunnel): Promise<boolean>;
+  takeOver?(computerId: string, tunnel: Tunnel, owner: EgressOwner): Promise<boolean>;
   maxConnections?: number;
   /** New connections: at once, and then each second. */
   burst?: number;
@@ -120,7 +120,7 @@ export class ComputerEgress implements AsyncDisposable {
       return {
         ...owner,
         opened: (to: Admitted) => connections.add(to),
-        ...(takeOver !== undefined && { takeOver: (tunnel: Tunnel) => takeOver(computerId, tunnel) }),
+        ...(takeOver !== undefined && { takeOver: (tunnel: Tunnel) => takeOver(computerId, tunnel, owner) }),
       };
     };
     const server = createProxyServer(guard, ownerOfRequest, limits);

@@ -20,6 +20,8 @@ export interface EgressDecision extends Destination {
   address: string | null;
   /** Why it was refused; null when it was admitted. */
   refusal: string | null;
+  /** The secret whose value has been sent there. */
+  secret?: string;
 }
 
 /** Who makes the request. */

@@ -95,8 +95,7 @@ describe.each([
         `python3 -c 'import urllib.request,sys; sys.stdout.write(urllib.request.urlopen("${what}").read().decode())'`,
     ],
   ])('%s reaches what the space allows, by name', async (_name, command) => {
-    const path_ = process.env['PATH'] ?? '';
-    const ran = await computer.run(command(url()), { ...env, PATH: path_ });
+    const ran = await computer.run(command(url()), { ...env, PATH: process.env.PATH ?? '' });
     expect(ran).toMatchObject({ code: 0, stdout: answered() });
     expect(decisions).toEqual([
       { host: 'site.example', port, purpose: 'computer', address: '127.0.0.1', refusal: null },

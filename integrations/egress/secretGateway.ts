@@ -1,0 +1,131 @@
+import { Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Agent } from 'node:https';
+import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
+import type { HostCertificates } from './certificates.ts';
+import { describeFailure, idleTimeoutMs, ProxyError } from './connect.ts';
+import { answerUpgrade, forwardFilled, type OpenedHost } from './filledRequest.ts';
+import type { EgressOwner } from './guard.ts';
+import { normaliseHost } from './hostName.ts';
+import { fillRequest, isFor, type SecretPlaceholder } from './placeholders.ts';
+import type { Tunnel } from './proxy.ts';
+
+export interface SecretGatewayOptions {
+  /** By the authority that computers trust. */
+  certificates(): Promise<HostCertificates>;
+  /** What a computer has been given at this moment. */
+  placeholdersOf(computerId: string): Promise<readonly SecretPlaceholder[]>;
+  /** Further authorities for the servers’ certificates. */
+  upstreamAuthorities?: readonly string[];
+  headTimeoutMs?: number;
+}
+
+/**
+ * Puts secrets into requests of computers. It opens TLS only to the hosts that one of the computer's placeholders is
+ * for, as HTTP/1.1, and sends the value to no other; all other connections stay closed to it.
+ */
+export class SecretGateway {
+  readonly #options: SecretGatewayOptions;
+
+  constructor(options: SecretGatewayOptions) {
+    this.#options = options;
+  }
+
+  /** Serves the tunnel, or returns false where there is nothing to put in. */
+  async takeOver(computerId: string, tunnel: Tunnel, owner: EgressOwner): Promise<boolean> {
+    const { certificates, placeholdersOf } = this.#options;
+    const find = async () => (await placeholdersOf(computerId)).filter((each) => isFor(each, tunnel.to));
+    if ((await find()).length === 0) return false;
+    const secureContext = await (await certificates()).contextFor(tunnel.to.host);
+    tunnel.client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+    if (tunnel.head.length > 0) tunnel.client.unshift(tunnel.head);
+    const client = new TLSSocket(tunnel.client, {
+      isServer: true,
+      secureContext,
+      ALPNProtocols: ['http/1.1'],
+      // Another name than the one that was admitted gets no certificate.
+      SNICallback: (name, done) => {
+        if (normaliseHost(name) === tunnel.to.host) done(null, secureContext);
+        else done(new Error('This is another host than the one asked for.'));
+      },
+    });
+    await this.#serve(client, tunnel, owner, find);
+    return true;
+  }
+
+  async #serve(client: TLSSocket, tunnel: Tunnel, owner: EgressOwner, find: () => Promise<SecretPlaceholder[]>) {
+    const { upstreamAuthorities, headTimeoutMs = 30_000 } = this.#options;
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ALPNProtocols: ['http/1.1'] });
+    const opened: OpenedHost = { to: tunnel.to, ended: tunnel.ended, agent, upstreamAuthorities, secrets: new Set() };
+    const logged = new Set<string>();
+    const fill = async (req: IncomingMessage) => {
+      const filled = await fillRequest({ path: req.url ?? '/', headers: req.headers }, await find());
+      for (const { name, texts } of filled.used) {
+        for (const text of texts) opened.secrets.add(text);
+        if (logged.has(name)) continue;
+        logged.add(name);
+        const { host, port, address } = tunnel.to;
+        await owner.record({ host, port, purpose: owner.purpose, address, refusal: null, secret: name });
+      }
+      return filled;
+    };
+
+    const server = new HttpServer();
+    server.timeout = idleTimeoutMs;
+    // For the handshake, each head, and the time between two requests.
+    let timer = setTimeout(() => client.destroy(), headTimeoutMs);
+    const restart = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => client.destroy(), headTimeoutMs);
+    };
+    server.on('request', (req: IncomingMessage, res: ServerResponse) => {
+      clearTimeout(timer);
+      res.once('close', restart);
+      answer(req, res).catch((error: unknown) => fail(res, error));
+    });
+    server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+      clearTimeout(timer);
+      upgrade(req, socket, head).catch(() => socket.destroy());
+    });
+    const answer = async (req: IncomingMessage, res: ServerResponse) => {
+      requireHost(req, opened);
+      await forwardFilled(req, res, await fill(req), opened);
+    };
+    const upgrade = async (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+      requireHost(req, opened);
+      await answerUpgrade(req, socket, head, await fill(req), opened);
+    };
+
+    // HTTP, an upgrade and two pipelines each wait for its end.
+    client.setMaxListeners(30);
+    const closed = Promise.withResolvers<void>();
+    client.on('error', () => client.destroy()).once('close', closed.resolve);
+    const end = () => client.destroy();
+    tunnel.ended?.addEventListener('abort', end);
+    // The TLS socket does not always hear of it.
+    tunnel.client.once('close', end);
+    server.emit('connection', client);
+    await closed.promise;
+    tunnel.ended?.removeEventListener('abort', end);
+    clearTimeout(timer);
+    agent.destroy();
+    tunnel.client.destroy();
+  }
+}
+
+/**
+ * A request names the host that was admitted: behind one address there may be many, and a server chooses by this name
+ * whom it gives the request to.
+ */
+function requireHost({ headers, url = '' }: IncomingMessage, { to }: OpenedHost): void {
+  const named = URL.parse(`https://${headers.host ?? ''}`);
+  const isSame = named !== null && normaliseHost(named.hostname) === to.host && Number(named.port || 443) === to.port;
+  if (!isSame) throw new ProxyError(421, 'The request names another host than the connection.');
+  if (!url.startsWith('/') && url !== '*') throw new ProxyError(400, 'A request has a path.');
+}
+
+function fail(res: ServerResponse, error: unknown): void {
+  if (res.headersSent) return void res.destroy();
+  const { status, text } = describeFailure(error);
+  res.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' }).end(`${text}\n`);
+}
