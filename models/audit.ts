@@ -47,6 +47,8 @@ export type AuditAction =
   | 'computer.paused'
   | 'computer.recovered'
   | 'computer.forked'
+  | 'computer-secret.set'
+  | 'computer-secret.deleted'
   | 'secret.set'
   | 'secret.deleted'
   | 'secrets.read'

@@ -13,4 +13,7 @@ export const access = {
   pauseComputer: 'editor',
   recoverComputer: 'editor',
   forkComputer: 'editor',
+  listComputerSecrets: 'viewer',
+  putComputerSecret: 'editor',
+  deleteComputerSecret: 'editor',
 } as const satisfies AccessRows;

@@ -49,6 +49,6 @@ function presentSettings({ allow, deny, updatedBy, updatedAt }: EgressSettings) 
   return { allow, deny, updatedBy, updatedAt: updatedAt === null ? null : time(updatedAt) };
 }
 
-function presentEntry({ purpose, host, port, address, refusal, at }: LoggedEgress) {
-  return { purpose, host, port, address, refusal, at: time(at) };
+function presentEntry({ purpose, host, port, address, refusal, secret = null, at }: LoggedEgress) {
+  return { purpose, host, port, address, refusal, secret, at: time(at) };
 }

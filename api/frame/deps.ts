@@ -4,6 +4,7 @@ import type { EgressGuard } from '../../integrations/egress/guard.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { Payments } from '../../integrations/payments/index.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { ComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import type { Computers } from '../../models/computers/computers.ts';
 import type { Database } from '../../models/database.ts';
 import type { EgressRules } from '../../models/egress/egressRules.ts';
@@ -36,6 +37,7 @@ export interface ApiDeps {
   identity: Identity;
   secrets: SecretStore;
   computers: Computers;
+  computerSecrets: ComputerSecrets;
   catalogue: Catalogue;
   storage: ObjectStore;
   egressGuard: EgressGuard;

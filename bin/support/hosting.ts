@@ -1,12 +1,16 @@
 import { availableParallelism, totalmem } from 'node:os';
+import path from 'node:path';
 import type { ComputerDeps } from '../../activities/computers/deps.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host } from '../../integrations/computers/host/host.ts';
 import { HostError } from '../../integrations/computers/host/hostErrors.ts';
+import { HostCertificates } from '../../integrations/egress/certificates.ts';
 import { ComputerEgress } from '../../integrations/egress/computerEgress.ts';
 import { computerEnvironment } from '../../integrations/egress/computerEnvironment.ts';
+import { SecretGateway } from '../../integrations/egress/secretGateway.ts';
+import { type TrustFiles, writeTrustFiles } from '../../integrations/egress/trustFiles.ts';
 import { noteShutdown } from '../../models/computers/beats.ts';
 import { findComputer } from '../../models/computers/computer.ts';
 import { withdrawHost } from '../../models/computers/hosts.ts';
@@ -39,12 +43,16 @@ export async function startHosting(
   const { config, database, logger, temporal } = services;
   if (!config.computers.hosted) return undefined;
   const egress = createEgress(services);
-  const host = await makeHost(services, egress);
+  const trust = await writeTrustFiles(
+    path.join(config.computers.dir, '.trust'),
+    await services.egressAuthorities.trusted(),
+  );
+  const host = await makeHost(services, egress, trust);
   if (host === undefined) {
     await egress[Symbol.asyncDispose]();
     return undefined;
   }
-  const deps = { ...services, workflows, host, environment: computerEnvironment() };
+  const deps = { ...services, workflows, host, environment: computerEnvironment(trust.paths) };
   const beat = new HostBeat(deps, {
     address: null,
     drivers: [host.driver],
@@ -82,8 +90,25 @@ export async function startHosting(
   };
 }
 
-/** The way out of computers: by their space's lists, and into its log. */
-function createEgress({ database, egressGuard, egressRules }: Services): ComputerEgress {
+/** The way out of computers: by their space's lists, into its log, and with its secrets for their hosts. */
+function createEgress({
+  database,
+  egressGuard,
+  egressRules,
+  egressAuthorities,
+  computerSecrets,
+}: Services): ComputerEgress {
+  let known: { certificate: string; certificates: HostCertificates } | undefined;
+  const gateway = new SecretGateway({
+    async certificates() {
+      const authority = await egressAuthorities.signing();
+      if (known?.certificate !== authority.certificate) {
+        known = { certificate: authority.certificate, certificates: new HostCertificates(authority) };
+      }
+      return known.certificates;
+    },
+    placeholdersOf: (computerId) => computerSecrets.placed(computerId),
+  });
   return new ComputerEgress({
     guard: egressGuard,
     async ownerOf(computerId) {
@@ -92,14 +117,20 @@ function createEgress({ database, egressGuard, egressRules }: Services): Compute
         ? undefined
         : egressRules.owner(computer.spaceId, 'computer');
     },
+    takeOver: (computerId, tunnel, owner) => gateway.takeOver(computerId, tunnel, owner),
   });
 }
 
-async function makeHost({ config, logger }: Services, egress: ComputerEgress): Promise<Host | undefined> {
+async function makeHost(
+  { config, logger }: Services,
+  egress: ComputerEgress,
+  trust: TrustFiles,
+): Promise<Host | undefined> {
   try {
     const host = await createHost({
       dir: config.computers.dir,
       egress,
+      readOnly: () => trust.readOnly,
       log: (level, facts, message) => logger[level](facts, message),
     });
     if (host.rights.off.length > 0) logger.info({ off: host.rights.off }, 'Computers run with less than root gives.');

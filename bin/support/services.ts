@@ -1,5 +1,6 @@
 import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import type { Config } from '../../config/index.ts';
+import { createAuthority } from '../../integrations/egress/certificates.ts';
 import { EgressGuard } from '../../integrations/egress/guard.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
@@ -7,8 +8,10 @@ import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
 import { RedisNotices } from '../../integrations/redis/redisNotices.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
+import { createComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import { createComputers } from '../../models/computers/computers.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
+import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
 import { createMcpServers } from '../../models/mcp/mcpServers.ts';
@@ -69,7 +72,9 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     computers: createComputers(database, envelope, config),
     push: createPushStore(database, envelope),
     mcpServers: createMcpServers(database, envelope),
+    computerSecrets: createComputerSecrets(database, envelope),
     egressRules: createEgressRules(database),
+    egressAuthorities: createEgressAuthorities(database, envelope, createAuthority),
     egressGuard: new EgressGuard({ allowInternal: config.egress.allowInternal }),
     catalogue: createCatalogue(config.llm),
     payments: createPayments(config, createDevelopmentPayments(database)),

@@ -14,6 +14,7 @@ import {
   getComputer,
   limitsOf,
 } from './computer.ts';
+import { placeholderVariables } from './placeholders.ts';
 import { defaultComputerName } from './defaultComputer.ts';
 
 /** What a caller says of a computer. What is left out stays as it is, or is the operator’s default. */
@@ -120,7 +121,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
         generation: computer.generation,
         driver,
         limits: { ...limits, maxTasks, maxProcesses, maxLogBytes },
-        env: await openEnv(computer),
+        env: { ...(await openEnv(computer)), ...(await placeholderVariables(database, computer.id)) },
       };
     },
 

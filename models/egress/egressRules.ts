@@ -23,6 +23,8 @@ export interface EgressEntry {
   port: number;
   address: string | null;
   refusal: string | null;
+  /** The secret whose value was sent there. */
+  secret?: string | null;
 }
 
 export interface LoggedEgress extends EgressEntry {
@@ -52,10 +54,10 @@ export function createEgressRules(database: Database) {
   }
 
   async function record(spaceId: string, entry: EgressEntry): Promise<void> {
-    const { purpose, host, port, address, refusal } = entry;
+    const { purpose, host, port, address, refusal, secret = null } = entry;
     await database.pool.query(
-      'INSERT INTO egress_log (space_id, purpose, host, port, address, refusal, at) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      [spaceId, purpose, host.slice(0, 255), port, address, refusal?.slice(0, 200) ?? null, new Date()],
+      'INSERT INTO egress_log (space_id, purpose, host, port, address, refusal, secret, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      [spaceId, purpose, host.slice(0, 255), port, address, refusal?.slice(0, 200) ?? null, secret, new Date()],
     );
   }
 
@@ -86,7 +88,7 @@ export function createEgressRules(database: Database) {
     async list(spaceId: string, page: PageRequest): Promise<Page<LoggedEgress>> {
       const before = decodeCursor(page.cursor, /^\d{1,20}$/);
       const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT CAST(number AS CHAR) AS number, purpose, host, port, address, refusal, at FROM egress_log
+        `SELECT CAST(number AS CHAR) AS number, purpose, host, port, address, refusal, secret, at FROM egress_log
           WHERE space_id = ?${before === undefined ? '' : ' AND egress_log.number < ?'} ORDER BY egress_log.number DESC LIMIT ?`,
         before === undefined ? [spaceId, page.limit + 1] : [spaceId, before, page.limit + 1],
       );

@@ -21,6 +21,7 @@ import { listIndexes } from './0022-list-indexes.ts';
 import { outboxHash } from './0023-outbox-hash.ts';
 import { computers } from './0024-computers.ts';
 import { sweepIndexes } from './0025-sweep-indexes.ts';
+import { computerSecrets } from './0026-computer-secrets.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -46,4 +47,5 @@ export const migrations: Migration[] = [
   outboxHash,
   computers,
   sweepIndexes,
+  computerSecrets,
 ];

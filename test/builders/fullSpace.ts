@@ -45,6 +45,8 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   await drive.put('/a/file.txt', 'other words', 'replace');
   await drive.send('POST', '/uploads', { path: '/large', size: 7 });
   await send('PUT', `${space}/secrets/TOKEN`, { value: 'a value' });
+  const { computerId } = (await (await user.fetch(`${space}/computers/status`)).json()) as { computerId: string };
+  await send('PUT', `${space}/computers/${computerId}/secrets/TOKEN`, { hosts: ['api.example.com'] });
   await send('PUT', `${space}/egress`, { deny: ['example.net'] });
   await send('PUT', `${space}/chat-settings`, { systemPrompt: 'Be brief.' });
   await send('POST', `${space}/invitations`, { email: `${user.id}@example.com`, role: 'viewer' });

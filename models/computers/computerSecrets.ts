@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { deleteInBatches } from '../batches.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { assertNotReserved } from '../secrets/names.ts';
+import { secretContext } from '../secrets/secrets.ts';
+import { execute, select } from '../sql.ts';
+import { getComputer } from './computer.ts';
+import { lockComputer } from './computers.ts';
+import { placeholdersOf } from './placeholders.ts';
+
+/** A secret that a computer has as a placeholder. */
+export interface ComputerSecret {
+  /** The secret of the space. */
+  name: string;
+  /** The variable whose value is the placeholder. */
+  variable: string;
+  /** Where the value is sent in its place. */
+  hosts: string[];
+  inUrl: boolean;
+  updatedAt: Date;
+  updatedBy: string;
+}
+
+/** One for the egress proxy: it opens the value when it is about to send it. */
+export interface PlacedSecret extends Pick<ComputerSecret, 'name' | 'hosts' | 'inUrl'> {
+  placeholder: string;
+  value(): Promise<string | undefined>;
+}
+
+const maxSecrets = 100;
+const columns = 'name, variable, hosts, in_url AS inUrl, updated_at AS updatedAt, updated_by AS updatedBy';
+
+/**
+ * Which secrets a computer may use without knowing them. It is given texts that stand for them; the values are read
+ * when a request leaves for a host that they are for.
+ */
+export function createComputerSecrets(database: Database, envelope: Envelope) {
+  async function open(spaceId: string, name: string): Promise<string | undefined> {
+    const [rows] = await database.pool.query('SELECT sealed FROM secrets WHERE space_id = ? AND name = ?', [
+      spaceId,
+      name,
+    ]);
+    const sealed = (rows as { sealed: Buffer }[])[0]?.sealed;
+    if (sealed === undefined) return undefined;
+    const value = (await envelope.open(spaceId, secretContext(name), sealed)).toString('utf8');
+    keepOutOfLogs([value]);
+    return value;
+  }
+
+  return {
+    /**
+     * Gives a secret to a computer, or changes what it is for; its placeholder stays. Throws 404, 409 `VARIABLE_TAKEN`,
+     * 422 `RESERVED_SECRET_NAME` or `TOO_MANY_SECRETS`.
+     */
+    async put(
+      { spaceId, computerId }: { spaceId: string; computerId: string },
+      secret: Pick<ComputerSecret, 'name' | 'variable' | 'hosts' | 'inUrl'>,
+      actor: Actor & { userId: string },
+    ): Promise<{ isNew: boolean; secret: ComputerSecret }> {
+      const { name, variable, hosts, inUrl } = secret;
+      assertNotReserved(variable);
+      const updatedAt = new Date();
+      const isNew = await transaction(database, async (tx) => {
+        await lockComputer(tx, spaceId, computerId);
+        const known = await select(tx, 'SELECT name FROM secrets WHERE space_id = ? AND name = ?', [spaceId, name]);
+        if (known.length === 0) throw notFound('secret');
+        const others = await select<{ name: string; variable: string }>(
+          tx,
+          'SELECT name, variable FROM computer_secrets WHERE computer_id = ?',
+          [computerId],
+        );
+        if (others.some((other) => other.variable === variable && other.name !== name)) {
+          const detail = 'Another secret of this computer has this variable.';
+          throw new DomainError('conflict', 'VARIABLE_TAKEN', detail);
+        }
+        const isThere = others.some((other) => other.name === name);
+        if (!isThere && others.length >= maxSecrets) {
+          throw new DomainError('unprocessable', 'TOO_MANY_SECRETS', `A computer has at most ${maxSecrets} secrets.`);
+        }
+        await execute(
+          tx,
+          `INSERT INTO computer_secrets
+             (computer_id, space_id, name, variable, placeholder, hosts, in_url, created_at, updated_at, updated_by)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+           ON DUPLICATE KEY UPDATE variable = VALUES(variable), hosts = VALUES(hosts), in_url = VALUES(in_url),
+             updated_at = VALUES(updated_at), updated_by = VALUES(updated_by)`,
+          [
+            ...[computerId, spaceId, name, variable, newPlaceholder(), JSON.stringify(hosts), inUrl],
+            ...[updatedAt, updatedAt, actor.userId],
+          ],
+        );
+        await appendAudit(tx, spaceId, actor, 'computer-secret.set', `${computerId} ${name}`);
+        return !isThere;
+      });
+      return { isNew, secret: { name, variable, hosts, inUrl, updatedAt, updatedBy: actor.userId } };
+    },
+
+    /** Takes it back, at once for requests that are still to come. Throws 404. */
+    async remove(
+      { spaceId, computerId }: { spaceId: string; computerId: string },
+      name: string,
+      actor: Actor,
+    ): Promise<void> {
+      await transaction(database, async (tx) => {
+        await lockComputer(tx, spaceId, computerId);
+        const { affectedRows } = await execute(
+          tx,
+          'DELETE FROM computer_secrets WHERE computer_id = ? AND name = ?',
+          [computerId, name],
+        );
+        if (affectedRows === 0) throw notFound('secret');
+        await appendAudit(tx, spaceId, actor, 'computer-secret.deleted', `${computerId} ${name}`);
+      });
+    },
+
+    /** All of a computer’s, by name. Throws 404. */
+    async list(spaceId: string, computerId: string): Promise<ComputerSecret[]> {
+      await getComputer(database, spaceId, computerId);
+      const [rows] = await database.pool.query(
+        `SELECT ${columns} FROM computer_secrets WHERE computer_id = ? ORDER BY name`,
+        [computerId],
+      );
+      return (rows as (Omit<ComputerSecret, 'hosts' | 'inUrl'> & { hosts: string; inUrl: number })[]).map((row) => ({
+        ...row,
+        hosts: JSON.parse(row.hosts) as string[],
+        inUrl: row.inUrl !== 0,
+      }));
+    },
+
+    /** What the proxy puts in for a computer at this moment; nothing for one that is deleted. */
+    async placed(computerId: string): Promise<PlacedSecret[]> {
+      const rows = await placeholdersOf(database, computerId);
+      return rows.map(({ spaceId, name, placeholder, hosts, inUrl }) => ({
+        name,
+        placeholder,
+        hosts: JSON.parse(hosts) as string[],
+        inUrl: inUrl !== 0,
+        value: () => open(spaceId, name),
+      }));
+    },
+
+    /** Forgets what deleted computers had, in small statements, and returns how many rows that were. */
+    purge: (): Promise<number> =>
+      deleteInBatches(
+        database,
+        `DELETE FROM computer_secrets WHERE NOT EXISTS
+           (SELECT 1 FROM computers c WHERE c.id = computer_secrets.computer_id AND c.deleted_at IS NULL) LIMIT ?`,
+        [],
+      ),
+  };
+}
+
+export type ComputerSecrets = ReturnType<typeof createComputerSecrets>;
+
+/** It can stand anywhere in a header, a URL or a shell’s word, and is nothing that anybody else would write. */
+function newPlaceholder(): string {
+  return `atrium_secret_${randomBytes(20).toString('hex')}`;
+}

@@ -1,0 +1,30 @@
+import type { Database } from '../database.ts';
+
+interface Placeholder {
+  spaceId: string;
+  name: string;
+  variable: string;
+  placeholder: string;
+  hosts: string;
+  inUrl: number;
+}
+
+/** What a computer has been given; nothing for one that is deleted. */
+export async function placeholdersOf({ pool }: Pick<Database, 'pool'>, computerId: string): Promise<Placeholder[]> {
+  const [rows] = await pool.query(
+    `SELECT s.space_id AS spaceId, s.name, s.variable, s.placeholder, s.hosts, s.in_url AS inUrl
+       FROM computer_secrets s JOIN computers c ON c.id = s.computer_id
+      WHERE s.computer_id = ? AND c.deleted_at IS NULL ORDER BY s.name`,
+    [computerId],
+  );
+  return rows as Placeholder[];
+}
+
+/** The variables that hold a computer’s placeholders. */
+export async function placeholderVariables(
+  database: Pick<Database, 'pool'>,
+  computerId: string,
+): Promise<Record<string, string>> {
+  const rows = await placeholdersOf(database, computerId);
+  return Object.fromEntries(rows.map(({ variable, placeholder }) => [variable, placeholder]));
+}
