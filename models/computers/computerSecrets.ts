@@ -107,11 +107,10 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
     ): Promise<void> {
       await transaction(database, async (tx) => {
         await lockComputer(tx, spaceId, computerId);
-        const { affectedRows } = await execute(
-          tx,
-          'DELETE FROM computer_secrets WHERE computer_id = ? AND name = ?',
-          [computerId, name],
-        );
+        const { affectedRows } = await execute(tx, 'DELETE FROM computer_secrets WHERE computer_id = ? AND name = ?', [
+          computerId,
+          name,
+        ]);
         if (affectedRows === 0) throw notFound('secret');
         await appendAudit(tx, spaceId, actor, 'computer-secret.deleted', `${computerId} ${name}`);
       });

@@ -105,6 +105,16 @@ export const objects: Record<string, Builder> = {
     await world.send('owner', 'PUT', `/api/spaces/${world.spaceId}/secrets/${name}`, { value: 'a value' });
     return name;
   },
+  // A secret that all the computers of the space have: which of them is meant is not known here.
+  'Computers.name': async (world) => {
+    const name = await builderOf('name', 'Secrets')(world);
+    const computers = `/api/spaces/${world.spaceId}/computers`;
+    const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', `${computers}?limit=200`);
+    for (const { id } of data) {
+      await world.send('owner', 'PUT', `${computers}/${id}/secrets/${name}`, { hosts: ['api.example.com'] });
+    }
+    return name;
+  },
   invitationId: async (world) => (await invite(world)).id,
   // Into a space whose member the viewer is not yet.
   'Account.invitationId': async (world) => {
