@@ -43,15 +43,12 @@ export async function startHosting(
   const { config, database, logger, temporal } = services;
   if (!config.computers.hosted) return undefined;
   const egress = createEgress(services);
-  const trust = await writeTrustFiles(
-    path.join(config.computers.dir, '.trust'),
-    await services.egressAuthorities.trusted(),
-  );
-  const host = await makeHost(services, egress, trust);
-  if (host === undefined) {
+  const made = await makeHost(services, egress);
+  if (made === undefined) {
     await egress[Symbol.asyncDispose]();
     return undefined;
   }
+  const { host, trust } = made;
   const deps = { ...services, workflows, host, environment: computerEnvironment(trust.paths) };
   const beat = new HostBeat(deps, {
     address: null,
@@ -122,11 +119,11 @@ function createEgress({
 }
 
 async function makeHost(
-  { config, logger }: Services,
+  { config, logger, egressAuthorities }: Services,
   egress: ComputerEgress,
-  trust: TrustFiles,
-): Promise<Host | undefined> {
+): Promise<{ host: Host; trust: TrustFiles } | undefined> {
   try {
+    const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), await egressAuthorities.trusted());
     const host = await createHost({
       dir: config.computers.dir,
       egress,
@@ -134,7 +131,7 @@ async function makeHost(
       log: (level, facts, message) => logger[level](facts, message),
     });
     if (host.rights.off.length > 0) logger.info({ off: host.rights.off }, 'Computers run with less than root gives.');
-    return host;
+    return { host, trust };
   } catch (error) {
     if (error instanceof HostError && error.code === 'COMPUTERS_OFF') {
       logger.warn(`Computers are off here: ${error.message}.`);

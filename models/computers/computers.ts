@@ -14,8 +14,8 @@ import {
   getComputer,
   limitsOf,
 } from './computer.ts';
-import { placeholderVariables } from './placeholders.ts';
 import { defaultComputerName } from './defaultComputer.ts';
+import { placeholderVariables } from './placeholders.ts';
 
 /** What a caller says of a computer. What is left out stays as it is, or is the operator’s default. */
 export interface ComputerFields {

@@ -45,9 +45,11 @@ export const layers: Record<string, Layer> = {
         identity: 'a turn has the authority of the credential that asked for it',
       },
       drive: { chat: 'the container of a thread is its owner’s' },
-      computers: { billing: 'a running computer costs by the minute' },
+      computers: {
+        secrets: 'a placeholder stands for a secret of the space',
+        billing: 'a running computer costs by the minute',
+      },
       identity: { mail: 'links to sign in go by mail', computers: 'every space has a computer from the beginning' },
-      computers: { secrets: 'a placeholder stands for a secret of the space' },
     },
   },
 };

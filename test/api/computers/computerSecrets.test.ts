@@ -1,3 +1,4 @@
+import { placeholderVariables } from '../../../models/computers/placeholders.ts';
 import { buildApi, type Client, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
@@ -27,14 +28,14 @@ test('a computer is given a placeholder, which stays while what it is for change
     201,
     expect.objectContaining({ name: 'TOKEN', variable: 'TOKEN', hosts: ['api.example.com'], inUrl: false }),
   ]);
-  const { TOKEN: placeholder } = await models().environment(computerId);
+  const { TOKEN: placeholder } = await placeholderVariables(api.environment.database, computerId);
   expect(placeholder).toMatch(/^atrium_secret_[0-9a-f]{40}$/);
   const [placed] = await models().placed(computerId);
   expect(await placed?.value()).toBe('the value of TOKEN');
 
   const changed = { hosts: ['*.example.com:8443'], variable: 'API_KEY', inUrl: true };
   expect((await as.put(`${path}/TOKEN`, changed)).status).toBe(200);
-  expect(await models().environment(computerId)).toEqual({ API_KEY: placeholder });
+  expect(await placeholderVariables(api.environment.database, computerId)).toEqual({ API_KEY: placeholder });
   const list = await as.get(path);
   expect(list.body).toMatchObject({ data: [{ name: 'TOKEN', ...changed }] });
   expect(JSON.stringify(list.body)).not.toMatch(/atrium_secret_|the value/);
