@@ -5,6 +5,7 @@ import { addDoctor } from './commands/doctor.ts';
 import { addKey } from './commands/key.ts';
 import { addMember } from './commands/member.ts';
 import { addMigrate } from './commands/migrate.ts';
+import { addReplaceAuthority } from './commands/replaceAuthority.ts';
 import { addRotateKey } from './commands/rotateKey.ts';
 import { addApiAndWorker } from './commands/serve.ts';
 import { addSpace } from './commands/space.ts';
@@ -32,6 +33,7 @@ const commands = [
   addMember,
   addKey,
   addRotateKey,
+  addReplaceAuthority,
   addBilling,
 ];
 for (const add of commands) add(program);
