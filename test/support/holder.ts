@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -37,7 +39,7 @@ export interface HeldComputer {
   initPid: number;
   ended: Promise<unknown>;
   end(): HolderEnd | undefined;
-  /** Ends the computer as a host does. */
+  /** Kills it, and removes all that there was of it. */
   stop(): Promise<void>;
 }
 
@@ -68,13 +70,13 @@ export function startHolder(): { child: ChildProcess; send(message: unknown): vo
 
 /** A computer in a plain bubblewrap: what is tested of it is its holder and its agent. */
 export async function heldComputer(
-  folder: string,
   { agentDir, command }: { agentDir: string; command: string[] },
   changes: Partial<Pick<HolderSpec, 'purpose' | 'egressSocket' | 'settings' | 'cgroups'>> & {
     limits?: Partial<ComputerLimits>;
   } = {},
 ): Promise<HeldComputer> {
   const { limits, ...others } = changes;
+  const folder = mkdtempSync(join(tmpdir(), 'atrium-computer-'));
   const home = `${folder}/home`;
   for (const path of [home, `${folder}/run`]) mkdirSync(path, { recursive: true });
   const spec: HolderSpec = {
@@ -119,6 +121,7 @@ export async function heldComputer(
         // It has ended.
       }
       if (child.exitCode === null && child.signalCode === null) await ended;
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

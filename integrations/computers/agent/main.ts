@@ -25,10 +25,7 @@ const channel = new Channel(input, output, {
   // The holder is no stranger, and bounds its own requests.
   maxStreams: 100_000,
   maxOpenBytes: 4 * 1_048_576,
-  onOpen: (stream, request) => {
-    void serve(stream, request as AgentRequest);
-    return true;
-  },
+  onOpen: (request) => (stream) => void serve(stream, request as AgentRequest),
   onEnd: () => process.exit(0),
 });
 channel.open({ kind: 'ready' }).end();

@@ -13,8 +13,8 @@ import {
 export interface ChannelOptions {
   /** The two sides number their streams differently. */
   side: 'holder' | 'agent';
-  /** Whether a stream that the other side opens is taken; it is reset where not. */
-  onOpen: (stream: ChannelStream, request: unknown) => boolean;
+  /** Says what takes a stream that the other side opens; undefined where nothing does, and it is reset. */
+  onOpen: (request: unknown) => ((stream: ChannelStream) => void) | undefined;
   /** Called once, when nothing goes over it any more; every stream has been destroyed. */
   onEnd: (reason: Error) => void;
   /** How many streams the other side may have open at once, and how long what it says of one may be. */
@@ -188,14 +188,15 @@ export class Channel implements StreamChannel {
     }
     this.#lastOfOther = streamId;
     const request = parse(payload);
-    if (this.#ofOther >= this.#options.maxStreams) {
-      this.sendReset(streamId, 'There are too many streams.');
+    const take = this.#ofOther < this.#options.maxStreams ? this.#options.onOpen(request) : undefined;
+    if (take === undefined) {
+      this.sendReset(streamId, 'Nobody takes such a stream, or there are too many.');
       return;
     }
     const stream = new ChannelStream(this, streamId);
     this.#streams.set(streamId, stream);
     this.#ofOther++;
-    if (!this.#options.onOpen(stream, request)) stream.destroy(new StreamReset('Nobody takes such a stream.'));
+    take(stream);
   }
 }
 

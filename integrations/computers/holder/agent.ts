@@ -31,15 +31,14 @@ export class Agent {
       side: 'holder',
       maxStreams: maxEgressStreams,
       maxOpenBytes: 1_024,
-      onOpen: (stream, request) => {
+      onOpen: (request) => {
         const kind = (request as Partial<HolderRequest> | null)?.kind;
-        if (kind === 'egress' && egressSocket !== null) return leave(stream, egressSocket);
-        if (kind !== 'ready' || this.#isReady) return false;
-        stream.resume().end();
+        if (kind === 'egress' && egressSocket !== null) return (stream) => leave(stream, egressSocket);
+        if (kind !== 'ready' || this.#isReady) return undefined;
         this.#isReady = true;
         onReady();
         this.#ready.resolve();
-        return true;
+        return (stream) => stream.resume().end();
       },
       onEnd: (reason) => {
         this.#ready.reject(reason);
@@ -107,10 +106,9 @@ export class Agent {
   }
 }
 
-function leave(stream: ChannelStream, egressSocket: string): boolean {
+function leave(stream: ChannelStream, egressSocket: string): void {
   const socket = connect({ path: egressSocket, allowHalfOpen: true });
   join(stream, socket);
-  return true;
 }
 
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -48,7 +48,7 @@ export class HolderProcesses {
   async start(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {
     const { store, spec } = this.#options;
     requireStartable(request);
-    if (spec.purpose === 'files')
+    if (spec.purpose === 'files' || this.#isStopping)
       throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
     const { maxProcesses } = spec.computer.limits;
     // One that is known is attached to, however many run.

@@ -4,8 +4,7 @@ import { agentIn, type HeldComputer, heldComputer, outputOf } from '../../suppor
 let computer: HeldComputer;
 
 beforeAll(async () => {
-  const folder = temporaryFolder();
-  computer = await heldComputer(folder, await agentIn(folder), { limits: { maxProcesses: 4 } });
+  computer = await heldComputer(await agentIn(temporaryFolder()), { limits: { maxProcesses: 4 } });
 });
 
 afterAll(() => computer.stop());
@@ -143,7 +142,7 @@ describe('a terminal', () => {
     let seen = '';
     for await (const { kind, payload } of client.output(processId, { follow: true })) {
       if (kind === 'pty') seen += Buffer.from(payload).toString();
-      if (/\[31mröt/.test(seen)) break;
+      if (seen.includes('\u001b[31mröt')) break;
     }
     expect(seen).toContain('30 100');
     const screen = await client.screen(processId);
