@@ -34,9 +34,9 @@ export async function* readLog(log: ReadableLog, { after, follow, signal }: LogR
       const isOver = log.isOver();
       yield* cursor.read(await log.segments());
       signal?.throwIfAborted();
-      if (cursor.hasExited) return;
       if (cursor.isStale) continue;
       cursor.requireReached();
+      if (cursor.hasExited) return;
       if (isOver) {
         yield encodeRecord(noteRecord('exit', cursor.position, log.exit()));
         return;

@@ -7,7 +7,7 @@ import { type Segment, segmentPath } from './segments.ts';
 const maxSegments = 8;
 const headSegments = 2;
 const maxBatchBytes = 131_072;
-const minSegmentBytes = 65_536;
+const minSegmentBytes = 81_920; // more than one record
 
 /**
  * Writes a process’s log. What it has written is on disk before anybody is told, and takes no more room than it may: a
@@ -16,6 +16,7 @@ const minSegmentBytes = 65_536;
 export class LogWriter {
   readonly #folder: string;
   readonly #segmentBytes: number;
+  readonly #batchBytes: number;
   #segments: (Segment & { end: number })[] = [];
   #file: FileHandle | undefined;
   #position = 0;
@@ -26,7 +27,8 @@ export class LogWriter {
 
   constructor(folder: string, { maxLogBytes }: { maxLogBytes: number }) {
     this.#folder = folder;
-    this.#segmentBytes = Math.max(minSegmentBytes, Math.floor(maxLogBytes / maxSegments) - maxBatchBytes);
+    this.#segmentBytes = Math.max(minSegmentBytes, Math.floor(maxLogBytes / maxSegments));
+    this.#batchBytes = Math.min(maxBatchBytes, this.#segmentBytes);
   }
 
   /** The output bytes that are on disk, with those that were dropped. */
@@ -77,7 +79,7 @@ export class LogWriter {
       length = 0;
     };
     for (const record of joined(records)) {
-      if (length + recordHeaderBytes + record.payload.length > maxBatchBytes) await flush();
+      if (length + recordHeaderBytes + record.payload.length > this.#batchBytes) await flush();
       const bytes = encodeRecord({ ...record, position: this.#position });
       if (isOutput(record.kind)) this.#position += record.payload.length;
       batch.push(bytes);

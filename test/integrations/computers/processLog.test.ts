@@ -1,0 +1,235 @@
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import fc from 'fast-check';
+import { type ReadableLog, readLog } from '../../../integrations/computers/processes/logReader.ts';
+import { LogWriter } from '../../../integrations/computers/processes/logWriter.ts';
+import { ProcessStore } from '../../../integrations/computers/processes/processStore.ts';
+import { noteRecord, positionAfter, RecordDecoder } from '../../../integrations/computers/processes/records.ts';
+import type { OutputRecord } from '../../../integrations/computers/types.ts';
+import { temporaryFolder } from '../../support/folders.ts';
+import { sizeOf } from '../../support/size.ts';
+
+const root = temporaryFolder();
+let count = 0;
+const newFolder = () => {
+  const folder = `${root}/${count++}`;
+  mkdirSync(folder);
+  return folder;
+};
+const exit = { state: 'exited', exitCode: 0, signal: null, killedBy: null } as const;
+
+function logOf(writer: LogWriter): ReadableLog {
+  return {
+    segments: () => writer.segments,
+    isOver: () => writer.isClosed,
+    changed: () => writer.changed(),
+    exit: () => ({ ...exit, state: 'lost' }),
+  };
+}
+
+async function recordsOf(log: ReadableLog, after = 0, follow = false): Promise<OutputRecord[]> {
+  const decoder = new RecordDecoder();
+  const records: OutputRecord[] = [];
+  for await (const bytes of readLog(log, { after, follow })) records.push(...decoder.push(bytes));
+  return records;
+}
+
+const textOf = (records: OutputRecord[]) =>
+  records.map(({ kind, payload }) => (kind === 'stdout' ? Buffer.from(payload).toString('latin1') : '')).join('');
+
+const alphabet = Buffer.from('abcdefghijklmnopqrstuvwxyz'.repeat(4_000));
+const letters = (length: number, from = 0) => alphabet.subarray(from % 26, (from % 26) + length);
+
+it('is read from any position, as it was written', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(fc.nat({ max: 40 }), { maxLength: 4 }), { maxLength: 6 }),
+      fc.nat({ max: 500 }),
+      async (batches, at) => {
+        const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576 });
+        let written = '';
+        for (const batch of batches) {
+          await writer.append(
+            batch.map((length) => {
+              const payload = letters(length, written.length);
+              written += payload;
+              return { kind: 'stdout' as const, payload };
+            }),
+          );
+        }
+        await writer.append([noteRecord('exit', 0, exit)]);
+        const after = written.length === 0 ? 0 : at % (written.length + 1);
+        const records = await recordsOf(logOf(writer), after);
+        expect(textOf(records)).toBe(written.slice(after));
+        expect(records.at(-1)).toMatchObject({ kind: 'exit', position: written.length });
+        await expect(recordsOf(logOf(writer), written.length + 1)).rejects.toMatchObject({ code: 'POSITION_UNKNOWN' });
+        await writer.close();
+      },
+    ),
+    { numRuns: 50 },
+  );
+});
+
+it('keeps its beginning and its end in bounded room, says what is missing, and gives the same again from any position', async () => {
+  const folder = newFolder();
+  const maxLogBytes = 2 * 1_048_576;
+  const writer = new LogWriter(folder, { maxLogBytes });
+  const total = sizeOf('LOG_MB', 40) * 1_048_576;
+  const chunk = 50_000;
+  for (let at = 0; at < total; at += chunk) {
+    await writer.append([{ kind: 'stdout', payload: letters(Math.min(chunk, total - at), at) }]);
+  }
+  const onDisk = readdirSync(folder).reduce((sum, name) => sum + statSync(`${folder}/${name}`).size, 0);
+  expect(onDisk).toBeLessThanOrEqual(maxLogBytes);
+  expect(onDisk).toBeGreaterThan(maxLogBytes * 0.8);
+  const records = await recordsOf(logOf(writer));
+  const gaps = records.filter(({ kind }) => kind === 'gap');
+  expect(gaps).toHaveLength(1);
+  const gap = gaps[0] as OutputRecord;
+  expect(gap.position).toBeGreaterThan(maxLogBytes / 8);
+  expect(writer).toMatchObject({ position: total, droppedBytes: positionAfter(gap) - gap.position });
+  let position = 0;
+  for (const record of records) {
+    expect(record.position).toBe(position);
+    if (record.kind === 'stdout') expect(record.payload[0]).toBe(97 + (position % 26));
+    position = positionAfter(record);
+  }
+  expect(position).toBe(total);
+  // From within what was dropped too.
+  const [first, second] = await recordsOf(logOf(writer), gap.position + 1_000);
+  expect(first).toMatchObject({ kind: 'gap', position: gap.position + 1_000 });
+  expect(second?.position).toBe(positionAfter(gap));
+  await writer.close();
+});
+
+it('gives a reader that is slower than its process gaps, and the end', async () => {
+  const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576 });
+  const decoder = new RecordDecoder();
+  let position = 0;
+  const write = async (times: number) => {
+    for (let at = 0; at < times; at++)
+      await writer.append([{ kind: 'stdout', payload: letters(60_000, writer.position) }]);
+  };
+  await write(1);
+  for await (const bytes of readLog(logOf(writer), { after: 0, follow: true })) {
+    for (const record of decoder.push(bytes)) {
+      expect(record.position).toBe(position);
+      if (record.kind === 'stdout') expect(record.payload[0]).toBe(97 + (position % 26));
+      position = positionAfter(record);
+    }
+    // While it looks at one piece, most of what it would read next goes.
+    if (writer.position < 20_000_000) await write(30);
+    else if (!writer.isClosed) {
+      await writer.append([noteRecord('exit', 0, exit)]);
+      await writer.close();
+    }
+  }
+  expect(position).toBe(writer.position);
+});
+
+it('tells those who wait, and no one before it is on disk', async () => {
+  const folder = newFolder();
+  const writer = new LogWriter(folder, { maxLogBytes: 1_048_576 });
+  const decoder = new RecordDecoder();
+  const seen: string[] = [];
+  const reading = (async () => {
+    for await (const bytes of readLog(logOf(writer), { after: 0, follow: true })) {
+      const file = readFileSync(`${folder}/${readdirSync(folder)[0]}`);
+      for (const { payload } of decoder.push(bytes)) {
+        expect(file.includes(Buffer.from(payload))).toBe(true);
+        seen.push(Buffer.from(payload).toString());
+      }
+    }
+  })();
+  for (const text of ['one', 'two', 'three']) await writer.append([{ kind: 'stderr', payload: Buffer.from(text) }]);
+  await writer.append([noteRecord('exit', 0, exit)]);
+  await reading;
+  expect(seen.join('')).toContain('onetwothree');
+  await writer.close();
+});
+
+describe('a store', () => {
+  const open = (folder: string, more = {}) => new ProcessStore(folder, { maxLogBytes: 1_048_576, ...more });
+  const take = (store: ProcessStore, processId: string, command = 'true') =>
+    store.take({ processId, command }, '/home/user');
+
+  it('knows what its last holder had running as lost, whatever of a record it had written', async () => {
+    const folder = newFolder();
+    const { process } = await take(open(folder), 'p');
+    await process?.append([{ kind: 'stdout', payload: Buffer.from('kept') }]);
+    await process?.append([{ kind: 'stderr', payload: Buffer.from('cut') }]);
+    const [segment] = readdirSync(`${folder}/p`).filter((name) => name.endsWith('.log'));
+    const path = `${folder}/p/${segment}`;
+    const whole = statSync(path).size;
+    for (let size = whole; size >= 0; size--) {
+      truncateSync(path, size);
+      const store = open(folder);
+      const records = await recordsOf(await store.log('p'), 0, true);
+      const expected = size === whole ? 'keptcut' : size >= whole - 16 ? 'kept' : '';
+      expect(
+        records.map(({ kind, payload }) => (kind === 'exit' ? '' : Buffer.from(payload).toString())).join(''),
+      ).toBe(expected);
+      expect(await store.info('p')).toMatchObject({ state: 'lost', outputBytes: expected.length, exitCode: null });
+      expect(records.at(-1)?.kind).toBe('exit');
+    }
+  });
+
+  it('believes an end that is in the log alone, or in the description alone', async () => {
+    const folder = newFolder();
+    const { process } = await take(open(folder), 'p');
+    await process?.append([{ kind: 'stdout', payload: Buffer.from('all') }]);
+    const before = readFileSync(`${folder}/p/meta.json`);
+    await process?.end({ ...exit, exitCode: 4 });
+    const after = readFileSync(`${folder}/p/meta.json`);
+    writeFileSync(`${folder}/p/meta.json`, before);
+    expect(await open(folder).info('p')).toMatchObject({ state: 'exited', exitCode: 4, outputBytes: 3 });
+    writeFileSync(`${folder}/p/meta.json`, after);
+    const [segment] = readdirSync(`${folder}/p`).filter((name) => name.endsWith('.log'));
+    truncateSync(`${folder}/p/${segment}`, 16);
+    const records = await recordsOf(await open(folder).log('p'), 0, true);
+    expect(JSON.parse(String(Buffer.from(records.at(-1)?.payload ?? [])))).toMatchObject({
+      state: 'exited',
+      exitCode: 4,
+    });
+  });
+
+  it('gives an id away once, and again where a holder was killed before it had started anything', async () => {
+    const folder = newFolder();
+    const store = open(folder);
+    const taken = await Promise.all([take(store, 'p'), take(store, 'p'), take(store, 'p')]);
+    expect(taken.filter(({ process }) => process !== undefined)).toHaveLength(1);
+    await expect(take(store, 'p', 'false')).rejects.toMatchObject({ code: 'PROCESS_ID_TAKEN' });
+    await expect(take(open(folder), 'p', 'false')).rejects.toMatchObject({ code: 'PROCESS_ID_TAKEN' });
+    expect(await take(open(folder), 'p')).toMatchObject({ process: undefined, info: { state: 'lost' } });
+    mkdirSync(`${folder}/q`);
+    appendFileSync(`${folder}/q/meta.json.new`, '{');
+    expect((await take(open(folder), 'q')).process).toBeDefined();
+    for (const id of ['', '.', '..', 'a/b', '-a', 'a'.repeat(101), 'a\n']) {
+      await expect(take(store, id)).rejects.toMatchObject({ code: 'PROCESS_ID_INVALID' });
+      await expect(store.info(id)).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' });
+    }
+  });
+
+  it('keeps so many of those that have ended, and all that run', async () => {
+    const folder = newFolder();
+    const store = open(folder, { maxKept: 2 });
+    const { process: running } = await take(store, 'running');
+    for (const id of ['a', 'b', 'c']) await (await take(store, id)).process?.end(exit);
+    await store.prune();
+    const kept = (await store.list()).map(({ processId }) => processId);
+    expect(kept).toHaveLength(3);
+    expect(kept).toContain('running');
+    expect(existsSync(`${folder}/a`) && existsSync(`${folder}/b`)).toBe(false);
+    await running?.end(exit);
+    await open(folder, { maxKeptMs: 0 }).prune();
+    expect(await store.list()).toEqual([]);
+  });
+});
