@@ -1,0 +1,190 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
+import { temporaryFolder } from '../../support/folders.ts';
+import { agentIn, type HeldComputer, heldComputer, outputOf } from '../../support/holder.ts';
+
+const root = temporaryFolder();
+let computer: HeldComputer;
+let home: string;
+
+beforeAll(async () => {
+  computer = await heldComputer(await agentIn(root), { egressSocket: `${root}/egress.sock` });
+  home = computer.spec.socketPath.replace('/run/holder.sock', '/home');
+});
+
+afterAll(() => computer.stop());
+
+let count = 0;
+async function sh(command: string): Promise<string> {
+  const processId = `sh${count++}`;
+  await computer.client.startProcess({ processId, command });
+  const { stdout, stderr, exit } = await outputOf(computer.client, processId);
+  expect({ stderr, exit }).toMatchObject({ stderr: '', exit: { exitCode: 0 } });
+  return stdout;
+}
+const read = async (path: string | Uint8Array, range?: { start: number; end?: number }) => {
+  const { body, ...about } = await computer.client.readFile(path, { range });
+  return { ...about, text: await text(body) };
+};
+const refused = (code: string) => expect.objectContaining({ code });
+
+describe('a file', () => {
+  it('is written and read, whole and in parts, with its mode and version', async () => {
+    const { client } = computer;
+    const written = await client.writeFile('made/a.txt', Buffer.from('0123456789'), { parents: true, mode: 0o750 });
+    expect(written).toMatchObject({ size: 10, isNew: true });
+    expect(await read('made/a.txt')).toMatchObject({ text: '0123456789', size: 10, mode: 0o750, etag: written.etag });
+    expect(await read('/home/user/made/a.txt', { start: 7 })).toMatchObject({
+      text: '789',
+      range: { start: 7, end: 9 },
+      size: 10,
+    });
+    expect((await read('made/a.txt', { start: 2, end: 3 })).text).toBe('23');
+    await expect(read('made/a.txt', { start: 10 })).rejects.toEqual(refused('RANGE_NOT_SATISFIABLE'));
+    const again = await client.writeFile('made/a.txt', Buffer.from('other'), { ifMatch: written.etag });
+    expect(again).toMatchObject({ isNew: false });
+    expect(await sh('stat -c "%a %s" made/a.txt')).toBe('750 5\n');
+    await expect(client.writeFile('made/a.txt', Buffer.from('x'), { ifMatch: written.etag })).rejects.toEqual(
+      refused('PRECONDITION_FAILED'),
+    );
+    await expect(client.writeFile('made/a.txt', Buffer.from('x'), { ifNew: true })).rejects.toEqual(
+      refused('PRECONDITION_FAILED'),
+    );
+    await expect(client.writeFile('no/such/a', Buffer.from('x'))).rejects.toEqual(refused('FILE_NOT_FOUND'));
+    expect((await read('made/a.txt')).text).toBe('other');
+  });
+
+  it('of many megabytes passes in both directions as it is', async () => {
+    const bytes = randomBytes(20 * 1_048_576);
+    async function* pieces() {
+      for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000);
+    }
+    await computer.client.writeFile('large', pieces());
+    const { body } = await computer.client.readFile('large');
+    expect((await buffer(body)).equals(bytes)).toBe(true);
+  });
+
+  it('is as it was where its writing is cut', async () => {
+    const { client } = computer;
+    await client.writeFile('kept', Buffer.from('old'));
+    const cut = new AbortController();
+    const body = new PassThrough();
+    const writing = client.writeFile('kept', body, { signal: cut.signal });
+    body.write(randomBytes(300_000));
+    while (!readdirSync(home).some((name) => name.startsWith('.atrium-'))) await sh('true');
+    cut.abort(new Error('cut'));
+    await expect(writing).rejects.toThrow('cut');
+    while (readdirSync(home).some((name) => name.startsWith('.atrium-'))) await sh('true');
+    expect((await read('kept')).text).toBe('old');
+  });
+
+  it('is what a link inside points to, and never what one would lead to outside', async () => {
+    writeFileSync(`${root}/outside`, 'secret');
+    await sh(`echo in > target; ln -s target link; ln -s ${root}/outside out; ln -s /proc/1/root${root}/outside out2`);
+    expect((await read('link')).text).toBe('in\n');
+    await computer.client.writeFile('link', Buffer.from('through'));
+    expect(await sh('cat target; test -L link')).toBe('through');
+    for (const path of ['out', 'out2', `../../../..${root}/outside`, `${root}/outside`]) {
+      await expect(read(path)).rejects.toEqual(
+        expect.objectContaining({ code: expect.stringMatching(/^FILE_(NOT_FOUND|ACCESS_DENIED)$/) }),
+      );
+    }
+    await expect(computer.client.writeFile('/usr/x', Buffer.from('x'))).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
+  });
+
+  it('is none where it is a FIFO, a device, a socket or a folder, and nothing waits for it', async () => {
+    await sh('mkfifo fifo; mkdir folder');
+    for (const path of ['fifo', 'folder', '/dev/zero', '/dev/tty', '/proc/self/fd']) {
+      await expect(read(path)).rejects.toEqual(expect.objectContaining({ kind: 'unprocessable' }));
+    }
+    await expect(computer.client.writeFile('fifo', Buffer.from('x'))).rejects.toEqual(refused('NOT_A_FILE'));
+    await expect(computer.client.writeFile('folder', Buffer.from('x'))).rejects.toEqual(refused('NOT_A_FILE'));
+    expect((await read('/proc/version')).text).toContain('Linux');
+  });
+});
+
+describe('a folder', () => {
+  it('is listed by name in pages, with links as links', async () => {
+    const { client } = computer;
+    await sh('mkdir pages; cd pages; for i in $(seq -w 0 24); do echo $i > f$i; done; ln -s f01 z; mkdir y');
+    const first = await client.listFiles('pages', { limit: 20 });
+    expect(first.entries.map(({ name }) => name)).toEqual(
+      Array.from({ length: 20 }, (_, at) => `f${String(at).padStart(2, '0')}`),
+    );
+    const second = await client.listFiles('pages', { limit: 20, after: String(first.nextCursor) });
+    expect(second.entries.slice(-2)).toMatchObject([
+      { name: 'y', type: 'directory' },
+      { name: 'z', type: 'symlink', target: 'f01' },
+    ]);
+    expect(second).toMatchObject({ nextCursor: null });
+    await expect(client.listFiles('pages/f01')).rejects.toEqual(refused('FILE_NOT_FOUND'));
+  });
+
+  it('has names of any bytes, which are read, moved and deleted', async () => {
+    const { client } = computer;
+    await sh(
+      `mkdir names; cd names; touch -- $'new\\nline' $'tab\\t' '-rf' '%41' 'a b?c=d&e#' 'ünï'; echo raw > $'bad\\xff\\xfe'`,
+    );
+    const { entries } = await client.listFiles('names');
+    expect(entries.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['new\nline', 'tab\t', '-rf', '%41', 'a b?c=d&e#', 'ünï']),
+    );
+    const bad = entries.find(({ nameBytes }) => nameBytes !== undefined);
+    const path = Buffer.concat([Buffer.from('names/'), Buffer.from(String(bad?.nameBytes), 'base64')]);
+    expect((await read(path)).text).toBe('raw\n');
+    await client.moveFile(path, 'names/good');
+    expect(await client.statFile('names/new\nline')).toMatchObject({ type: 'file', size: 0 });
+    await client.deleteFile('names/-rf');
+    await sh(`cp names/good $'names/worse\\xff'; mkdir -p $'names/\\xffdir/deep'`);
+    await expect(client.deleteFile('names')).rejects.toEqual(refused('FOLDER_NOT_EMPTY'));
+    await client.deleteFile('names', { recursive: true });
+    await expect(client.statFile('names')).rejects.toEqual(refused('FILE_NOT_FOUND'));
+  });
+
+  it('is made, moved, and not overwritten unasked', async () => {
+    const { client } = computer;
+    await client.makeFolder('one/two', { parents: true });
+    await client.makeFolder('one/two', { parents: true });
+    await expect(client.makeFolder('one/two')).rejects.toEqual(refused('FILE_EXISTS'));
+    await client.writeFile('one/a', Buffer.from('a'));
+    await client.writeFile('one/b', Buffer.from('b'));
+    await expect(client.moveFile('one/a', 'one/b')).rejects.toEqual(refused('FILE_EXISTS'));
+    await client.moveFile('one/a', 'one/b', { replace: true });
+    expect((await read('one/b')).text).toBe('a');
+    // Another file system.
+    await client.moveFile('one', '/tmp/moved');
+    expect((await read('/tmp/moved/b')).text).toBe('a');
+    await sh('ln -s /tmp/moved linked');
+    await client.deleteFile('linked', { recursive: true });
+    expect(await sh('cat /tmp/moved/b')).toBe('a');
+    for (const path of ['', 'a\0b', 'a'.repeat(5_000)]) {
+      await expect(client.statFile(path)).rejects.toEqual(refused('PATH_INVALID'));
+    }
+  });
+});
+
+it('connects to a port inside, and the inside to its egress proxy', async () => {
+  const egress = createServer(
+    (socket) => void socket.on('error', () => undefined).on('data', (data) => socket.write(`proxy: ${data}`)),
+  );
+  await once(egress.listen(`${root}/egress.sock`), 'listening');
+  const program = `const net = require('node:net');
+    net.createServer({ allowHalfOpen: true }, (s) => { s.on('data', (d) => s.write(d)); s.on('end', () => s.end(' bye')); })
+      .listen(8000, '127.0.0.1', () => { const p = net.connect(3128, '127.0.0.1'); p.write('hello'); p.on('data', (d) => { console.log(String(d)); p.destroy(); }); });`;
+  await computer.client.writeFile('server.cjs', Buffer.from(program));
+  await computer.client.startProcess({ processId: 'server', command: ['/opt/atrium/node', 'server.cjs'] });
+  for await (const { kind, payload } of computer.client.output('server', { follow: true })) {
+    expect(`${kind}: ${Buffer.from(payload)}`).toBe('stdout: proxy: hello\n');
+    break;
+  }
+  const socket = await computer.client.dialPort(8000);
+  socket.end('ping');
+  expect(await text(socket)).toBe('ping bye');
+  await expect(computer.client.dialPort(8001)).rejects.toEqual(refused('PORT_NOT_LISTENING'));
+  egress.close();
+  await computer.client.signalProcess('server', 'SIGKILL');
+});
