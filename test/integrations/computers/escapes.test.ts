@@ -1,0 +1,187 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import type { Host } from '../../../integrations/computers/host/host.ts';
+import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
+import type { ComputerRecord } from '../../../integrations/computers/host/records.ts';
+import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import { runOn, startComputer } from '../../builders/host.ts';
+import { type RemoteHost, startHostProcess } from '../../builders/hostProcess.ts';
+import { drivers } from './drivers.ts';
+import { prelude, probes, type Twin } from './escapeProbes.ts';
+
+const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
+const mark = 'atrium-canary-4711';
+
+/** A process of the computer’s own user on the host, with everything that a sandbox must not reach. */
+const canaryProgram = `
+  const net = require('node:net'); const dgram = require('node:dgram');
+  const [path, abstract] = process.argv.slice(1);
+  const tcp = net.createServer(); const udp = dgram.createSocket('udp4');
+  tcp.listen(0, '0.0.0.0', () => udp.bind(0, '0.0.0.0', () => net.createServer().listen(path, () =>
+    net.createServer().listen('\\0' + abstract, () => console.log(JSON.stringify({ port: tcp.address().port, udp: udp.address().port }))))));
+`;
+
+/** ELF programs of a few instructions, for what perl cannot say: a system call by another door. */
+function elf64(code: number[]): Buffer {
+  const header = Buffer.alloc(120);
+  header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]);
+  header.writeUInt16LE(2, 16);
+  header.writeUInt16LE(62, 18);
+  header.writeUInt32LE(1, 20);
+  header.writeBigUInt64LE(0x400078n, 24);
+  header.writeBigUInt64LE(64n, 32);
+  header.writeUInt16LE(64, 52);
+  header.writeUInt16LE(56, 54);
+  header.writeUInt16LE(1, 56);
+  header.writeUInt32LE(1, 64); // PT_LOAD
+  header.writeUInt32LE(5, 68); // read and execute
+  header.writeBigUInt64LE(0x400000n, 80);
+  header.writeBigUInt64LE(0x400000n, 88);
+  const size = BigInt(120 + code.length);
+  header.writeBigUInt64LE(size, 96);
+  header.writeBigUInt64LE(size, 104);
+  header.writeBigUInt64LE(0x1000n, 112);
+  return Buffer.concat([header, Buffer.from(code)]);
+}
+
+const programs = {
+  // mov eax, 20 (getpid); int 0x80; then exit(42)
+  'a system call by int 0x80': elf64([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xb8, 60, 0, 0, 0, 0xbf, 42, 0, 0, 0, 0x0f, 0x05]),
+  // mov eax, 0x40000027 (getpid of x32); syscall; then exit(42)
+  'a system call of x32': elf64([0xb8, 0x27, 0, 0, 0x40, 0x0f, 0x05, 0xb8, 60, 0, 0, 0, 0xbf, 42, 0, 0, 0, 0x0f, 0x05]),
+};
+
+/** Each probe is run inside a computer, and outside of one by somebody for whom it gets through. */
+describe('ways out of a sandbox', () => {
+  if (missing !== undefined) {
+    process.stderr.write(`\nNOT RUN: ways out of a sandbox: ${missing}\n`);
+    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    return;
+  }
+  let remote: RemoteHost;
+  let host: Host;
+  let client: HostClient;
+  let canary: Record<string, string>;
+  let uids: Record<Twin, number>;
+  let home: string;
+  let outside: string;
+  let end: () => Promise<unknown>;
+
+  beforeAll(async () => {
+    remote = await startHostProcess(options);
+    ({ host } = remote);
+    const one = await startComputer(host);
+    const other = await startComputer(host);
+    ({ client } = one);
+    const layout = hostLayout(remote.dir);
+    const uidOf = (computerId: string) =>
+      (JSON.parse(readFileSync(computerLayout(layout, computerId).record, 'utf8')) as ComputerRecord).uid ?? 0;
+    uids = { user: uidOf(one.computerId), otherUser: uidOf(other.computerId), root: 0 };
+    const paths = computerLayout(layout, one.computerId);
+    ({ home } = paths);
+    outside = join(remote.dir, '.canary');
+    mkdirSync(outside);
+    writeFileSync(join(outside, 'file'), mark, { mode: 0o600 });
+    for (const path of [outside, join(outside, 'file')]) chownSync(path, uids.user, uids.user);
+    const child = spawn(join(layout.runtime, 'agent', 'node'), ['-e', canaryProgram, join(outside, 'sock'), mark], {
+      cwd: '/',
+      uid: uids.user,
+      gid: uids.user,
+      env: { CANARY: mark },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    end = async () => {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    };
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    const { port, udp } = JSON.parse(line.toString()) as { port: number; udp: number };
+    const address = Object.values(networkInterfaces())
+      .flat()
+      .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+    canary = {
+      CANARY_FILE: join(outside, 'file'),
+      CANARY_PID: String(child.pid),
+      CANARY_PORT: String(port),
+      CANARY_UDP: String(udp),
+      CANARY_ADDRESS: address ?? '127.0.0.1',
+      CANARY_SOCKET: join(outside, 'sock'),
+      CANARY_ABSTRACT: mark,
+      CANARY_HOLDER: paths.socket,
+      CANARY_HOME: paths.home,
+      CANARY_OTHER: computerLayout(layout, other.computerId).home,
+      CANARY_DIR: remote.dir,
+    };
+  });
+  afterAll(async () => {
+    await end();
+    await remote[Symbol.asyncDispose]();
+  });
+
+  /** `CANARY_MARK` would be found in the environment of the probe itself: it is put together there. */
+  const programOf = (code: string) => `${prelude} $c{mark} = join "-", "atrium", "canary", "4711"; ${code}`;
+
+  async function bare(command: string[], who: Twin, more: { cwd?: string; extra?: boolean } = {}) {
+    const [file = '', ...args] = command;
+    const child = spawn(file, args, {
+      cwd: more.cwd ?? '/',
+      env: { ...canary, PATH: '/usr/bin:/bin:/usr/sbin:/sbin' },
+      uid: uids[who],
+      gid: uids[who],
+      stdio: ['ignore', 'pipe', 'ignore', ...(more.extra === true ? (['pipe'] as const) : [])],
+    });
+    let stdout = '';
+    child.stdout?.on('data', (chunk: Buffer) => {
+      stdout += chunk;
+    });
+    const [exitCode] = (await once(child, 'close')) as [number | null];
+    return { stdout, exitCode };
+  }
+
+  it.each(probes)('$name', async ({ name, code, twin, mayBeLacking }) => {
+    const command = ['perl', '-e', programOf(code)];
+    const inside = await runOn(client, command, { env: canary });
+    expect(inside.stdout).toMatch(/^STOPPED/);
+    const outside = await bare(command, twin, { extra: true });
+    if (mayBeLacking === true && !outside.stdout.startsWith('THROUGH')) {
+      process.stderr.write(`\nNOT SHOWN: ${name}: this machine has none (${outside.stdout.trim()})\n`);
+    } else {
+      expect(outside.stdout).toBe('THROUGH\n');
+    }
+  });
+
+  const foreign = process.arch === 'x64' ? Object.entries(programs) : [];
+  it.each(foreign)('%s', async (_name, bytes) => {
+    await client.writeFile('program', bytes, { mode: 0o755 });
+    const inside = await runOn(client, ['./program']);
+    expect(inside).toMatchObject({ state: 'killed', signal: 'SIGSYS' });
+    const copy = join(remote.dir, 'program');
+    writeFileSync(copy, bytes, { mode: 0o755 });
+    chmodSync(copy, 0o755);
+    expect((await bare([copy], 'user')).exitCode).toBe(42);
+  });
+
+  it('a subvolume of its own, past the limit of the home', async () => {
+    const make =
+      'opendir(my $d, "."); my $a = pack("Qx4088", 0); substr($a, 8, 5) = "extra"; ioctl($d, 0x5000940e, $a) ? through() : stopped()';
+    const viaSyscall = make.replace(
+      'ioctl($d, 0x5000940e, $a)',
+      'syscall($nr{ioctl}, fileno($d), 0x5000940e, $a) >= 0',
+    );
+    const command = ['perl', '-e', programOf(viaSyscall)];
+    expect((await runOn(client, command)).stdout).toMatch(/^STOPPED/);
+    expect((await bare(command, 'user', { cwd: home })).stdout).toBe('THROUGH\n');
+    await bare(['rmdir', 'extra'], 'user', { cwd: home });
+  });
+
+  it('a link in the home to a file of the host, by the files of the computer', async () => {
+    await runOn(client, ['ln', '-s', canary.CANARY_FILE ?? '', 'link']);
+    expect(readFileSync(join(home, 'link'), 'utf8')).toBe(mark);
+    await expect(client.readFile('link')).rejects.toMatchObject({ code: 'FILE_NOT_FOUND' });
+    await client.writeFile('link', Buffer.from('mine'));
+    expect(readFileSync(join(outside, 'file'), 'utf8')).toBe(mark);
+  });
+});
