@@ -26,7 +26,7 @@ const channel = new Channel(input, output, {
   maxStreams: 100_000,
   maxOpenBytes: 4 * 1_048_576,
   onOpen: (request) => (stream) => void serve(stream, request as AgentRequest),
-  onEnd: () => process.exit(0),
+  onEnd: endAll,
 });
 channel.open({ kind: 'ready' }).end();
 
@@ -58,6 +58,19 @@ async function take(stream: ChannelStream, request: AgentRequest): Promise<void>
     default:
       return takeFileRequest(stream, request);
   }
+}
+
+/** The sandbox’s first process waits for all that are left in it, so none may be. */
+function endAll(): never {
+  for (let round = 0; round < 1_000; round++) {
+    try {
+      // Everything in the sandbox but its first process and us.
+      process.kill(-1, 'SIGKILL');
+    } catch {
+      break; // there is nothing else
+    }
+  }
+  process.exit(0);
 }
 
 function answer(stream: ChannelStream, value: unknown): void {

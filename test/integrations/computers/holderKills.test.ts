@@ -1,0 +1,180 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { HostClient } from '../../../integrations/computers/hostClient.ts';
+import { ProcessStore } from '../../../integrations/computers/processes/processStore.ts';
+import { positionAfter } from '../../../integrations/computers/processes/records.ts';
+import { temporaryFolder } from '../../support/folders.ts';
+import { agentIn, type HeldComputer, heldComputer, outputIn, outputOf } from '../../support/holder.ts';
+import { residentMiB } from '../../support/processes.ts';
+import { sizeOf } from '../../support/size.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+const root = temporaryFolder();
+let agent: Awaited<ReturnType<typeof agentIn>>;
+const computers: HeldComputer[] = [];
+
+async function newComputer(...[changes]: [Parameters<typeof heldComputer>[1]?]): Promise<HeldComputer> {
+  const computer = await heldComputer(agent, changes);
+  computers.push(computer);
+  return computer;
+}
+
+beforeAll(async () => {
+  agent = await agentIn(root);
+});
+
+afterAll(() => Promise.all(computers.map((computer) => computer.stop())));
+
+const lives = (pid: number) =>
+  existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+
+it('takes much output in bounded memory and disk, while a reader is cut again and again and misses nothing that is kept', async () => {
+  const { client, spec, pid } = await newComputer({ limits: { maxLogBytes: 8 * 1_048_576 } });
+  const total = sizeOf('OUTPUT_MB', 48) * 1_048_576;
+  let connections = 0;
+  const cutting = createServer((socket) => {
+    const holder = connect(spec.socketPath);
+    let left = 300_000 + connections++ * 1_000_000;
+    for (const end of [socket, holder])
+      end.on('error', () => undefined).on('close', () => (end === socket ? holder : socket).destroy());
+    socket.pipe(holder);
+    holder.on('data', (data) => {
+      left -= data.length;
+      if (left < 0) socket.destroy();
+      else if (!socket.write(data)) {
+        holder.pause();
+        socket.once('drain', () => holder.resume());
+      }
+    });
+  });
+  await once(cutting.listen(`${root}/cutting.sock`), 'listening');
+  const reader = new HostClient({ socketPath: `${root}/cutting.sock` });
+  const command = `head -c ${total} /dev/zero | tr '\\0' x`;
+  await client.startProcess({ processId: 'much', command });
+  let position = 0;
+  let peakMiB = 0;
+  for await (const record of reader.output('much', { follow: true })) {
+    expect(record.position).toBe(position);
+    position = positionAfter(record);
+    peakMiB = Math.max(peakMiB, residentMiB(pid));
+  }
+  cutting.close();
+  expect(position).toBe(total);
+  expect(connections).toBeGreaterThan(2);
+  expect(peakMiB).toBeLessThan(300);
+  const folder = `${spec.processesDir}/much`;
+  expect(readdirSync(folder).reduce((sum, name) => sum + statSync(`${folder}/${name}`).size, 0)).toBeLessThan(
+    8.1 * 1_048_576,
+  );
+  expect(await client.process('much')).toMatchObject({ state: 'exited', outputBytes: total });
+});
+
+it('goes on when whoever has started it is killed, and what it runs goes on with it', async () => {
+  // A host of its own, which dies.
+  const support = fileURLToPath(new URL('../../support/holder.ts', import.meta.url));
+  const program = `import { heldComputer } from ${JSON.stringify(support)};
+    const held = await heldComputer(${JSON.stringify(agent)});
+    await held.client.startProcess({ processId: 'p', command: 'echo a >> ran; sleep 1; echo b >> ran; cat ran' });
+    process.stdout.write(JSON.stringify({ socketPath: held.spec.socketPath, init: held.initPid, pid: held.pid }));`;
+  const host = spawn(process.execPath, ['--no-warnings', '--input-type=module-typescript', '-e', program], {
+    cwd: process.cwd(),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [said] = (await once(host.stdout, 'data')) as [Buffer];
+  const { socketPath, init, pid } = JSON.parse(String(said)) as { socketPath: string; init: number; pid: number };
+  host.kill('SIGKILL');
+  await once(host, 'exit');
+  const client = new HostClient({ socketPath });
+  const again = await client.startProcess({
+    processId: 'p',
+    command: 'echo a >> ran; sleep 1; echo b >> ran; cat ran',
+  });
+  expect(again).toMatchObject({ isNew: false });
+  expect(await outputOf(client, 'p')).toMatchObject({ stdout: 'a\nb\n', exit: { exitCode: 0 } });
+  process.kill(init, 'SIGKILL');
+  await waitFor('the holder to end with its sandbox', () => !lives(pid));
+});
+
+it('killed, takes its sandbox with it; what it had running is lost, with all that was told', async () => {
+  const { client, spec, pid, initPid, ended } = await newComputer();
+  await client.startProcess({ processId: 'p', command: 'setsid sleep 1007 & echo told; sleep 1008' });
+  for await (const { kind } of client.output('p', { follow: true })) if (kind === 'stdout') break;
+  const following = outputOf(client, 'p');
+  process.kill(pid, 'SIGKILL');
+  await ended;
+  await expect(following).rejects.toMatchObject({ code: 'COMPUTER_NOT_RUNNING' });
+  await waitFor('the sandbox to end', () => !lives(initPid));
+  const store = new ProcessStore(spec.processesDir, { maxLogBytes: 1 });
+  expect(await store.info('p')).toMatchObject({ state: 'lost', outputBytes: 5 });
+});
+
+it('writes down how everything ended when its sandbox does, and tells those who follow', async () => {
+  const { client, spec, initPid, ended, end } = await newComputer();
+  await client.startProcess({ processId: 'p', command: 'echo told; sleep 1009' });
+  for await (const { kind } of client.output('p', { follow: true })) if (kind === 'stdout') break;
+  const following = outputOf(client, 'p');
+  process.kill(initPid, 'SIGKILL');
+  expect((await following).exit).toMatchObject({ state: 'killed', killedBy: 'stop' });
+  await ended;
+  expect(end()).toMatchObject({ generation: 1, reason: expect.stringMatching(/^The sandbox has ended/) });
+  expect(existsSync(spec.socketPath)).toBe(false);
+  const store = new ProcessStore(spec.processesDir, { maxLogBytes: 1 });
+  expect(await store.info('p')).toMatchObject({ state: 'killed', killedBy: 'stop', outputBytes: 5 });
+});
+
+it('asked to end, lets processes end by themselves first, and kills those that do not', async () => {
+  const { client, pid, ended, end } = await newComputer({
+    settings: { stopGraceMs: 500, agentStartTimeoutMs: 60_000, idleTimeoutMs: 60_000 },
+  });
+  await client.startProcess({ processId: 'good', command: 'trap "echo bye; exit 0" TERM; echo up; sleep 1010 & wait' });
+  await client.startProcess({ processId: 'bad', command: 'trap "" TERM; echo up; while true; do sleep 0.1; done' });
+  for (const id of ['good', 'bad'])
+    for await (const { kind } of client.output(id, { follow: true })) if (kind === 'stdout') break;
+  const outputs = Promise.all([outputOf(client, 'good'), outputOf(client, 'bad')]);
+  process.kill(pid, 'SIGTERM');
+  await ended;
+  const [good, bad] = await outputs;
+  expect(good).toMatchObject({ stdout: 'up\nbye\n', exit: { state: 'exited', exitCode: 0, killedBy: 'stop' } });
+  expect(bad.exit).toMatchObject({ state: 'killed', signal: 'SIGKILL', killedBy: 'stop' });
+  expect(end()).toMatchObject({ reason: 'It was stopped.' });
+});
+
+it('ends with an agent that a tenant has killed', async () => {
+  const { client, ended } = await newComputer();
+  await client.startProcess({ processId: 'p', command: 'pkill -9 -x MainThread; kill -9 $PPID; sleep 1011' });
+  await ended;
+  expect(outputIn([]).exit).toBeUndefined();
+});
+
+describe('an agent that is none', () => {
+  const with_ = (script: string) =>
+    heldComputer(
+      { ...agent, command: ['/usr/bin/sh', '-c', script] },
+      {
+        settings: { agentStartTimeoutMs: 400, stopGraceMs: 0, idleTimeoutMs: 60_000 },
+      },
+    );
+
+  it.each([
+    ['floods', 'cat /dev/zero', /A frame is invalid/],
+    ['says nothing', 'sleep 1012', /did not start in time/],
+    ['speaks out of turn', "printf '\\0\\0\\0\\007\\002\\0\\0\\0\\001x'; sleep 1013", /no such stream/],
+    ['ends', 'exit 7', /ended with code 7/],
+  ])('%s ends its computer, which says why', async (_what, script, reason) => {
+    const computer = await with_(script);
+    computers.push(computer);
+    await computer.ended;
+    expect(computer.end()?.reason).toMatch(reason);
+  });
+
+  it('is not waited for by who asks it', async () => {
+    const computer = await with_('sleep 0.3; exit 1');
+    computers.push(computer);
+    await expect(computer.client.startProcess({ processId: 'p', command: 'true' })).rejects.toMatchObject({
+      code: expect.stringMatching(/^COMPUTER_/),
+    });
+  });
+});
