@@ -74,13 +74,17 @@ export class SecretGateway {
     server.timeout = idleTimeoutMs;
     // For the handshake, each head, and the time between two requests.
     let timer = setTimeout(() => client.destroy(), headTimeoutMs);
-    const restart = () => {
+    // Who does not wait for an answer has several requests under way.
+    let underWay = 0;
+    const answered = () => {
+      underWay--;
       clearTimeout(timer);
-      timer = setTimeout(() => client.destroy(), headTimeoutMs);
+      if (underWay === 0) timer = setTimeout(() => client.destroy(), headTimeoutMs);
     };
     server.on('request', (req: IncomingMessage, res: ServerResponse) => {
       clearTimeout(timer);
-      res.once('close', restart);
+      underWay++;
+      res.once('close', answered);
       answer(req, res).catch((error: unknown) => fail(res, error));
     });
     server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {

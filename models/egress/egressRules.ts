@@ -33,6 +33,8 @@ export interface LoggedEgress extends EgressEntry {
 }
 
 const keptMs = 30 * 86_400_000;
+/** Of one space: a program that connects in a loop must not fill the disk. */
+const keptEntries = 500_000;
 
 /** Each space's rules for outgoing requests, and their log. */
 export function createEgressRules(database: Database) {
@@ -95,9 +97,24 @@ export function createEgressRules(database: Database) {
       return toPage(rows as unknown as LoggedEgress[], page.limit, (row) => row.number);
     },
 
-    /** Deletes entries older than a month. */
-    purge: (now: Date): Promise<number> =>
-      deleteInBatches(database, 'DELETE FROM egress_log WHERE at < ? LIMIT ?', [new Date(now.getTime() - keptMs)]),
+    /** Deletes entries older than a month, and those that are more than a space has room for. */
+    async purge(now: Date, maxEntries = keptEntries): Promise<number> {
+      const before = new Date(now.getTime() - keptMs);
+      let deleted = await deleteInBatches(database, 'DELETE FROM egress_log WHERE at < ? LIMIT ?', [before]);
+      const [full] = await database.pool.query<RowDataPacket[]>(
+        'SELECT space_id AS spaceId FROM egress_log GROUP BY space_id HAVING COUNT(*) > ?',
+        [maxEntries],
+      );
+      for (const { spaceId } of full) {
+        const [[oldest]] = await database.pool.query<RowDataPacket[]>(
+          'SELECT number FROM egress_log WHERE space_id = ? ORDER BY number DESC LIMIT 1 OFFSET ?',
+          [spaceId, maxEntries - 1],
+        );
+        const statement = 'DELETE FROM egress_log WHERE space_id = ? AND number < ? LIMIT ?';
+        deleted += await deleteInBatches(database, statement, [spaceId, oldest?.number ?? 0]);
+      }
+      return deleted;
+    },
   };
 }
 
