@@ -75,6 +75,9 @@ export async function startMariaDb(
     mode: 0o600,
   });
   giveTo(setupFile, user);
+  const temporaryFolder = join(folder, 'tmp');
+  mkdirSync(temporaryFolder, { recursive: true, mode: 0o700 });
+  giveTo(temporaryFolder, user);
 
   return timed(context.report, { done: 'MariaDB started' }, async () => {
     const port = former?.port ?? (await choosePort(context.ports === 'usual' ? usualPort : undefined));
@@ -82,7 +85,10 @@ export async function startMariaDb(
       name: 'database',
       title: 'MariaDB',
       command: programs.server,
-      args: [...serverArguments(dataFolder, port, setupFile), ...durabilityArguments(context.durability)],
+      args: [
+        ...serverArguments(dataFolder, temporaryFolder, port, setupFile),
+        ...durabilityArguments(context.durability),
+      ],
       cwd: folder,
       environment: {},
       user,
@@ -143,10 +149,12 @@ async function initialise(
   renameSync(unfinished, join(folder, 'data'));
 }
 
-function serverArguments(dataFolder: string, port: number, setupFile: string): string[] {
+function serverArguments(dataFolder: string, temporaryFolder: string, port: number, setupFile: string): string[] {
   return [
     '--no-defaults',
     `--datadir=${dataFolder}`,
+    // A server that starts removes temporary tables from its folder, and would remove those of its neighbours.
+    `--tmpdir=${temporaryFolder}`,
     '--bind-address=127.0.0.1',
     `--port=${port}`,
     '--socket=mariadb.sock', // within the data directory: a full path can be too long for a socket

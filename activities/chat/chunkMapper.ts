@@ -11,6 +11,12 @@ export interface MadeToolCall {
   inputError?: string;
 }
 
+/** Text that an attempt before has said, in a part that is still open. */
+export interface KeptText {
+  id: string;
+  text: string;
+}
+
 /**
  * Turns a model's parts into chunks of the UI stream. Part ids get the step and the epoch as a prefix: they are unique
  * in the turn, so a failed attempt's ids never collide with the next attempt's. Tool calls get ids of our own, since
@@ -21,24 +27,56 @@ export class ChunkMapper {
   readonly #toolIds = new Map<string, string>();
   readonly #open = new Map<string, 'text-end' | 'reasoning-end'>();
   readonly toolCalls: MadeToolCall[] = [];
+  /** The part of an earlier attempt that the first one of this attempt continues, until that has begun. */
+  #kept: KeptText | undefined;
+  /** What the continued part is called by the provider, and by the log. */
+  #continued: { part: string; id: string } | undefined;
+  /** Spaces that the continued text ends with, and that were not sent: the model may say them again. */
+  #spaces = '';
 
-  constructor(step: number, epoch: number) {
+  constructor(step: number, epoch: number, kept?: KeptText) {
     this.#prefix = `${step}.${epoch}.`;
+    this.#kept = kept;
   }
 
   map(part: ModelPart): UiChunk[] {
+    const kept = this.#kept;
+    this.#kept = undefined;
+    if (kept === undefined) return this.#map(part);
+    if (part.type !== 'text-start') return [{ type: 'text-end', id: kept.id }, ...this.#map(part)];
+    this.#continued = { part: part.id, id: kept.id };
+    this.#spaces = kept.text.slice(kept.text.trimEnd().length);
+    this.#open.set(part.id, 'text-end');
+    return [];
+  }
+
+  #idOf(part: string): string {
+    return this.#continued?.part === part ? this.#continued.id : this.#prefix + part;
+  }
+
+  /** What is new of a delta that may begin with the spaces that are there already. */
+  #unsaid(delta: string): string {
+    let same = 0;
+    while (same < this.#spaces.length && delta[same] === this.#spaces[same]) same++;
+    this.#spaces = same === delta.length ? this.#spaces.slice(same) : '';
+    return delta.slice(same);
+  }
+
+  #map(part: ModelPart): UiChunk[] {
     switch (part.type) {
       case 'text-start':
       case 'reasoning-start':
         this.#open.set(part.id, part.type === 'text-start' ? 'text-end' : 'reasoning-end');
-        return [withMetadata({ type: part.type, id: this.#prefix + part.id }, part)];
+        return [withMetadata({ type: part.type, id: this.#idOf(part.id) }, part)];
       case 'text-delta':
-      case 'reasoning-delta':
-        return [{ type: part.type, id: this.#prefix + part.id, delta: part.delta }];
+      case 'reasoning-delta': {
+        const delta = this.#spaces === '' ? part.delta : this.#unsaid(part.delta);
+        return delta === '' ? [] : [{ type: part.type, id: this.#idOf(part.id), delta }];
+      }
       case 'text-end':
       case 'reasoning-end':
         this.#open.delete(part.id);
-        return [withMetadata({ type: part.type, id: this.#prefix + part.id }, part)];
+        return [withMetadata({ type: part.type, id: this.#idOf(part.id) }, part)];
       case 'tool-input-start':
         return [
           { type: 'tool-input-start', toolCallId: this.#toolId(part.id), toolName: part.toolName, dynamic: true },
@@ -70,7 +108,9 @@ export class ChunkMapper {
 
   /** Ends the parts that an interrupted answer has left open. */
   closeOpen(): UiChunk[] {
-    const chunks: UiChunk[] = [...this.#open].map(([id, type]) => ({ type, id: this.#prefix + id }));
+    const chunks: UiChunk[] = [...this.#open].map(([id, type]) => ({ type, id: this.#idOf(id) }));
+    if (this.#kept !== undefined) chunks.push({ type: 'text-end', id: this.#kept.id });
+    this.#kept = undefined;
     this.#open.clear();
     return chunks;
   }

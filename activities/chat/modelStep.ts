@@ -13,7 +13,7 @@ import { type CommittedSegment, WriterFencedError } from '../../models/turnLog/e
 import { MessageFold, partIdsOf } from '../../models/turnLog/foldChunks.ts';
 import type { TurnWriter } from '../../models/turnLog/turnWriter.ts';
 import type { Tool } from '../tools/tool.ts';
-import { ChunkMapper } from './chunkMapper.ts';
+import { ChunkMapper, type KeptText } from './chunkMapper.ts';
 import type { ChatDeps } from './deps.ts';
 import { recordToolCalls } from './recordToolCalls.ts';
 import { PartRedaction } from './redaction.ts';
@@ -31,6 +31,8 @@ interface EarlierAttempts {
   isCutTooOften?: true;
   /** Where it is discarded. */
   segment?: CommittedSegment;
+  /** What stands, and is to be continued. */
+  kept?: KeptText;
 }
 
 export type StepDeps = Pick<ChatDeps, 'config' | 'database' | 'turnLog' | 'metering' | 'tools'>;
@@ -44,6 +46,7 @@ export class ModelStep {
   readonly #turn: Turn;
   readonly #step: number;
   readonly #modelId: string;
+  readonly #continues: boolean;
   readonly #early: ModelPart[] = [];
   readonly #abort = new AbortController();
   #attempt = 1;
@@ -56,12 +59,20 @@ export class ModelStep {
   readonly #calls: UiChunk[] = [];
   /** Set before we close the writer ourselves, which does not count as fencing. */
   #ending = false;
+  #kept: string | undefined;
 
-  constructor(deps: StepDeps, turn: Turn, step: number, modelId: string) {
+  /** `continues`: the model can go on with words that were cut off. */
+  constructor(deps: StepDeps, turn: Turn, step: number, modelId: string, { continues = false } = {}) {
     this.#deps = deps;
     this.#turn = turn;
     this.#step = step;
     this.#modelId = modelId;
+    this.#continues = continues;
+  }
+
+  /** Words of the attempt before that stand: the model is to go on behind them. Known once it is open. */
+  get kept(): string | undefined {
+    return this.#kept;
   }
 
   /** Aborted when another attempt has taken over, or the turn has ended. */
@@ -95,16 +106,17 @@ export class ModelStep {
         return { ...fence, call, earlier };
       });
       this.#attempt = taken.call.attempts;
-      const { isCutTooOften, segment } = taken.earlier;
+      const { isCutTooOften, segment, kept } = taken.earlier;
       if (isCutTooOften) throw cutTooOften();
       if (segment !== undefined) turnLog.announce(segment);
       const nextSeq = segment === undefined ? taken.nextSeq : segment.lastSeq + 1;
-      this.#mapper = new ChunkMapper(step, taken.epoch);
+      this.#kept = kept?.text;
+      this.#mapper = new ChunkMapper(step, taken.epoch, kept);
       this.#writer = turnLog.writer({ turnId, epoch: taken.epoch, nextSeq });
       this.#writer.signal.addEventListener('abort', () => {
         if (!this.#ending) this.#abort.abort(this.#writer?.signal.reason);
       });
-      if (segment === undefined) this.#writer.append({ type: 'start-step' });
+      if (segment === undefined && kept === undefined) this.#writer.append({ type: 'start-step' });
       for (const part of this.#early.splice(0)) this.#put(part);
     } catch (error) {
       this.#abort.abort(error);
@@ -113,9 +125,9 @@ export class ModelStep {
   }
 
   /**
-   * Discards the output of the attempt before, in the commit that takes its place. An attempt that was cut off while
-   * the model spoke is counted. After too many its output stays: the next one would be paid for, and hardly get
-   * further.
+   * Discards the output of the attempt before, in the commit that takes its place; words that were cut off stay where
+   * the model can continue them. An attempt that was cut off while the model spoke is counted. After too many its output
+   * stays: the next one would be paid for, and hardly get further.
    */
   async #goOnFrom(tx: Transaction, call: BegunCall, epoch: number): Promise<EarlierAttempts> {
     const { turnLog } = this.#deps;
@@ -124,12 +136,14 @@ export class ModelStep {
     await turnLog.eachAfter(turnId, call.firstSeq - 1, (chunk) => said.push(chunk), tx);
     if (said.length === 0) return {};
     const discard = partIdsOf(said);
+    const fold = new MessageFold();
+    for (const chunk of said) fold.add(chunk);
     if (discard.length > 0 && call.failedAttempt !== call.attempts - 1) {
       await chatModels(tx).ModelCall.noteCut(tx, { turnId, step });
       if (call.cuts + 1 >= maxCuts) return { isCutTooOften: true };
+      const kept = this.#continues ? fold.onlyText() : undefined;
+      if (kept !== undefined && kept.text.trim() !== '') return { kept };
     }
-    const fold = new MessageFold();
-    for (const chunk of said) fold.add(chunk);
     const closing: UiChunk[] = fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
     const data = { step, attempt: call.attempts, discard };
     const opening: UiChunk[] = [...closing, { type: 'data-attempt', transient: true, data }];

@@ -34,6 +34,8 @@ export interface PromptRequest {
   settings: ChatSettings;
   /** In tokens. */
   budget: number;
+  /** What the step has said already, for the model to go on behind it. */
+  kept?: string | undefined;
 }
 
 /** The share of a prompt that the turn's own message and tools may take; the rest is for the thread before it. */
@@ -48,14 +50,23 @@ export async function buildPrompt(
   deps: PromptDeps,
   request: PromptRequest,
 ): Promise<LanguageModelV4Prompt | undefined> {
-  const { turn, step, settings, budget } = request;
+  const { turn, step, settings, budget, kept } = request;
   const [history, soFar] = await Promise.all([
     readHistory(deps.database, turn, budget),
     step > 0 ? partsSoFar(deps.turnLog, turn.id) : [],
   ]);
   if (!history.isWhole) return undefined;
   const thread = await threadMessages(deps, request, history, fileAllowance(budget));
-  const own = shortenResults([...thread.splice(-1), ...assistantMessages(soFar)], budget * ownShare);
+  const done =
+    kept === undefined
+      ? soFar
+      : soFar.slice(
+          0,
+          soFar.findLastIndex(({ type }) => type === 'step-start'),
+        );
+  const own = shortenResults([...thread.splice(-1), ...assistantMessages(done)], budget * ownShare);
+  // Providers refuse an answer that ends with a space.
+  if (kept !== undefined) own.push({ role: 'assistant', content: [{ type: 'text', text: kept.trimEnd() }] });
   const opening: LanguageModelV4Prompt = [{ role: 'system', content: systemPrompt(turn, settings) }];
   if (history.summary !== null) opening.push(summaryMessage(history.summary.summary));
   if (tokensOf(opening) + tokensOf(own) > budget) {

@@ -1,5 +1,6 @@
 import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import { ProviderError } from '../../integrations/llm/errors.ts';
+import { canContinue } from '../../integrations/llm/modelRules.ts';
 import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
 import type { ModelCall } from '../../models/chat/modelCall.ts';
 import { isOutOfCredits } from '../../models/chat/modelCall.ts';
@@ -79,14 +80,14 @@ export async function runStep(
   const { turn } = found;
   const { turnId, step, modelId, squeeze = 0 } = input;
   using stop = deps.stopWatch.watch(turnId);
-  const attempt = new ModelStep(deps, turn, step, modelId);
+  const attempt = new ModelStep(deps, turn, step, modelId, { continues: continues(deps, modelId, turn) });
   const abortSignal = AbortSignal.any([cancelled, stop.signal, attempt.fenced]);
   let isAsked = false;
   try {
     // The epoch is committed while the prompt is read and the provider is called; the first part needs it.
     const opened = attempt.open();
     opened.catch(() => undefined);
-    // One that was cut off too often is not paid for again.
+    // One that was cut off too often is not paid for again, and one that goes on needs to know behind what.
     if (found.isRepeated) await opened;
     const [settings, tools, redactor] = await Promise.all([
       readChatSettings(deps.database, turn.spaceId),
@@ -98,7 +99,7 @@ export async function runStep(
     const offered = functionTools(tools);
     const toolTokens = tokensOfText(JSON.stringify(offered));
     const budget = promptBudget(model, { maxContextTokens: settings.maxContextTokens, squeeze, toolTokens });
-    const prompt = await buildPrompt(deps, { turn, step, model, settings, budget });
+    const prompt = await buildPrompt(deps, { turn, step, model, settings, budget, kept: attempt.kept });
     if (prompt === undefined) {
       await opened;
       await attempt.flush();
@@ -199,6 +200,11 @@ function referenceTo({ id, toolName, waitsFor }: ToolCall): ToolCallReference {
 
 function modelOf(deps: ChatDeps, modelId: string): CatalogueModel {
   return deps.catalogue.resolve({ modelId }).model;
+}
+
+function continues(deps: ChatDeps, modelId: string, { effort }: Turn): boolean {
+  const model = deps.catalogue.find(modelId);
+  return model !== undefined && canContinue(model, effort);
 }
 
 function stepLimit(): DomainError {

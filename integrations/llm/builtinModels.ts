@@ -41,7 +41,14 @@ function model(
     pricingRates: tokenRates(prices),
     effortOptions: efforts.options,
     defaultEffort: efforts.default,
-    capabilities: { images: true, pdf: true, tools: true, reasoning: efforts.options.length > 0, ...limits },
+    capabilities: {
+      images: true,
+      pdf: true,
+      tools: true,
+      reasoning: efforts.options.length > 0,
+      ...(adapter === 'anthropic' && { continues: true }),
+      ...limits,
+    },
     providerOptions: {},
   };
 }

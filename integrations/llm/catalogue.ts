@@ -17,6 +17,11 @@ export interface ModelCapabilities {
   pdf: boolean;
   tools: boolean;
   reasoning: boolean;
+  /**
+   * Whether it goes on where a prompt's last message, its own, ends. A call that reasons never does: providers refuse
+   * one.
+   */
+  continues?: boolean;
   contextWindowTokens: number;
   maxOutputTokens: number;
 }

@@ -55,6 +55,12 @@ function nothingSuits(models: readonly CatalogueModel[], able: readonly Catalogu
   return refused('MODEL_UNSUITABLE', `No model can take this message. Available are: ${ids}.`, '/autoModel');
 }
 
+/** Whether a call goes on with an answer that the prompt ends with. Providers refuse that of a call that reasons. */
+export function canContinue(model: CatalogueModel, effort: string | null): boolean {
+  if (model.capabilities.continues !== true) return false;
+  return [undefined, 'none'].includes(effortOrDefault(model, effort));
+}
+
 /** Whether a model can handle a turn: its files, its tools, its length with room for an answer. */
 export function canDo({ capabilities }: CatalogueModel, needs: ModelNeeds): boolean {
   const roomForAnswer = Math.min(capabilities.maxOutputTokens, 4_096);

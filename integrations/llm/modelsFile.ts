@@ -27,6 +27,7 @@ const modelSchema = z
         pdf: z.boolean().default(false),
         tools: z.boolean().default(true),
         reasoning: z.boolean().default(false),
+        continues: z.boolean().optional(),
         contextWindowTokens: z.number().int().min(1_000).default(128_000),
         maxOutputTokens: z.number().int().min(1).default(16_384),
       })

@@ -102,6 +102,14 @@ export class MessageFold {
     return [...this.#open].map(([id, { type }]) => ({ id, type }));
   }
 
+  /** The text that is being said, where a step has said nothing else. */
+  onlyText(): { id: string; text: string } | undefined {
+    const [only, ...others] = this.#parts.filter(({ part }) => part.type !== 'step-start');
+    if (only?.part.type !== 'text' || others.length > 0 || only.id === undefined || !this.#open.has(only.id))
+      return undefined;
+    return { id: only.id, text: only.part.text };
+  }
+
   /** The ids of tool calls that were made and have no result. */
   openToolIds(): string[] {
     return [...this.#tools.values()].flatMap(({ state, toolCallId }) =>

@@ -25,9 +25,6 @@ export async function openAsOwner(url: string | undefined): Promise<Connection> 
   const connection = await mysql.createConnection({ uri: url, timezone: 'Z' });
   await connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
   await connection.query('SET SESSION foreign_key_checks = 0');
-  // How deep a recursion may be: MySQL's name for it, and MariaDB's.
-  await connection.query('SET SESSION cte_max_recursion_depth = 100000').catch(() => undefined);
-  await connection.query('SET SESSION max_recursive_iterations = 100000').catch(() => undefined);
   return connection;
 }
 
@@ -39,6 +36,9 @@ export async function multiplyRows(connection: Connection): Promise<Map<string, 
   const [tables] = await connection.query<RowDataPacket[]>(
     "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'",
   );
+  await connection.query('CREATE TABLE copy_numbers (i INT NOT NULL PRIMARY KEY)');
+  const numbers = Array.from({ length: rowsWanted }, (_, index) => [index + 1]);
+  await connection.query('INSERT INTO copy_numbers VALUES ?', [numbers]);
   const counts = new Map<string, number>();
   for (const { name } of tables) counts.set(name as string, await multiplyTable(connection, name as string));
   return counts;
@@ -54,12 +54,13 @@ async function multiplyTable(connection: Connection, table: string): Promise<num
   const names = columns.map(({ name }) => `\`${name}\``).join(', ');
   const values = columns.map((column) => (varied.has(column.name) ? variation(column) : `t.\`${column.name}\``));
   const copies = Math.ceil(rowsWanted / count);
+  // From a table of its own: to read what one writes takes a temporary file.
+  await connection.query(`CREATE TABLE copied_rows AS SELECT * FROM ${table}`);
   await connection.query(
-    `INSERT INTO ${table} (${names})
-      SELECT ${values.join(', ')} FROM ${table} t
-      JOIN (WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT i FROM n) copy`,
+    `INSERT INTO ${table} (${names}) SELECT ${values.join(', ')} FROM copied_rows t JOIN copy_numbers copy ON copy.i <= ?`,
     [copies],
   );
+  await connection.query('DROP TABLE copied_rows');
   await connection.query(`ANALYZE TABLE ${table}`);
   return count * (copies + 1);
 }

@@ -1,4 +1,5 @@
 import { ModelStep, maxCuts, type StepDeps } from '../../../activities/chat/modelStep.ts';
+import type { ModelPart } from '../../../integrations/llm/modelCall.ts';
 import { chatModels } from '../../../models/chat/models.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { MessageFold } from '../../../models/turnLog/foldChunks.ts';
@@ -65,4 +66,47 @@ test('attempts that had said nothing, or that their provider has failed, are not
   expect(await textOf(turn)).toBe('the answer');
   const call = await chatModels(environment.database).ModelCall.findOne({ where: { turnId: turn.id } });
   expect(call).toMatchObject({ cuts: 1, attempts: 2 * maxCuts + 2 });
+});
+
+/** An attempt that may go on, whose process ends before the parts do. */
+async function continuing(turn: Turn, parts: ModelPart[]): Promise<string | undefined> {
+  const step = new ModelStep(deps, turn, 0, 'demo', { continues: true });
+  await step.open();
+  for (const part of parts) step.add(part);
+  await step.flush();
+  return step.kept;
+}
+
+const said = (delta: string): ModelPart[] => [
+  { type: 'text-start', id: 't' },
+  { type: 'text-delta', id: 't', delta },
+];
+
+test('words that were cut off stand where the model can go on behind them, again and again', async () => {
+  const turn = await buildTurn(environment.database);
+  expect(await continuing(turn, said('one '))).toBeUndefined();
+  expect(await continuing(turn, said(' two'))).toBe('one ');
+  expect(await continuing(turn, said(' three'))).toBe('one two');
+  expect(await textOf(turn)).toBe('one two three');
+  // It says nothing more: what is there is the answer.
+  const last = new ModelStep(deps, turn, 0, 'demo', { continues: true });
+  await last.open();
+  await last.flush();
+  const log = await readLog(deps.turnLog, turn.id);
+  expect(log.filter(({ type }) => type === 'text-start' || type === 'data-attempt')).toHaveLength(1);
+});
+
+test('what is more than words is discarded and asked for again', async () => {
+  const turn = await buildTurn(environment.database);
+  const call: ModelPart[] = [...said('Let me look.'), { type: 'tool-input-start', id: 'c', toolName: 'drive_list' }];
+  await continuing(turn, call);
+  expect(await continuing(turn, said('Again.'))).toBeUndefined();
+  expect(await textOf(turn)).toBe('Again.');
+  const reasoning = await buildTurn(environment.database);
+  await continuing(reasoning, [
+    { type: 'reasoning-start', id: 'r' },
+    { type: 'reasoning-delta', id: 'r', delta: 'Hm' },
+  ]);
+  expect(await continuing(reasoning, said('Well.'))).toBeUndefined();
+  expect(await textOf(reasoning)).toBe('Well.');
 });

@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import { buildProduct, type TestProduct } from '../builders/product.ts';
+import type { FakeRequest, FakeScript } from '../fakes/script.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { sendAndRead } from './persistentReader.ts';
+
+// A worker is killed while the model speaks, and the model can go on behind words of its own.
+
+const words = Array.from({ length: 80 }, (_, number) => `w${number}`);
+const intervalMs = 25;
+const folder = mkdtempSync(join(tmpdir(), 'atrium-models-'));
+let product: TestProduct;
+
+interface Said {
+  role: string;
+  content: string;
+}
+
+const messagesOf = (request: Pick<FakeRequest, 'body'> | undefined) => (request?.body.messages ?? []) as Said[];
+
+/** From the beginning; or behind the words that the prompt ends with, and then the space before the next one is new. */
+function respond({ body }: FakeRequest): FakeScript {
+  const last = messagesOf({ body }).at(-1);
+  if (last?.role !== 'assistant') return { tokens: words.map((word) => `${word} `), intervalMs };
+  const count = last.content.split(' ').length;
+  const usage = { inputTokens: 1_000 + count, outputTokens: words.length - count };
+  return { tokens: words.slice(count).map((word) => ` ${word}`), usage };
+}
+
+beforeAll(async () => {
+  const file = join(folder, 'models.yaml');
+  const model = (id: string, capabilities: object) => ({ id, provider: 'compatible', model: id, capabilities });
+  const models = [model('continuing', { continues: true }), model('other', {})];
+  writeFileSync(file, JSON.stringify({ models }));
+  product = await buildProduct({ ATRIUM_MODELS_FILE: file, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' }, respond);
+});
+
+afterAll(async () => {
+  await product.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** One answer, during which the process is killed. */
+async function answerOverKill(modelId: string) {
+  const user = await product.user();
+  const content = `message to ${modelId}`;
+  const reading = sendAndRead(user, { content, modelId, outboxItemId: modelId });
+  await waitFor('the first words', () => {
+    const request = product.provider.requests.find(({ body }) => body.model === modelId);
+    return request !== undefined && request.deltasSent >= 20;
+  });
+  await product.process.kill('SIGKILL');
+  await product.restart();
+  const { lines, turnId } = await reading;
+  const chunks = [...lines.values()].map((line) => JSON.parse(line) as UiChunk);
+  const turn = await user.ended(turnId);
+  const requests = product.provider.requests.filter(({ body }) => body.model === modelId);
+  return { chunks, turn, requests, answer: await user.answerOf(turn) };
+}
+
+const textOf = (chunks: UiChunk[]) => chunks.map((chunk) => (chunk.type === 'text-delta' ? chunk.delta : '')).join('');
+const count = (chunks: UiChunk[], type: UiChunk['type']) => chunks.filter((chunk) => chunk.type === type).length;
+
+test('goes on behind the words that were said, in the same part, and pays for them as input', async () => {
+  const { chunks, turn, requests, answer } = await answerOverKill('continuing');
+  expect(turn.status).toBe('completed');
+  expect(textOf(chunks)).toBe(words.join(' '));
+  expect(answer).toBe(words.join(' '));
+  expect(
+    ['data-attempt', 'start-step', 'text-start', 'text-end', 'finish-step'].map((type) => count(chunks, type as never)),
+  ).toEqual([0, 1, 1, 1, 1]);
+  expect(requests).toHaveLength(2);
+  const [asked, last] = messagesOf(requests[1]).slice(-2);
+  const kept = last?.content.split(' ').length ?? 0;
+  expect([asked?.role, last]).toEqual(['user', { role: 'assistant', content: words.slice(0, kept).join(' ') }]);
+  expect(kept).toBeGreaterThan(5);
+  expect(turn.usage).toMatchObject({ inputTokens: 1_000 + kept, outputTokens: words.length - kept });
+});
+
+test('begins again where the model cannot', async () => {
+  const { chunks, turn, requests, answer } = await answerOverKill('other');
+  expect(turn.status).toBe('completed');
+  expect(answer).toBe(`${words.join(' ')} `);
+  expect(count(chunks, 'data-attempt')).toBe(1);
+  expect(messagesOf(requests[1]).at(-1)?.role).toBe('user');
+});
