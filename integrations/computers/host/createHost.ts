@@ -4,6 +4,7 @@ import { HostClient } from '../hostClient.ts';
 import type { HostContext } from './context.ts';
 import { fork } from './copies.ts';
 import { end, isRunning } from './end.ts';
+import { FileSandboxes } from './files.ts';
 import { createHolderPool } from './holders.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';
 import { HostError } from './hostErrors.ts';
@@ -45,7 +46,8 @@ export async function createHost(given: HostOptions): Promise<Host> {
     log: options.log ?? (() => undefined),
   };
   const lanes = new Lanes();
-  const sweepAll = () => sweep(context, lanes);
+  const fileSandboxes = new FileSandboxes(context);
+  const sweepAll = () => sweep(context, lanes, fileSandboxes);
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
   for (const record of listRecords(layout)) if (isRunning(record.run)) await openEgress(context, record);
   const watching = watch(context, lanes);
@@ -71,6 +73,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     watching.stop();
     await context.holders.close();
     await lanes.idle();
+    await fileSandboxes.closeAll();
     lock.release();
   };
 
@@ -90,6 +93,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
       if (!isComputerId(computerId)) return;
       const work = async () => {
         const record = readRecord(layout, computerId);
+        await fileSandboxes.close(computerId);
         if (record !== undefined) await destroy(context, record);
       };
       await lanes.in(computerId, work, new HostError('COMPUTER_ABSENT', `${computerId} is being removed`));
@@ -107,7 +111,12 @@ export async function createHost(given: HostOptions): Promise<Host> {
     },
     sweep: sweepAll,
     client: (computerId) => new HostClient({ socketPath: computerLayout(layout, known(computerId).computerId).socket }),
-    files: (computerId) => Promise.resolve(new HostClient({ socketPath: computerLayout(layout, computerId).socket })),
+    files: (computerId) =>
+      lanes.in(computerId, async () => {
+        const record = known(computerId);
+        const { socket } = computerLayout(layout, computerId);
+        return new HostClient({ socketPath: isRunning(record.run) ? socket : await fileSandboxes.open(record) });
+      }),
     close,
     async shutdown() {
       const running = listRecords(layout).filter(({ run }) => isRunning(run));
@@ -118,10 +127,10 @@ export async function createHost(given: HostOptions): Promise<Host> {
   };
 }
 
-async function sweep(context: HostContext, lanes: Lanes): Promise<string[]> {
+async function sweep(context: HostContext, lanes: Lanes, files: FileSandboxes): Promise<string[]> {
   const done: string[] = [];
   for (const { computerId } of listRecords(context.layout)) {
-    if (lanes.isBusy(computerId)) continue; // in somebody’s hands
+    if (lanes.isBusy(computerId) || files.has(computerId)) continue; // in somebody’s hands
     const look = async () => {
       const record = readRecord(context.layout, computerId);
       return record && setRight(context, record);
@@ -131,5 +140,5 @@ async function sweep(context: HostContext, lanes: Lanes): Promise<string[]> {
     const did = await lanes.in(computerId, look).catch(failed);
     if (did !== undefined) done.push(did);
   }
-  return [...done, ...(await removeStrays(context, (computerId) => lanes.isBusy(computerId)))];
+  return [...done, ...(await removeStrays(context, (name) => lanes.isBusy(name) || files.has(name)))];
 }

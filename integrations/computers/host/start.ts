@@ -125,12 +125,12 @@ async function launch(
   return { startedAt };
 }
 
-function required(stamp: Stamp | undefined, what: string): Stamp {
+export function required(stamp: Stamp | undefined, what: string): Stamp {
   if (stamp === undefined) throw new HostError('START_FAILED', `${what} ended at once`);
   return stamp;
 }
 
-async function reported<T extends HolderReport['type']>(
+export async function reported<T extends HolderReport['type']>(
   holder: Holder,
   type: T,
 ): Promise<Extract<HolderReport, { type: T }>> {
@@ -140,7 +140,7 @@ async function reported<T extends HolderReport['type']>(
   throw new HostError('START_FAILED', reason);
 }
 
-function holderSpec(
+export function holderSpec(
   context: HostContext,
   record: ComputerRecord,
   spec: ComputerSpec,
