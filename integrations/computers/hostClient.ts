@@ -2,7 +2,9 @@ import type { Duplex, Readable } from 'node:stream';
 import { DomainError } from '../../models/errors.ts';
 import { followOutput } from './client/followOutput.ts';
 import { type ComputerEndpoint, dial, Requests } from './client/requests.ts';
-import type { Size } from './processes/records.ts';
+import { ProcessStore } from './processes/processStore.ts';
+import { positionAfter, type Size } from './processes/records.ts';
+import { storedOutput } from './processes/storedLog.ts';
 import type { FileEntry, OutputRecord, ProcessInfo, StartProcess } from './types.ts';
 
 export type { ComputerEndpoint } from './client/requests.ts';
@@ -110,11 +112,18 @@ export class HostClient {
 
   /** All that are known, the newest first. */
   async listProcesses(): Promise<ProcessInfo[]> {
-    return (await this.#requests.json<{ processes: ProcessInfo[] }>('GET', '/processes')).processes;
+    const list = () => this.#requests.json<{ processes: ProcessInfo[] }>('GET', '/processes');
+    return this.#orStored(
+      async () => (await list()).processes,
+      (store) => store.list(),
+    );
   }
 
   process(processId: string): Promise<ProcessInfo> {
-    return this.#requests.json('GET', processPath(processId));
+    return this.#orStored(
+      () => this.#requests.json('GET', processPath(processId)),
+      (store) => store.info(processId),
+    );
   }
 
   /**
@@ -123,8 +132,19 @@ export class HostClient {
    * missing or given twice (a `resize` may be). A `gap` record stands for output that is no longer kept. Throws 416
    * `POSITION_UNKNOWN` where the process has not put out so much.
    */
-  output(processId: string, request: OutputRequest = {}): AsyncGenerator<OutputRecord, void, undefined> {
-    return followOutput(this.#requests, processPath(processId), request);
+  async *output(processId: string, request: OutputRequest = {}): AsyncGenerator<OutputRecord, void, undefined> {
+    let after = request.after ?? 0;
+    try {
+      for await (const record of followOutput(this.#requests, processPath(processId), request)) {
+        after = positionAfter(record);
+        yield record;
+      }
+    } catch (error) {
+      // It may have stopped while it was read.
+      const store = this.#storeInsteadOf(error);
+      if (store === undefined) throw error;
+      yield* storedOutput(store, processId, { ...request, after });
+    }
   }
 
   /** What the process’s terminal shows. Throws 409 `NO_TERMINAL` where it has none. */
@@ -204,6 +224,24 @@ export class HostClient {
   /** Throws 409 `FILE_EXISTS`; with `parents` makes what is missing above it, and a folder that exists is none. */
   async makeFolder(path: FilePath, { parents = false }: { parents?: boolean } = {}): Promise<void> {
     await this.#requests.json('POST', '/files/folder', { query: { path, parents } });
+  }
+
+  async #orStored<T>(ask: () => Promise<T>, read: (store: ProcessStore) => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      const store = this.#storeInsteadOf(error);
+      if (store === undefined) throw error;
+      return read(store);
+    }
+  }
+
+  /** What is known of the processes of a computer that does not run. */
+  #storeInsteadOf(error: unknown): ProcessStore | undefined {
+    const isStopped = error instanceof DomainError && error.code === 'COMPUTER_NOT_RUNNING';
+    if (!isStopped || !('processesDir' in this.#endpoint) || this.#endpoint.processesDir === undefined)
+      return undefined;
+    return new ProcessStore(this.#endpoint.processesDir, { maxLogBytes: 0 });
   }
 
   /** A connection to a port inside, on 127.0.0.1 or ::1. Throws 502 `PORT_NOT_LISTENING`. */

@@ -8,7 +8,13 @@ import { problemOf } from './problems.ts';
 import { encodeQuery, type Query } from './query.ts';
 
 /** Where a computer is reached: its holder’s socket, or its host’s address with a token that is made for each request. */
-export type ComputerEndpoint = { socketPath: string } | { address: string; token: () => Promise<string> | string };
+export type ComputerEndpoint =
+  | {
+      socketPath: string;
+      /** Where its processes are kept: from there they are read while it does not run. */
+      processesDir?: string;
+    }
+  | { address: string; token: () => Promise<string> | string };
 
 export interface RequestOf {
   query?: Query;

@@ -110,7 +110,10 @@ export async function createHost(given: HostOptions): Promise<Host> {
       return (await Promise.all(looks)).flat();
     },
     sweep: sweepAll,
-    client: (computerId) => new HostClient({ socketPath: computerLayout(layout, known(computerId).computerId).socket }),
+    client(computerId) {
+      const { socket, processes } = computerLayout(layout, known(computerId).computerId);
+      return new HostClient({ socketPath: socket, processesDir: processes });
+    },
     files: (computerId) =>
       lanes.in(computerId, async () => {
         const record = known(computerId);

@@ -1,4 +1,4 @@
-import type { ProcessInfo } from '../types.ts';
+import type { OutputRecord, ProcessInfo } from '../types.ts';
 import { type ReadableLog, readLog } from './logReader.ts';
 import { type ProcessMeta, readMeta } from './processMeta.ts';
 import { type Exit, noteOf, positionAfter, RecordDecoder } from './records.ts';
@@ -40,4 +40,16 @@ async function scan(folder: string, info: ProcessInfo) {
     }
   }
   return { outputBytes, droppedBytes, exit };
+}
+
+/** The records of a process that is over, from a position on. */
+export async function* storedOutput(
+  store: { log(processId: string): Promise<ReadableLog> },
+  processId: string,
+  { after = 0, signal }: { after?: number; signal?: AbortSignal },
+): AsyncGenerator<OutputRecord, void, undefined> {
+  const decoder = new RecordDecoder();
+  for await (const bytes of readLog(await store.log(processId), { after, follow: false, ...(signal && { signal }) })) {
+    yield* decoder.push(bytes);
+  }
 }

@@ -103,9 +103,15 @@ it('killed, takes its sandbox with it; what it had running is lost, with all tha
   await client.startProcess({ processId: 'p', command: 'setsid sleep 1007 & echo told; sleep 1008' });
   for await (const { kind } of client.output('p', { follow: true })) if (kind === 'stdout') break;
   const following = outputOf(client, 'p');
+  const reader = new HostClient({ socketPath: spec.socketPath, processesDir: spec.processesDir });
+  const readOn = outputOf(reader, 'p');
   process.kill(pid, 'SIGKILL');
   await ended;
   await expect(following).rejects.toMatchObject({ code: 'COMPUTER_NOT_RUNNING' });
+  // Who knows where it was kept reads on there.
+  expect(await readOn).toMatchObject({ stdout: 'told\n', exit: { state: 'lost', exitCode: null } });
+  expect((await outputOf(reader, 'p', { after: 2 })).stdout).toBe('ld\n');
+  expect(await reader.listProcesses()).toMatchObject([{ processId: 'p', state: 'lost' }]);
   await waitFor('the sandbox to end', () => !lives(initPid));
   const store = new ProcessStore(spec.processesDir, { maxLogBytes: 1 });
   expect(await store.info('p')).toMatchObject({ state: 'lost', outputBytes: 5 });
