@@ -13,6 +13,7 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTERS: z.enum(['auto', 'off']).default('auto'),
   ATRIUM_COMPUTER_DRIVER: z.enum(['bubblewrap', 'gvisor', 'docker']).default('bubblewrap'),
   ATRIUM_COMPUTERS_DIR: z.string().min(1).optional(),
+  ATRIUM_COMPUTERS_IMAGE_MIB: integer(256, 1_000_000_000).optional(),
   ATRIUM_COMPUTER_CPU: cpu.default(1),
   ATRIUM_COMPUTER_CPU_MAX: cpu.default(4),
   ATRIUM_COMPUTER_MEMORY_MIB: memory.default(2_048),
@@ -44,6 +45,8 @@ export function computersConfig(env: ComputerEnvironment) {
     hosted: env.ATRIUM_COMPUTERS === 'auto',
     driver: env.ATRIUM_COMPUTER_DRIVER,
     dir: env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers'),
+    /** Of the image that holds the homes; without it, most of what is free. */
+    imageMiB: env.ATRIUM_COMPUTERS_IMAGE_MIB,
     defaults: Object.freeze({
       cpuMilli: Math.round(env.ATRIUM_COMPUTER_CPU * 1_000),
       memoryMiB: env.ATRIUM_COMPUTER_MEMORY_MIB,

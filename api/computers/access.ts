@@ -16,4 +16,5 @@ export const access = {
   listComputerSecrets: 'viewer',
   putComputerSecret: 'editor',
   deleteComputerSecret: 'editor',
+  getComputerMetrics: 'viewer',
 } as const satisfies AccessRows;

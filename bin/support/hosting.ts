@@ -126,6 +126,7 @@ async function makeHost(
     const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), await egressAuthorities.trusted());
     const host = await createHost({
       dir: config.computers.dir,
+      ...(config.computers.imageMiB !== undefined && { imageMiB: config.computers.imageMiB }),
       egress,
       readOnly: () => trust.readOnly,
       log: (level, facts, message) => logger[level](facts, message),

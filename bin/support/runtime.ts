@@ -33,6 +33,9 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const services = await createServices({ config, logger, readers: role !== 'worker', remoteWriters: role === 'api' });
   const { database, temporal } = services;
   let headStarts: HeadStarts | undefined;
+  let hosting: Hosting | undefined;
+  /** The host of computers that this process is, if it is one. */
+  const hostHere = () => hosting?.host;
   const launcher = createLauncher({
     client: temporal.client,
     config,
@@ -47,7 +50,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     launcher,
     logger,
 
-    startApi: (): Promise<RunningApi> => startApi({ ...services, launcher }),
+    startApi: (): Promise<RunningApi> => startApi({ ...services, launcher, hostHere }),
 
     /** Starts the worker of the main queue, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
@@ -74,8 +77,10 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     },
 
     /** Makes this process a host of computers, where it may be one and can. */
-    startHosting: ({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<Hosting | undefined> =>
-      startHosting(services, launcher, shutdownGraceMs),
+    async startHosting({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<Hosting | undefined> {
+      hosting = await startHosting(services, launcher, shutdownGraceMs);
+      return hosting;
+    },
 
     /** Serves a worker's probes, where a port is set for them. */
     async startWorkerProbes(worker: RunningWorker): Promise<WorkerProbes | undefined> {

@@ -29,9 +29,19 @@ export async function endStep(deps: Deps, { computerId, generation, step, code }
   await transaction(deps.database, async (tx) => {
     const computer = await lockAnyComputer(tx, computerId);
     if (computer === undefined || computer.generation !== generation) return;
-    if (code !== undefined) await failed[step](deps, tx, computer, reasonCode(code));
+    if (step === 'start' && code === 'GENERATION_ENDED' && isCutOff(deps, computer)) {
+      // Its host was killed while it started, and has ended what there was of it: it is started by another number.
+      await change(tx, computer, { generation: generation + 1 });
+    } else if (code !== undefined) await failed[step](deps, tx, computer, reasonCode(code));
     else await done[step](deps, tx, computer);
   });
+}
+
+/** Whether this start was begun and never done, and there is time left for another. */
+function isCutOff({ config }: Deps, { status, wish, minutesCharged, ranMs, statusAt }: Computer): boolean {
+  const hasRun = minutesCharged > 0 || ranMs > 0;
+  const isLate = Date.now() - statusAt.getTime() > config.computers.transitionMs;
+  return status === 'starting' && wish === 'wake' && !hasRun && !isLate;
 }
 
 type End = (deps: Deps, tx: Transaction, computer: Computer) => Promise<void>;

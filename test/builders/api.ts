@@ -31,6 +31,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   const { identity, temporal } = services;
   const all: ApiDeps = {
     ...services,
+    hostHere: () => undefined,
     launcher: createLauncher({ client: temporal.client, config, logger, sharesWorkersConnection: false }),
     checks: [],
     draining: new AbortController().signal,

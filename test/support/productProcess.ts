@@ -16,6 +16,7 @@ const config = loadConfig();
 const logger = createLogger({ level: config.logLevel });
 const runtime = await createRuntime(config, logger, role);
 const worker = role === 'api' ? undefined : await runtime.startWorker({ shutdownGraceMs: 1_000 });
+const hosting = role === 'api' ? undefined : await runtime.startHosting({ shutdownGraceMs: 1_000 });
 const api = role === 'worker' ? undefined : await runtime.startApi();
 const sweeping = new AbortController();
 const swept = runtime.keepSchedules(sweeping.signal);
@@ -29,6 +30,7 @@ async function stop(): Promise<never> {
   sweeping.abort();
   await swept;
   await api?.close({ graceMs: 2_000 });
+  await hosting?.stop({ withComputers: role === 'both' });
   await worker?.stop();
   await runtime.close();
   process.exit(0);

@@ -1,0 +1,188 @@
+import { noteAlive, noteGone, noteShutdown } from '../../../models/computers/beats.ts';
+import { type Computer, getComputer } from '../../../models/computers/computer.ts';
+import { endStep } from '../../../models/computers/ends.ts';
+import { reportHost } from '../../../models/computers/hosts.ts';
+import { nextStep } from '../../../models/computers/steps.ts';
+import { markUsed } from '../../../models/computers/use.ts';
+import { askToPause, askToStop, askToWake } from '../../../models/computers/wishes.ts';
+import { newId } from '../../../models/ids.ts';
+import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// What a computer costs and when it stops by itself, with its times put back instead of waiting for them.
+
+const micro = 1_000_000;
+let environment: TestEnvironment;
+let hostId: string;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment({
+    ATRIUM_BILLING_COMPUTER_CREDITS_PER_MINUTE: '0.5',
+    ATRIUM_BILLING_ENFORCED: 'true',
+  });
+  hostId = newId('computerHost');
+  await reportHost(environment.database, {
+    id: hostId,
+    address: null,
+    drivers: ['bubblewrap'],
+    cpuMilli: 2_000,
+    memoryMiB: 8_192,
+    maxRunning: 100,
+  });
+});
+afterAll(async () => {
+  await expectBooksInOrder(environment.database);
+  await environment.close();
+});
+
+async function running(credits = 100) {
+  const { database } = environment;
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  await buildCredits(database, credits, space.id);
+  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
+  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
+  const actor = { userId: user.id, credentialId: null, address: null };
+  const request = { spaceId: space.id, computerId: id, actor };
+  const computer = {
+    id,
+    request,
+    get: () => getComputer(database, space.id, id),
+    next: () => nextStep(environment, id),
+    async done(step: 'start' | 'stop' | 'pause', code?: string) {
+      const { generation } = await computer.get();
+      await endStep(environment, { computerId: id, generation, step, ...(code !== undefined && { code }) });
+    },
+    async wake() {
+      await askToWake(environment, request);
+      expect(await computer.next()).toMatchObject({ do: 'start', hostId });
+      await computer.done('start');
+    },
+    /** As if all that has happened had been so much earlier, and its host had seen it running until now. */
+    async passes(seconds: number, { isSeen = true } = {}) {
+      const columns = ['started_at', 'alive_at', 'active_at', 'used_at'];
+      const back = columns.map((column) => `${column} = ${column} - INTERVAL ${seconds} SECOND`).join(', ');
+      await database.pool.query(`UPDATE computers SET ${back} WHERE id = ?`, [id]);
+      if (isSeen) await database.pool.query('UPDATE computers SET alive_at = NOW(3) WHERE id = ?', [id]);
+    },
+    async minutes(): Promise<string[]> {
+      const [entries] = await database.pool.query(
+        "SELECT source_id AS source FROM ledger_transactions WHERE space_id = ? AND kind = 'computer' ORDER BY id",
+        [space.id],
+      );
+      return (entries as { source: string }[]).map(({ source }) => source.replace(`computer:${id}:`, ''));
+    },
+    balances: () => balancesOf(database, space.id),
+  };
+  await computer.wake();
+  return computer;
+}
+
+const alive = ({ id, generation }: Computer, runningProcesses = 0) => ({
+  computerId: id,
+  generation,
+  state: 'running' as const,
+  runningProcesses,
+  lastActiveAt: new Date(0),
+});
+
+test('each begun minute of each start is booked once, and none while it is paused', async () => {
+  const computer = await running();
+  expect(await computer.minutes()).toEqual(['1:0']);
+  await computer.passes(150);
+  await Promise.all([computer.next(), computer.next(), computer.next()]);
+  expect(await computer.minutes()).toEqual(['1:0', '1:1', '1:2']);
+  await askToPause(environment, computer.request);
+  expect(await computer.next()).toMatchObject({ do: 'pause' });
+  await computer.done('pause');
+  await computer.passes(3_600);
+  await computer.next();
+  expect(await computer.minutes()).toEqual(['1:0', '1:1', '1:2']);
+  // It had run for two and a half minutes: half a minute later begins the fourth.
+  await computer.wake();
+  await computer.passes(25);
+  await computer.next();
+  expect(await computer.minutes()).toHaveLength(3);
+  await computer.passes(10);
+  await askToStop(environment, computer.request);
+  await computer.next();
+  await computer.done('stop');
+  await computer.done('stop');
+  expect(await computer.minutes()).toEqual(['1:0', '1:1', '1:2', '1:3']);
+  await computer.wake();
+  expect(await computer.minutes()).toEqual(['1:0', '1:1', '1:2', '1:3', '2:0']);
+  expect(await computer.balances()).toMatchObject({ spent: 2.5 * micro });
+});
+
+test('long catching up is booked in full', async () => {
+  const computer = await running(1_000);
+  await computer.passes(200 * 60 + 30);
+  await noteAlive(environment, hostId, alive(await computer.get(), 1), new Date());
+  await computer.next();
+  expect(await computer.minutes()).toHaveLength(201);
+});
+
+test('what its host has not confirmed is not booked', async () => {
+  const computer = await running();
+  await computer.passes(65);
+  await noteAlive(environment, hostId, alive(await computer.get()), new Date());
+  await computer.passes(600, { isSeen: false });
+  await noteGone(environment, hostId, await computer.get(), new Date());
+  expect(await computer.get()).toMatchObject({ status: 'error', errorCode: 'COMPUTER_ENDED', startedAt: null });
+  expect(await computer.minutes()).toEqual(['1:0', '1:1']);
+  await computer.wake();
+  await noteShutdown(environment, hostId);
+  expect(await computer.get()).toMatchObject({ status: 'stopped', errorCode: 'HOST_STOPPED' });
+});
+
+test('a computer stops when it is idle: not while a process runs, not after use, and not by looking', async () => {
+  const computer = await running();
+  await computer.passes(14 * 60);
+  expect(await computer.next()).toMatchObject({ do: 'watch' });
+  await computer.passes(2 * 60);
+  await noteAlive(environment, hostId, alive(await computer.get(), 1), new Date());
+  expect(await computer.next()).toMatchObject({ do: 'watch' });
+  await noteAlive(environment, hostId, alive(await computer.get(), 0), new Date());
+  expect(await markUsed(environment.database, await computer.get())).toBe(true);
+  expect(await computer.next()).toMatchObject({ do: 'watch' });
+  await computer.passes(15 * 60 + 1);
+  await computer.get();
+  expect(await computer.next()).toMatchObject({ do: 'stop' });
+  // Too late: whoever wants it now wakes it again.
+  expect(await markUsed(environment.database, await computer.get())).toBe(false);
+  await computer.done('stop');
+  expect(await computer.get()).toMatchObject({ status: 'stopped', errorCode: 'IDLE' });
+  await computer.wake();
+  expect(await computer.get()).toMatchObject({ status: 'running', errorCode: null });
+});
+
+test('without credits it stops and says so, and does not start', async () => {
+  const computer = await running(1);
+  await computer.passes(61);
+  expect(await computer.next()).toMatchObject({ do: 'stop' });
+  await computer.done('stop');
+  expect(await computer.get()).toMatchObject({ status: 'stopped', errorCode: 'CREDITS_EXHAUSTED' });
+  expect(await computer.balances()).toMatchObject({ spent: micro });
+  await expect(askToWake(environment, computer.request)).rejects.toMatchObject({
+    kind: 'paymentRequired',
+    code: 'CREDITS_EXHAUSTED',
+  });
+});
+
+test('a start that was cut off on its host is made again by the next number, and one that has run is not', async () => {
+  const computer = await running();
+  await askToStop(environment, computer.request);
+  await computer.next();
+  await computer.done('stop');
+  await askToWake(environment, computer.request);
+  await computer.done('start', 'GENERATION_ENDED');
+  expect(await computer.get()).toMatchObject({ status: 'starting', generation: 3, wish: 'wake' });
+  await computer.done('start');
+  await askToPause(environment, computer.request);
+  await computer.done('pause');
+  await askToWake(environment, computer.request);
+  await computer.done('start', 'GENERATION_ENDED');
+  expect(await computer.get()).toMatchObject({ status: 'error', errorCode: 'COMPUTER_ENDED', generation: 3 });
+});
