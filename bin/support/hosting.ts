@@ -6,16 +6,14 @@ import { HostBeat } from '../../activities/computers/hostBeat.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host } from '../../integrations/computers/host/host.ts';
 import { HostError } from '../../integrations/computers/host/hostErrors.ts';
-import { HostCertificates } from '../../integrations/egress/certificates.ts';
-import { ComputerEgress } from '../../integrations/egress/computerEgress.ts';
+import type { ComputerEgress } from '../../integrations/egress/computerEgress.ts';
 import { computerEnvironment } from '../../integrations/egress/computerEnvironment.ts';
-import { SecretGateway } from '../../integrations/egress/secretGateway.ts';
 import { type TrustFiles, writeTrustFiles } from '../../integrations/egress/trustFiles.ts';
 import { noteShutdown } from '../../models/computers/beats.ts';
-import { findComputer } from '../../models/computers/computer.ts';
 import { withdrawHost } from '../../models/computers/hosts.ts';
 import { hostTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
+import { createComputerEgress } from './computerEgress.ts';
 import type { Services } from './services.ts';
 
 /** This process as a host of computers. */
@@ -42,7 +40,7 @@ export async function startHosting(
 ): Promise<Hosting | undefined> {
   const { config, database, logger, temporal } = services;
   if (!config.computers.hosted) return undefined;
-  const egress = createEgress(services);
+  const egress = createComputerEgress(services);
   const made = await makeHost(services, egress);
   if (made === undefined) {
     await egress[Symbol.asyncDispose]();
@@ -85,37 +83,6 @@ export async function startHosting(
       await egress[Symbol.asyncDispose]();
     },
   };
-}
-
-/** The way out of computers: by their space's lists, into its log, and with its secrets for their hosts. */
-function createEgress({
-  database,
-  egressGuard,
-  egressRules,
-  egressAuthorities,
-  computerSecrets,
-}: Services): ComputerEgress {
-  let known: { certificate: string; certificates: HostCertificates } | undefined;
-  const gateway = new SecretGateway({
-    async certificates() {
-      const authority = await egressAuthorities.signing();
-      if (known?.certificate !== authority.certificate) {
-        known = { certificate: authority.certificate, certificates: new HostCertificates(authority) };
-      }
-      return known.certificates;
-    },
-    placeholdersOf: (computerId) => computerSecrets.placed(computerId),
-  });
-  return new ComputerEgress({
-    guard: egressGuard,
-    async ownerOf(computerId) {
-      const computer = await findComputer(database, computerId);
-      return computer === undefined || computer.deletedAt !== null
-        ? undefined
-        : egressRules.owner(computer.spaceId, 'computer');
-    },
-    takeOver: (computerId, tunnel, owner) => gateway.takeOver(computerId, tunnel, owner),
-  });
 }
 
 async function makeHost(
