@@ -1,0 +1,196 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createHost } from '../integrations/computers/host/createHost.ts';
+import type { Host } from '../integrations/computers/host/host.ts';
+import type { ComputerSpec } from '../integrations/computers/types.ts';
+import { quantile } from './support/quantile.ts';
+
+/**
+ * What computers cost: `npx node bench/computers.ts`. Each wake has a bubblewrap by hand beside it, so that what else
+ * the machine does falls on both. `WAKES`, `AT_ONCE`, `OUTPUT_MB` and `MINUTE` (wakes in a minute) make it smaller.
+ */
+const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
+const wakes = size('WAKES', 50);
+const out = (line: string) => process.stdout.write(`${line}\n`);
+const quantiles = (times: number[]) =>
+  `${quantile(times, 0.5).toFixed(0)} ms p50, ${quantile(times, 0.95).toFixed(0)} ms p95`;
+
+let count = 0;
+const newSpec = (): ComputerSpec => ({
+  computerId: `cmp_bench${count++}`,
+  spaceId: 'spc_bench',
+  generation: 1,
+  limits: {
+    cpuMilli: 2_000,
+    memoryMiB: 512,
+    diskMiB: 256,
+    maxTasks: 256,
+    maxProcesses: 20,
+    maxLogBytes: 16 * 1_048_576,
+  },
+  env: {},
+});
+
+async function firstOutput(
+  host: Host,
+  { computerId }: ComputerSpec,
+  processId: string,
+  command: string | string[],
+): Promise<void> {
+  const client = host.client(computerId);
+  await client.startProcess({ processId, command });
+  for await (const { kind } of client.output(processId, { follow: true })) if (kind === 'stdout') return;
+}
+
+async function wake(host: Host, spec: ComputerSpec): Promise<number> {
+  const begin = performance.now();
+  await host.start(spec);
+  await firstOutput(host, spec, `p${spec.generation}`, ['echo', 'awake']);
+  return performance.now() - begin;
+}
+
+async function byHand(): Promise<number> {
+  const begin = performance.now();
+  const namespaces = ['user', 'pid', 'net', 'ipc', 'uts'].map((name) => `--unshare-${name}`);
+  const links = ['bin', 'lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
+  const args = [
+    ...namespaces,
+    '--ro-bind',
+    '/usr',
+    '/usr',
+    ...links,
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
+    'sh',
+    '-c',
+    'echo awake',
+  ];
+  const child = spawn('bwrap', args, { env: { PATH: '/usr/bin' }, stdio: ['ignore', 'pipe', 'ignore'] });
+  await once(child.stdout, 'data');
+  const time = performance.now() - begin;
+  await once(child, 'close');
+  return time;
+}
+
+/** A computer that has run before, or one whose home is made too; with a holder that waits, or without. */
+async function measureWakes(name: string, spareHolders: number, isNew: boolean): Promise<void> {
+  await withHost(spareHolders, async (host) => {
+    const times: number[] = [];
+    const bare: number[] = [];
+    let spec = newSpec();
+    await wake(host, spec);
+    for (let n = 0; n < wakes; n++) {
+      await host.stop(spec.computerId, { graceMs: 0 });
+      spec = isNew ? newSpec() : { ...spec, generation: spec.generation + 1 };
+      // The next holder is started a moment after the last was taken.
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      bare.push(await byHand());
+      times.push(await wake(host, spec));
+    }
+    out(`wake to first output, ${name}: ${quantiles(times)}; bwrap by hand ${quantiles(bare)}`);
+  });
+}
+
+async function measureOne(): Promise<void> {
+  await withHost(1, async (host) => {
+    const spec = newSpec();
+    await wake(host, spec);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    out(
+      `memory of an idle computer: ${(idleMemory() / 1_048_576).toFixed(0)} MiB (PSS of its holder and its sandbox, and of a spare holder)`,
+    );
+    const times: number[] = [];
+    for (let n = 0; n < wakes; n++) {
+      const begin = performance.now();
+      const client = host.client(spec.computerId);
+      await client.startProcess({ processId: `e${n}`, command: ['true'] });
+      for await (const { kind } of client.output(`e${n}`, { follow: true })) if (kind === 'exit') break;
+      times.push(performance.now() - begin);
+    }
+    out(`exec of true, to its exit: ${quantiles(times)}`);
+    const megabytes = size('OUTPUT_MB', 256);
+    const client = host.client(spec.computerId);
+    const begin = performance.now();
+    await client.startProcess({ processId: 'much', command: `head -c ${megabytes}M /dev/zero` });
+    let bytes = 0;
+    for await (const { kind, payload } of client.output('much', { follow: true }))
+      if (kind === 'stdout') bytes += payload.length;
+    const seconds = (performance.now() - begin) / 1_000;
+    out(
+      `output: ${(megabytes / seconds).toFixed(0)} MiB/s written down; its reader got ${(bytes / 1_048_576).toFixed(0)} of ${megabytes} MiB`,
+    );
+  });
+}
+
+async function measureMany(): Promise<void> {
+  await withHost(4, async (host) => {
+    const atOnce = size('AT_ONCE', 50);
+    const begin = performance.now();
+    const times = await Promise.all(Array.from({ length: atOnce }, () => wake(host, newSpec())));
+    out(`${atOnce} at once: all awake after ${(performance.now() - begin).toFixed(0)} ms; ${quantiles(times)}`);
+  });
+  await withHost(4, async (host) => {
+    const inMinute = size('MINUTE', 200);
+    const begin = performance.now();
+    const done: Promise<number>[] = [];
+    for (let n = 0; n < inMinute; n++) {
+      await new Promise((resolve) =>
+        setTimeout(resolve, Math.max(0, begin + (n * 60_000) / inMinute - performance.now())),
+      );
+      const spec = newSpec();
+      done.push(
+        wake(host, spec).then(async (time) => {
+          await host.destroy(spec.computerId);
+          return time;
+        }),
+      );
+    }
+    out(
+      `${inMinute} wakes of new computers in ${((performance.now() - begin) / 1_000).toFixed(0)} s: ${quantiles(await Promise.all(done))}`,
+    );
+  });
+}
+
+async function withHost(spareHolders: number, work: (host: Host) => Promise<void>): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
+  const host = await createHost({ dir, spareHolders, imageMiB: 4_096 });
+  try {
+    await work(host);
+  } finally {
+    for (const { computerId } of await host.list()) await host.destroy(computerId);
+    await host.shutdown();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** The proportional memory of all that we have started. */
+function idleMemory(): number {
+  const parents = new Map<number, number>();
+  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    const stat = read(`/proc/${name}/stat`);
+    parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
+  }
+  const isOurs = (pid: number | undefined): boolean =>
+    pid === process.pid || (pid !== undefined && pid > 1 && isOurs(parents.get(pid)));
+  return [...parents.keys()]
+    .filter((pid) => pid !== process.pid && isOurs(pid))
+    .reduce((sum, pid) => sum + 1_024 * Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0), 0);
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+await measureWakes('warm (a holder waits)', 1, false);
+await measureWakes('cold (no holder waits, a new home)', 0, true);
+await measureOne();
+await measureMany();
