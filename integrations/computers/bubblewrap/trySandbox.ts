@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 
 const timeoutMs = 10_000;
@@ -7,25 +8,26 @@ const view = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '
 
 /** Makes a sandbox that does nothing, as the user who would own one. Undefined when it works, else what to do. */
 export async function trySandbox(bwrap: string, uid?: number): Promise<string | undefined> {
-  const complaint = await new Promise<string | undefined>((resolve) => {
-    const child = spawn(bwrap, [...trial, ...view], {
-      cwd: '/',
-      env: {},
-      stdio: ['ignore', 'ignore', 'pipe'],
-      timeout: timeoutMs,
-      killSignal: 'SIGKILL',
-      ...(uid !== undefined && { uid, gid: uid }),
-    });
-    let text = '';
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      text = (text + chunk).slice(-1_000);
-    });
-    child.once('error', (error) => resolve(error.message));
-    child.once('close', (code, signal) =>
-      resolve(code === 0 ? undefined : text.trim() || `it ended with ${signal ?? code}`),
-    );
-  });
+  // Some failures to start are thrown at once.
+  const complaint = await complaintOf(bwrap, uid).catch((error: Error) => error.message);
   return complaint === undefined ? undefined : sandboxAdvice(complaint.split('\n').at(-1) ?? '', readSetting);
+}
+
+async function complaintOf(bwrap: string, uid: number | undefined): Promise<string | undefined> {
+  const child = spawn(bwrap, [...trial, ...view], {
+    cwd: '/',
+    env: {},
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: timeoutMs,
+    killSignal: 'SIGKILL',
+    ...(uid !== undefined && { uid, gid: uid }),
+  });
+  let text = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    text = (text + chunk).slice(-1_000);
+  });
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+  return code === 0 ? undefined : text.trim() || `it ended with ${signal ?? code}`;
 }
 
 /** What keeps a user from making namespaces, by the kernel’s settings, and how to change it. */

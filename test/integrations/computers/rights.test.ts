@@ -1,0 +1,171 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sandboxAdvice } from '../../../integrations/computers/bubblewrap/trySandbox.ts';
+import {
+  holderCgroups,
+  killOnce,
+  makeComputerCgroup,
+  moveTo,
+  pidsIn,
+  readFrozen,
+  removeComputerCgroup,
+  setFrozen,
+} from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
+import { type CgroupRoots, findCgroups, makeRoots } from '../../../integrations/computers/host/cgroups/mounts.ts';
+import { readUsage } from '../../../integrations/computers/host/cgroups/usage.ts';
+import { describeMachine } from '../../../integrations/computers/host/describeMachine.ts';
+import { usualLimits } from '../../builders/host.ts';
+import { startHostProcess } from '../../builders/hostProcess.ts';
+import { canBeOtherUser } from '../../support/otherUser.ts';
+import { drivers } from './drivers.ts';
+
+const isUsable = drivers[0]?.missing === undefined;
+// A v2 hierarchy beside v1 limits nothing, but freezes and kills like any.
+const unified = ['/sys/fs/cgroup/unified', '/sys/fs/cgroup'].find((path) =>
+  existsSync(join(path, 'cgroup.subtree_control')),
+);
+
+/** What only root can show, on a machine that has what it needs; else it says that it was not run. */
+function itAsRoot(name: string, isHere: boolean | undefined, test: () => Promise<void>): void {
+  if (canBeOtherUser && isHere === true) return void it(name, test);
+  process.stderr.write(`\nNOT RUN: ${name}\n`);
+  it(`${name} (not run here)`, () => expect(canBeOtherUser && isHere).not.toBe(true));
+}
+
+describe('what keeps a machine from running computers', () => {
+  it.each([
+    ['user/max_user_namespaces', '0', 'sysctl -w user.max_user_namespaces=10000'],
+    ['kernel/unprivileged_userns_clone', '0', 'sysctl -w kernel.unprivileged_userns_clone=1'],
+    ['kernel/apparmor_restrict_unprivileged_userns', '1', 'AppArmor keeps bwrap from user namespaces'],
+  ])('%s is %s', (setting, value, advice) => {
+    const settings: Record<string, string> = { 'user/max_user_namespaces': '10000', [setting]: value };
+    expect(sandboxAdvice('No permissions', (name) => settings[name])).toContain(advice);
+  });
+
+  it('is told as it was said where no setting explains it', () => {
+    expect(sandboxAdvice('Can’t mount proc', () => undefined)).toContain('Can’t mount proc');
+  });
+
+  itAsRoot('says so where user namespaces are off', isUsable, async () => {
+    // In a user namespace of its own, in which there may be no more of them: for this machine nothing changes.
+    const program = `
+      import { describeMachine } from ${JSON.stringify(new URL('../../../integrations/computers/host/describeMachine.ts', import.meta.url).href)};
+      console.log(JSON.stringify(await describeMachine('/nonexistent')));`;
+    const script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"';
+    const command = ['unshare', '--user', '--map-root-user', 'sh', '-c', script, 'sh'];
+    const [file = '', ...args] = [...command, process.execPath, '--no-warnings', '--input-type=module', '-e', program];
+    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+    await once(child, 'close');
+    expect(JSON.parse(output)).toMatchObject({ refused: expect.stringContaining('user.max_user_namespaces is 0') });
+  });
+});
+
+describe('doctor', () => {
+  it('changes nothing while it looks', async () => {
+    const dir = join(tmpdir(), `atrium-none-${process.pid}`);
+    const { off, refused } = await describeMachine(dir);
+    expect(refused === undefined || refused.length > 10).toBe(true);
+    expect(Array.isArray(off)).toBe(true);
+    expect(existsSync(dir)).toBe(false);
+  });
+});
+
+itAsRoot('a folder that other users cannot enter is refused, with what to do', isUsable, async () => {
+  const parent = mkdtempSync(join(tmpdir(), 'atrium-closed-'));
+  chmodSync(parent, 0o700);
+  try {
+    await expect(startHostProcess({ dir: join(parent, 'computers') })).rejects.toMatchObject({
+      code: 'COMPUTERS_OFF',
+      message: expect.stringContaining('ATRIUM_COMPUTERS_DIR'),
+    });
+  } finally {
+    rmSync(parent, { recursive: true, force: true });
+  }
+});
+
+describe('cgroups', () => {
+  const line = (path: string, type: string, options: string) =>
+    `31 23 0:28 / ${path} rw - ${type} ${type} rw,${options}`;
+
+  it('are found in v1, each controller where it is mounted', () => {
+    const mountinfo = ['cpu,cpuacct', 'memory', 'pids', 'freezer']
+      .map((name) => line(`/cg/${name}`, 'cgroup', name))
+      .join('\n');
+    expect(findCgroups(mountinfo, 'ours')).toEqual({
+      roots: {
+        version: 1,
+        cpu: '/cg/cpu,cpuacct/ours',
+        cpuacct: '/cg/cpu,cpuacct/ours',
+        memory: '/cg/memory/ours',
+        pids: '/cg/pids/ours',
+        freezer: '/cg/freezer/ours',
+      },
+    });
+  });
+
+  it('are found in v2 only where it has the controllers', () => {
+    const root = mkdtempSync(join(tmpdir(), 'atrium-cgroup-'));
+    const mountinfo = line(root, 'cgroup2', '');
+    writeFileSync(join(root, 'cgroup.controllers'), 'hugetlb\n');
+    expect(findCgroups(mountinfo, 'ours')).toHaveProperty('missing');
+    writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu io memory pids\n');
+    expect(findCgroups(mountinfo, 'ours')).toHaveProperty('roots.version', 2);
+    rmSync(root, { recursive: true });
+  });
+
+  it('of v2 get the limits in its files', () => {
+    const top = mkdtempSync(join(tmpdir(), 'atrium-cgroup-'));
+    const root = join(top, 'ours');
+    const roots: CgroupRoots = { version: 2, cpu: root, cpuacct: root, memory: root, pids: root, freezer: root };
+    expect(makeRoots(roots)).toBeUndefined();
+    expect(readFileSync(join(top, 'cgroup.subtree_control'), 'utf8')).toBe('+cpu +memory +pids');
+    mkdirSync(join(root, 'cmp_a/box/work'), { recursive: true });
+    makeComputerCgroup(roots, 'cmp_a', { ...usualLimits, cpuMilli: 1_500, memoryMiB: 100, maxTasks: 50 });
+    const read = (path: string) => readFileSync(join(root, 'cmp_a', path), 'utf8');
+    expect(read('box/cpu.max')).toBe('150000 100000');
+    expect(read('box/work/memory.max')).toBe(String(100 * 1_048_576));
+    expect(read('box/work/pids.max')).toBe('50');
+    expect(read('box/cgroup.subtree_control')).toBe('+cpu +memory +pids');
+    writeFileSync(join(root, 'cmp_a/box/cpu.stat'), 'usage_usec 2500000\nuser_usec 1\n');
+    writeFileSync(join(root, 'cmp_a/box/work/memory.current'), '4096\n');
+    writeFileSync(join(root, 'cmp_a/box/work/memory.peak'), '8192\n');
+    writeFileSync(join(root, 'cmp_a/box/work/pids.current'), '3\n');
+    writeFileSync(join(root, 'cmp_a/box/work/memory.events'), 'oom 4\noom_kill 2\n');
+    expect(readUsage(roots, 'cmp_a')).toEqual({
+      cpuSeconds: 2.5,
+      memoryBytes: 4096,
+      memoryPeakBytes: 8192,
+      tasks: 3,
+      oomKills: 2,
+    });
+    rmSync(top, { recursive: true });
+  });
+
+  itAsRoot('of v2 freeze, and kill what is frozen', unified !== undefined, async () => {
+    const root = join(unified ?? '', `atrium-test-${process.pid}`);
+    const roots: CgroupRoots = { version: 2, cpu: root, cpuacct: root, memory: root, pids: root, freezer: root };
+    for (const path of ['holder', 'box/agent', 'box/work']) mkdirSync(join(root, 'cmp_a', path), { recursive: true });
+    const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+    try {
+      moveTo(roots, 'cmp_a', 'box/agent', [child.pid ?? 0]);
+      expect(pidsIn(roots, 'cmp_a')).toEqual([child.pid]);
+      expect(holderCgroups(roots, 'cmp_a', 0).workProcs).toEqual([join(root, 'cmp_a/box/work/cgroup.procs')]);
+      setFrozen(roots, 'cmp_a', true);
+      while (readFrozen(roots, 'cmp_a')?.reached !== true) await new Promise(setImmediate);
+      killOnce(roots, 'cmp_a');
+      expect((await once(child, 'exit'))[1]).toBe('SIGKILL');
+      while (!removeComputerCgroup(roots, 'cmp_a')) await new Promise(setImmediate);
+      expect(existsSync(join(root, 'cmp_a'))).toBe(false);
+    } finally {
+      child.kill('SIGKILL');
+      rmdirSync(root);
+    }
+  });
+});
