@@ -64,8 +64,11 @@ export function sandboxCommand(options: SandboxOptions): SandboxCommand {
 }
 
 function bwrapArguments({ homeDir, agentDir, etcDir, limits, readOnly, network }: SandboxOptions): string[] {
-  // Temporary files count as memory, so there need not be room for more than half of it in each.
-  const temporary = ['--size', String(Math.ceil((limits.memoryMiB * 1024 * 1024) / 2)), '--perms'];
+  // Temporary files count as memory. Together they leave some, with which they can be cleared up.
+  const temporary = (path: string, perms: string, share: number) => {
+    const size = String(Math.ceil(limits.memoryMiB * 1024 * 1024 * share));
+    return ['--size', size, '--perms', perms, '--tmpfs', path];
+  };
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
     ...(network === 'own' ? ['--unshare-net'] : []),
@@ -76,9 +79,9 @@ function bwrapArguments({ homeDir, agentDir, etcDir, limits, readOnly, network }
     ...fromEtc.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     ...ownEtc.flatMap((name) => ['--ro-bind', `${etcDir}/${name}`, `/etc/${name}`]),
     ...['--proc', '/proc', '--dev', '/dev'],
-    ...[...temporary, '1777', '--tmpfs', '/dev/shm'],
-    ...[...temporary, '1777', '--tmpfs', '/tmp'],
-    ...[...temporary, '0755', '--tmpfs', '/run'],
+    ...temporary('/dev/shm', '1777', 1 / 4),
+    ...temporary('/tmp', '1777', 1 / 2),
+    ...temporary('/run', '0755', 1 / 16),
     ...['--dir', '/var', '--symlink', '/tmp', '/var/tmp', '--symlink', '/run', '/var/run'],
     ...['--ro-bind', agentDir, agentFolder],
     ...readOnly.flatMap(({ from, to }) => ['--ro-bind', from, to]),

@@ -18,9 +18,14 @@ export function isRunning(run: ComputerRun | null | undefined): run is LiveRun {
 /** Kills all that a computer has, from whatever state, until nothing is left, and removes what confined it. */
 export async function clear({ confinement, deadlines }: HostContext, record: ComputerRecord): Promise<void> {
   const ofThisBoot = record.run?.bootId === bootId() ? record : { ...record, run: null };
+  // What is dying has left its cgroup already, and still has memory and files: it is waited for as well.
+  const seen = new Map<number, Stamp>();
   const gone = await until(() => {
-    if (confinement.left(ofThisBoot).length > 0) confinement.kill(ofThisBoot);
-    return confinement.left(ofThisBoot).length === 0 && confinement.remove(record.computerId);
+    const left = confinement.left(ofThisBoot);
+    for (const stamp of left) seen.set(stamp.pid, stamp);
+    if (left.length > 0) confinement.kill(ofThisBoot);
+    for (const stamp of seen.values()) if (!isAlive(stamp)) seen.delete(stamp.pid);
+    return seen.size === 0 && confinement.left(ofThisBoot).length === 0 && confinement.remove(record.computerId);
   }, deadlines.clearMs);
   if (gone) return;
   const pids = confinement.left(ofThisBoot).map(({ pid }) => pid);

@@ -57,7 +57,9 @@ async function settleEarlier(
   if (generation === spec.generation && isRunning(last) && last.startedAt !== null)
     return { startedAt: last.startedAt };
   if (last.phase === 'running' || (last.phase === 'ended' && generation === spec.generation)) {
-    const { reason } = await end(context, record, 'it ended without a word', 0);
+    // One that runs is ended in order; of the others there is only something to clear up.
+    const graceMs = isRunning(last) ? context.deadlines.stopGraceMs : 0;
+    const { reason } = await end(context, record, 'it ended without a word', graceMs);
     if (generation < spec.generation) return undefined;
     throw new HostError('GENERATION_ENDED', `generation ${generation} of ${spec.computerId} has ended: ${reason}`);
   }
