@@ -25,6 +25,8 @@ export interface Confinement {
   usage(record: ComputerRecord): ProcessUsage;
   /** All that there are, for the sweep. */
   list(): string[];
+  /** Gives back what it has made of its own, where no computer is left. */
+  close(): void;
 }
 
 export interface ProcessUsage {

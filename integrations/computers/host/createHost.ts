@@ -125,6 +125,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
       const running = listRecords(layout).filter(({ run }) => isRunning(run));
       await Promise.all(running.map(({ computerId }) => stop(computerId, deadlines.stopGraceMs, 'its host stopped')));
       await close();
+      context.confinement.close();
       await context.disks.close();
     },
   };

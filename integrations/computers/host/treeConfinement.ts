@@ -52,6 +52,7 @@ export function treeConfinement(): Confinement {
       };
     },
     list: () => [],
+    close: () => undefined,
   };
 }
 

@@ -153,6 +153,20 @@ describe('crashes', () => {
     await expect(startHostProcess({ ...options, dir: first.dir })).rejects.toMatchObject({ code: 'COMPUTERS_OFF' });
   });
 
+  it('gives back its mounts and cgroups when it is shut down', async () => {
+    const remote = await startHostProcess(options);
+    const { hostId } = remote.host;
+    const { computerId } = await startComputer(remote.host);
+    expect(cgroupsOf(computerId).length).toBeGreaterThan(0);
+    expect(readFileSync('/proc/self/mountinfo', 'utf8')).toContain(remote.dir);
+    await remote[Symbol.asyncDispose]();
+    const roots = ['cpu', 'memory', 'pids', 'freezer', '.'].map((name) =>
+      join('/sys/fs/cgroup', name, `atrium-${hostId}`),
+    );
+    expect(roots.filter((root) => existsSync(root))).toEqual([]);
+    expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(remote.dir);
+  });
+
   it('keeps each computer’s files from the users of others', async () => {
     await using remote = await startHostProcess(options);
     const one = await startComputer(remote.host);

@@ -27,5 +27,6 @@ export function cgroupConfinement(roots: CgroupRoots): Confinement {
     remove: (computerId) => cgroup.removeComputerCgroup(roots, computerId),
     usage: ({ computerId }) => readUsage(roots, computerId),
     list: () => cgroup.listComputerCgroups(roots),
+    close: () => cgroup.removeRoots(roots),
   };
 }

@@ -118,6 +118,11 @@ export function removeComputerCgroup(roots: CgroupRoots, id: string): boolean {
   return folders(roots).every((root) => [...leaves, 'box', ''].every((path) => removed(join(root, id, path))));
 }
 
+/** Those that are empty. */
+export function removeRoots(roots: CgroupRoots): void {
+  for (const root of folders(roots)) removed(root);
+}
+
 function removed(folder: string): boolean {
   try {
     rmdirSync(folder);
