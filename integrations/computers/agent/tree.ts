@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { setImmediate } from 'node:timers/promises';
 
 /** In the environment of a process and, where nobody removes it, of all that it starts. */
 export const processMarker = 'ATRIUM_PROCESS_ID';
@@ -29,7 +28,7 @@ export async function signalTree(
       send(pid, signal);
     }
     if (signal !== 'SIGKILL' || pids.length === 0) break;
-    await setImmediate();
+    await new Promise((resolve) => setImmediate(resolve));
   }
   return found.size;
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
@@ -23,7 +22,7 @@ export async function writeFileFrom(source: Readable, path: Buffer, options: Wri
   // A link stays, and what it points to is written.
   const target = await realpath(path, { encoding: 'buffer' }).catch(() => path);
   const old = await currentOf(target, options);
-  const temporary = Buffer.concat([folderOf(target), Buffer.from(`/.atrium-${randomBytes(9).toString('hex')}.tmp`)]);
+  const temporary = Buffer.concat([folderOf(target), Buffer.from(`/.atrium-${randomName()}.tmp`)]);
   const mode = options.mode ?? (old === undefined ? undefined : Number(old.mode) & 0o7777);
   const file = await open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o644);
   try {
@@ -58,6 +57,11 @@ async function copy(source: Readable, file: FileHandle): Promise<void> {
   for await (const chunk of source as AsyncIterable<Buffer>) {
     for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
   }
+}
+
+/** By the global: Node then loads its cryptography with the first file, and not, for 10 ms, with the agent. */
+function randomName(): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString('hex');
 }
 
 function folderOf(path: Buffer): Buffer {
