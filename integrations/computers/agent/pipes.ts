@@ -11,7 +11,11 @@ export interface Pipe {
 
 const kept = 6;
 const madeAtOnce = 12;
+const firstFolder = '/tmp/.pipes-first';
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
+
+/** Makes the first of them while Node starts, which `exec` does. Nothing of a tenant runs yet. */
+export const makeFirstPipes = `((mkdir -m 700 ${firstFolder} && mkfifo -m 600 ${pathsIn(firstFolder).join(' ')}) &); exec "$0" "$@"`;
 
 /** Pipes are FIFOs without a name. They are made ahead, a few at a time, for it takes a program to make one. */
 export class Pipes {
@@ -19,7 +23,8 @@ export class Pipes {
   #making: Promise<void> | undefined;
 
   constructor() {
-    this.#fill();
+    takeFrom(firstFolder, this.#free);
+    if (this.#free.length === 0) void this.#fill();
   }
 
   /** Pipes that we read from (`in`) or write to (`out`). */
@@ -57,27 +62,35 @@ function make(free: number[]): Promise<void> {
       resolve();
       return;
     }
-    const paths = Array.from({ length: madeAtOnce }, (_, at) => `${folder}/${at}`);
-    execFile('/usr/bin/mkfifo', ['-m', '600', ...paths], () => {
-      for (const path of paths) {
-        try {
-          // Opened so, a FIFO does not wait for the other side.
-          const fd = openSync(path, O_RDWR | O_NONBLOCK);
-          if (fstatSync(fd).isFIFO()) free.push(fd);
-          else closeSync(fd);
-          unlinkSync(path);
-        } catch {
-          // There is one less.
-        }
-      }
-      try {
-        rmdirSync(folder);
-      } catch {
-        // It is in memory, and empty.
-      }
+    execFile('/usr/bin/mkfifo', ['-m', '600', ...pathsIn(folder)], () => {
+      takeFrom(folder, free);
       resolve();
     });
   });
+}
+
+/** Opens the FIFOs of a folder, and removes their names and it. */
+function takeFrom(folder: string, free: number[]): void {
+  for (const path of pathsIn(folder)) {
+    try {
+      // Opened so, a FIFO does not wait for the other side.
+      const fd = openSync(path, O_RDWR | O_NONBLOCK);
+      if (fstatSync(fd).isFIFO()) free.push(fd);
+      else closeSync(fd);
+      unlinkSync(path);
+    } catch {
+      // There is one less.
+    }
+  }
+  try {
+    rmdirSync(folder);
+  } catch {
+    // It is in memory, and empty.
+  }
+}
+
+function pathsIn(folder: string): string[] {
+  return Array.from({ length: madeAtOnce }, (_, at) => `${folder}/${at}`);
 }
 
 /** Its two ends. By the descriptor, not by a name: no other process can come between. */

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { agentFolder } from '../host/holderSpec.ts';
 import { bundle } from './bundle.ts';
+import { makeFirstPipes } from './pipes.ts';
 
 const main = fileURLToPath(new URL('./main.ts', import.meta.url));
 
@@ -21,7 +22,7 @@ export async function prepareAgent(folder: string): Promise<string[]> {
   await install(`${folder}/agent.cjs`, 0o644, (path) => writeFile(path, program));
   await install(`${folder}/pty.node`, 0o644, (path) => copyFile(pty, path));
   await installNode(`${folder}/node`);
-  return [`${agentFolder}/node`, ...nodeOptions, `${agentFolder}/agent.cjs`];
+  return ['/usr/bin/sh', '-c', makeFirstPipes, `${agentFolder}/node`, ...nodeOptions, `${agentFolder}/agent.cjs`];
 }
 
 /** A second link to our own Node, where every user may run that; else a copy. It is large: what is there already stays. */
