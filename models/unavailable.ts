@@ -36,7 +36,10 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return parent !== undefined && isDatabaseUnavailable(parent);
 }
 
-/** Whether a part of our own, the database or the object store, is away or takes nobody. */
+/** What says so of a part other than the database. */
+const awayCodes = new Set(['STORAGE_UNAVAILABLE', 'COMPUTER_CONNECTION_LOST']);
+
+/** Whether a part of our own is away or takes nobody: the database, the object store, the way to a computer. */
 export function isAway(error: unknown): boolean {
-  return isDatabaseUnavailable(error) || (error instanceof DomainError && error.code === 'STORAGE_UNAVAILABLE');
+  return isDatabaseUnavailable(error) || (error instanceof DomainError && awayCodes.has(error.code));
 }

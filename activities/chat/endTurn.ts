@@ -2,6 +2,7 @@ import { endTurn as endTurnInModel, type TurnEnd } from '../../models/chat/endTu
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { TurnEndInput } from '../../workflows/chat/rules/turnEnd.ts';
+import { abandonCalls } from './abandonCalls.ts';
 import type { ChatDeps } from './deps.ts';
 import { describeTurnError } from './turnErrors.ts';
 
@@ -27,7 +28,11 @@ export interface AfterTurn {
 export function createEndTurn(deps: ChatDeps) {
   return async function endTurn({ turnId, end }: EndTurnInput): Promise<AfterTurn | undefined> {
     const { turn, thread, nextTurn } = await endTurnInModel(deps, turnId, withDetail(end));
-    if (end.status !== 'completed') await deps.metering.release(turnId);
+    if (end.status !== 'completed') {
+      await deps.metering.release(turnId);
+      // Not waited for: what is left running ends by its own time limit, should this not reach it.
+      if (turn !== null) void abandonCalls(deps, turn);
+    }
     if (nextTurn !== undefined) await deps.workflows.startTurn(nextTurn);
     // A turn that its owner has stopped is not news to them.
     if (turn === null || end.status === 'stopped') return undefined;

@@ -10,6 +10,7 @@ import { keepAlive } from '../keepAlive.ts';
 import { LargeResults, type LargeResultTicket } from '../tools/largeResults.ts';
 import { NothingDone, needsApproval, type ServerTool, secretRefusal, type ToolContext } from '../tools/tool.ts';
 import { untilBack } from '../untilBack.ts';
+import { CallOutput } from './callOutput.ts';
 import { isStopByWorkflow } from './cancellation.ts';
 import type { ChatDeps } from './deps.ts';
 import { settleToolCall } from './settleToolCall.ts';
@@ -79,7 +80,7 @@ async function resultOf(
   const isFirst = await chatModels(deps.database).ToolCall.begin(call.id);
   if (!isFirst && tool.afterCrash === 'never') return failedResult(call.id, interrupted);
   using large = largeResults.ticket(turn.spaceId);
-  return await run(deps, { call, turn, tool, input }, large, ends);
+  return await run(deps, { call, turn, tool, input, isRepeated: !isFirst }, large, ends);
 }
 
 interface Prepared {
@@ -87,11 +88,12 @@ interface Prepared {
   turn: Turn;
   tool: ServerTool;
   input: unknown;
+  isRepeated: boolean;
 }
 
 async function run(
   deps: ChatDeps,
-  { call, turn, tool, input }: Prepared,
+  { call, turn, tool, input, isRepeated }: Prepared,
   large: LargeResultTicket,
   { cancelled, stopped }: Ends,
 ): Promise<ResultChunk | undefined> {
@@ -102,10 +104,14 @@ async function run(
   const late = AbortSignal.timeout(tool.timeoutMs);
   const signal = AbortSignal.any([cancelled, stopped, late, large.overdue]);
   const admitLarge = () => large.admit(signal);
+  const isGivenUp = () => stopped.aborted || late.aborted || isStopByWorkflow(cancelled);
+  const live = new CallOutput(deps, call, turn.spaceId);
+  const context = { turn, toolCallId: call.id, isRepeated, signal, isGivenUp, live, admitLarge, record };
   let hasRun = false;
   try {
     const output = await untilAborted(callTool(), signal);
     hasRun = true;
+    await live.end(signal);
     return await untilBack(AbortSignal.any([cancelled, stopped]), async () => {
       // Read only now, since the tool itself may have set a secret.
       const redactor = await deps.secrets.redactors.forSpace(turn.spaceId);
@@ -136,7 +142,7 @@ async function run(
 
   /** One that must not run twice says itself when it has done nothing yet, and goes on when what it needs is back. */
   function callTool(): Promise<unknown> {
-    const start = () => tool.run(input as never, { turn, toolCallId: call.id, signal, admitLarge, record });
+    const start = () => tool.run(input as never, context);
     if (tool.afterCrash === 'again') return start();
     return untilBack(signal, start, (error) => error instanceof NothingDone && isAway(error.cause));
   }

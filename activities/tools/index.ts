@@ -1,3 +1,4 @@
+import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -5,6 +6,7 @@ import type { McpServers } from '../../models/mcp/mcpServers.ts';
 import type { CommonDeps } from '../deps.ts';
 import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
+import { computerTools } from './computers/index.ts';
 import { driveTools } from './drive/index.ts';
 import { mcpToolSource } from './mcp/mcp.ts';
 import { ToolRegistry } from './registry.ts';
@@ -14,13 +16,14 @@ import { type WebFetchDeps, webFetchTool } from './web/webFetch.ts';
 export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'database' | 'logger'> {
   storage: ObjectStore;
   mcpServers: McpServers;
+  liveComputers: LiveComputers;
   identity: Pick<Identity, 'members' | 'keys'>;
 }
 
 /** Every tool there is. A new area is a file in this folder and a line here. */
 export function createTools(deps: ToolDeps): ToolRegistry {
   return new ToolRegistry({
-    tools: [...driveTools(deps), webFetchTool(deps), askUserTool],
+    tools: [...driveTools(deps), ...computerTools(deps), webFetchTool(deps), askUserTool],
     checked: knownClientTools,
     sources: [clientToolSource(deps.database), mcpToolSource(deps)],
     standingOf: (turn) => standingOf(deps.identity, turn),

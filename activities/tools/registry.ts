@@ -64,6 +64,12 @@ export class ToolRegistry {
     return `The input does not fit the tool: ${faults.join('; ')}.`;
   }
 
+  /** Ends what a call has left running, where its tool knows how. */
+  async abandon(name: string, call: { turn: Turn; toolCallId: string; input: unknown }): Promise<void> {
+    const tool = this.#tools.get(name);
+    if (tool?.runs === 'server') await tool.abandon?.(call);
+  }
+
   async #allFor(turn: Turn): Promise<Map<string, Tool>> {
     const further = await Promise.all(this.#sources.map((source) => source.toolsFor(turn)));
     // Our own come last, so that no other tool can take the name of one of them.

@@ -44,6 +44,11 @@ export interface ServerTool extends ToolBase {
    * shown. It must end soon after the signal is aborted.
    */
   run(input: never, context: ToolContext): Promise<unknown>;
+  /**
+   * Ends what a call has left running somewhere, when its turn ended without it. It may be called for a call that did
+   * end by itself, and more than once.
+   */
+  abandon?(call: { turn: Turn; toolCallId: string; input: unknown }): Promise<void>;
 }
 
 /** A tool that the client, or the person in front of it, answers with `toolResults`. */
@@ -74,8 +79,16 @@ export type Tool = ServerTool | ClientTool;
 export interface ToolContext {
   turn: Turn;
   toolCallId: string;
+  /** An earlier run of this call has begun, and may have done anything of it. */
+  isRepeated: boolean;
   /** Aborted when the turn stops, the tool's time is over, or the worker stops. */
   signal: AbortSignal;
+  /**
+   * Whether nobody will go on with the call once the signal is aborted: its turn stops, or its time is over. When only
+   * the worker stops, another one runs it again.
+   */
+  isGivenUp(): boolean;
+  live: LiveOutput;
   /** Await this before reading a result of more than 4 MB into memory: a worker holds only a few of them at a time. */
   admitLarge(): Promise<void>;
   /**
@@ -83,6 +96,14 @@ export interface ToolContext {
    * that nothing happens, when the call is already done or has ended.
    */
   record(tx: Transaction, result: unknown): Promise<void>;
+}
+
+/** Shows what a call puts out while it runs, in the turn’s stream. */
+export interface LiveOutput {
+  /** How far the runs of this call have shown it: the `position` of the last piece, 0 before the first. */
+  shownUntil(): Promise<number>;
+  /** Never waits and never fails: what cannot be shown is in the result. `position` is where the next piece begins. */
+  show(stream: 'stdout' | 'stderr' | 'pty', text: string, position: number): void;
 }
 
 /** Whether a person must approve this call before it runs. */

@@ -45,6 +45,14 @@ export function defineToolCall(sequelize: Sequelize) {
       return ToolCall.findAll({ where: { turnId, status: 'pending' }, order: [['id', 'ASC']], transaction: tx });
     }
 
+    /** Those that had begun to run when their turn ended, and have no result of their own. */
+    static async cutOf(turnId: string): Promise<ToolCall[]> {
+      return ToolCall.findAll({
+        where: { turnId, status: 'failed', begunAt: { [Op.not]: null } },
+        order: [['id', 'ASC']],
+      });
+    }
+
     /** Turns that go on because of an answer given before `before`, and have not begun their next step since. */
     static async turnsAnsweredUnheard(
       database: Pick<Database, 'pool'>,

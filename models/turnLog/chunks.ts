@@ -64,6 +64,21 @@ export type UiChunk =
         expiresAt: string;
       };
     }
+  /**
+   * What a running call puts out, as it comes; the result has it again. `position` is the number of bytes up to the end
+   * of this piece. `isCut`: there is more, and it is not shown here.
+   */
+  | {
+      type: 'data-tool-output';
+      transient: true;
+      data: {
+        toolCallId: string;
+        stream: 'stdout' | 'stderr' | 'pty';
+        text: string;
+        position: number;
+        isCut?: boolean;
+      };
+    }
   /** The limit that the turn ends at, before its error. */
   | { type: 'data-limit'; transient: true; data: { limit: TurnLimit; code: string } }
   | { type: 'finish'; finishReason: FinishReason; messageMetadata?: Record<string, unknown> }

@@ -3,6 +3,7 @@ import type { Database } from '../../../models/database.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { DomainError } from '../../../models/errors.ts';
+import { numbered } from '../lines.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import {
   containerProperty,
@@ -73,13 +74,13 @@ export function driveReadTools({
       async run(input, { turn, signal }) {
         const { item, place } = await openFile(database, turn, input);
         const range = { firstLine: input.firstLine, count: input.lines };
-        const { lines, hasMore } = await readLines(storage, item, range, signal);
-        const nextLine = input.firstLine + lines.length;
+        const read = await readLines(storage, item, range, signal);
+        const nextLine = input.firstLine + read.lines.length;
         return {
           ...describeItem(item, place.path),
           version: item.version,
-          text: lines.map((line, index) => `${String(input.firstLine + index).padStart(6)}\t${line}`).join('\n'),
-          nextLine: hasMore ? nextLine : null,
+          text: numbered(read),
+          nextLine: read.hasMore ? nextLine : null,
         };
       },
     }),

@@ -3,20 +3,7 @@ import { isText, sampleBytes } from '../../../integrations/storage/contentType.t
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import type { DriveItem } from '../../../models/drive/driveItem.ts';
 import { DomainError } from '../../../models/errors.ts';
-import { firstOf } from '../../../models/text.ts';
-
-/** A run of lines of a file. */
-export interface Lines {
-  /** From 1. */
-  firstLine: number;
-  lines: string[];
-  /** Whether there are more lines after these, or the last one was cut. */
-  hasMore: boolean;
-}
-
-/** The most that a model reads at once, so that the result is not moved into a file again. */
-const maxCharacters = 48_000;
-const maxLineCharacters = 2_000;
+import { type Lines, takeLines } from '../lines.ts';
 
 /**
  * Reads the requested lines of a text file, in memory that does not grow with the file. Throws 422 `NOT_TEXT` for
@@ -28,22 +15,7 @@ export async function readLines(
   range: { firstLine: number; count: number },
   signal: AbortSignal,
 ): Promise<Lines> {
-  const { firstLine, count } = range;
-  const result: Lines = { firstLine, lines: [], hasMore: false };
-  let characters = 0;
-  let number = 0;
-  for await (const line of linesOf(await open(store, item), signal)) {
-    number += 1;
-    if (number < firstLine) continue;
-    const shown = line.length > maxLineCharacters ? `${firstOf(line, maxLineCharacters)}… [line cut]` : line;
-    characters += shown.length + 1;
-    if (result.lines.length === count || (characters > maxCharacters && result.lines.length > 0)) {
-      result.hasMore = true;
-      break;
-    }
-    result.lines.push(shown);
-  }
-  return result;
+  return takeLines(await open(store, item), range, signal);
 }
 
 /** The whole of a text file. Throws when it is larger, or not text. */
@@ -76,28 +48,6 @@ async function open(store: Pick<ObjectStore, 'read'>, item: DriveItem): Promise<
     if (!isText(Buffer.concat(sample))) throw notText(item);
   }
   return store.read(content.objectKey);
-}
-
-async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  // A very long line, such as a minified file's, is kept only as far as it is shown.
-  let rest = '';
-  const keep = (text: string) => firstOf(text, maxLineCharacters * 2);
-  for await (const chunk of stream) {
-    signal.throwIfAborted();
-    const pieces = decoder.decode(chunk as Buffer, { stream: true }).split('\n');
-    const last = pieces.pop() ?? '';
-    for (const piece of pieces) {
-      yield withoutReturn(rest + piece);
-      rest = '';
-    }
-    rest = keep(rest + last);
-  }
-  if (rest !== '') yield withoutReturn(rest);
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line;
 }
 
 function notText(item: DriveItem): DomainError {

@@ -50,6 +50,7 @@ const shapes: Record<UiChunk['type'], Shape> = {
   'data-attempt': { required: { transient: 'boolean', data: 'object' } },
   'data-approval': { required: { transient: 'boolean', data: 'object' } },
   'data-limit': { required: { transient: 'boolean', data: 'object' } },
+  'data-tool-output': { required: { transient: 'boolean', data: 'object' } },
   finish: { required: { finishReason: finishReasons, messageMetadata: 'object' } },
   abort: { required: { reason: ['stopped'] } },
   error: { required: { errorText: 'string', code: 'string' } },
@@ -66,6 +67,10 @@ const dataShapes: Record<string, Shape> = {
       state: ['asked', 'approved', 'denied', 'expired'],
       expiresAt: 'string',
     },
+  },
+  'data-tool-output': {
+    required: { toolCallId: 'string', stream: ['stdout', 'stderr', 'pty'], text: 'string', position: 'number' },
+    optional: { isCut: 'boolean' },
   },
   'data-limit': { required: { limit: ['steps', 'tool-calls', 'tool-loop'], code: 'string' } },
 };
@@ -215,6 +220,15 @@ test('queued, begun, stopped; and rebuilt from the message', async () => {
     expect(rebuilt.complete).toBe(true);
     await check(rebuilt.chunks);
   }
+});
+
+test('what a running call puts out', async () => {
+  // As test/activities/tools/computerTools.test.ts gets it from a computer.
+  const data = { toolCallId: 'tcl_1', stream: 'stdout', text: 'hello', position: 5 } as const;
+  await check([
+    { type: 'data-tool-output', transient: true, data },
+    { type: 'data-tool-output', transient: true, data: { ...data, isCut: true } },
+  ]);
 });
 
 test('all of this has shown every type but those that no tool or model makes yet', () => {

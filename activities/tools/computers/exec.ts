@@ -1,0 +1,99 @@
+import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
+import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import type { Exit } from '../../../integrations/computers/processes/records.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
+import { LiveText } from './liveText.ts';
+import { asIs, awake, type ComputerInput, type ComputerToolDeps, computerProperty, pathProperty } from './place.ts';
+
+export const maxCommandLength = 100_000;
+const longestSeconds = 1_800;
+/** For the wake before, and the end after. */
+const marginMs = 180_000;
+/** Of each stream; what is larger than a row takes becomes a file of the thread. */
+const maxOutputBytes = 1_048_576;
+
+interface ExecInput extends ComputerInput {
+  command: string;
+  cwd?: string;
+  stdin?: string;
+  timeoutSeconds: number;
+}
+
+/** Runs a command to its end. Its process has the call’s id, so whoever runs the call again reads on. */
+export function execTool(deps: ComputerToolDeps): ServerTool {
+  return serverTool<ExecInput>({
+    name: 'computer_exec',
+    description:
+      'Runs a shell command on a computer of the space and waits for its end. A Linux machine; its home keeps what is written to it. Output beyond 1 MiB is shortened in the middle. For servers and other work in the background use computer_process.',
+    access: 'act',
+    role: 'editor',
+    scope: 'computers:write',
+    timeoutMs: longestSeconds * 1_000 + marginMs,
+    afterCrash: 'again',
+    inputSchema: objectSchema(
+      {
+        command: { type: 'string', minLength: 1, maxLength: maxCommandLength, description: 'For bash.' },
+        cwd: { ...pathProperty, description: 'Where it runs; the home without it.' },
+        stdin: { type: 'string', maxLength: 1_000_000, description: 'Its standard input; empty without it.' },
+        timeoutSeconds: {
+          type: 'integer',
+          minimum: 1,
+          maximum: longestSeconds,
+          default: 120,
+          description: 'It is killed after this.',
+        },
+        computerId: computerProperty,
+      },
+      ['command'],
+    ),
+    async run({ command, cwd, stdin, timeoutSeconds, computerId }, { turn, toolCallId, signal, isGivenUp, live }) {
+      const client = await awake(deps, turn, { computerId });
+      const processId = toolCallId;
+      await client.startProcess({
+        processId,
+        command,
+        timeoutMs: timeoutSeconds * 1_000,
+        ...(cwd !== undefined && { cwd }),
+        ...(stdin !== undefined && { stdin: Buffer.from(stdin).toString('base64') }),
+      });
+      try {
+        const shown = new LiveText(live, await live.shownUntil());
+        const records = client.output(processId, { follow: true, signal });
+        const collected = await collectOutput(records, {
+          maxBytes: maxOutputBytes,
+          onRecord: (record) => shown.push(record),
+        });
+        const { stdout, stderr, truncated, exit } = collected;
+        return { processId, ...describeExit(exit), stdout, stderr, ...(truncated && { truncated }) };
+      } catch (error) {
+        if (isGivenUp()) await kill(client, processId);
+        throw error;
+      }
+    },
+    async abandon({ turn, toolCallId, input }) {
+      await kill(await asIs(deps, turn, { computerId: (input as ExecInput).computerId }), toolCallId);
+    },
+  });
+}
+
+export function describeExit(exit: Exit | undefined): Record<string, unknown> {
+  if (exit === undefined) return { state: 'running' };
+  const { state, exitCode, signal, killedBy } = exit;
+  return {
+    state,
+    ...(exitCode !== null && { exitCode }),
+    ...(signal !== null && { signal }),
+    ...(killedBy !== null && { killedBy }),
+    ...(state === 'lost' && { note: 'The computer ended while it ran. What it did until then has happened.' }),
+  };
+}
+
+async function kill(client: HostClient, processId: string): Promise<void> {
+  try {
+    await client.signalProcess(processId, 'SIGKILL');
+  } catch (error) {
+    // It never began, or has ended with its computer.
+    if (!(error instanceof DomainError)) throw error;
+  }
+}

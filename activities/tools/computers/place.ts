@@ -1,0 +1,49 @@
+import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import type { ComputerRef, LiveComputers } from '../../../integrations/computers/liveComputers.ts';
+import type { Turn } from '../../../models/chat/turn.ts';
+import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
+import type { Database } from '../../../models/database.ts';
+
+export interface ComputerToolDeps {
+  database: Database;
+  liveComputers: LiveComputers;
+}
+
+export interface ComputerInput {
+  computerId?: string;
+}
+
+export interface PathInput extends ComputerInput {
+  path: string;
+}
+
+export const computerProperty = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 80,
+  description: 'The id of a computer of the space; its default one without it.',
+};
+
+export const pathProperty = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 4_096,
+  pattern: '^[^\\u0000]*$',
+  description: 'Absolute, or relative to the home.',
+};
+
+/** The computer that a call means: of the turn’s own space, whatever the model says. */
+async function refOf({ database }: ComputerToolDeps, turn: Turn, { computerId }: ComputerInput): Promise<ComputerRef> {
+  const { spaceId } = turn;
+  return { spaceId, computerId: computerId ?? (await defaultComputer(database, spaceId)).id };
+}
+
+export async function awake(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
+  const { userId, apiKeyId: credentialId } = turn;
+  return deps.liveComputers.awake(await refOf(deps, turn, input), { userId, credentialId, address: null });
+}
+
+/** Whether it runs or not: looking wakes nothing. */
+export async function asIs(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
+  return deps.liveComputers.asIs(await refOf(deps, turn, input));
+}

@@ -1,0 +1,160 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
+import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import type { OutputRecord } from '../../../integrations/computers/types.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { firstOf } from '../../../models/text.ts';
+import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
+import { describeExit, maxCommandLength } from './exec.ts';
+import { asIs, awake, type ComputerInput, type ComputerToolDeps, computerProperty, pathProperty } from './place.ts';
+
+const longestWaitSeconds = 60;
+/** The most that a model reads at once. */
+const maxReadBytes = 48_000;
+/** How long a process may take to end when it is asked to. */
+const graceMs = 5_000;
+const shownProcesses = 50;
+/** How long what has begun to come may go on. */
+const settleMs = 300;
+
+interface ProcessToolInput extends ComputerInput {
+  action: 'start' | 'read' | 'write' | 'stop' | 'list';
+  processId?: string;
+  command?: string;
+  cwd?: string;
+  after: number;
+  waitSeconds: number;
+  text?: string;
+}
+
+/** Work in the background, which goes on when the turn has ended. */
+export function processTool(deps: ComputerToolDeps): ServerTool {
+  return serverTool<ProcessToolInput>({
+    name: 'computer_process',
+    description:
+      'Starts work in the background on a computer (a server, a watcher, a long build) and looks after it: `start` a command, `read` its output from `after` on and wait up to `waitSeconds` for more, `write` text to its standard input, `stop` it, or `list` what there is. It goes on when the turn has ended.',
+    access: 'act',
+    role: 'editor',
+    scope: 'computers:write',
+    timeoutMs: (longestWaitSeconds + 60) * 1_000,
+    afterCrash: 'again',
+    inputSchema: objectSchema(
+      {
+        action: { enum: ['start', 'read', 'write', 'stop', 'list'] },
+        processId: { type: 'string', minLength: 1, maxLength: 80, description: 'As `start` gave it.' },
+        command: { type: 'string', minLength: 1, maxLength: maxCommandLength, description: 'To start. For bash.' },
+        cwd: { ...pathProperty, description: 'Where it is started; the home without it.' },
+        after: {
+          type: 'integer',
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+          default: 0,
+          description: 'The `next` of the last `read`.',
+        },
+        waitSeconds: { type: 'integer', minimum: 0, maximum: longestWaitSeconds, default: 5 },
+        text: { type: 'string', maxLength: 100_000, description: 'To write.' },
+        computerId: computerProperty,
+      },
+      ['action'],
+    ),
+    async run(input, { turn, toolCallId, signal }) {
+      switch (input.action) {
+        case 'start': {
+          const { command = missing('command'), cwd } = input;
+          const client = await awake(deps, turn, input);
+          const start = { processId: toolCallId, command, input: true, ...(cwd !== undefined && { cwd }) };
+          const { process } = await client.startProcess(start);
+          return { processId: process.processId, state: process.state };
+        }
+        case 'read':
+          return read(await asIs(deps, turn, input), input, signal);
+        case 'write': {
+          const { processId = missing('processId'), text = missing('text') } = input;
+          const client = await asIs(deps, turn, input);
+          // A writer for each call: a repeated one writes nothing again.
+          await client.sendInput(processId, { writer: toolCallId, seq: 1, bytes: Buffer.from(text) });
+          return { processId, written: Buffer.byteLength(text) };
+        }
+        case 'stop':
+          return stop(await asIs(deps, turn, input), input.processId ?? missing('processId'), signal);
+        case 'list': {
+          const processes = await (await asIs(deps, turn, input)).listProcesses();
+          return {
+            processes: processes.slice(0, shownProcesses).map(({ processId, command, state, exitCode, startedAt }) => ({
+              processId,
+              command: firstOf(typeof command === 'string' ? command : command.join(' '), 200),
+              state,
+              exitCode,
+              startedAt,
+            })),
+          };
+        }
+      }
+    },
+  });
+}
+
+/** What has come since, and, while that is nothing, what comes within the time. */
+async function read(client: HostClient, input: ProcessToolInput, signal: AbortSignal): Promise<unknown> {
+  const { processId = missing('processId'), after, waitSeconds } = input;
+  const { outputBytes, state } = await client.process(processId);
+  if (after > outputBytes) {
+    throw new DomainError('invalid', 'POSITION_UNKNOWN', `It has put out ${outputBytes} bytes, not ${after}.`);
+  }
+  const waits = after === outputBytes && state === 'running';
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(), waitSeconds * 1_000);
+  try {
+    const ended = AbortSignal.any([signal, over.signal]);
+    const records = client.output(processId, { after, follow: waits, signal: ended });
+    const { stdout, stderr, exit, position } = await collectOutput(until(records, over, signal), {
+      maxBytes: maxReadBytes,
+    });
+    return { processId, ...describeExit(exit), stdout, stderr, next: Math.max(position, after) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * The records that come until the time is over, there is enough, or the first of them is followed by nothing. To have
+ * waited for nothing is no failure.
+ */
+async function* until(
+  records: AsyncIterable<OutputRecord>,
+  over: AbortController,
+  signal: AbortSignal,
+): AsyncGenerator<OutputRecord> {
+  let bytes = 0;
+  let settled: NodeJS.Timeout | undefined;
+  try {
+    for await (const record of records) {
+      yield record;
+      settled ??= setTimeout(() => over.abort(), settleMs);
+      bytes += record.payload.length;
+      if (bytes >= maxReadBytes) return;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!over.signal.aborted) throw error;
+  } finally {
+    clearTimeout(settled);
+  }
+}
+
+/** Asks it to end, and kills it when it does not. */
+async function stop(client: HostClient, processId: string, signal: AbortSignal): Promise<unknown> {
+  await client.signalProcess(processId, 'SIGTERM');
+  for (const until = Date.now() + graceMs; Date.now() < until; ) {
+    const { state, exitCode } = await client.process(processId);
+    if (state !== 'running') return { processId, state, exitCode };
+    await delay(100, undefined, { signal });
+  }
+  await client.signalProcess(processId, 'SIGKILL');
+  const { state, exitCode } = await client.process(processId);
+  return { processId, state, exitCode };
+}
+
+function missing(name: string): never {
+  throw new DomainError('invalid', 'TOOL_INPUT_INVALID', `This action needs \`${name}\`.`);
+}
