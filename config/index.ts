@@ -9,6 +9,7 @@ import { ConfigError } from './errors.ts';
 import { httpConfig, httpSettings } from './http.ts';
 import { keysConfig, keysSettings } from './keys.ts';
 import { llmConfig, llmSettings } from './llm.ts';
+import { portsConfig, portsSettings } from './ports.ts';
 import { pushConfig, pushSettings } from './push.ts';
 import { redisConfig, redisSettings } from './redis.ts';
 import { signInConfig, signInSettings } from './signIn.ts';
@@ -47,6 +48,7 @@ const environmentSchema = z.object({
   ...egressSettings.shape,
   ...chatSettings.shape,
   ...computerSettings.shape,
+  ...portsSettings.shape,
   ...redisSettings.shape,
 });
 
@@ -95,6 +97,7 @@ export function loadConfig(environment: Environment = process.env) {
     egress: egressConfig(env),
     chat: chatConfig(env),
     computers: computersConfig(env),
+    ports: portsConfig(env, http.publicUrl),
     redis: redisConfig(env),
   });
 }

@@ -53,7 +53,9 @@ export type AuditAction =
   | 'secret.deleted'
   | 'secrets.read'
   | 'form-secret.stored'
-  | 'form-secret.used';
+  | 'form-secret.used'
+  | 'port-link.created'
+  | 'port-link.revoked';
 
 export interface AuditEntry extends Actor {
   id: string;

@@ -27,6 +27,8 @@ export const idPrefixes = {
   mcpServer: 'mcp',
   computer: 'cmp',
   computerHost: 'hst',
+  portLink: 'pln',
+  process: 'prc',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

@@ -1,7 +1,8 @@
 import type { Request, RequestHandler, Router } from 'express';
 import type { AccessTable, OperationId } from './auth/access.ts';
 import type { Connection } from './connection.ts';
-import type { RouteDeps } from './deps.ts';
+import type { ApiDeps, RouteDeps } from './deps.ts';
+import type { OwnHosts } from './ownHosts.ts';
 
 /** An area's handling of a WebSocket that its caller may open. */
 export interface Upgrade {
@@ -26,6 +27,8 @@ export interface Area {
   upgrades?: Readonly<Record<string, UpgradeHandler>>;
   /** Static files, which are not operations, by path. */
   files?: Readonly<Record<string, () => RequestHandler>>;
+  /** Host names of its own, which the API does not answer for. */
+  hosts?: readonly ((deps: ApiDeps) => OwnHosts)[];
 }
 
 type IdsOf<One> = One extends { access: infer Rows } ? keyof Rows : never;

@@ -1,12 +1,14 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../../config/index.ts';
 import type { Host } from '../../integrations/computers/host/host.ts';
+import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { EgressGuard } from '../../integrations/egress/guard.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { Payments } from '../../integrations/payments/index.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import type { ComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import type { Computers } from '../../models/computers/computers.ts';
+import type { PortLinks } from '../../models/computers/portLinks.ts';
 import type { Database } from '../../models/database.ts';
 import type { EgressRules } from '../../models/egress/egressRules.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -41,6 +43,8 @@ export interface ApiDeps {
   computerSecrets: ComputerSecrets;
   /** The host of computers that this process is, if it is one. */
   hostHere: () => Pick<Host, 'hostId' | 'metrics'> | undefined;
+  liveComputers: LiveComputers;
+  portLinks: PortLinks;
   catalogue: Catalogue;
   storage: ObjectStore;
   egressGuard: EgressGuard;

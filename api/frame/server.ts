@@ -2,9 +2,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigError } from '../../config/index.ts';
+import { areas as allAreas } from '../areas.ts';
 import { createApp, type Surface } from './app.ts';
 import type { ApiDeps } from './deps.ts';
 import type { Validator } from './middleware/validator.ts';
+import { ownHosts } from './ownHosts.ts';
 import { SlowClients } from './slowClients.ts';
 import { refuseUnreadable } from './unreadable.ts';
 import { answerUpgrades, wantsWebSocket } from './upgrade.ts';
@@ -33,7 +35,9 @@ export interface RunningApi {
 export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, surface?: Surface): Promise<RunningApi> {
   const draining = new AbortController();
   const closing = new AbortController();
-  const app = createApp({ ...runtime, draining: draining.signal, closing: closing.signal }, surface);
+  const deps = { ...runtime, draining: draining.signal, closing: closing.signal };
+  const app = createApp(deps, surface);
+  const hostsOf = ownHosts(surface?.areas ?? allAreas, deps);
   const { patience, maxConnections } = runtime.config.http;
   const slow = new SlowClients(patience);
   // Whole requests are the slow clients' clock's to look at, since an upload may take long.
@@ -47,9 +51,11 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
     slow.watch(req, res);
     // A kept-alive connection would keep the server open.
     if (closing.signal.aborted) res.setHeader('connection', 'close');
-    app(req, res);
+    const hosts = hostsOf(req);
+    if (hosts === undefined) app(req, res);
+    else hosts.handle(req, res);
   });
-  const upgrades = answerUpgrades(server, app);
+  const upgrades = answerUpgrades(server, app, hostsOf);
   refuseUnreadable(server, runtime.logger);
   server.maxConnections = maxConnections;
   server.keepAliveTimeout = keepAliveTimeoutMs;

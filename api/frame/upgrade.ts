@@ -10,6 +10,7 @@ import { openConnection } from './connection.ts';
 import { ConnectionCounter, type ConnectionLimits } from './connectionLimits.ts';
 import type { Operation } from './contract.ts';
 import type { RouteDeps } from './deps.ts';
+import type { OwnHosts } from './ownHosts.ts';
 import { createRouter } from './router.ts';
 import { stillAllowed } from './stillAllowed.ts';
 
@@ -30,23 +31,30 @@ export function wantsWebSocket({ method, headers }: IncomingMessage): boolean {
 
 /**
  * Lets the app answer upgrades as it answers requests, so that the same authentication, access table, limits and error
- * handler hold for them. The server must have been made with `shouldUpgradeCallback: wantsWebSocket`. `cut` ends every
- * upgraded socket at once.
+ * handler hold for them; those of own hosts go to these, as they are. The server must have been made with
+ * `shouldUpgradeCallback: wantsWebSocket`. `cut` ends every upgraded socket at once.
  */
-export function answerUpgrades(server: Server, app: Express): { cut(): void } {
+export function answerUpgrades(
+  server: Server,
+  app: Express,
+  hostsOf: (req: IncomingMessage) => OwnHosts | undefined = () => undefined,
+): { cut(): void } {
   const sockets = new Set<Duplex>();
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
     // A peer that resets the connection has gone, and nothing is left to do; the close event follows.
     socket.on('error', () => socket.destroy());
-    takeCredential(req);
+    const hosts = hostsOf(req);
+    if (hosts === undefined) takeCredential(req);
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
     // A server over TCP has no other kind.
     res.assignSocket(socket as Socket);
     res.once('finish', () => (socket as Socket).destroySoon());
-    app(Object.assign(req, { handshake: { socket, head } }), res);
+    Object.assign(req, { handshake: { socket, head } });
+    if (hosts === undefined) app(req, res);
+    else hosts.handle(req, res);
   });
   return {
     cut() {

@@ -10,6 +10,7 @@ import { type RunningApi, startApi } from '../../api/frame/server.ts';
 import { checkTimeoutMs } from '../../api/service/readiness.ts';
 import { startWorkerProbes, type WorkerProbes } from '../../api/service/workerProbes.ts';
 import type { Config } from '../../config/index.ts';
+import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPushFetch } from '../../integrations/push/pushFetch.ts';
@@ -20,6 +21,7 @@ import { ensureSchedules, hasSchedules } from '../../temporal/schedules.ts';
 import { mainTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
 import { type Hosting, startHosting } from './hosting.ts';
+import { createLiveComputers } from './liveComputers.ts';
 import { createServices, type Services } from './services.ts';
 import { registerWhereAllowed } from './temporal.ts';
 
@@ -44,17 +46,26 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     headStart: async (turn) => headStarts?.begin(turn),
   });
 
+  let mayHost = role !== 'api' && config.computers.hosted;
+  const liveComputers = createLiveComputers({
+    database,
+    config,
+    launcher,
+    host: hostHere,
+    mayHost: () => mayHost,
+  });
+
   return {
     config,
     database,
     launcher,
     logger,
 
-    startApi: (): Promise<RunningApi> => startApi({ ...services, launcher, hostHere }),
+    startApi: (): Promise<RunningApi> => startApi({ ...services, launcher, hostHere, liveComputers }),
 
     /** Starts the worker of the main queue, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
-      const main = createMain(mainDeps(services, launcher));
+      const main = createMain(mainDeps(services, launcher, liveComputers));
       const taskQueue = mainTaskQueue(config.installation);
       const { activities } = main;
       const worker = await startWorker({
@@ -79,6 +90,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     /** Makes this process a host of computers, where it may be one and can. */
     async startHosting({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<Hosting | undefined> {
       hosting = await startHosting(services, launcher, shutdownGraceMs);
+      mayHost = hosting !== undefined;
       return hosting;
     },
 
@@ -130,7 +142,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   };
 }
 
-function mainDeps(services: Services, launcher: Launcher): MainDeps {
+function mainDeps(services: Services, launcher: Launcher, liveComputers: LiveComputers): MainDeps {
   const { config, logger, database, catalogue, storage, documents, identity, push, egressGuard } = services;
   return {
     ...services,
@@ -138,7 +150,7 @@ function mainDeps(services: Services, launcher: Launcher): MainDeps {
     modelRunner: createModelRunner({ config, catalogue }),
     metering: createMetering({ database, config, catalogue }),
     stopWatch: new StopWatch({ logger, database }),
-    tools: createTools(services),
+    tools: createTools({ ...services, liveComputers }),
     attachments: new AttachmentReader(storage, documents),
     mails: identity.mails,
     mailer: config.signIn.mail && createMailer(config.signIn.mail),

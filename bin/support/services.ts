@@ -10,6 +10,7 @@ import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { createComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import { createComputers } from '../../models/computers/computers.ts';
+import { createPortLinks } from '../../models/computers/portLinks.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
@@ -70,6 +71,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     identity: createIdentity(database, envelope, config),
     secrets: createSecretStore(database, envelope),
     computers: createComputers(database, envelope, config),
+    portLinks: createPortLinks(database),
     push: createPushStore(database, envelope),
     mcpServers: createMcpServers(database, envelope),
     computerSecrets: createComputerSecrets(database, envelope),

@@ -22,8 +22,8 @@ export interface LiveComputers {
   /** Wakes it first, and counts as use. Throws 402, 409, 503. */
   awake(ref: ComputerRef, by: WokenBy): Promise<HostClient>;
   /**
-   * As it is: looking wakes nothing, and the files and the output of one that does not run can be read too. Throws 409
-   * `COMPUTER_NOT_RUNNING` for one that was never used.
+   * As it is: looking wakes nothing. Throws 409 `COMPUTER_NOT_RUNNING` for one that was never used; of one that does not
+   * run, what is asked of the client does.
    */
   asIs(ref: ComputerRef): Promise<HostClient>;
 }

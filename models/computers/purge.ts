@@ -4,7 +4,7 @@ import { type Computer, computerColumns, computerOf } from './computer.ts';
 
 /** Emptied before the other rows of a space, since homes go from their hosts too: by {@link deleteComputersOf}. */
 export const computersPurge: AreaPurge = {
-  ofSpace: ['computers', 'computer_secrets'],
+  ofSpace: ['port_link_visits', 'port_links', 'computers', 'computer_secrets'],
   kept: {
     computer_hosts: 'They are the installation’s.',
     computer_remains: 'They name homes that a host still has to remove, and nothing of their space.',

@@ -22,6 +22,7 @@ import { outboxHash } from './0023-outbox-hash.ts';
 import { computers } from './0024-computers.ts';
 import { sweepIndexes } from './0025-sweep-indexes.ts';
 import { computerSecrets } from './0026-computer-secrets.ts';
+import { portLinks } from './0026-port-links.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -48,4 +49,5 @@ export const migrations: Migration[] = [
   computers,
   sweepIndexes,
   computerSecrets,
+  portLinks,
 ];

@@ -2,6 +2,7 @@ import type { Express } from 'express';
 import request from 'supertest';
 import { createApp } from '../../api/frame/app.ts';
 import type { ApiDeps } from '../../api/frame/deps.ts';
+import { createLiveComputers } from '../../bin/support/liveComputers.ts';
 import { createServices } from '../../bin/support/services.ts';
 import type { Environment } from '../../config/index.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -29,10 +30,12 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   const logger = createLogger({ level: 'silent' });
   const services = await createServices({ config, logger, readers: true, remoteWriters: true, database });
   const { identity, temporal } = services;
+  const launcher = createLauncher({ client: temporal.client, config, logger, sharesWorkersConnection: false });
   const all: ApiDeps = {
     ...services,
     hostHere: () => undefined,
-    launcher: createLauncher({ client: temporal.client, config, logger, sharesWorkersConnection: false }),
+    launcher,
+    liveComputers: createLiveComputers({ database, config, launcher, host: () => undefined, mayHost: () => false }),
     checks: [],
     draining: new AbortController().signal,
     closing: new AbortController().signal,

@@ -161,6 +161,17 @@ export const objects: Record<string, Builder> = {
   },
   computerId: async (world) =>
     (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/computers`, {})).id,
+  // A computer that has never been used has none.
+  processId: () => 'process',
+  'readComputerFile.path': () => 'file',
+  'writeComputerFile.path': () => 'file',
+  'deleteComputerFile.path': () => 'file',
+  // Of the computer that was made last: the one in the same path.
+  linkId: async (world) => {
+    const path = `/api/spaces/${world.spaceId}/computers`;
+    const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', path);
+    return (await world.send<{ id: string }>('owner', 'POST', `${path}/${data.at(-1)?.id}/ports`, { port: 80 })).id;
+  },
   version: () => '1',
   uploadId: async (world) => {
     const body = { path: `/file ${randomUUID()}`, size: 1 };

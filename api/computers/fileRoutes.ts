@@ -1,0 +1,143 @@
+import { pipeline } from 'node:stream/promises';
+import type { Request, Response } from 'express';
+import type { FileContent, HostClient, WriteFileRequest } from '../../integrations/computers/hostClient.ts';
+import type { FileEntry } from '../../integrations/computers/types.ts';
+import { contentDisposition } from '../../integrations/storage/disposition.ts';
+import { DomainError } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { isNotModified, wantedRange } from '../frame/conditionalRead.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { streamingRoute } from '../frame/multipart.ts';
+import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { requireStillAllowed } from '../frame/stillAllowed.ts';
+import { time } from '../frame/times.ts';
+
+const anyFile = 'application/octet-stream';
+
+/** Files of a computer, opened inside it. What only looks does not wake it. */
+export function computerFileRoutes(deps: RouteDeps) {
+  const { liveComputers } = deps;
+  const router = createRouter();
+  const base = '/api/spaces/:spaceId/computers/:computerId/files';
+
+  router.get(base, async (req, res) => {
+    const client = await liveComputers.asIs(pathOf<'readComputerFile'>(req));
+    await sendFile(req, res, client, queryOf<'readComputerFile'>(req).path);
+  });
+
+  const put = streamingRoute(async (req, res) => {
+    const { path, mode, parents = false } = queryOf<'writeComputerFile'>(req);
+    const client = await liveComputers.awake(pathOf<'writeComputerFile'>(req), actorOf(req));
+    const options: WriteFileRequest = { parents, ...conditionOf(req) };
+    if (mode !== undefined) options.mode = Number.parseInt(mode, 8);
+    try {
+      const { size, etag, isNew } = await client.writeFile(path, bytesOf(deps, req), options);
+      res.set({ etag });
+      answer<'writeComputerFile'>(res, 200, { path, size, etag, isNew });
+    } catch (error) {
+      // Its sender has gone, and nothing was written.
+      if (req.destroyed && !req.complete) res.destroy();
+      else throw error;
+    }
+  });
+  router.put(base, put);
+
+  router.delete(base, async (req, res) => {
+    const { path, recursive = false } = queryOf<'deleteComputerFile'>(req);
+    const client = await liveComputers.awake(pathOf<'deleteComputerFile'>(req), actorOf(req));
+    await client.deleteFile(path, { recursive });
+    res.status(204).end();
+  });
+
+  router.get(`${base}/list`, async (req, res) => {
+    const { path = '.' } = queryOf<'listComputerFiles'>(req);
+    const { limit, cursor } = pageOf(req);
+    const client = await liveComputers.asIs(pathOf<'listComputerFiles'>(req));
+    const { entries, nextCursor } = await client.listFiles(path, {
+      limit,
+      ...(cursor !== undefined && { after: cursor }),
+    });
+    answer<'listComputerFiles'>(res, 200, { data: entries.map(presentEntry), nextCursor });
+  });
+
+  router.post(`${base}/folders`, async (req, res) => {
+    const client = await liveComputers.awake(pathOf<'createComputerFolder'>(req), actorOf(req));
+    await client.makeFolder(bodyOf<'createComputerFolder'>(req).path, { parents: true });
+    res.status(204).end();
+  });
+
+  router.post(`${base}/move`, async (req, res) => {
+    const { from, to, replace = false } = bodyOf<'moveComputerFile'>(req);
+    const client = await liveComputers.awake(pathOf<'moveComputerFile'>(req), actorOf(req));
+    await client.moveFile(from, to, { replace });
+    res.status(204).end();
+  });
+
+  return router;
+}
+
+/** The body as it comes. Its sender decides how long that takes, so the last piece is only passed on to who may still write. */
+async function* bytesOf(deps: RouteDeps, req: Request): AsyncGenerator<Buffer> {
+  // A refusal may come before the end of the body, and has to reach its sender.
+  for await (const chunk of req.iterator({ destroyOnReturn: false })) yield chunk as Buffer;
+  await requireStillAllowed(deps, req);
+}
+
+function conditionOf(req: Request): Pick<WriteFileRequest, 'ifMatch' | 'ifNew'> {
+  const ifMatch = req.get('if-match');
+  const none = req.get('if-none-match');
+  if (none !== undefined && none.trim() !== '*') {
+    throw new DomainError('invalid', 'CONDITION_UNKNOWN', 'If-None-Match takes `*` here, for a file that is new.');
+  }
+  return { ...(ifMatch !== undefined && { ifMatch }), ...(none !== undefined && { ifNew: true }) };
+}
+
+async function sendFile(req: Request, res: Response, client: HostClient, path: string): Promise<void> {
+  const gone = new AbortController();
+  res.once('close', () => gone.abort());
+  let file: FileContent = await client.readFile(path, { signal: gone.signal });
+  try {
+    const { etag, size } = file;
+    const modifiedAt = new Date(file.modifiedAt);
+    res.set({ etag, 'last-modified': modifiedAt.toUTCString(), 'cache-control': 'private, no-cache' });
+    if (isNotModified(req, { etag, modifiedAt })) return void res.status(304).end();
+    const range = wantedRange(req, size, etag);
+    if (range === 'unsatisfiable') {
+      res.set('content-range', `bytes */${size}`);
+      throw new DomainError('rangeNotSatisfiable', 'RANGE_NOT_SATISFIABLE', `The file has ${size} bytes.`);
+    }
+    if (range !== undefined) {
+      file.body.destroy();
+      file = await client.readFile(path, { range, signal: gone.signal });
+      // It may have changed in between.
+      const { start, end } = file.range ?? range;
+      res.status(206).set({ etag: file.etag, 'content-range': `bytes ${start}-${end}/${file.size}` });
+    }
+    const length = file.range === undefined ? file.size : file.range.end - file.range.start + 1;
+    res.set({
+      'content-length': String(length),
+      'content-type': anyFile,
+      'content-disposition': contentDisposition({ name: nameOf(path), contentType: anyFile }, true),
+      'accept-ranges': 'bytes',
+    });
+    if (req.method === 'HEAD') return void res.end();
+    await pipeline(file.body, res);
+  } catch (error) {
+    if (!res.headersSent) throw error;
+    // It breaks off, and its reader sees that.
+    res.destroy();
+  } finally {
+    file.body.destroy();
+  }
+}
+
+function nameOf(path: string): string {
+  return path.split('/').findLast((part) => part !== '') ?? 'file';
+}
+
+function presentEntry({ name, type, size, mode, modifiedAt, target }: FileEntry) {
+  const entry = { name, type, size, mode: mode.toString(8), modifiedAt: time(new Date(modifiedAt)) };
+  return { ...entry, target: target ?? null };
+}

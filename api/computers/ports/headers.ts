@@ -1,0 +1,109 @@
+/** What of HTTP passes between a browser and what a computer serves. Headers are lists of names and values in turn. */
+
+export const admissionCookies = ['atrium-port', 'atrium-port-lax', '__Host-atrium-port'] as const;
+
+/** RFC 9110 §7.6.1, and what is between a client and its proxy. */
+const hopByHop = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** What would speak of more than the link’s own origin. */
+const widerThanOrigin = new Set(['alt-svc', 'clear-site-data', 'nel', 'report-to', 'strict-transport-security']);
+
+export interface ForwardedBy {
+  address: string;
+  protocol: 'http' | 'https';
+  host: string;
+  isUpgrade: boolean;
+}
+
+/**
+ * A request’s headers as they go in: without Atrium’s own credentials, and with where the request came from. Others
+ * that a browser sends, an `Authorization` of the app among them, are the app’s.
+ */
+export function requestHeaders(raw: readonly string[], by: ForwardedBy): string[] {
+  const passed: string[] = [];
+  const dropped = namedByConnection(raw);
+  let isChunked = false;
+  for (const [name, value] of pairs(raw)) {
+    const key = name.toLowerCase();
+    if (key === 'transfer-encoding') isChunked = true;
+    if (hopByHop.has(key) || dropped.has(key) || key === 'expect' || /^(forwarded$|x-forwarded-)/.test(key)) continue;
+    if (key === 'authorization' && isOurs(value)) continue;
+    const kept = key === 'cookie' ? withoutAdmission(value) : value;
+    if (kept !== '') passed.push(name, kept);
+  }
+  if (isChunked) passed.push('Transfer-Encoding', 'chunked');
+  if (by.isUpgrade) passed.push('Connection', 'Upgrade', 'Upgrade', 'websocket');
+  else passed.push('Connection', 'close');
+  passed.push('X-Forwarded-For', by.address, 'X-Forwarded-Proto', by.protocol, 'X-Forwarded-Host', by.host);
+  return passed;
+}
+
+/** An answer’s headers as they go out: a cookie stays on the link’s own host. */
+export function responseHeaders(raw: readonly string[], { isUpgrade = false } = {}): string[] {
+  const passed: string[] = [];
+  const dropped = namedByConnection(raw);
+  for (const [name, value] of pairs(raw)) {
+    const key = name.toLowerCase();
+    if (hopByHop.has(key) || dropped.has(key) || widerThanOrigin.has(key)) continue;
+    if (key === 'set-cookie') {
+      if (!isAdmission(nameOf(value))) passed.push(name, value.replace(/;\s*domain\s*(=[^;]*)?(?=;|$)/gi, ''));
+    } else passed.push(name, value);
+  }
+  if (isUpgrade) passed.push('Connection', 'Upgrade', 'Upgrade', 'websocket');
+  return passed;
+}
+
+/** The values of our own cookies. */
+export function admissionsIn(cookie = ''): string[] {
+  return cookie.split(';').flatMap((part) => {
+    const value = part.slice(part.indexOf('=') + 1).trim();
+    return isAdmission(nameOf(part)) && /^[\w-]{43}$/.test(value) ? [value] : [];
+  });
+}
+
+function withoutAdmission(cookie: string): string {
+  return cookie
+    .split(';')
+    .filter((part) => !isAdmission(nameOf(part)))
+    .join(';')
+    .trim();
+}
+
+function nameOf(pair: string): string {
+  return (pair.split('=', 1)[0] ?? '').trim();
+}
+
+function isAdmission(name: string): boolean {
+  return (admissionCookies as readonly string[]).includes(name);
+}
+
+/** An API key, or a session token by its type (models/identity/sessionTokens.ts). */
+function isOurs(authorization: string): boolean {
+  const [, token = ''] = /^bearer\s+(\S+)/i.exec(authorization) ?? [];
+  if (token.startsWith('atr_')) return true;
+  try {
+    const header = JSON.parse(Buffer.from(token.split('.', 1)[0] ?? '', 'base64url').toString()) as { typ?: unknown };
+    return header.typ === 'at+jwt';
+  } catch {
+    return false;
+  }
+}
+
+function namedByConnection(raw: readonly string[]): Set<string> {
+  const names = pairs(raw).flatMap(([name, value]) => (name.toLowerCase() === 'connection' ? value.split(',') : []));
+  return new Set(names.map((name) => name.trim().toLowerCase()));
+}
+
+function pairs(raw: readonly string[]): [name: string, value: string][] {
+  return Array.from({ length: raw.length / 2 }, (_, index) => [raw[index * 2] ?? '', raw[index * 2 + 1] ?? '']);
+}

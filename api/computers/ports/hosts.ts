@@ -1,0 +1,179 @@
+import express, { type Request, type Response } from 'express';
+import { holds, labelPattern, type PortLink } from '../../../models/computers/portLinks.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { standingOf } from '../../../models/identity/authority.ts';
+import { isAtLeast } from '../../../models/identity/roles.ts';
+import { ConnectionCounter } from '../../frame/connectionLimits.ts';
+import type { ApiDeps } from '../../frame/deps.ts';
+import { accessLog } from '../../frame/middleware/accessLog.ts';
+import { createRateLimits } from '../../frame/middleware/rateLimits.ts';
+import { requestId } from '../../frame/middleware/requestId.ts';
+import { hostNameOf, type OwnHosts } from '../../frame/ownHosts.ts';
+import { forward } from './forward.ts';
+import { admissionsIn } from './headers.ts';
+import { linkErrors } from './pages.ts';
+
+/** Where a token is exchanged for a cookie, on the link’s own host. */
+export const openPath = '/.atrium/open';
+const lookAgainMs = 3_000;
+const connectionsPerLink = 200;
+
+/**
+ * Serves what listens on ports of computers, each link on a host name of its own below the configured domain. It is no
+ * part of the API’s app, and has nothing of its cookies, its CORS or its credentials.
+ */
+export function portHosts(deps: ApiDeps): OwnHosts {
+  const { config, portLinks, liveComputers, identity, closing, logger } = deps;
+  const { domain, isSecure } = config.ports;
+  const open = new ConnectionCounter(connectionsPerLink);
+  const limits = createRateLimits(config);
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('trust proxy', config.http.trustedProxies);
+  app.use(requestId(), accessLog(logger));
+  app.use((req, _res, next) => {
+    // For the log, and so that a body may take its time.
+    req.operation = { ...asOperation, method: req.method };
+    next();
+  });
+  app.use(async (req, res) => {
+    const label = labelOf(hostNameOf(req.headers.host));
+    const cookies = admissionsIn(req.headers.cookie);
+    const visit = label === undefined ? undefined : await portLinks.visit(label, cookies);
+    // Whoever was not let in may not try without end.
+    if (visit?.isAdmitted !== true) await limits.failedAuthentication(req, res);
+    if (visit === undefined)
+      throw new DomainError('notFound', 'PORT_LINK_UNKNOWN', 'Nothing is linked to this address.');
+    const { link, isAdmitted } = visit;
+    if (!(await isGood(link))) throw ended();
+    if (req.method === 'GET' && req.path === openPath) return admit(req, res, link, isAdmitted);
+    if (!isAdmitted) throw notAdmitted();
+    await pass(req, res, link, cookies);
+  });
+  app.use(linkErrors());
+
+  /** It lasts no longer than its maker may do this. */
+  async function isGood(link: PortLink): Promise<boolean> {
+    if (!holds(link)) return false;
+    const { spaceId, createdBy: userId, apiKeyId } = link;
+    const { role, keyHolds } = await standingOf(identity, { spaceId, userId, apiKeyId });
+    return keyHolds && role !== undefined && isAtLeast(role, 'editor');
+  }
+
+  async function admit(req: Request, res: Response, link: PortLink, isAdmitted: boolean): Promise<void> {
+    const token = new URL(req.url, 'http://link').searchParams.get('token') ?? '';
+    // What a browser loads on suspicion must not use the token up.
+    const isGuess = /prefetch|prerender/.test(`${req.get('sec-purpose')} ${req.get('purpose')}`);
+    if (isGuess) throw new DomainError('unavailable', 'NOT_AHEAD_OF_TIME', 'This address is not opened ahead of time.');
+    const cookie = await portLinks.admit(link.id, token);
+    if (cookie === undefined && !isAdmitted) throw tokenUsed();
+    if (cookie !== undefined) res.setHeader('set-cookie', cookiesOf(cookie, link.expiresAt));
+    res.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', location: '/' });
+    res.status(303).end();
+  }
+
+  /** An iframe on another site is shown only what is `SameSite=None`; some browsers take that by https alone. */
+  function cookiesOf(value: string, expiresAt: Date): string[] {
+    const lasting = `Path=/; HttpOnly; Expires=${expiresAt.toUTCString()}`;
+    const everywhere = `=${value}; ${lasting}; Secure; SameSite=None; Partitioned`;
+    if (isSecure) return [`__Host-atrium-port${everywhere}`];
+    return [`atrium-port${everywhere}`, `atrium-port-lax=${value}; ${lasting}; SameSite=Lax`];
+  }
+
+  async function pass(req: Request, res: Response, link: PortLink, cookies: readonly string[]): Promise<void> {
+    const leave = open.enter(link.id);
+    const cut = new AbortController();
+    const timer = setInterval(() => {
+      const isOver = async () => {
+        const visit = await portLinks.visit(link.label, cookies);
+        return visit === undefined || !visit.isAdmitted || !(await isGood(visit.link));
+      };
+      // A database that is down for a moment ends nothing: the next look decides.
+      isOver().then(
+        (over) => over && cut.abort(),
+        () => undefined,
+      );
+    }, lookAgainMs);
+    const stop = () => cut.abort();
+    // A socket would keep the server open.
+    if (req.handshake !== undefined) closing.addEventListener('abort', stop);
+    try {
+      const { spaceId, computerId } = link;
+      const client = await liveComputers.asIs({ spaceId, computerId });
+      const inside = await client.dialPort(link.port, { signal: cut.signal });
+      const by = {
+        address: req.ip ?? 'unknown',
+        protocol: isSecure ? 'https' : 'http',
+        host: req.headers.host ?? '',
+        isUpgrade: req.handshake !== undefined,
+      } as const;
+      await forward(req, res, inside, by, cut.signal);
+    } catch (error) {
+      throw plainly(error, link);
+    } finally {
+      clearInterval(timer);
+      closing.removeEventListener('abort', stop);
+      leave();
+    }
+  }
+
+  function labelOf(name: string): string | undefined {
+    const label = name.slice(0, -domain.length - 1);
+    return labelPattern.test(label) ? label : undefined;
+  }
+
+  return {
+    takes: (name) => name.endsWith(`.${domain}`) && name !== hostNameOf(new URL(config.http.publicUrl).host),
+    handle: (req, res) => void app(req, res),
+  };
+}
+
+const asOperation = {
+  id: 'portLink',
+  area: 'Computers',
+  path: '(a link to a port)',
+  isPublic: true,
+  takesApiKey: false,
+  scope: undefined,
+  bodyTypes: ['*/*'],
+  bodyRequired: false,
+  isUpgrade: false,
+  answerTypes: [],
+  parameters: [],
+};
+
+function ended(): DomainError {
+  return new DomainError('gone', 'PORT_LINK_ENDED', 'It has expired or was revoked. Ask for a new one.');
+}
+
+function tokenUsed(): DomainError {
+  const detail = 'This address opens once, and it was opened already or is not complete. Ask for a new one.';
+  return new DomainError('gone', 'PORT_TOKEN_USED', detail);
+}
+
+function notAdmitted(): DomainError {
+  const detail = 'Open the whole address that you were given; it lets this browser in. Its cookies must be allowed.';
+  return new DomainError('unauthenticated', 'PORT_NOT_ADMITTED', detail);
+}
+
+/** What is the matter inside, in words for whoever opened the link. */
+function plainly(error: unknown, { port }: PortLink): unknown {
+  if (!(error instanceof DomainError)) return error;
+  switch (error.code) {
+    case 'PORT_NOT_LISTENING': {
+      const detail = `No program listens on port ${port} of this computer. Start it there, then load this page again.`;
+      return new DomainError('upstream', error.code, detail);
+    }
+    case 'COMPUTER_NOT_RUNNING':
+      return new DomainError(
+        'unavailable',
+        error.code,
+        'Opening a link does not wake it. Wake it, and start the program.',
+      );
+    case 'NOT_FOUND':
+      return ended();
+    default:
+      return error;
+  }
+}

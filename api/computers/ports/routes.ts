@@ -1,0 +1,78 @@
+import { getComputer } from '../../../models/computers/computer.ts';
+import type { PortLink } from '../../../models/computers/portLinks.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { answer } from '../../frame/answer.ts';
+import { actorOf } from '../../frame/auth/actor.ts';
+import { authorityOf, callerOf } from '../../frame/auth/caller.ts';
+import type { RouteDeps } from '../../frame/deps.ts';
+import { makeOnce } from '../../frame/idempotency.ts';
+import { bodyOf, pathOf } from '../../frame/request.ts';
+import { createRouter } from '../../frame/router.ts';
+import { time } from '../../frame/times.ts';
+import { openPath } from './hosts.ts';
+
+const defaultTtlSeconds = 3_600;
+
+/** Links to ports. What they lead to is served by hosts.ts. */
+export function portRoutes(deps: RouteDeps) {
+  const { config, database, portLinks } = deps;
+  const router = createRouter();
+  const base = '/api/spaces/:spaceId/computers/:computerId/ports';
+
+  router.get(base, async (req, res) => {
+    const { spaceId, computerId } = pathOf<'listPortLinks'>(req);
+    await getComputer(database, spaceId, computerId);
+    answer<'listPortLinks'>(res, 200, { data: (await portLinks.list(computerId)).map(present), nextCursor: null });
+  });
+
+  router.post(base, async (req, res) => {
+    const { spaceId, computerId } = pathOf<'createPortLink'>(req);
+    const { port, ttlSeconds = defaultTtlSeconds } = bodyOf<'createPortLink'>(req);
+    await getComputer(database, spaceId, computerId);
+    if (!config.ports.isReachable) throw noDomain();
+    const caller = callerOf(req);
+    const { apiKeyId } = authorityOf(caller);
+    const fields = { spaceId, computerId, port, ttlSeconds, createdBy: caller.userId, apiKeyId };
+    await makeOnce<'createPortLink', { id: string }>(
+      deps,
+      req,
+      res,
+      'portLink',
+      async (id) => ({ id: (await portLinks.create({ ...fields, id }, actorOf(req))).id }),
+      {
+        // The token in it is kept as a hash alone.
+        show: async ({ id }) => {
+          const link = await portLinks.get({ spaceId, computerId, linkId: id });
+          return { ...present(link), url: await urlOf(link) };
+        },
+      },
+    );
+  });
+
+  router.delete(`${base}/:linkId`, async (req, res) => {
+    await portLinks.revoke(await portLinks.get(pathOf<'deletePortLink'>(req)), actorOf(req));
+    res.status(204).end();
+  });
+
+  router.post(`${base}/:linkId/url`, async (req, res) => {
+    const link = await portLinks.get(pathOf<'createPortLinkUrl'>(req));
+    answer<'createPortLinkUrl'>(res, 201, { url: await urlOf(link), expiresAt: time(link.expiresAt) });
+  });
+
+  async function urlOf(link: PortLink): Promise<string> {
+    return `${config.ports.originOf(link.label)}${openPath}?token=${await portLinks.newToken(link)}`;
+  }
+
+  function present({ id, computerId, port, label, createdBy, createdAt, expiresAt }: PortLink) {
+    const origin = config.ports.originOf(label);
+    return { id, computerId, port, origin, createdBy, createdAt: time(createdAt), expiresAt: time(expiresAt) };
+  }
+
+  return router;
+}
+
+function noDomain(): DomainError {
+  const detail =
+    'Links need a domain: the operator sets ATRIUM_PORTS_DOMAIN to one whose names all lead to this server.';
+  return new DomainError('unprocessable', 'PORTS_DOMAIN_MISSING', detail);
+}

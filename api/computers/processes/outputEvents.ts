@@ -1,0 +1,55 @@
+import {
+  type Exit,
+  type Gap,
+  isOutput,
+  noteOf,
+  positionAfter,
+  type Size,
+} from '../../../integrations/computers/processes/records.ts';
+import { type TextPiece, TextPieces } from '../../../integrations/computers/textPieces.ts';
+import type { OutputKind, OutputRecord } from '../../../integrations/computers/types.ts';
+
+/**
+ * A process’s output as server-sent events. The id of each is the position after it, so that a reader goes on exactly
+ * where it was cut.
+ */
+export class OutputEvents {
+  readonly #pieces = new TextPieces();
+  #kind: OutputKind | undefined;
+
+  /** The events that this record completes. */
+  push(record: OutputRecord): string {
+    const { kind, position, payload } = record;
+    let events = '';
+    if (this.#kind !== kind) events += this.#asEvents(this.#pieces.rest());
+    this.#kind = kind;
+    if (isOutput(kind)) return events + this.#asEvents(this.#pieces.push(position, payload));
+    return events + noteEvent(record);
+  }
+
+  #asEvents(pieces: readonly TextPiece[]): string {
+    const stream = this.#kind;
+    return pieces.map(({ position, end, content }) => event('output', end, { stream, position, ...content })).join('');
+  }
+}
+
+function noteEvent(record: OutputRecord): string {
+  const after = positionAfter(record);
+  switch (record.kind) {
+    case 'gap':
+      return event('gap', after, { position: record.position, droppedBytes: noteOf<Gap>(record).droppedBytes });
+    case 'resize': {
+      const { cols, rows } = noteOf<Size>(record);
+      return event('resize', after, { cols, rows });
+    }
+    default: {
+      const { state, exitCode, signal, killedBy } = noteOf<Exit>(record);
+      return event('exit', after, { state, exitCode, signal, killedBy });
+    }
+  }
+}
+
+/** One event; JSON has no raw line feed. */
+export function event(name: string, id: number | undefined, data: unknown): string {
+  return `event: ${name}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
+}

@@ -1,0 +1,64 @@
+import type { Request, Response } from 'express';
+import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import { loggable } from '../../../telemetry/loggable.ts';
+import type { RouteDeps } from '../../frame/deps.ts';
+import { drained } from '../../frame/sse.ts';
+import { stillAllowed } from '../../frame/stillAllowed.ts';
+import { event, OutputEvents } from './outputEvents.ts';
+
+const reconnectAfterMs = 1_000;
+
+/**
+ * Streams the output of a process that is known, as events until its end, or until the reader leaves, or may no longer
+ * read. A slow reader is waited for: nothing is read ahead of it.
+ */
+export async function streamOutput(
+  { identity, config, closing }: Pick<RouteDeps, 'identity' | 'config' | 'closing'>,
+  req: Request,
+  res: Response,
+  source: { client: HostClient; processId: string; after: number; saysProcess?: boolean },
+): Promise<void> {
+  const over = new AbortController();
+  const end = () => over.abort();
+  const isAllowed = stillAllowed({ identity }, req);
+  const { heartbeatMs, authorizationMs } = config.chat.streams;
+  const timers = [
+    setInterval(() => res.write(': hb\n\n'), heartbeatMs),
+    // A database that is down for a moment does not end streams: the next check decides.
+    setInterval(
+      () =>
+        void isAllowed().then(
+          (said) => said === 'yes' || end(),
+          () => undefined,
+        ),
+      authorizationMs,
+    ),
+  ];
+  res.once('close', end);
+  closing.addEventListener('abort', end);
+  try {
+    const events = new OutputEvents();
+    const records = source.client.output(source.processId, { after: source.after, follow: true, signal: over.signal });
+    res.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+    });
+    res.write(`retry: ${reconnectAfterMs}\n\n`);
+    if (source.saysProcess) res.write(event('process', undefined, { processId: source.processId }));
+    for await (const record of records) {
+      const text = events.push(record);
+      if (text !== '' && !res.write(text)) await drained(res);
+    }
+    res.end();
+  } catch (error) {
+    if (!over.signal.aborted)
+      req.log.warn({ err: loggable(error), requestId: req.id }, 'A stream of output broke off.');
+    // Without an `exit` its client connects again.
+    res.end();
+  } finally {
+    for (const timer of timers) clearInterval(timer);
+    closing.removeEventListener('abort', end);
+    over.abort();
+  }
+}

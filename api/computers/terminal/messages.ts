@@ -1,0 +1,78 @@
+import { DomainError } from '../../../models/errors.ts';
+
+/** What a client of a terminal says. docs/computers.md describes both directions. */
+export type ClientMessage =
+  | { type: 'input'; seq: number; bytes: Buffer }
+  | { type: 'resize'; cols: number; rows: number }
+  | { type: 'signal'; signal: string };
+
+/** What it is told, beside the output itself. */
+export type ServerMessage =
+  | {
+      type: 'attached';
+      processId: string;
+      writer: string;
+      state: string;
+      cols: number;
+      rows: number;
+    }
+  /** What draws the screen as it was at `position`; output from there follows. */
+  | { type: 'screen'; position: number; cols: number; rows: number; data: string }
+  /** Output from here on is what follows. */
+  | { type: 'position'; position: number }
+  | { type: 'gap'; position: number; droppedBytes: number }
+  | { type: 'resize'; cols: number; rows: number }
+  | { type: 'accepted'; seq: number }
+  | { type: 'exit'; state: string; exitCode: number | null; signal: string | null; killedBy: string | null }
+  | { type: 'problem'; code: string; detail: string; seq?: number };
+
+const signals = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGKILL', 'SIGUSR1', 'SIGUSR2', 'SIGTERM', 'SIGCONT', 'SIGSTOP'];
+const maxCols = 1_000;
+const maxRows = 500;
+
+/** Throws 400 `MESSAGE_INVALID` for what is none. */
+export function readMessage(data: Buffer, isBinary: boolean): ClientMessage {
+  if (isBinary) throw invalid('Messages are JSON; only output is binary.');
+  const message = parse(data);
+  switch (message.type) {
+    case 'input': {
+      const { seq, text, base64 } = message;
+      if (!isCount(seq)) throw invalid('`seq` counts from 1.');
+      if (typeof text === 'string') return { type: 'input', seq, bytes: Buffer.from(text) };
+      if (typeof base64 === 'string') return { type: 'input', seq, bytes: Buffer.from(base64, 'base64') };
+      throw invalid('Input has `text` or `base64`.');
+    }
+    case 'resize': {
+      const { cols, rows } = message;
+      if (!isCount(cols) || !isCount(rows) || cols > maxCols || rows > maxRows) {
+        throw invalid(`A terminal has at most ${maxCols} columns and ${maxRows} rows.`);
+      }
+      return { type: 'resize', cols, rows };
+    }
+    case 'signal': {
+      const { signal } = message;
+      if (typeof signal !== 'string' || !signals.includes(signal)) throw invalid(`Signals are ${signals.join(', ')}.`);
+      return { type: 'signal', signal };
+    }
+    default:
+      throw invalid('Messages are of type `input`, `resize` or `signal`.');
+  }
+}
+
+function parse(data: Buffer): Record<string, unknown> {
+  try {
+    const value = JSON.parse(data.toString('utf8')) as unknown;
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  } catch {
+    // Said below.
+  }
+  throw invalid('This is not a JSON object.');
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+function invalid(detail: string): DomainError {
+  return new DomainError('invalid', 'MESSAGE_INVALID', detail);
+}

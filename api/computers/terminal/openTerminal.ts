@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto';
+import type { Request } from 'express';
+import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import type { ComputerRef, LiveComputers } from '../../../integrations/computers/liveComputers.ts';
+import type { ProcessInfo } from '../../../integrations/computers/types.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { newId } from '../../../models/ids.ts';
+import type { UpgradeHandler } from '../../frame/area.ts';
+import { actorOf } from '../../frame/auth/actor.ts';
+import { pathOf, queryOf } from '../../frame/request.ts';
+import { Terminal } from './terminal.ts';
+
+/** A login shell, whichever the computer has. */
+const shell = ['/bin/sh', '-c', 'exec "$(command -v bash || echo sh)" -l'];
+
+/** Opens a process with a terminal: one that there is, or a new shell. */
+export const openTerminal: UpgradeHandler = (deps) => async (req) => {
+  const ref = pathOf<'openTerminal'>(req);
+  const { after, writer = randomUUID() } = queryOf<'openTerminal'>(req);
+  // A plain request for it must not start anything.
+  if (req.handshake === undefined) return { open: () => undefined };
+  const { client, process } = await attach(deps.liveComputers, ref, req);
+  if (process.pty === null) throw new DomainError('conflict', 'NO_TERMINAL', 'This process has no terminal.');
+  if (after !== undefined && after > process.outputBytes) {
+    throw new DomainError('invalid', 'POSITION_UNKNOWN', 'The process has not put out so much.');
+  }
+  return {
+    open(connection) {
+      new Terminal({ connection, client, process, writer, log: req.log }).run(after);
+    },
+  };
+};
+
+async function attach(
+  computers: LiveComputers,
+  ref: ComputerRef,
+  req: Request,
+): Promise<{ client: HostClient; process: ProcessInfo }> {
+  const { processId, cols = 80, rows = 24 } = queryOf<'openTerminal'>(req);
+  if (processId !== undefined) {
+    const client = await computers.asIs(ref);
+    const known = await client.process(processId).catch(whenUnknown);
+    if (known !== undefined) return { client, process: known };
+  }
+  const client = await computers.awake(ref, actorOf(req));
+  const start = { processId: processId ?? newId('process'), command: shell, pty: { cols, rows }, env: terminalEnv };
+  try {
+    return { client, process: (await client.startProcess(start)).process };
+  } catch (error) {
+    // Somebody else has just started another command under this id: it is their terminal that is meant.
+    if (!(error instanceof DomainError) || error.code !== 'PROCESS_ID_TAKEN') throw error;
+    return { client, process: await client.process(start.processId) };
+  }
+}
+
+const terminalEnv = { TERM: 'xterm-256color', COLORTERM: 'truecolor' };
+
+function whenUnknown(error: unknown): undefined {
+  if (error instanceof DomainError && (error.kind === 'notFound' || error.code === 'COMPUTER_NOT_RUNNING')) return;
+  throw error;
+}

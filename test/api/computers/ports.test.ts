@@ -1,0 +1,391 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request as requestHttp, type Server } from 'node:http';
+import net, { type AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { WebSocket, WebSocketServer } from 'ws';
+import { type RunningApi, startApi } from '../../../api/frame/server.ts';
+import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { buildApi, type TestApi } from '../../builders/api.ts';
+import { buildSpace, buildUser } from '../../builders/identity.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+// Links to ports, on host names of their own. What a computer serves is here served by this process; the way into a real
+// one is in portsLive.test.ts.
+
+let api: TestApi;
+let server: RunningApi;
+let app: Server;
+let appPort: number;
+const seen: IncomingMessage[] = [];
+let isAsleep = false;
+let respond: (req: IncomingMessage, res: import('node:http').ServerResponse) => void;
+
+const liveComputers = {
+  awake: () => Promise.reject(new Error('A link wakes nothing.')),
+  asIs: async () =>
+    ({
+      async dialPort(port: number) {
+        if (isAsleep) throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
+        const socket = net.connect(port, '127.0.0.1');
+        await once(socket, 'connect').catch(() => {
+          throw new DomainError('upstream', 'PORT_NOT_LISTENING', 'Nothing listens there.');
+        });
+        return socket;
+      },
+    }) as unknown as HostClient,
+};
+
+beforeAll(async () => {
+  api = await buildApi({ ATRIUM_CORS_ORIGINS: '*' }, { liveComputers });
+  const { config } = api.deps;
+  server = await startApi({ ...api.deps, config: { ...config, http: { ...config.http, port: 0 } } });
+  app = createServer((req, res) => {
+    seen.push(req);
+    respond(req, res);
+  });
+  const sockets = new WebSocketServer({ server: app });
+  sockets.on('connection', (socket, req) => {
+    seen.push(req);
+    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }));
+  });
+  app.listen(0, '127.0.0.1');
+  await once(app, 'listening');
+  appPort = (app.address() as AddressInfo).port;
+});
+beforeEach(() => {
+  seen.splice(0);
+  isAsleep = false;
+  respond = (_req, res) => res.end('hello');
+});
+afterAll(async () => {
+  await server.close({ graceMs: 0 });
+  app.closeAllConnections();
+  app.close();
+  await api.close();
+});
+
+async function buildOwner() {
+  const owner = await buildUser(api.identity);
+  const { space } = await buildSpace(api.identity, owner.user.id);
+  const computer = await defaultComputer(api.environment.database, space.id);
+  return { owner, space, path: `/api/spaces/${space.id}/computers/${computer.id}/ports` };
+}
+
+type Link = { id: string; url: string; origin: string; expiresAt: string };
+
+async function makeLink(body: object = {}) {
+  const built = await buildOwner();
+  const answer = await api.as(built.owner.token).post(built.path, { port: appPort, ttlSeconds: 600, ...body });
+  expect(answer.status).toBe(201);
+  return { ...built, link: answer.body as Link };
+}
+
+interface Answer {
+  status: number;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+/** A request to the server by another host name. */
+async function visit(
+  url: string,
+  {
+    cookie,
+    method = 'GET',
+    headers = {},
+    body,
+  }: { cookie?: string; method?: string; headers?: object; body?: string } = {},
+): Promise<Answer> {
+  const { host, pathname, search } = new URL(url);
+  const request = requestHttp({
+    host: '127.0.0.1',
+    port: new URL(server.url).port,
+    method,
+    path: pathname + search,
+    headers: { host, accept: 'text/html', ...(cookie && { cookie }), ...headers },
+  });
+  request.end(body);
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, headers: response.headers, body: await text(response) };
+}
+
+const cookieOf = ({ headers }: Answer) => (headers['set-cookie'] ?? []).map((one) => one.split(';', 1)[0]).join('; ');
+
+/** A browser that was let in. */
+async function admitted(body?: object) {
+  const made = await makeLink(body);
+  const opened = await visit(made.link.url);
+  return { ...made, opened, cookie: cookieOf(opened) };
+}
+
+describe('letting a browser in', () => {
+  test('the address is exchanged for a cookie, once, and leads to what is served', async () => {
+    const { link, opened, cookie } = await admitted();
+    expect(new URL(link.origin).hostname).toMatch(/^[a-z2-7]{26}\.localhost$/);
+    expect([opened.status, opened.headers.location, opened.headers['referrer-policy']]).toEqual([
+      303,
+      '/',
+      'no-referrer',
+    ]);
+    const [everywhere, lax] = opened.headers['set-cookie'] ?? [];
+    expect(everywhere).toMatch(/^atrium-port=[\w-]{43}; Path=\/; HttpOnly; .*Secure; SameSite=None; Partitioned$/);
+    expect(lax).toMatch(/^atrium-port-lax=.*SameSite=Lax$/);
+    expect(await visit(`${link.origin}/page?a=1`, { cookie })).toMatchObject({ status: 200, body: 'hello' });
+    expect(seen[0]?.url).toBe('/page?a=1');
+    const again = await visit(link.url);
+    expect([again.status, again.headers['set-cookie']]).toEqual([410, undefined]);
+    expect(again.body).toContain('opened already');
+    // The browser that has it may load its first address again.
+    expect((await visit(link.url, { cookie })).status).toBe(303);
+  });
+
+  test('without a cookie, with another link’s, or ahead of time, nothing is served', async () => {
+    const [{ link }, other] = [await makeLink(), await admitted()];
+    expect(await visit(link.origin)).toMatchObject({ status: 401 });
+    expect((await visit(link.origin, { cookie: other.cookie })).status).toBe(401);
+    expect((await visit(`${other.link.origin}/.atrium/open?${link.url.split('?')[1]}`)).status).toBe(410);
+    expect((await visit(link.url, { headers: { 'sec-purpose': 'prefetch' } })).status).toBe(503);
+    expect((await visit(link.url, { method: 'HEAD' })).status).toBe(401);
+    // None of this has used the address up.
+    expect((await visit(link.url)).status).toBe(303);
+    expect(seen).toEqual([]);
+    expect((await visit(link.origin.replace(/\/\/[^.]+/, `//${'a'.repeat(26)}`))).status).toBe(404);
+    const problem = await visit(link.origin, { headers: { accept: 'application/json' } });
+    expect(JSON.parse(problem.body)).toMatchObject({ status: 401, code: 'PORT_NOT_ADMITTED' });
+  });
+
+  test('a further address lets a further browser in', async () => {
+    const { owner, path, link, cookie } = await admitted();
+    const further = await api.as(owner.token).post(`${path}/${link.id}/url`);
+    expect(further.status).toBe(201);
+    const opened = await visit(further.body.url);
+    expect(cookieOf(opened)).not.toBe(cookie);
+    for (const one of [cookie, cookieOf(opened)]) expect((await visit(link.origin, { cookie: one })).status).toBe(200);
+  });
+});
+
+describe('how long it lasts', () => {
+  test('a revoked link is 410, also to what it has open', async () => {
+    const { owner, path, link, cookie } = await admitted();
+    const socket = openSocket(link, cookie);
+    await once(socket, 'open');
+    const closed = once(socket, 'close');
+    expect((await api.as(owner.token).get(path)).body.data).toMatchObject([{ id: link.id, port: appPort }]);
+    expect((await api.as(owner.token).delete(`${path}/${link.id}`)).status).toBe(204);
+    expect((await api.as(owner.token).delete(`${path}/${link.id}`)).status).toBe(204);
+    const refused = await visit(link.origin, { cookie });
+    expect(refused.status).toBe(410);
+    expect(refused.body).toContain('<h1>This link has ended</h1>');
+    await closed;
+    expect((await api.as(owner.token).get(path)).body.data).toEqual([]);
+    expect((await api.as(owner.token).post(`${path}/${link.id}/url`)).status).toBe(410);
+  });
+
+  test('one that has expired is 410', async () => {
+    const { link, cookie } = await admitted();
+    await api.environment.database.pool.query(
+      'UPDATE port_links SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE id = ?',
+      [link.id],
+    );
+    expect((await visit(link.origin, { cookie })).status).toBe(410);
+  });
+
+  test('it ends with its maker’s place in the space, and with the key that made it', async () => {
+    const { space, path } = await buildOwner();
+    const editor = await buildUser(api.identity);
+    await api.identity.members.add(space.id, editor.user.email, 'editor');
+    const { key, row } = await api.identity.keys.create(editor.user.id, { name: 'key', scopes: ['computers:write'] });
+    const open = async (credential: string) => {
+      const { body } = await api.as(credential).post(path, { port: appPort });
+      return { origin: body.origin as string, cookie: cookieOf(await visit(body.url)) };
+    };
+    const [byHand, byKey] = [await open(editor.token), await open(key)];
+    for (const { origin, cookie } of [byHand, byKey]) expect((await visit(origin, { cookie })).status).toBe(200);
+    await api.identity.keys.revoke(editor.user.id, row.id);
+    await waitFor('the key to be forgotten', async () => (await visit(byKey.origin, byKey)).status === 410);
+    expect((await visit(byHand.origin, byHand)).status).toBe(200);
+    await api.identity.members.changeRole(space.id, editor.user.id, 'viewer');
+    await waitFor('the role to be forgotten', async () => (await visit(byHand.origin, byHand)).status === 410);
+  });
+});
+
+describe('what passes', () => {
+  test('nothing of ours goes in, and nothing wider than the origin comes out', async () => {
+    const { link, cookie } = await admitted();
+    respond = (_req, res) => {
+      res.setHeader('set-cookie', ['a=1; Domain=localhost; Path=/', 'atrium-port=stolen', 'b=2; HttpOnly']);
+      res.setHeader('strict-transport-security', 'max-age=1; includeSubDomains');
+      res.setHeader('clear-site-data', '"cookies"');
+      res.setHeader('x-mine', 'yes');
+      res.writeHead(203).end('mine');
+    };
+    const headers = {
+      authorization: 'Bearer atr_0123456789012345678901234567890123456',
+      connection: 'x-hop',
+      'x-hop': 'for us',
+      'x-forwarded-for': '10.0.0.1',
+      'x-forwarded-host': 'evil.example',
+    };
+    const answer = await visit(link.origin, { cookie: `mine=1; ${cookie}; other=2`, headers });
+    expect(answer).toMatchObject({ status: 203, body: 'mine' });
+    expect(answer.headers['set-cookie']).toEqual(['a=1; Path=/', 'b=2; HttpOnly']);
+    expect(answer.headers).toMatchObject({ 'x-mine': 'yes' });
+    for (const name of ['strict-transport-security', 'clear-site-data', 'access-control-allow-origin']) {
+      expect(answer.headers).not.toHaveProperty(name);
+    }
+    const [inside] = seen;
+    expect(inside?.headers).toMatchObject({
+      cookie: 'mine=1; other=2',
+      host: new URL(link.origin).host,
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': new URL(link.origin).host,
+    });
+    expect(inside?.headers['x-forwarded-for']).not.toContain('10.0.0.1');
+    for (const name of ['authorization', 'x-hop']) expect(inside?.headers).not.toHaveProperty(name);
+    seen.splice(0);
+    await visit(link.origin, { cookie, headers: { authorization: 'Basic bWluZTptaW5l' } });
+    expect(seen[0]?.headers.authorization).toBe('Basic bWluZTptaW5l');
+    expect(seen[0]?.headers).not.toHaveProperty('cookie');
+    seen.splice(0);
+    const session = await api.identity.sessions.create((await buildOwner()).owner.user.id);
+    await visit(link.origin, { cookie, headers: { authorization: `Bearer ${session}` } });
+    expect(seen[0]?.headers).not.toHaveProperty('authorization');
+  });
+
+  test('bodies stream both ways', async () => {
+    const { link, cookie } = await admitted();
+    respond = (req, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' });
+      req.on('data', (chunk) => res.write(chunk));
+      req.on('end', () => res.end());
+    };
+    const request = requestHttp({
+      host: '127.0.0.1',
+      port: new URL(server.url).port,
+      method: 'POST',
+      path: '/',
+      headers: { host: new URL(link.origin).host, cookie },
+    });
+    request.write('one');
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    expect(String((await once(response, 'data'))[0])).toBe('one');
+    request.write('two');
+    expect(String((await once(response, 'data'))[0])).toBe('two');
+    request.end();
+    await once(response.resume(), 'end');
+    expect(seen[0]?.headers['transfer-encoding']).toBe('chunked');
+  });
+
+  test('WebSockets pass, subprotocols that look like credentials too', async () => {
+    const { link, cookie } = await admitted();
+    const socket = openSocket(link, cookie, ['bearer.mine', 'chat']);
+    await once(socket, 'open');
+    socket.send('echo');
+    expect(String((await once(socket, 'message'))[0])).toBe('echo');
+    expect(seen[0]?.headers).toMatchObject({ 'sec-websocket-protocol': 'bearer.mine,chat' });
+    expect(seen[0]?.headers).not.toHaveProperty('authorization');
+    expect(seen[0]?.headers).not.toHaveProperty('cookie');
+    const isGone = once(seen[0]?.socket ?? socket, 'close');
+    socket.close();
+    await isGone;
+    const refused = openSocket(link, '');
+    const [, response] = (await once(refused, 'unexpected-response')) as [unknown, IncomingMessage];
+    expect(response.statusCode).toBe(401);
+    response.destroy();
+  });
+
+  test('a port where nothing listens, or something else, and a computer that sleeps, are said plainly', async () => {
+    const nothing = await admitted({ port: 1 });
+    const page = await visit(nothing.link.origin, { cookie: nothing.cookie });
+    expect(page.status).toBe(502);
+    expect(page.body).toContain('No program listens on port 1 of this computer.');
+    expect(page.headers['content-security-policy']).toContain("default-src 'none'");
+    const odd = net.createServer((socket) => socket.end('SSH-2.0-odd\r\n')).listen(0, '127.0.0.1');
+    await once(odd, 'listening');
+    const wrong = await admitted({ port: (odd.address() as AddressInfo).port });
+    expect((await visit(wrong.link.origin, { cookie: wrong.cookie })).body).toContain('does not answer in HTTP');
+    odd.close();
+    const { link, cookie } = await admitted();
+    isAsleep = true;
+    const asleep = await visit(link.origin, { cookie });
+    expect(asleep.status).toBe(503);
+    expect(asleep.body).toContain('does not wake it');
+  });
+});
+
+describe('beside the API', () => {
+  test('a link’s host serves nothing of the API, and the API nothing of a link', async () => {
+    const { link, cookie, owner } = await admitted();
+    const headers = { authorization: `Bearer ${owner.token}` };
+    expect((await visit(`${link.origin}/api/me`, { cookie, headers })).body).toBe('hello');
+    expect((await visit(`${link.origin}/api/me`, { headers })).status).toBe(401);
+    expect((await visit(`${link.origin}/auth/assets/page.css`, { headers })).status).toBe(401);
+    expect((await visit('http://other.localhost/healthz')).status).toBe(404);
+    expect((await visit('http://localhost/healthz', { headers: { accept: '*/*' } })).status).toBe(200);
+    expect((await visit('http://localhost/.atrium/open')).status).toBe(404);
+  });
+});
+
+describe('making them', () => {
+  test('bad input, others’ computers and roles', async () => {
+    const { owner, space, path } = await buildOwner();
+    const [viewer, stranger] = [await buildUser(api.identity), await buildUser(api.identity)];
+    await api.identity.members.add(space.id, viewer.user.email, 'viewer');
+    const as = (token: string, body: object, at = path) => api.as(token).post(at, body);
+    expect((await as(owner.token, { port: 0 })).status).toBe(400);
+    expect((await as(owner.token, { port: 70_000 })).status).toBe(400);
+    expect((await as(owner.token, { port: 80, ttlSeconds: 1 })).status).toBe(400);
+    expect((await as(viewer.token, { port: 80 })).status).toBe(403);
+    expect((await as(stranger.token, { port: 80 })).status).toBe(404);
+    const foreign = (await buildOwner()).path.split('/').at(-2) ?? '';
+    expect((await as(owner.token, { port: 80 }, path.replace(/cmp_\w+/, foreign))).status).toBe(404);
+    expect((await api.as(viewer.token).get(path)).status).toBe(200);
+    const { body } = await as(owner.token, { port: 80 });
+    const elsewhere = (await buildOwner()).path;
+    expect((await api.as(owner.token).delete(`${path}/absent`)).status).toBe(404);
+    expect((await api.as(stranger.token).delete(`${path}/${body.id}`)).status).toBe(404);
+    expect((await api.as(owner.token).delete(`${elsewhere}/${body.id}`)).status).toBe(404);
+  });
+
+  test('under the same Idempotency-Key it is one link, and the answer opens it', async () => {
+    const { owner, path } = await buildOwner();
+    const make = () => api.as(owner.token).post(path, { port: appPort }).set('idempotency-key', 'once');
+    const [first, second] = [await make(), await make()];
+    expect(second.body.id).toBe(first.body.id);
+    expect((await api.as(owner.token).get(path)).body.data).toHaveLength(1);
+    for (const { body } of [first, second]) expect((await visit(body.url)).status).toBe(303);
+  });
+
+  test('a computer has a hundred at most, and one that is revoked makes room', async () => {
+    const { owner, path } = await buildOwner();
+    const made = [];
+    for (let count = 0; count < 100; count++) made.push(await api.as(owner.token).post(path, { port: 1 }));
+    expect(made.map(({ status }) => status)).toEqual(Array.from({ length: 100 }, () => 201));
+    expect((await api.as(owner.token).post(path, { port: 1 })).body).toMatchObject({
+      status: 422,
+      code: 'TOO_MANY_PORT_LINKS',
+    });
+    await api.as(owner.token).delete(`${path}/${made[0]?.body.id}`);
+    expect((await api.as(owner.token).post(path, { port: 1 })).status).toBe(201);
+  });
+
+  test('neither a token nor a cookie can be read from the database', async () => {
+    const { link, cookie } = await admitted();
+    const [rows] = await api.environment.database.pool.query('SELECT * FROM port_link_visits WHERE link_id = ?', [
+      link.id,
+    ]);
+    const written = JSON.stringify(rows, (_key, value) =>
+      value?.type === 'Buffer' ? Buffer.from(value).toString('latin1') : value,
+    );
+    const [value = 'none'] = /[\w-]{43}/.exec(cookie) ?? [];
+    const token = new URL(link.url).searchParams.get('token') ?? 'none';
+    for (const secret of [value, token]) expect(written).not.toContain(secret);
+  });
+});
+
+function openSocket(link: Link, cookie: string, protocols: string[] = []): WebSocket {
+  const { host } = new URL(link.origin);
+  return new WebSocket(`ws://127.0.0.1:${new URL(server.url).port}/socket`, protocols, { headers: { host, cookie } });
+}

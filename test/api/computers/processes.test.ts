@@ -1,0 +1,261 @@
+import { asUser } from '../../builders/chat.ts';
+import { buildComputer, buildHostingProduct, computerOf, type TestComputer } from '../../builders/computer.ts';
+import { buildUser } from '../../builders/identity.ts';
+import type { TestProduct } from '../../builders/product.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+let product: TestProduct;
+let computer: TestComputer;
+beforeAll(async () => {
+  product = await buildHostingProduct();
+  computer = await buildComputer(product);
+});
+afterAll(() => product.close());
+
+interface Event {
+  event: string;
+  id: string | undefined;
+  data: Record<string, unknown>;
+}
+
+/** The events of a stream, as they come. */
+async function* eventsOf(response: Response): AsyncGenerator<Event> {
+  let text = '';
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    const blocks = text.split('\n\n');
+    text = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const fields: Record<string, string> = Object.fromEntries(
+        block.split('\n').map((line) => line.split(/: (.*)/s, 2)),
+      );
+      if (fields.event !== undefined) yield { event: fields.event, id: fields.id, data: JSON.parse(fields.data ?? '') };
+    }
+  }
+}
+
+const asEvents = { accept: 'text/event-stream' };
+const stream = (rest: string, headers: Record<string, string> = {}) =>
+  computer.fetch(rest, { headers: { ...asEvents, ...headers } });
+const textOf = (events: readonly Event[]) => events.map(({ data }) => data.text ?? '').join('');
+
+const start = (body: object) => computer.expect<{ id: string; state: string }>(201, 'POST', '/processes', body);
+const processOf = (id: string) => computer.expect<Record<string, unknown>>(200, 'GET', `/processes/${id}`);
+const ended = (id: string) =>
+  waitFor(`the end of ${id}`, async () => {
+    const found = await processOf(id);
+    return found.state !== 'running' && found;
+  });
+
+describe('exec', () => {
+  test('wakes the computer, and tells both streams and the exit code', async () => {
+    const result = await computer.exec('echo out; echo err >&2; pwd; exit 3');
+    expect(result).toMatchObject({ state: 'exited', exitCode: 3, signal: null, killedBy: null, truncated: false });
+    expect([result.stdout, result.stderr]).toEqual(['out\n/home/user\n', 'err\n']);
+    expect(result.processId).toMatch(/^prc_/);
+  });
+
+  test('takes arguments as they are, a folder, variables and input', async () => {
+    const list = await computer.expect<{ stdout: string }>(200, 'POST', '/exec', {
+      command: ['printf', '%s|', 'a b', '$HOME', '*'],
+    });
+    expect(list.stdout).toBe('a b|$HOME|*|');
+    const { stdout } = await computer.exec('pwd; echo $ONE; cat', { cwd: '/tmp', env: { ONE: '1 € ' }, stdin: 'ï\n' });
+    expect(stdout).toBe('/tmp\n1 €\nï\n');
+  });
+
+  test('the same id again runs nothing again, and another command under it is refused', async () => {
+    const once = { processId: 'once', command: 'echo ran >> once.txt; cat once.txt' };
+    const first = await computer.expect<{ stdout: string }>(200, 'POST', '/exec', once);
+    const second = await computer.expect<{ stdout: string }>(200, 'POST', '/exec', once);
+    expect([first.stdout, second.stdout]).toEqual(['ran\n', 'ran\n']);
+    expect((await computer.exec('cat once.txt')).stdout).toBe('ran\n');
+    const other = await computer.expect(409, 'POST', '/exec', { processId: 'once', command: 'echo other' });
+    expect(other).toMatchObject({ code: 'PROCESS_ID_TAKEN' });
+  });
+
+  test('is killed after its time, with all that it has started', async () => {
+    const result = await computer.exec('(sleep 300 & echo $! > child; wait)', { timeoutMs: 500 });
+    expect(result).toMatchObject({ state: 'killed', killedBy: 'timeout' });
+    expect((await computer.exec('kill -0 $(cat child)')).exitCode).toBe(1);
+  });
+
+  test('a long output is shortened in the middle, and says so', async () => {
+    const { stdout, truncated, outputBytes } = await computer.exec(
+      'echo begin; head -c 3000000 /dev/zero | tr "\\0" x; echo end',
+    );
+    expect([truncated, outputBytes, stdout.slice(0, 6), stdout.slice(-4)]).toEqual([
+      true,
+      3_000_010,
+      'begin\n',
+      'end\n',
+    ]);
+    expect(stdout.length).toBeLessThan(1_050_000);
+    expect(stdout).toMatch(/\n\[\d+ bytes are left out here\]\n/);
+  });
+
+  test('streams, where that is asked for', async () => {
+    const response = await computer.fetch('/exec', {
+      method: 'POST',
+      body: { command: 'echo one; read x; echo $x >&2', stdin: 'two\n' },
+      headers: asEvents,
+    });
+    expect(response.headers.get('content-type')).toMatch('text/event-stream');
+    const all = await Array.fromAsync(eventsOf(response));
+    expect(all.map(({ event, data }) => [event, data.stream, data.text])).toEqual([
+      ['process', undefined, undefined],
+      ['output', 'stdout', 'one\n'],
+      ['output', 'stderr', 'two\n'],
+      ['exit', undefined, undefined],
+    ]);
+    expect(all.at(-1)?.data).toEqual({ state: 'exited', exitCode: 0, signal: null, killedBy: null });
+    expect(all[0]?.data.processId).toMatch(/^prc_/);
+  });
+
+  test('bad input is refused before anything runs', async () => {
+    const answers = [
+      await computer.fetch('/exec', { method: 'POST', body: {} }),
+      await computer.fetch('/exec', { method: 'POST', body: { command: '' } }),
+      await computer.fetch('/exec', { method: 'POST', body: { command: 'true', timeoutMs: 0 } }),
+      await computer.fetch('/exec', { method: 'POST', body: { command: 'true', processId: '../up' } }),
+      await computer.fetch('/exec', { method: 'POST', body: { command: 'true', env: { 'A=B': '1' } } }),
+      await computer.fetch('/exec', { method: 'POST', body: { command: 'true', cwd: '/absent' } }),
+      await computer.fetch('/exec', { method: 'POST', body: { command: ['/absent'] } }),
+    ];
+    const said = await Promise.all(
+      answers.map(async (answer) => [answer.status, ((await answer.json()) as { code: string }).code]),
+    );
+    const invalid = [400, 'INVALID_REQUEST'];
+    expect(said).toEqual([
+      ...[invalid, invalid, invalid, invalid, invalid],
+      [422, 'CWD_NOT_FOUND'],
+      [422, 'COMMAND_NOT_FOUND'],
+    ]);
+  });
+});
+
+describe('a process', () => {
+  test('runs in the background, takes input once, and is listed', async () => {
+    const { id } = await start({ command: 'while read line; do echo "got $line"; done; echo over', input: true });
+    const input = (body: object) => computer.fetch(`/processes/${id}/input`, { method: 'POST', body });
+    expect((await input({ writer: 'me', seq: 1, text: 'one\n' })).status).toBe(204);
+    expect((await input({ writer: 'me', seq: 1, text: 'one\n' })).status).toBe(204);
+    expect((await input({ writer: 'me', seq: 3, text: 'three\n' })).status).toBe(409);
+    expect((await input({ writer: 'me', seq: 2, base64: Buffer.from('two\n').toString('base64') })).status).toBe(204);
+    expect((await input({ seq: 2, text: 'x' })).status).toBe(400);
+    expect((await input({ text: 'three\n', eof: true })).status).toBe(204);
+    expect(await ended(id)).toMatchObject({ state: 'exited', exitCode: 0 });
+    const output = await computer.fetch(`/processes/${id}/output`);
+    expect(await output.text()).toBe('got one\ngot two\ngot three\nover\n');
+    expect((await input({ text: 'more' })).status).toBe(409);
+    const { data } = await computer.expect<{ data: { id: string }[] }>(200, 'GET', '/processes');
+    expect(data.map((one) => one.id)).toContain(id);
+  });
+
+  test('signals reach all that it has started', async () => {
+    const { id } = await start({ command: 'sleep 300 & echo $! > pid; wait' });
+    await waitFor('the child', async () => (await computer.exec('test -s pid')).exitCode === 0);
+    expect(
+      (await computer.fetch(`/processes/${id}/signal`, { method: 'POST', body: { signal: 'SIGTERM' } })).status,
+    ).toBe(204);
+    expect(await ended(id)).toMatchObject({ state: 'killed', signal: 'SIGTERM' });
+    expect((await computer.exec('kill -0 $(cat pid)')).exitCode).toBe(1);
+    expect(
+      (await computer.fetch(`/processes/${id}/signal`, { method: 'POST', body: { signal: 'SIGNAL' } })).status,
+    ).toBe(400);
+  });
+
+  test('a terminal has a size, which can change', async () => {
+    const { id } = await start({
+      command: 'trap "stty size" WINCH; stty size; while :; do sleep 0.1; done',
+      pty: { cols: 100, rows: 30 },
+    });
+    const seen = async (text: string) =>
+      waitFor(text, async () => (await (await computer.fetch(`/processes/${id}/output`)).text()).includes(text));
+    await seen('30 100');
+    expect(
+      (await computer.fetch(`/processes/${id}/resize`, { method: 'POST', body: { cols: 90, rows: 20 } })).status,
+    ).toBe(204);
+    await seen('20 90');
+    expect(
+      (await computer.fetch(`/processes/${id}/resize`, { method: 'POST', body: { cols: 0, rows: 20 } })).status,
+    ).toBe(400);
+    await computer.fetch(`/processes/${id}/signal`, { method: 'POST', body: { signal: 'SIGKILL' } });
+  });
+});
+
+describe('output', () => {
+  test('is read live, and goes on from any position, after the end too', async () => {
+    const { id } = await start({ command: 'echo ä1; read x; echo "€2"; echo bad >&2; exit 4', input: true });
+    const live = eventsOf(await stream(`/processes/${id}/output`));
+    const first = (await live.next()).value as Event;
+    expect(first).toMatchObject({ event: 'output', id: '4', data: { stream: 'stdout', position: 0, text: 'ä1\n' } });
+    await computer.fetch(`/processes/${id}/input`, { method: 'POST', body: { text: '\n' } });
+    const rest = await Array.fromAsync(live);
+    expect(textOf(rest)).toBe('€2\nbad\n');
+    expect(rest.at(-1)).toMatchObject({ event: 'exit', data: { state: 'exited', exitCode: 4 } });
+    // A reader that was cut asks by the header, as a browser does.
+    const again = await Array.fromAsync(
+      eventsOf(await stream(`/processes/${id}/output`, { 'last-event-id': first.id ?? '' })),
+    );
+    expect(textOf(again)).toBe('€2\nbad\n');
+    const middle = await Array.fromAsync(eventsOf(await stream(`/processes/${id}/output?after=5`)));
+    expect(middle[0]?.data).toMatchObject({ position: 5, base64: Buffer.from('€2\n').subarray(1).toString('base64') });
+    const text = await computer.fetch(`/processes/${id}/output?after=4`);
+    expect([await text.text(), text.headers.get('x-output-position')]).toEqual(['€2\nbad\n', '13']);
+    const beyond = await computer.expect(400, 'GET', `/processes/${id}/output?after=99`);
+    expect(beyond).toMatchObject({ code: 'POSITION_UNKNOWN' });
+    await computer.expect(404, 'GET', '/processes/absent/output');
+  });
+
+  test('is there after a stop, and asking for it does not wake the computer', async () => {
+    const { id } = await start({ command: 'echo kept; sleep 300' });
+    await waitFor('output', async () => (await processOf(id)).outputBytes === 5);
+    await computer.expect(200, 'POST', '/stop');
+    const asleep = await computer.fetch(`/processes/${id}`);
+    expect([200, 409]).toContain(asleep.status);
+    expect(await computer.expect(200, 'GET', '')).toMatchObject({ status: 'stopped' });
+    await computer.exec('true');
+    expect(['killed', 'lost']).toContain((await processOf(id)).state);
+    expect(await (await computer.fetch(`/processes/${id}/output`)).text()).toBe('kept\n');
+    const all = await Array.fromAsync(eventsOf(await stream(`/processes/${id}/output`)));
+    expect(all.at(-1)).toMatchObject({ event: 'exit' });
+  });
+});
+
+test('others’ computers and processes are not there, and a viewer only looks', async () => {
+  const { id } = await start({ command: 'echo mine' });
+  const stranger = await product.user();
+  const foreign = computerOf(stranger, computer.id, computer.user.spaceId);
+  const own = computerOf(stranger, computer.id);
+  for (const other of [foreign, own]) {
+    await other.expect(404, 'POST', '/exec', { command: 'true' });
+    await other.expect(404, 'GET', `/processes/${id}/output`);
+    await other.expect(404, 'POST', `/processes/${id}/signal`, { signal: 'SIGKILL' });
+  }
+  const { user, token } = await buildUser(product.identity);
+  await product.identity.members.add(computer.user.spaceId, user.email, 'viewer');
+  const { spaceId } = computer.user;
+  const viewer = computerOf(asUser(product, { id: user.id, email: user.email, token, spaceId }), computer.id);
+  await viewer.expect(200, 'GET', `/processes/${id}`);
+  await viewer.expect(403, 'POST', '/exec', { command: 'true' });
+  await viewer.expect(403, 'POST', `/processes/${id}/input`, { text: 'x' });
+  const { key } = await product.identity.keys.create(computer.user.id, { name: 'key', scopes: ['computers:read'] });
+  const byKey = computerOf(asUser(product, { ...computer.user, token: key }), computer.id);
+  await byKey.expect(200, 'GET', `/processes/${id}`);
+  expect(await byKey.expect(403, 'POST', '/exec', { command: 'true' })).toMatchObject({ code: 'INSUFFICIENT_SCOPE' });
+});
+
+test('an API that dies loses no output and runs nothing twice', async () => {
+  const { id } = await start({
+    processId: 'long',
+    command: 'for i in 1 2 3 4 5 6; do echo $i | tee -a counted; sleep 0.3; done',
+  });
+  await waitFor('the first line', async () => Number((await processOf(id)).outputBytes) > 0);
+  await product.process.kill('SIGKILL');
+  await product.restart();
+  await start({ processId: 'long', command: 'for i in 1 2 3 4 5 6; do echo $i | tee -a counted; sleep 0.3; done' });
+  const all = await Array.fromAsync(eventsOf(await stream(`/processes/${id}/output`)));
+  expect(textOf(all)).toBe('1\n2\n3\n4\n5\n6\n');
+  expect((await computer.exec('cat counted')).stdout).toBe('1\n2\n3\n4\n5\n6\n');
+});

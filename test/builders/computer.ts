@@ -1,0 +1,74 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Environment } from '../../config/index.ts';
+import { createHost } from '../../integrations/computers/host/createHost.ts';
+import type { ChatUser } from './chat.ts';
+import { buildProduct, type TestProduct } from './product.ts';
+
+/** An Atrium that hosts computers, which end with it. */
+export async function buildHostingProduct(overrides: Environment = {}): Promise<TestProduct> {
+  const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
+  // The computers’ own users go through it.
+  chmodSync(dir, 0o755);
+  const product = await buildProduct({ ATRIUM_COMPUTERS: 'auto', ATRIUM_COMPUTERS_DIR: dir, ...overrides });
+  const { close } = product;
+  return Object.assign(product, {
+    async close() {
+      await close();
+      await (await createHost({ dir })).shutdown();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  });
+}
+
+/** The default computer of a new user's space, by the API. */
+export interface TestComputer {
+  user: ChatUser;
+  id: string;
+  /** `/api/spaces/{spaceId}/computers/{computerId}` */
+  path: string;
+  /** An answer as it is, whatever its status. */
+  fetch: ChatUser['fetch'];
+  /** The body of a JSON answer with this status. */
+  expect<T = Record<string, unknown>>(status: number, method: string, path: string, body?: unknown): Promise<T>;
+  exec(command: string, more?: Record<string, unknown>): Promise<ExecResult>;
+}
+
+export interface ExecResult {
+  processId: string;
+  state: string;
+  exitCode: number | null;
+  signal: string | null;
+  killedBy: string | null;
+  stdout: string;
+  stderr: string;
+  outputBytes: number;
+  truncated: boolean;
+}
+
+export async function buildComputer(product: TestProduct, user?: ChatUser): Promise<TestComputer> {
+  const owner = user ?? (await product.user());
+  const status = `/api/spaces/${owner.spaceId}/computers/status`;
+  const { computerId: id } = await owner.get<{ computerId: string }>(status);
+  return computerOf(owner, id);
+}
+
+/** A computer as this user reaches it. */
+export function computerOf(user: ChatUser, id: string, spaceId = user.spaceId): TestComputer {
+  const path = `/api/spaces/${spaceId}/computers/${id}`;
+  const computer: TestComputer = {
+    user,
+    id,
+    path,
+    fetch: (rest, init) => user.fetch(path + rest, init),
+    async expect<T>(expected: number, method: string, rest: string, body?: unknown) {
+      const response = await computer.fetch(rest, { method, body });
+      const text = await response.text();
+      if (response.status !== expected) throw new Error(`${method} ${rest} answered ${response.status}: ${text}`);
+      return (text === '' ? undefined : JSON.parse(text)) as T;
+    },
+    exec: (command, more) => computer.expect<ExecResult>(200, 'POST', '/exec', { command, ...more }),
+  };
+  return computer;
+}
