@@ -82,7 +82,7 @@ test('a real computer is woken, tells what it uses, pauses, goes on, is copied, 
 test('whenever the whole process is killed, each computer gets where it was asked to, and no minute is paid twice', async () => {
   const user = await product.user();
   const computer = await open(user);
-  for (const verb of ['wake', 'pause', 'stop', 'recover']) {
+  for (const verb of ['wake', 'pause', 'wake', 'stop', 'recover']) {
     const asked = computer.post(verb).catch(() => undefined);
     const before = await computer.get();
     await waitFor(`${verb} to begin`, async () => {
