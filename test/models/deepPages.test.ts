@@ -139,6 +139,8 @@ test('the ledger: a deep page, with transactions of one entry and of many', asyn
   const page = await readsOnlyItsPage(read(idOf('ltx', 300)));
   expect(page.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('ltx', 299 - index)));
   expect(page.map(({ lines }) => lines.length)).toEqual(page.map((_, index) => entriesOf(299 - index)));
+  // Much that is older.
+  await readsOnlyItsPage(read(idOf('ltx', 3_900)));
   expect(await readsOnlyItsPage(read(idOf('ltx', 3)))).toHaveLength(3);
   expect(await readsOnlyItsPage(read())).toHaveLength(limit);
 });
