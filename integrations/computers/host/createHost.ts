@@ -11,7 +11,7 @@ import { HostError } from './hostErrors.ts';
 import { takeLock } from './hostLock.ts';
 import { Lanes } from './lanes.ts';
 import { computerLayout, hostLayout, isComputerId } from './layout.ts';
-import { inspect, metrics } from './look.ts';
+import { inspect, inspectForList, metrics } from './look.ts';
 import { pause, resume } from './pause.ts';
 import { type ComputerRecord, listRecords, readRecord } from './records.ts';
 import { setUpMachine } from './setUp.ts';
@@ -104,7 +104,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
       inspect(context, isComputerId(computerId) ? readRecord(layout, computerId) : undefined),
     async list() {
       const looks = listRecords(layout).map(async (record) => {
-        const hosted = await inspect(context, record);
+        const hosted = await inspectForList(context, record);
         return hosted.state === 'absent' ? [] : [{ computerId: record.computerId, hosted }];
       });
       return (await Promise.all(looks)).flat();

@@ -20,6 +20,20 @@ export async function inspect(context: HostContext, record: ComputerRecord | und
   return { state, generation: run.spec.generation, startedAt, lastActiveAt, runningProcesses };
 }
 
+/** As `inspect`, for a list: a holder that does not answer keeps nobody else out of it. It is not taken to be idle. */
+export async function inspectForList(context: HostContext, record: ComputerRecord): Promise<HostedState> {
+  try {
+    return await inspect(context, record);
+  } catch {
+    const { run } = record;
+    if (!isRunning(run)) return { state: 'gone' };
+    const now = new Date().toISOString();
+    const { generation } = run.spec;
+    const state = isPaused(context, record) ? 'paused' : 'running';
+    return { state, generation, startedAt: run.startedAt ?? now, lastActiveAt: now, runningProcesses: 1 };
+  }
+}
+
 export async function metrics(
   { confinement, disks, layout }: HostContext,
   record: ComputerRecord,

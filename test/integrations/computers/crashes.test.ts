@@ -153,6 +153,18 @@ describe('crashes', () => {
     await expect(startHostProcess({ ...options, dir: first.dir })).rejects.toMatchObject({ code: 'COMPUTERS_OFF' });
   });
 
+  it('lists the others when one holder does not answer, and can stop that one', async () => {
+    await using remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 100 } });
+    const hung = await startComputer(remote.host);
+    const well = await startComputer(remote.host);
+    process.kill(recordOf(remote.dir, hung.computerId).run?.holder?.pid ?? 0, 'SIGSTOP');
+    const listed = await remote.host.list();
+    expect(listed.map(({ computerId }) => computerId).sort()).toEqual([hung.computerId, well.computerId].sort());
+    expect(listed.every(({ hosted }) => hosted.state === 'running')).toBe(true);
+    await remote.host.stop(hung.computerId);
+    await expect(remote.host.inspect(hung.computerId)).resolves.toEqual({ state: 'gone' });
+  });
+
   it('gives back its mounts and cgroups when it is shut down', async () => {
     const remote = await startHostProcess(options);
     const { hostId } = remote.host;
