@@ -44,7 +44,8 @@ const onlyOnceAllowed: Record<string, string> = {
   execComputer: '503 NO_HOST',
   startProcess: '503 NO_HOST',
   openTerminal: '426 UPGRADE_REQUIRED',
-  writeComputerFile: '503 NO_HOST',
+  // The test sends no file.
+  writeComputerFile: '415 UNSUPPORTED_MEDIA_TYPE',
   deleteComputerFile: '503 NO_HOST',
   createComputerFolder: '503 NO_HOST',
   moveComputerFile: '503 NO_HOST',
