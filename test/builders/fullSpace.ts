@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { type Database, transaction } from '../../models/database.ts';
 import { insert } from '../../models/sql.ts';
 import type { ChatUser } from './chat.ts';
@@ -53,7 +53,24 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   const form = { name: 'signIn', field: 'password', value: 'hunter2', spaceId: user.spaceId };
   await send('POST', '/api/dynamic-ui/secrets', form);
   await send('POST', `${space}/mcp-servers`, { name: 'tools', url: 'http://127.0.0.1:9/mcp' });
+  await send('POST', `${space}/computers`, {});
   await insertRows(product.environment.database, {
+    port_links: {
+      id: `prt_${randomUUID()}`,
+      space_id: user.spaceId,
+      computer_id: 'cmp_1',
+      port: 8080,
+      label: randomUUID(),
+      created_by: user.id,
+      created_at: new Date(),
+      expires_at: new Date(),
+    },
+    port_link_visits: {
+      token_hash: randomBytes(32),
+      link_id: 'prt_1',
+      space_id: user.spaceId,
+      created_at: new Date(),
+    },
     billing_call_sizes: { space_id: user.spaceId, model_id: 'paid', kind: 'ask', base_tokens: 700 },
     egress_log: {
       space_id: user.spaceId,
