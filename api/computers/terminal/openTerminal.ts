@@ -38,9 +38,9 @@ async function attach(
 ): Promise<{ client: HostClient; process: ProcessInfo }> {
   const { processId, cols = 80, rows = 24 } = queryOf<'openTerminal'>(req);
   if (processId !== undefined) {
-    const client = await computers.asIs(ref);
-    const known = await client.process(processId).catch(whenUnknown);
-    if (known !== undefined) return { client, process: known };
+    const client = await computers.asIs(ref).catch(whenUnknown);
+    const known = await client?.process(processId).catch(whenUnknown);
+    if (client !== undefined && known !== undefined) return { client, process: known };
   }
   const client = await computers.awake(ref, actorOf(req));
   const start = { processId: processId ?? newId('process'), command: shell, pty: { cols, rows }, env: terminalEnv };
