@@ -111,7 +111,8 @@ test('who may not is refused before it opens, and who no longer may is cut', asy
   expect(await refused('processId=../up', computer)).toBe(400);
   await computer.exec('true', { processId: 'plain' });
   expect(await refused('processId=plain', computer)).toBe(409);
-  await waitFor('the role', async () => (await guest.fetch('/processes')).status === 200);
+  const runs = () => guest.fetch('/exec', { method: 'POST', body: { command: 'true' } });
+  await waitFor('the role', async () => (await runs()).status === 200);
   const client = connect('processId=guest', guest);
   await has(client, 'screen');
   await product.identity.members.remove(spaceId, user.id);
