@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
-import type { FieldError } from '../../models/errors.ts';
+import { DomainError, type FieldError } from '../../models/errors.ts';
 import { loggable } from '../../telemetry/loggable.ts';
 import { describeFailure, type Failure } from './failures.ts';
 
@@ -39,7 +39,10 @@ export function errorHandler(): ErrorRequestHandler {
     const failure = describeFailure(error, req.operation?.bodyTypes);
     res.locals.failureCode = failure.code;
     // Only our own faults are logged as errors; a client's mistakes are in the access log by their status.
-    if (failure.status >= 500) req.log.error({ err: loggable(error), requestId: req.id }, failure.code);
+    if (failure.status >= 500) {
+      const level = isRefusal(error) ? 'warn' : 'error';
+      req.log[level]({ err: loggable(error), requestId: req.id }, failure.code);
+    }
     if (res.headersSent) {
       // Too late for an error answer: the client must see that this one is incomplete.
       res.destroy();
@@ -50,6 +53,11 @@ export function errorHandler(): ErrorRequestHandler {
     if (failure.retryAfterSeconds !== undefined) res.setHeader('retry-after', String(failure.retryAfterSeconds));
     sendProblem(res, presentFailure(failure, req));
   };
+}
+
+/** What we refuse knowingly for now, such as a start where no host runs computers: nothing has failed behind it. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof DomainError && error.kind === 'unavailable' && error.cause === undefined;
 }
 
 function sendProblem(res: Response, problem: Problem): void {

@@ -118,7 +118,8 @@ export function oddCallsOf(operation: Operation, world: World, ids: Record<strin
   const path = pathWith(operation, ids);
   const example = bodyFor(operation, world);
   const json = { 'content-type': 'application/json' };
-  const base = example === undefined ? { path } : { path, headers: json, body: JSON.stringify(example) };
+  const base =
+    example === undefined ? { path, ...bytesFor(operation) } : { path, headers: json, body: JSON.stringify(example) };
   const query = (text: string) => `${path}${path.includes('?') ? '&' : '?'}${text}`;
   const calls: OddCall[] = [];
 
@@ -203,4 +204,10 @@ export function oddCallsOf(operation: Operation, world: World, ids: Record<strin
     }
   }
   return calls;
+}
+
+/** A body where the operation takes bytes: without one it would be refused for that, whatever else is odd about it. */
+function bytesFor({ bodyTypes }: Operation): Pick<OddCall, 'headers' | 'body'> {
+  const type = 'application/octet-stream';
+  return bodyTypes.includes(type) ? { headers: { 'content-type': type }, body: 'x' } : {};
 }
