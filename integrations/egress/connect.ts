@@ -25,9 +25,26 @@ export function dial(host: string, port: number): Promise<Socket> {
   });
 }
 
+/**
+ * The headers that go on to the other side, without those of this connection. Where a body ends stays said, whatever
+ * `Connection` names: else the rest of it would be read as the next request.
+ */
 export function passedOn(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
   const named = new Set((headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()));
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !hopByHop.has(name) && !named.has(name)));
+  const isPassed = (name: string) => !hopByHop.has(name) && (name === 'content-length' || !named.has(name));
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => isPassed(name)));
+}
+
+/** The same for a request that is sent with its body. Node frames a GET's or a DELETE's only if it is told to. */
+export function passedRequest(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+  const isChunked = headers['transfer-encoding'] !== undefined;
+  return { ...passedOn(headers), ...(isChunked && { 'transfer-encoding': 'chunked' }) };
+}
+
+/** The same for a request to leave HTTP: it has no body. */
+export function passedUpgrade(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+  const { 'content-length': _, ...others } = passedOn(headers);
+  return { ...others, connection: 'Upgrade', upgrade: headers.upgrade };
 }
 
 export class ProxyError extends Error {

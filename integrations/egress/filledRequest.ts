@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerRespons
 import { type Agent, request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { idleTimeoutMs, ProxyError, passedOn } from './connect.ts';
+import { idleTimeoutMs, ProxyError, passedOn, passedRequest, passedUpgrade } from './connect.ts';
 import type { Admitted } from './guard.ts';
 import { authorityOf } from './hostName.ts';
 import { MaskStream, maskText } from './maskStream.ts';
@@ -24,7 +24,7 @@ export async function forwardFilled(
   filled: FilledRequest,
   opened: OpenedHost,
 ): Promise<void> {
-  const outgoing = send(req, filled, passedOn(filled.headers), opened);
+  const outgoing = send(req, filled, passedRequest(filled.headers), opened);
   res.once('close', () => outgoing.destroy());
   const answered = answerTo(outgoing);
   // What the server says counts, also when it does not read the request to its end.
@@ -54,8 +54,7 @@ export async function answerUpgrade(
   opened: OpenedHost,
 ): Promise<void> {
   client.on('error', () => client.destroy());
-  const headers = { ...passedOn(filled.headers), connection: 'Upgrade', upgrade: req.headers.upgrade };
-  const outgoing = send(req, filled, headers, opened);
+  const outgoing = send(req, filled, passedUpgrade(filled.headers), opened);
   client.once('close', () => outgoing.destroy());
   const agreed = Promise.withResolvers<[IncomingMessage, Duplex, Buffer]>();
   outgoing.once('upgrade', (...args) => agreed.resolve(args));

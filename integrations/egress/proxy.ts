@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { describeFailure, dial, idleTimeoutMs, ProxyError, passedOn } from './connect.ts';
+import { describeFailure, dial, idleTimeoutMs, ProxyError, passedOn, passedRequest } from './connect.ts';
 import type { Admitted, EgressGuard, EgressOwner } from './guard.ts';
 import { authorityOf } from './hostName.ts';
 import { parseAuthority } from './hostPattern.ts';
@@ -110,7 +110,7 @@ async function forward(guard: EgressGuard, ownerOf: OwnerOf, req: IncomingMessag
   const admitted = await guard.admit({ host: url.hostname, port: Number(url.port || 80) }, owner);
   const { host, port, address } = admitted;
   using opened = owner.opened?.(admitted);
-  const headers = { ...passedOn(req.headers), host: authorityOf(host, port, 80) };
+  const headers = { ...passedRequest(req.headers), host: authorityOf(host, port, 80) };
   const outgoing = request({
     host: address,
     port,

@@ -101,7 +101,10 @@ function isOurs(authorization: string): boolean {
 
 function namedByConnection(raw: readonly string[]): Set<string> {
   const names = pairs(raw).flatMap(([name, value]) => (name.toLowerCase() === 'connection' ? value.split(',') : []));
-  return new Set(names.map((name) => name.trim().toLowerCase()));
+  const named = new Set(names.map((name) => name.trim().toLowerCase()));
+  // Where the body ends is not of one connection only: the rest of it would be read as the next request.
+  named.delete('content-length');
+  return named;
 }
 
 function pairs(raw: readonly string[]): [name: string, value: string][] {

@@ -224,6 +224,33 @@ test('one connection serves many requests, each with what is given at that momen
   expect(stdout).toMatch(/1 .*0$/s);
 });
 
+const smuggled = 'POST /smuggled HTTP/1.1\r\nhost: x\r\ncontent-length: 400\r\n\r\n';
+const asChunks = `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`;
+test.each([
+  ['GET', 'transfer-encoding: chunked', asChunks],
+  ['DELETE', 'transfer-encoding: chunked; connection: transfer-encoding', asChunks],
+  ['GET', `content-length: ${smuggled.length}; connection: keep-alive, content-length`, smuggled],
+  ['OPTIONS', `content-length: ${smuggled.length}`, smuggled],
+  ['GET', `content-length: ${smuggled.length}; connection: upgrade; upgrade: other`, smuggled],
+])('what is a body of %s with “%s” is no request of its own', async (method, headers, body) => {
+  const socket = connect(socketPath);
+  socket.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
+  await once(socket, 'data');
+  const tls = connectTls({ socket, servername: 'api.example', ca: [ownCa] });
+  await once(tls, 'secureConnect');
+  const host = `host: api.example:${port}`;
+  const second = `GET /second HTTP/1.1\r\n${host}\r\nauthorization: Bearer ${placeholder}\r\nconnection: close\r\n\r\n`;
+  tls.write(`${method} /first HTTP/1.1\r\n${host}\r\n${headers.replaceAll('; ', '\r\n')}\r\n\r\n${body}${second}`);
+  // The upgrade ends what is HTTP between them: what comes after it is never read as a request.
+  await once(tls.on('error', () => undefined).resume(), 'close');
+  for (const { url: path, body: read, headers: sent } of seen) {
+    expect(['/first', '/second']).toContain(path);
+    expect(read).not.toContain(heard());
+    if (path === '/second') expect(sent.authorization).toBe(`Bearer ${heard()}`);
+  }
+  if (!headers.includes('upgrade')) expect(seen.map((each) => each.url)).toEqual(['/first', '/second']);
+});
+
 test('bodies of any size stream both ways, and an answer may come in pieces for as long as it likes', async () => {
   const megabytes = 30;
   answer = (_req, res, { body }) => {
