@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { type Actor, appendAudit } from '../audit.ts';
-import { deleteInBatches } from '../batches.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { assertNotReserved } from '../secrets/names.ts';
@@ -141,15 +140,6 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
         value: () => open(spaceId, name),
       }));
     },
-
-    /** Forgets what deleted computers had, in small statements, and returns how many rows that were. */
-    purge: (): Promise<number> =>
-      deleteInBatches(
-        database,
-        `DELETE FROM computer_secrets WHERE NOT EXISTS
-           (SELECT 1 FROM computers c WHERE c.id = computer_secrets.computer_id AND c.deleted_at IS NULL) LIMIT ?`,
-        [],
-      ),
   };
 }
 

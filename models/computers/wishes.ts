@@ -152,6 +152,7 @@ export function askToDelete(deps: Deps, request: Request): Promise<Asked> {
       failedWith('COMPUTER_DELETED'),
     );
     await change(tx, computer, { wish: 'delete', deletedAt: new Date(), defaultOf: null });
+    await execute(tx, 'DELETE FROM computer_secrets WHERE computer_id = ?', [id]);
     if (defaultOf !== null) await addDefaultComputer(tx, spaceId, request.actor.userId);
     return 'waits';
   });

@@ -1,4 +1,5 @@
 import { placeholderVariables } from '../../../models/computers/placeholders.ts';
+import { askToDelete } from '../../../models/computers/wishes.ts';
 import { buildApi, type Client, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
@@ -9,13 +10,27 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-async function owner(): Promise<{ as: Client; spaceId: string; computerId: string; space: string; path: string }> {
+async function owner(): Promise<{
+  as: Client;
+  spaceId: string;
+  computerId: string;
+  space: string;
+  path: string;
+  userId: string;
+}> {
   const { user, token } = await buildUser(api.identity);
   const { space } = await buildSpace(api.identity, user.id);
   const [as, at] = [api.as(token), `/api/spaces/${space.id}`];
   const { computerId } = (await as.get(`${at}/computers/status`)).body as { computerId: string };
   await as.put(`${at}/secrets/TOKEN`, { value: 'the value of TOKEN' });
-  return { as, spaceId: space.id, computerId, space: at, path: `${at}/computers/${computerId}/secrets` };
+  return {
+    as,
+    userId: user.id,
+    spaceId: space.id,
+    computerId,
+    space: at,
+    path: `${at}/computers/${computerId}/secrets`,
+  };
 }
 
 const codeOf = (response: { status: number; body: { code?: string } }) => [response.status, response.body.code];
@@ -84,16 +99,12 @@ test('what is unknown, taken, reserved or another space’s is refused', async (
 });
 
 test('a deleted computer has none, and they are forgotten', async () => {
-  const { as, path, computerId } = await owner();
+  const { as, path, computerId, spaceId, userId } = await owner();
   await as.put(`${path}/TOKEN`, { hosts: ['api.example.com'] });
-  const { pool } = api.environment.database;
-  const count = async () =>
-    ((await pool.query('SELECT name FROM computer_secrets WHERE computer_id = ?', [computerId]))[0] as unknown[])
-      .length;
-  await models().purge();
-  expect(await count()).toBe(1);
-  await pool.query('UPDATE computers SET deleted_at = ? WHERE id = ?', [new Date(), computerId]);
+  await askToDelete(api.deps, { spaceId, computerId, actor: { userId, credentialId: null, address: null } });
   expect(await models().placed(computerId)).toEqual([]);
-  await models().purge();
-  expect(await count()).toBe(0);
+  const kept = 'SELECT name FROM computer_secrets WHERE computer_id = ?';
+  const [rows] = await api.environment.database.pool.query(kept, [computerId]);
+  expect(rows).toEqual([]);
+  expect((await as.put(`${path}/TOKEN`, { hosts: ['api.example.com'] })).status).toBe(404);
 });
