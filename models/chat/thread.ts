@@ -1,5 +1,5 @@
 import { DataTypes, literal, Model, Op, type Sequelize, type Transaction, UniqueConstraintError } from 'sequelize';
-import { behind } from '../behind.ts';
+import { along, behind } from '../behind.ts';
 import { notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { requireLivingSpace } from '../livingSpace.ts';
@@ -98,6 +98,7 @@ export function defineThread(sequelize: Sequelize) {
           ...after,
           ...(needsInput === false && { [Op.not]: { activeTurnId: { [Op.in]: waiting } } }),
         },
+        ...along('threads_space_user'),
         order: [
           ['updatedAt', 'DESC'],
           ['id', 'DESC'],

@@ -1,5 +1,5 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
-import { behind } from '../behind.ts';
+import { along, behind } from '../behind.ts';
 import { newId } from '../ids.ts';
 import { nameKey } from './names.ts';
 
@@ -164,6 +164,7 @@ export function defineDriveItem(sequelize: Sequelize) {
         ]);
       return DriveItem.findAll({
         where: { spaceId: where.spaceId, trashedFrom: where.containerId, purgingAt: null, ...before },
+        ...along('drive_items_trash'),
         order: [
           ['trashedAt', 'DESC'],
           ['number', 'DESC'],
