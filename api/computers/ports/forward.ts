@@ -22,7 +22,11 @@ export async function forward(req: Request, res: Response, inside: Duplex, by: F
     if (answer.upgraded !== undefined) return tunnel(req, res, answer.response, answer.upgraded, signal);
     const { statusCode = 502, statusMessage, rawHeaders } = answer.response;
     res.removeHeader('x-request-id');
-    res.writeHead(statusCode, statusMessage, responseHeaders(rawHeaders));
+    try {
+      res.writeHead(statusCode, statusMessage, responseHeaders(rawHeaders));
+    } catch (error) {
+      throw brokeOff(error as Error); // a status or a header that HTTP does not have
+    }
     res.flushHeaders();
     await pipeline(answer.response, res);
   } catch (error) {

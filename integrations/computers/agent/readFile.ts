@@ -1,5 +1,5 @@
 import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, readlink } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
 import { encodeMessage, messageKind } from '../channel/messages.ts';
 import { etagOf, timeOf } from './fileStats.ts';
@@ -9,6 +9,8 @@ const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = constants;
 const pieceBytes = 65_536;
 /** Files that the kernel makes up claim to be empty; of those, this much is read. */
 const maxMadeUpBytes = 1_048_576;
+/** What tells of a process, its variables and memory among it: who may read files need not be let run anything. */
+const ofProcess = /^\/proc\/\d+\//;
 
 export interface Part {
   start?: number;
@@ -23,6 +25,8 @@ export async function readFileTo(stream: Duplex, path: Buffer, part: Part): Prom
   await using file = await open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   const stats = await file.stat({ bigint: true });
   if (!stats.isFile()) throw new Refusal('NOT_A_FILE');
+  // Of what has been opened: no link can lead elsewhere any more.
+  if (ofProcess.test(await readlink(`/proc/self/fd/${file.fd}`))) throw new Refusal('FILE_ACCESS_DENIED');
   const madeUp = stats.size === 0n ? await readMadeUp(file) : undefined;
   const size = madeUp?.length ?? Number(stats.size);
   const { start, end } = rangeOf(part, size);

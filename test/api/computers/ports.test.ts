@@ -254,6 +254,15 @@ describe('what passes', () => {
     expect(seen[0]?.headers).not.toHaveProperty('authorization');
   });
 
+  test.each(['HTTP/1.1 099 Low\r\n', 'HTTP/1.1 000 None\r\n', 'HTTP/1.1 200 OK\r\nx-odd: a\x01b\r\n'])(
+    'what is no answer is said to be none: %j',
+    async (head) => {
+      const { link, cookie } = await admitted();
+      respond = (_req, res) => void res.socket?.end(`${head}content-length: 0\r\n\r\n`);
+      expect((await visit(link.origin, { cookie })).status).toBe(502);
+    },
+  );
+
   test('bodies stream both ways', async () => {
     const { link, cookie } = await admitted();
     respond = (req, res) => {

@@ -105,6 +105,13 @@ describe('a file', () => {
     await expect(computer.client.writeFile('folder', Buffer.from('x'))).rejects.toEqual(refused('NOT_A_FILE'));
     expect((await read('/proc/version')).text).toContain('Linux');
   });
+
+  it('is none of what tells of a process: its variables are not for everybody who may read files', async () => {
+    await sh('ln -sf /proc/self/environ env; ln -sf /proc/1 first');
+    for (const path of ['env', 'first/environ', '/proc/self/environ', '/proc/self/task/../environ', '/proc/1/maps']) {
+      await expect(read(path)).rejects.toEqual(refused('FILE_ACCESS_DENIED'));
+    }
+  });
 });
 
 describe('a folder', () => {
