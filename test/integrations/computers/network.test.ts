@@ -130,7 +130,8 @@ test('plain HTTP to a port that is 80 says why it was refused', async () => {
   const { stdout } = await computer.run("curl -sS --max-time 20 -w '%{http_code}' http://denied.example/");
   expect(stdout).toMatch(/denied.example:80 cannot be reached from here: the space denies it\.\s+403$/);
   const { code } = await computer.run('curl -sS --max-time 20 https://denied.example/');
-  expect(code).toBe(35);
+  // The connection is reset: curl hears of it before it has begun with TLS (7), or while it does (35).
+  expect([7, 35]).toContain(code);
 });
 
 test.each(['127.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', 'localhost.', 'inside.example', '127.0.0.1'])(
