@@ -13,6 +13,9 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTERS: z.enum(['auto', 'off']).default('auto'),
   ATRIUM_COMPUTER_DRIVER: z.enum(['bubblewrap', 'gvisor', 'docker']).default('bubblewrap'),
   ATRIUM_COMPUTERS_DIR: z.string().min(1).optional(),
+  ATRIUM_COMPUTERS_HOST: z.string().min(1).default('127.0.0.1'),
+  ATRIUM_COMPUTERS_PORT: integer(0, 65_535).default(0),
+  ATRIUM_COMPUTERS_URL: z.url({ protocol: /^https?$/ }).max(255).optional(),
   ATRIUM_COMPUTERS_IMAGE_MIB: integer(256, 1_000_000_000).optional(),
   ATRIUM_COMPUTER_CPU: cpu.default(1),
   ATRIUM_COMPUTER_CPU_MAX: cpu.default(4),
@@ -45,6 +48,12 @@ export function computersConfig(env: ComputerEnvironment) {
     hosted: env.ATRIUM_COMPUTERS === 'auto',
     driver: env.ATRIUM_COMPUTER_DRIVER,
     dir: env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers'),
+    /** Where a worker process serves its computers to the other processes, and the address that it announces to them. */
+    server: Object.freeze({
+      host: env.ATRIUM_COMPUTERS_HOST,
+      port: env.ATRIUM_COMPUTERS_PORT,
+      url: env.ATRIUM_COMPUTERS_URL?.replace(/\/+$/, ''),
+    }),
     /** Of the image that holds the homes; without it, most of what is free. */
     imageMiB: env.ATRIUM_COMPUTERS_IMAGE_MIB,
     defaults: Object.freeze({

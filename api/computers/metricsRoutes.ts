@@ -1,5 +1,4 @@
-import { type Computer, getComputer } from '../../models/computers/computer.ts';
-import { DomainError } from '../../models/errors.ts';
+import { getComputer } from '../../models/computers/computer.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pathOf } from '../frame/request.ts';
@@ -10,24 +9,18 @@ type Use = NonNullable<AnswerOf<'getComputerMetrics'>['use']>;
 const mebibyte = 1_048_576;
 
 /** What computers use. */
-export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostHere'>) {
+export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/computers/:computerId/metrics', async (req, res) => {
     const { spaceId, computerId } = pathOf<'getComputerMetrics'>(req);
-    const computer = await getComputer(deps.database, spaceId, computerId);
-    const runs = computer.status === 'running' || computer.status === 'paused';
-    const use = runs ? await whatUses(computer) : null;
-    answer<'getComputerMetrics'>(res, 200, { computerId, status: computer.status, use });
+    const { status, hostId } = await getComputer(deps.database, spaceId, computerId);
+    const runs = hostId !== null && (status === 'running' || status === 'paused');
+    answer<'getComputerMetrics'>(res, 200, { computerId, status, use: runs ? await useOf(computerId, hostId) : null });
   });
 
-  async function whatUses({ id, hostId }: Computer): Promise<Use> {
-    const host = deps.hostHere();
-    if (host === undefined || host.hostId !== hostId) {
-      const detail = 'The host of this computer cannot be reached from here.';
-      throw new DomainError('unavailable', 'HOST_LOST', detail, { retryAfterSeconds: 5 });
-    }
-    const metrics = await host.metrics(id);
+  async function useOf(computerId: string, hostId: string): Promise<Use> {
+    const metrics = await (await deps.hostOf(hostId)).metrics(computerId);
     const inMiB = (bytes: number) => Math.round((bytes / mebibyte) * 100) / 100;
     return {
       cpuSeconds: metrics.cpuSeconds,

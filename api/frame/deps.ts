@@ -1,7 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../../config/index.ts';
-import type { Host } from '../../integrations/computers/host/host.ts';
-import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
+import type { HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { EgressGuard } from '../../integrations/egress/guard.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { Payments } from '../../integrations/payments/index.ts';
@@ -41,8 +40,7 @@ export interface ApiDeps {
   secrets: SecretStore;
   computers: Computers;
   computerSecrets: ComputerSecrets;
-  /** The host of computers that this process is, if it is one. */
-  hostHere: () => Pick<Host, 'hostId' | 'metrics'> | undefined;
+  hostOf: HostOf;
   liveComputers: LiveComputers;
   portLinks: PortLinks;
   catalogue: Catalogue;

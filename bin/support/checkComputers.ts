@@ -1,7 +1,12 @@
+import type { Config } from '../../config/index.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
 import { describeMachine } from '../../integrations/computers/host/describeMachine.ts';
+import { type ComputerHostRow, isLost, listHosts } from '../../models/computers/hosts.ts';
+import { openDatabase } from '../../models/database.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
-import { type CheckResult, off, ok } from './check.ts';
+import { type CheckResult, off, ok, wrong } from './check.ts';
+
+const answerMs = 3_000;
 
 /**
  * Whether computers can run on this machine, and which limits would not hold. Nothing else needs them, so nothing here
@@ -14,4 +19,30 @@ export async function checkComputers(launch: LaunchConfig): Promise<CheckResult>
   if (refused !== undefined) return off(programs.missing ? `sandboxes: ${programs.detail}` : refused);
   if (missing.length > 0) return off(`they run, but ${missing.join('; ')}`);
   return ok('each with a user of its own and limits of CPU, memory, tasks and disk');
+}
+
+/** Whether the hosts of this installation answer, from here, at the addresses that they announce. */
+export async function checkHosts(config: Config): Promise<CheckResult> {
+  const database = openDatabase(config);
+  try {
+    const hosts = (await listHosts(database)).filter((host) => !isLost(host, config));
+    if (hosts.length === 0) return off('none is there now');
+    const faults = (await Promise.all(hosts.map(faultOf))).filter((fault) => fault !== undefined);
+    if (faults.length > 0) return wrong(`${faults.join('; ')}: see ATRIUM_COMPUTERS_URL`);
+    return ok(hosts.map(({ id, address }) => `${id} ${address === null ? 'in its own process' : address}`).join(', '));
+  } finally {
+    await database.close();
+  }
+}
+
+/** What keeps other processes from a host. */
+async function faultOf({ id, address }: ComputerHostRow): Promise<string | undefined> {
+  if (address === null) return undefined;
+  try {
+    const response = await fetch(`${address}/`, { signal: AbortSignal.timeout(answerMs), redirect: 'error' });
+    const { hostId } = (await response.json()) as { hostId?: unknown };
+    return hostId === id ? undefined : `at ${address} answers something else than ${id}`;
+  } catch {
+    return `${id} does not answer at ${address}`;
+  }
 }

@@ -6,7 +6,7 @@ import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
-import { checkComputers } from './checkComputers.ts';
+import { checkComputers, checkHosts } from './checkComputers.ts';
 import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { checkEgress, checkMcpServers } from './checkTools.ts';
@@ -43,6 +43,7 @@ export async function runChecks(): Promise<Check[]> {
   }
   const config = loadConfig(environment);
   await check('database', () => checkDatabase(config));
+  await check('hosts of computers', () => checkHosts(config));
   await check('temporal', () => checkTemporal(config));
   await check('storage', () => checkStorage(config));
   await check('redis', () => checkRedis(config));

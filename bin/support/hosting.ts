@@ -14,6 +14,7 @@ import { withdrawHost } from '../../models/computers/hosts.ts';
 import { hostTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
 import { createComputerEgress } from './computerEgress.ts';
+import { serveHost } from './serveHost.ts';
 import type { Services } from './services.ts';
 
 /** This process as a host of computers. */
@@ -31,12 +32,12 @@ const mebibyte = 1_048_576;
 
 /**
  * Makes this process a host of computers. Undefined where that is switched off, or where the machine cannot run any,
- * with one line in the log: nothing else is the worse for it.
+ * with one line in the log: nothing else is the worse for it. Where it is served, other processes can use its computers.
  */
 export async function startHosting(
   services: Services,
   workflows: ComputerDeps['workflows'],
-  shutdownGraceMs: number,
+  { shutdownGraceMs, isServed }: { shutdownGraceMs: number; isServed: boolean },
 ): Promise<Hosting | undefined> {
   const { config, database, logger, temporal } = services;
   if (!config.computers.hosted) return undefined;
@@ -47,9 +48,15 @@ export async function startHosting(
     return undefined;
   }
   const { host, trust } = made;
+  const giveUp = async (error: unknown) => {
+    await host.close();
+    await egress[Symbol.asyncDispose]();
+    throw error;
+  };
+  const served = isServed ? await serveHost(services, host).catch(giveUp) : undefined;
   const deps = { ...services, workflows, host, environment: computerEnvironment(trust.paths) };
   const beat = new HostBeat(deps, {
-    address: null,
+    address: served?.address ?? null,
     drivers: [host.driver],
     cpuMilli: availableParallelism() * 1_000,
     memoryMiB: Math.floor(totalmem() / mebibyte),
@@ -76,6 +83,7 @@ export async function startHosting(
       await beating;
       await withdrawHost(database, host.hostId).catch(() => undefined);
       await worker.stop();
+      served?.close();
       if (withComputers) {
         await host.shutdown();
         await noteShutdown(deps, host.hostId);

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { endedOperation, failureOf } from '../../api/frame/operationAnswer.ts';
 import type { Config } from '../../config/index.ts';
-import type { Host } from '../../integrations/computers/host/host.ts';
-import { HostError } from '../../integrations/computers/host/hostErrors.ts';
+import { HostError, notRunning } from '../../integrations/computers/host/hostErrors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
-import type { ComputerRef, LiveComputers, WokenBy } from '../../integrations/computers/liveComputers.ts';
+import type { ComputerRef, HostOf, LiveComputers, WokenBy } from '../../integrations/computers/liveComputers.ts';
 import { type Computer, getComputer } from '../../models/computers/computer.ts';
 import { askToWake } from '../../models/computers/wishes.ts';
 import type { Database } from '../../models/database.ts';
@@ -16,16 +15,12 @@ const firstLookMs = 10;
 const longestLookMs = 250;
 /** What may come before and after the transition itself. */
 const marginMs = 10_000;
-const readyMs = 15_000;
 
 interface Deps {
   database: Database;
   config: Pick<Config, 'computers' | 'billing'>;
   launcher: Pick<Launcher, 'startOperation'>;
-  /** The host that this process is; undefined while it is none, or is not one yet. */
-  host: () => Host | undefined;
-  /** Whether it may become one. */
-  mayHost: () => boolean;
+  hostOf: HostOf;
 }
 
 /** The way to computers from this process. */
@@ -64,26 +59,14 @@ async function untilEnded({ database, config }: Deps, { id }: Operation): Promis
   return undefined;
 }
 
-async function clientOf(deps: Deps, { id, hostId, status }: Computer): Promise<HostClient> {
+async function clientOf({ hostOf }: Deps, { id, hostId, status }: Computer): Promise<HostClient> {
   if (hostId === null) {
     throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer has never been used.');
   }
-  const host = await hostOnceReady(deps);
-  if (host === undefined || host.hostId !== hostId) {
-    const detail = 'The host of this computer cannot be reached from here.';
-    throw new DomainError('unavailable', 'HOST_LOST', detail, { retryAfterSeconds: 5 });
-  }
+  const host = await hostOf(hostId);
   try {
     return status === 'running' ? host.client(id) : await host.files(id);
   } catch (error) {
-    if (!(error instanceof HostError)) throw error;
-    throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause: error });
+    throw error instanceof HostError ? notRunning(error) : error;
   }
-}
-
-/** A process that has just started takes over its computers a moment later. */
-async function hostOnceReady({ host, mayHost }: Pick<Deps, 'host' | 'mayHost'>): Promise<Host | undefined> {
-  const deadline = performance.now() + readyMs;
-  while (mayHost() && host() === undefined && performance.now() < deadline) await delay(longestLookMs);
-  return host();
 }

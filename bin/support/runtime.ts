@@ -20,6 +20,7 @@ import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
 import { ensureSchedules, hasSchedules } from '../../temporal/schedules.ts';
 import { mainTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
+import { createHostOf } from './hostOf.ts';
 import { type Hosting, startHosting } from './hosting.ts';
 import { createLiveComputers } from './liveComputers.ts';
 import { createServices, type Services } from './services.ts';
@@ -36,8 +37,6 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   const { database, temporal } = services;
   let headStarts: HeadStarts | undefined;
   let hosting: Hosting | undefined;
-  /** The host of computers that this process is, if it is one. */
-  const hostHere = () => hosting?.host;
   const launcher = createLauncher({
     client: temporal.client,
     config,
@@ -47,13 +46,14 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   });
 
   let mayHost = role !== 'api' && config.computers.hosted;
-  const liveComputers = createLiveComputers({
+  const hostOf = createHostOf({
     database,
     config,
-    launcher,
-    host: hostHere,
+    tokens: services.identity.hostTokens,
+    host: () => hosting?.host,
     mayHost: () => mayHost,
   });
+  const liveComputers = createLiveComputers({ database, config, launcher, hostOf });
 
   return {
     config,
@@ -61,7 +61,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     launcher,
     logger,
 
-    startApi: (): Promise<RunningApi> => startApi({ ...services, launcher, hostHere, liveComputers }),
+    startApi: (): Promise<RunningApi> => startApi({ ...services, launcher, hostOf, liveComputers }),
 
     /** Starts the worker of the main queue, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
@@ -89,7 +89,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
 
     /** Makes this process a host of computers, where it may be one and can. */
     async startHosting({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<Hosting | undefined> {
-      hosting = await startHosting(services, launcher, shutdownGraceMs);
+      // One process alone reaches its computers without a socket.
+      hosting = await startHosting(services, launcher, { shutdownGraceMs, isServed: role === 'worker' });
       mayHost = hosting !== undefined;
       return hosting;
     },

@@ -1,4 +1,5 @@
 import type { HostClient } from './hostClient.ts';
+import type { ComputerMetrics } from './types.ts';
 
 /** A computer of a space. */
 export interface ComputerRef {
@@ -27,3 +28,15 @@ export interface LiveComputers {
    */
   asIs(ref: ComputerRef): Promise<HostClient>;
 }
+
+/** A host that can be asked from this process: its own, or another’s by its address. */
+export interface LiveHost {
+  /** To a computer that runs. */
+  client(computerId: string): HostClient;
+  /** To the files and logs of a computer, running or not. */
+  files(computerId: string): Promise<HostClient>;
+  metrics(computerId: string): Promise<ComputerMetrics>;
+}
+
+/** The way to a host. Throws 503 `HOST_LOST` where there is none. */
+export type HostOf = (hostId: string) => Promise<LiveHost>;

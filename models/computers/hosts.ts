@@ -45,6 +45,12 @@ export async function findHost({ pool }: Pick<Database, 'pool'>, id: string): Pr
   return (rows as ComputerHostRow[])[0];
 }
 
+/** Every host that has ever been there. */
+export async function listHosts({ pool }: Pick<Database, 'pool'>): Promise<ComputerHostRow[]> {
+  const [rows] = await pool.query(`SELECT ${columns} FROM computer_hosts ORDER BY id`);
+  return rows as ComputerHostRow[];
+}
+
 export function isLost(host: Pick<ComputerHostRow, 'seenAt'> | undefined, { computers }: Pick<Config, 'computers'>) {
   return host === undefined || Date.now() - host.seenAt.getTime() > computers.hostLostMs;
 }

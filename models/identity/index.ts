@@ -10,6 +10,7 @@ import { createApiKeys } from './apiKeys.ts';
 import { createArrivals } from './arrivals.ts';
 import { createAuthCodes } from './authCodes.ts';
 import { createDataKeyStore } from './dataKeys.ts';
+import { createHostTokens } from './hostTokens.ts';
 import { createInvitations } from './invitations.ts';
 import { createMembers } from './members.ts';
 import { createOwnInvitations } from './ownInvitations.ts';
@@ -44,6 +45,7 @@ export function createIdentity(
     keys,
     codes,
     signingKeys,
+    hostTokens: createHostTokens(signingKeys, config.installation),
     invitations,
     ownInvitations: createOwnInvitations(database, { users, members }),
     arrivals,

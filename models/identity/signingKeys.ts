@@ -1,5 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
+import {
+  type CryptoKey,
+  errors,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  type JWTHeaderParameters,
+} from 'jose';
 import { Op } from 'sequelize';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import type { Database } from '../database.ts';
@@ -106,6 +114,18 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
       await refreshAfterNow();
       return id;
     },
+  };
+}
+
+/**
+ * Finds the key that a token claims to be signed with. `jwk`, `jku` and `x5c` of its header are never looked at: a key
+ * comes from our own table.
+ */
+export function keyOfToken(keys: Pick<SigningKeys, 'publicKey'>) {
+  return async ({ kid }: JWTHeaderParameters): Promise<CryptoKey> => {
+    const key = typeof kid === 'string' ? await keys.publicKey(kid) : undefined;
+    if (key === undefined) throw new errors.JWKSNoMatchingKey();
+    return key;
   };
 }
 

@@ -2,6 +2,7 @@ import type { Express } from 'express';
 import request from 'supertest';
 import { createApp } from '../../api/frame/app.ts';
 import type { ApiDeps } from '../../api/frame/deps.ts';
+import { createHostOf } from '../../bin/support/hostOf.ts';
 import { createLiveComputers } from '../../bin/support/liveComputers.ts';
 import { createServices } from '../../bin/support/services.ts';
 import type { Environment } from '../../config/index.ts';
@@ -31,11 +32,13 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   const services = await createServices({ config, logger, readers: true, remoteWriters: true, database });
   const { identity, temporal } = services;
   const launcher = createLauncher({ client: temporal.client, config, logger, sharesWorkersConnection: false });
+  const tokens = identity.hostTokens;
+  const hostOf = createHostOf({ database, config, tokens, host: () => undefined, mayHost: () => false });
   const all: ApiDeps = {
     ...services,
-    hostHere: () => undefined,
+    hostOf,
     launcher,
-    liveComputers: createLiveComputers({ database, config, launcher, host: () => undefined, mayHost: () => false }),
+    liveComputers: createLiveComputers({ database, config, launcher, hostOf }),
     checks: [],
     draining: new AbortController().signal,
     closing: new AbortController().signal,

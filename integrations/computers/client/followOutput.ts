@@ -61,5 +61,5 @@ function lost(): DomainError {
 
 function isLost(error: unknown): boolean {
   if (!(error instanceof DomainError)) return true;
-  return error.code === 'COMPUTER_CONNECTION_LOST' || error.code === 'COMPUTER_NOT_ANSWERING';
+  return ['COMPUTER_CONNECTION_LOST', 'COMPUTER_NOT_ANSWERING', 'HOST_LOST'].includes(error.code);
 }

@@ -39,12 +39,12 @@ export function problemFrom({ kind, code, message, retryAfterSeconds }: DomainEr
   };
 }
 
-/** The refusal that a body says; what is none becomes 502. */
+/** The refusal that a body says; what is none becomes 502, as does 401: our token was refused, not the caller’s. */
 export function problemOf(status: number, body: string): DomainError {
   try {
     const { code, detail, retryAfter } = JSON.parse(body) as Problem;
     const kind = kindOf.get(status);
-    if (kind !== undefined && typeof code === 'string' && typeof detail === 'string') {
+    if (kind !== undefined && kind !== 'unauthenticated' && typeof code === 'string' && typeof detail === 'string') {
       return new DomainError(kind, code, detail, retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter });
     }
   } catch {

@@ -55,7 +55,7 @@ export class Requests {
       const text = await textOf(response);
       return { status: response.statusCode ?? 0, value: (text === '' ? undefined : JSON.parse(text)) as T };
     } catch (error) {
-      throw refusalOf(error, of.signal);
+      throw refusalOf(error, of.signal, this.#endpoint);
     }
   }
 
@@ -77,7 +77,7 @@ export class Requests {
     try {
       return await this.#send(method, path, of);
     } catch (error) {
-      throw refusalOf(error, of.signal);
+      throw refusalOf(error, of.signal, this.#endpoint);
     }
   }
 
@@ -121,7 +121,7 @@ export async function dial(endpoint: ComputerEndpoint, path: string, signal?: Ab
       request.end();
     });
   } catch (error) {
-    throw refusalOf(error, signal);
+    throw refusalOf(error, signal, endpoint);
   } finally {
     clearTimeout(timer);
   }
@@ -153,12 +153,19 @@ class SilentHost extends Error {
   override readonly name = 'SilentHost';
 }
 
+const unreachable = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT']);
+
 /** What a failure is for whoever asked: their own signal’s reason, a refusal, or that the computer cannot be reached. */
-function refusalOf(error: unknown, signal: AbortSignal | undefined): unknown {
+function refusalOf(error: unknown, signal: AbortSignal | undefined, endpoint: ComputerEndpoint): unknown {
   if (signal?.aborted === true) return signal.reason;
   if (error instanceof DomainError) return error;
-  const { code, name } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT' || code === 'ECONNREFUSED') {
+  const { code = '', name } = error as NodeJS.ErrnoException;
+  if ('address' in endpoint) {
+    if (unreachable.has(code)) {
+      const detail = 'The computer’s host does not answer.';
+      return new DomainError('unavailable', 'HOST_LOST', detail, { retryAfterSeconds: 5, cause: error });
+    }
+  } else if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause: error });
   }
   if (error instanceof SilentHost || name === 'TimeoutError' || name === 'AbortError') {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { DomainError } from '../../../models/errors.ts';
 import { problemFrom } from '../client/problems.ts';
 
@@ -25,6 +26,18 @@ export function sendProblem(res: ServerResponse, error: unknown): void {
   const body = Buffer.from(JSON.stringify(problem));
   const headers = { 'content-type': 'application/problem+json', 'content-length': body.length };
   res.writeHead(problem.status, headers).end(body);
+}
+
+/** What answers a request for an upgrade that is granted. */
+export const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n';
+
+export function refuseUpgrade(socket: Duplex, error: unknown): void {
+  const problem = problemFrom(domainErrorOf(error));
+  const body = JSON.stringify(problem);
+  socket.end(
+    `HTTP/1.1 ${problem.status} Refused\r\nContent-Type: application/problem+json\r\nConnection: close\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
 }
 
 export function domainErrorOf(error: unknown): DomainError {

@@ -1,9 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { DomainError } from '../../../models/errors.ts';
 import { join } from '../agent/ports.ts';
-import { problemFrom } from '../client/problems.ts';
 import type { Agent } from './agent.ts';
-import { domainErrorOf, notFoundHere } from './answers.ts';
+import { notFoundHere, refuseUpgrade, switching } from './answers.ts';
 
 const dialDeadlineMs = 15_000;
 
@@ -22,16 +21,11 @@ export async function portRoute(agent: Agent, path: string[], socket: Duplex, he
       { kind: 'port', port },
       { deadlineMs: dialDeadlineMs, signal: gone.signal, send: () => undefined },
     );
-    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n');
+    socket.write(switching);
     if (head.length > 0) socket.unshift(head);
     join(stream, socket);
     await new Promise((resolve) => socket.once('close', resolve));
   } catch (error) {
-    const problem = problemFrom(domainErrorOf(error));
-    const body = JSON.stringify(problem);
-    socket.end(
-      `HTTP/1.1 ${problem.status} Refused\r\nContent-Type: application/problem+json\r\nConnection: close\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    );
+    refuseUpgrade(socket, error);
   }
 }

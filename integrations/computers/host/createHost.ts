@@ -59,6 +59,16 @@ export async function createHost(given: HostOptions): Promise<Host> {
     }
     return record;
   };
+  const socketOf = async (computerId: string) => {
+    const { run } = known(computerId);
+    const { socket } = computerLayout(layout, computerId);
+    // One that runs can be used whatever else is done with it, such as a copy.
+    if (isRunning(run)) return socket;
+    return lanes.in(computerId, async () => {
+      const record = known(computerId);
+      return isRunning(record.run) ? socket : fileSandboxes.open(record);
+    });
+  };
   const stop = (computerId: string, graceMs: number, reason: string, generation = Number.POSITIVE_INFINITY) => {
     const run = isComputerId(computerId) ? readRecord(layout, computerId)?.run : undefined;
     if (run == null || run.spec.generation > generation) return Promise.resolve();
@@ -114,12 +124,8 @@ export async function createHost(given: HostOptions): Promise<Host> {
       const { socket, processes } = computerLayout(layout, known(computerId).computerId);
       return new HostClient({ socketPath: socket, processesDir: processes });
     },
-    files: (computerId) =>
-      lanes.in(computerId, async () => {
-        const record = known(computerId);
-        const { socket } = computerLayout(layout, computerId);
-        return new HostClient({ socketPath: isRunning(record.run) ? socket : await fileSandboxes.open(record) });
-      }),
+    files: async (computerId) => new HostClient({ socketPath: await socketOf(computerId) }),
+    socket: socketOf,
     close,
     async shutdown() {
       const running = listRecords(layout).filter(({ run }) => isRunning(run));

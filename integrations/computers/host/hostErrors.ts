@@ -1,3 +1,5 @@
+import { DomainError } from '../../../models/errors.ts';
+
 export type HostErrorCode =
   /** Nothing of this computer is here. */
   | 'COMPUTER_ABSENT'
@@ -23,4 +25,9 @@ export class HostError extends Error {
     super(message);
     this.code = code;
   }
+}
+
+/** What a host’s failure is for whoever wants to use a computer: they are told no more of the host. */
+export function notRunning(cause: HostError): DomainError {
+  return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.', { cause });
 }

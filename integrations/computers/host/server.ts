@@ -1,0 +1,128 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type Duplex, PassThrough } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { DomainError } from '../../../models/errors.ts';
+import { join } from '../agent/ports.ts';
+import { dial, Requests, silenceMs } from '../client/requests.ts';
+import { refuseUpgrade, send, sendProblem, switching } from '../holder/answers.ts';
+import type { Host } from './host.ts';
+import { HostError, notRunning } from './hostErrors.ts';
+
+export interface HostServerOptions {
+  host: Pick<Host, 'hostId' | 'socket' | 'metrics'>;
+  /** The computer that a token is for; throws 401 where it is for none now. */
+  verify: (token: string) => Promise<string>;
+  log: (facts: Record<string, unknown>, message: string) => void;
+}
+
+export interface HostServer {
+  server: Server;
+  /** Takes no more requests, and cuts those under way: computers go on, and readers come again. */
+  close(): void;
+}
+
+const maxConnections = 4_096;
+const headersMs = 10_000;
+/** The other side gives up first, and knows why. */
+const connectionSilenceMs = silenceMs + 5_000;
+const keepAliveMs = 30_000;
+
+/** An id goes into no path, and what follows it is the holder’s to understand: there is nothing to step out of. */
+const target = /^\/computers\/([\w-]{1,64})([/?][\x21-\x7e]*)?$/;
+const bearer = /^Bearer ([\w.-]+)$/i;
+const requestHeaders = ['content-type', 'content-length', 'range', 'if-match', 'if-none-match'];
+const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding']);
+
+/**
+ * What other processes and machines reach this host’s computers by: below `/computers/{computerId}` what the computer’s
+ * holder serves, and `/metrics`, for whoever has a token for that computer. `GET /` says which host this is.
+ */
+export function createHostServer(options: HostServerOptions): HostServer {
+  const tunnels = new Set<Duplex>();
+  // A transfer may take its time: who is silent in it is cut.
+  const limits = { requestTimeout: 0, headersTimeout: headersMs, connectionsCheckingInterval: headersMs };
+  const server = createServer(limits, (req, res) => {
+    answer(options, req, res).catch((error: unknown) => {
+      if (res.headersSent || res.destroyed) res.destroy();
+      else sendProblem(res, refusalOf(options, error));
+    });
+  });
+  server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    tunnels.add(socket);
+    socket.once('close', () => tunnels.delete(socket)).on('error', () => undefined);
+    tunnel(options, req, socket, head).catch((error: unknown) => {
+      if (!socket.destroyed) refuseUpgrade(socket, refusalOf(options, error));
+    });
+  });
+  server.timeout = connectionSilenceMs;
+  server.maxConnections = maxConnections;
+  return {
+    server,
+    close() {
+      server.close();
+      server.closeAllConnections();
+      for (const socket of tunnels) socket.destroy();
+    },
+  };
+}
+
+async function answer(options: HostServerOptions, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const { host } = options;
+  const { method = '', url } = req;
+  if (method === 'GET' && url === '/') return send(res, 200, { hostId: host.hostId });
+  // Whoever may not come in is not listened to any longer.
+  res.setHeader('connection', 'close');
+  const { computerId, path } = await admit(options, req);
+  // A refusal may come while a body is still being sent: closing then would keep it from being read.
+  res.setHeader('connection', 'keep-alive');
+  if (method === 'GET' && path === '/metrics') return send(res, 200, await host.metrics(computerId));
+  const gone = new AbortController();
+  res.once('close', () => gone.abort());
+  const holder = new Requests({ socketPath: await host.socket(computerId) });
+  const headers = Object.fromEntries(requestHeaders.flatMap((name) => headerOf(req.headers, name)));
+  const body = method === 'POST' || method === 'PUT' ? bodyOf(req) : undefined;
+  const response = await holder.open(method, path, { headers, signal: gone.signal, ...(body && { body }) });
+  const passed = Object.entries(response.headers).filter(([name]) => !hopByHop.has(name));
+  res.writeHead(response.statusCode ?? 200, Object.fromEntries(passed)).flushHeaders();
+  await pipeline(response, res);
+}
+
+/** Of a body that the holder refuses, the rest is passed over. */
+function bodyOf(req: IncomingMessage): PassThrough {
+  return req.pipe(new PassThrough()).once('close', () => req.resume());
+}
+
+async function tunnel(options: HostServerOptions, req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  const { computerId, path } = await admit(options, req);
+  const gone = new AbortController();
+  socket.once('close', () => gone.abort());
+  const inside = await dial({ socketPath: await options.host.socket(computerId) }, path, gone.signal);
+  if (socket.destroyed) return void inside.destroy();
+  // It may be silent for as long as it likes, as long as the other machine is there.
+  req.socket.setTimeout(0).setKeepAlive(true, keepAliveMs);
+  socket.write(switching);
+  if (head.length > 0) socket.unshift(head);
+  join(inside, socket);
+}
+
+/** The computer of the path, where the token is for that one. */
+async function admit({ verify }: HostServerOptions, req: IncomingMessage) {
+  const [, token = ''] = bearer.exec(req.headers.authorization ?? '') ?? [];
+  const [, computerId, rest = '/'] = target.exec(req.url ?? '') ?? [];
+  if (computerId === undefined || (await verify(token)) !== computerId) {
+    throw new DomainError('unauthenticated', 'INVALID_TOKEN', 'The token is not valid for this computer.');
+  }
+  return { computerId, path: rest.startsWith('/') ? rest : `/${rest}` };
+}
+
+function headerOf(headers: IncomingHttpHeaders, name: string): [string, string][] {
+  const value = headers[name];
+  return typeof value === 'string' ? [[name, value]] : [];
+}
+
+function refusalOf({ log }: HostServerOptions, error: unknown): DomainError {
+  if (error instanceof DomainError) return error;
+  if (error instanceof HostError) return notRunning(error);
+  log({ err: error }, 'A request for a computer has failed.');
+  return new DomainError('unavailable', 'HOST_FAILED', 'The computer’s host has failed.', { retryAfterSeconds: 1 });
+}
