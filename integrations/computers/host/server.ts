@@ -27,7 +27,7 @@ const headersMs = 10_000;
 const connectionSilenceMs = silenceMs + 5_000;
 const keepAliveMs = 30_000;
 
-/** An id goes into no path, and what follows it is the holder’s to understand: there is nothing to step out of. */
+/** An id is a plain name, and what follows it is for the computer’s own holder: no path leads to another computer. */
 const target = /^\/computers\/([\w-]{1,64})([/?][\x21-\x7e]*)?$/;
 const bearer = /^Bearer ([\w.-]+)$/i;
 const requestHeaders = ['content-type', 'content-length', 'range', 'if-match', 'if-none-match'];
