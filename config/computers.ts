@@ -15,7 +15,10 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTERS_DIR: z.string().min(1).optional(),
   ATRIUM_COMPUTERS_HOST: z.string().min(1).default('127.0.0.1'),
   ATRIUM_COMPUTERS_PORT: integer(0, 65_535).default(0),
-  ATRIUM_COMPUTERS_URL: z.url({ protocol: /^https?$/ }).max(255).optional(),
+  ATRIUM_COMPUTERS_URL: z
+    .url({ protocol: /^https?$/ })
+    .max(255)
+    .optional(),
   ATRIUM_COMPUTERS_IMAGE_MIB: integer(256, 1_000_000_000).optional(),
   ATRIUM_COMPUTER_CPU: cpu.default(1),
   ATRIUM_COMPUTER_CPU_MAX: cpu.default(4),

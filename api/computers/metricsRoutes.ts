@@ -16,10 +16,11 @@ export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
     const { spaceId, computerId } = pathOf<'getComputerMetrics'>(req);
     const { status, hostId } = await getComputer(deps.database, spaceId, computerId);
     const runs = hostId !== null && (status === 'running' || status === 'paused');
-    answer<'getComputerMetrics'>(res, 200, { computerId, status, use: runs ? await useOf(computerId, hostId) : null });
+    const use = runs ? await measure(computerId, hostId) : null;
+    answer<'getComputerMetrics'>(res, 200, { computerId, status, use });
   });
 
-  async function useOf(computerId: string, hostId: string): Promise<Use> {
+  async function measure(computerId: string, hostId: string): Promise<Use> {
     const metrics = await (await deps.hostOf(hostId)).metrics(computerId);
     const inMiB = (bytes: number) => Math.round((bytes / mebibyte) * 100) / 100;
     return {

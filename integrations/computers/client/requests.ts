@@ -82,17 +82,22 @@ export class Requests {
   }
 
   async #send(method: string, path: string, of: RequestOf): Promise<IncomingMessage> {
-    const { target, send } = await requestTo(this.#endpoint, method, path, of);
+    // What the other side closes after its answer, while a body is still being sent, would lose that answer.
+    const headers = { ...of.headers, connection: 'keep-alive' };
+    const { target, send } = await requestTo(this.#endpoint, method, path, { ...of, headers });
+    const request = send(target);
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const request = send(target);
       request.setTimeout(silenceMs, () => request.destroy(new SilentHost()));
-      request.once('error', reject).once('response', resolve);
+      request.on('error', reject).once('response', resolve);
       // A refusal may come while a body is still being sent, which then fails: the refusal counts.
       if (of.body === undefined || of.body instanceof Uint8Array) request.end(of.body ?? jsonOf(of));
       else pipeline(Readable.from(of.body, { objectMode: false }), request).catch(reject);
     });
-    if ((response.statusCode ?? 500) >= 400) throw problemOf(response.statusCode ?? 500, await textOf(response));
-    return response;
+    const { statusCode = 500 } = response;
+    if (statusCode < 400) return response;
+    const refusal = problemOf(statusCode, await textOf(response));
+    request.destroy();
+    throw refusal;
   }
 }
 

@@ -306,7 +306,10 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       const second = await serve();
       const far = new RemoteHost(second.address, identity.hostTokens.sign).client(computerId);
       const socket = await far.dialPort(8000);
-      const closed = once(socket.on('error', () => undefined), 'close');
+      const closed = once(
+        socket.on('error', () => undefined),
+        'close',
+      );
       second.served.close();
       await closed;
       await expect(far.status()).rejects.toMatchObject({ kind: 'unavailable', code: 'HOST_LOST' });
