@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, lstat, mkdir, rename, rmdir, unlink } from 'node:fs/promises';
+import { inTurn } from './inTurn.ts';
 import { Refusal } from './requests.ts';
 
 /** Deletes a file, a link itself, or a folder. */
@@ -14,9 +15,11 @@ export async function deletePath(path: Buffer, { recursive }: { recursive: boole
 }
 
 export async function movePath(path: Buffer, to: Buffer, { replace }: { replace: boolean }): Promise<void> {
-  if (!replace && (await exists(to))) throw new Refusal('FILE_EXISTS');
   try {
-    await rename(path, to);
+    await inTurn(async () => {
+      if (!replace && (await exists(to))) throw new Refusal('FILE_EXISTS');
+      await rename(path, to);
+    });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
     // Temporary files are on a file system of their own.

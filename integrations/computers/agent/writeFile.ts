@@ -2,6 +2,7 @@ import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { etagOf } from './fileStats.ts';
+import { inTurn } from './inTurn.ts';
 import { Refusal } from './requests.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
@@ -33,11 +34,13 @@ export async function writeFileFrom(source: Readable, path: Buffer, options: Wri
       await file.close();
     }
     const written = await stat(temporary, { bigint: true });
-    await currentOf(target, options);
-    await rename(temporary, target);
-    // To rename it has changed it.
-    const renamed = await stat(target, { bigint: true });
-    return { size: Number(written.size), etag: etagOf(renamed), isNew: old === undefined };
+    return await inTurn(async () => {
+      const replaced = await currentOf(target, options);
+      await rename(temporary, target);
+      // To rename it has changed it.
+      const renamed = await stat(target, { bigint: true });
+      return { size: Number(written.size), etag: etagOf(renamed), isNew: replaced === undefined };
+    });
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw error;

@@ -82,6 +82,23 @@ describe('a file', () => {
     expect((await read('kept')).text).toBe('old');
   });
 
+  it('goes to one of those who write, or move there, at once', async () => {
+    const { client } = computer;
+    const won = async (all: Promise<unknown>[]) =>
+      (await Promise.allSettled(all)).filter(({ status }) => status === 'fulfilled').length;
+    const winners = { changed: 0, made: 0, moved: 0 };
+    const rounds = 30;
+    for (let round = 0; round < rounds; round++) {
+      const { etag: ifMatch } = await client.writeFile('raced', Buffer.from('old'));
+      const bodies = ['a', 'b', 'c'].map((text) => Buffer.from(text));
+      winners.changed += await won(bodies.map((body) => client.writeFile('raced', body, { ifMatch })));
+      winners.made += await won(bodies.map((body) => client.writeFile(`new-${round}`, body, { ifNew: true })));
+      await Promise.all(bodies.map((body) => client.writeFile(`from-${body}`, body)));
+      winners.moved += await won(bodies.map((body) => client.moveFile(`from-${body}`, `to-${round}`)));
+    }
+    expect(winners).toEqual({ changed: rounds, made: rounds, moved: rounds });
+  });
+
   it('is what a link inside points to, and never what one would lead to outside', async () => {
     writeFileSync(`${root}/outside`, 'secret');
     await sh(`echo in > target; ln -s target link; ln -s ${root}/outside out; ln -s /proc/1/root${root}/outside out2`);
