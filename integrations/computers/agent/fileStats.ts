@@ -9,7 +9,7 @@ export async function entryOf(path: Buffer, name: Buffer = nameOf(path)) {
   return {
     ...namesOf(name),
     type,
-    size: Number(stats.size),
+    size: sizeOf(stats),
     mode: Number(stats.mode) & 0o7777,
     modifiedAt: timeOf(stats),
     etag: etagOf(stats),
@@ -20,6 +20,11 @@ export async function entryOf(path: Buffer, name: Buffer = nameOf(path)) {
 /** Changes whenever the file does: each write makes a new one, and the kernel counts in nanoseconds. */
 export function etagOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `"${ino.toString(36)}-${size.toString(36)}-${mtimeNs.toString(36)}-${ctimeNs.toString(36)}"`;
+}
+
+/** A file of holes may claim more bytes than a number counts exactly: it then has the most that one does. */
+export function sizeOf({ size }: BigIntStats): number {
+  return Math.min(Number(size), Number.MAX_SAFE_INTEGER);
 }
 
 /** A file may claim any time; one that no clock has becomes the nearest. */

@@ -2,7 +2,7 @@ import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, readlink } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
 import { encodeMessage, messageKind } from '../channel/messages.ts';
-import { etagOf, timeOf } from './fileStats.ts';
+import { etagOf, sizeOf, timeOf } from './fileStats.ts';
 import { Refusal } from './requests.ts';
 
 const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = constants;
@@ -28,7 +28,7 @@ export async function readFileTo(stream: Duplex, path: Buffer, part: Part): Prom
   // Of what has been opened: no link can lead elsewhere any more.
   if (ofProcess.test(await readlink(`/proc/self/fd/${file.fd}`))) throw new Refusal('FILE_ACCESS_DENIED');
   const madeUp = stats.size === 0n ? await readMadeUp(file) : undefined;
-  const size = madeUp?.length ?? Number(stats.size);
+  const size = madeUp?.length ?? sizeOf(stats);
   const { start, end } = rangeOf(part, size);
   const mode = Number(stats.mode) & 0o7777;
   const about = { size, mode, modifiedAt: timeOf(stats), etag: etagOf(stats as BigIntStats), start, end };

@@ -148,6 +148,15 @@ describe('a folder', () => {
     await expect(client.listFiles('pages/f01')).rejects.toEqual(refused('FILE_NOT_FOUND'));
   });
 
+  it('is listed with a file in it that claims to be larger than any', async () => {
+    await sh('mkdir -p /tmp/holes; truncate -s 9223372036854775807 /tmp/holes/large; echo small > /tmp/holes/small');
+    const { entries } = await computer.client.listFiles('/tmp/holes');
+    expect(entries).toMatchObject([
+      { name: 'large', size: Number.MAX_SAFE_INTEGER },
+      { name: 'small', size: 6 },
+    ]);
+  });
+
   it('has names of any bytes, which are read, moved and deleted', async () => {
     const { client } = computer;
     await sh(
