@@ -1,4 +1,5 @@
-import { DomainError, type DomainErrorKind, type FieldError } from '../../models/errors.ts';
+import { statusOf } from '../../integrations/http/statuses.ts';
+import { DomainError, type FieldError } from '../../models/errors.ts';
 import { isDatabaseUnavailable } from '../../models/unavailable.ts';
 import { notAuthenticated } from './auth/caller.ts';
 
@@ -11,27 +12,6 @@ export interface Failure {
   headers?: Record<string, string> | undefined;
   retryAfterSeconds?: number | undefined;
 }
-
-const statusOf: Record<DomainErrorKind, number> = {
-  invalid: 400,
-  unauthenticated: 401,
-  paymentRequired: 402,
-  forbidden: 403,
-  notFound: 404,
-  notAcceptable: 406,
-  timeout: 408,
-  conflict: 409,
-  gone: 410,
-  preconditionFailed: 412,
-  tooLarge: 413,
-  unsupportedMediaType: 415,
-  rangeNotSatisfiable: 416,
-  unprocessable: 422,
-  rateLimited: 429,
-  upstream: 502,
-  unavailable: 503,
-  upstreamTimeout: 504,
-};
 
 const databaseRetryAfterSeconds = 2;
 

@@ -1,15 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { DomainError } from '../../models/errors.ts';
+import { ofOneConnection } from '../http/connectionHeaders.ts';
 
 const connectTimeoutMs = 10_000;
 export const idleTimeoutMs = 10 * 60_000;
-/** RFC 9110 §7.6.1: headers of one connection, which are not passed on. */
-const hopByHop = new Set(
-  'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade'.split(
-    ' ',
-  ),
-);
 
 /** Connects to an address that the guard has admitted. The connection ends when it has been silent for long. */
 export function dial(host: string, port: number): Promise<Socket> {
@@ -25,14 +20,10 @@ export function dial(host: string, port: number): Promise<Socket> {
   });
 }
 
-/**
- * The headers that go on to the other side, without those of this connection. Where a body ends stays said, whatever
- * `Connection` names: else the rest of it would be read as the next request.
- */
+/** The headers that go on to the other side, without those of this connection. */
 export function passedOn(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const named = new Set((headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()));
-  const isPassed = (name: string) => !hopByHop.has(name) && (name === 'content-length' || !named.has(name));
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => isPassed(name)));
+  const isDropped = ofOneConnection(headers.connection);
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !isDropped(name)));
 }
 
 /** The same for a request that is sent with its body. Node frames a GET's or a DELETE's only if it is told to. */

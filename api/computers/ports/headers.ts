@@ -1,19 +1,8 @@
+import { ofOneConnection } from '../../../integrations/http/connectionHeaders.ts';
+
 /** What of HTTP passes between a browser and what a computer serves. Headers are lists of names and values in turn. */
 
 export const admissionCookies = ['atrium-port', 'atrium-port-lax', '__Host-atrium-port'] as const;
-
-/** RFC 9110 §7.6.1, and what is between a client and its proxy. */
-const hopByHop = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 
 /** What would speak of more than the link’s own origin. */
 const widerThanOrigin = new Set(['alt-svc', 'clear-site-data', 'nel', 'report-to', 'strict-transport-security']);
@@ -31,12 +20,12 @@ export interface ForwardedBy {
  */
 export function requestHeaders(raw: readonly string[], by: ForwardedBy): string[] {
   const passed: string[] = [];
-  const dropped = namedByConnection(raw);
+  const isDropped = ofOneConnection(connectionOf(raw));
   let isChunked = false;
   for (const [name, value] of pairs(raw)) {
     const key = name.toLowerCase();
     if (key === 'transfer-encoding') isChunked = true;
-    if (hopByHop.has(key) || dropped.has(key) || key === 'expect' || /^(forwarded$|x-forwarded-)/.test(key)) continue;
+    if (isDropped(key) || key === 'expect' || /^(forwarded$|x-forwarded-)/.test(key)) continue;
     if (key === 'authorization' && isOurs(value)) continue;
     const kept = key === 'cookie' ? withoutAdmission(value) : value;
     if (kept !== '') passed.push(name, kept);
@@ -51,10 +40,10 @@ export function requestHeaders(raw: readonly string[], by: ForwardedBy): string[
 /** An answer’s headers as they go out: a cookie stays on the link’s own host. */
 export function responseHeaders(raw: readonly string[], { isUpgrade = false } = {}): string[] {
   const passed: string[] = [];
-  const dropped = namedByConnection(raw);
+  const isDropped = ofOneConnection(connectionOf(raw));
   for (const [name, value] of pairs(raw)) {
     const key = name.toLowerCase();
-    if (hopByHop.has(key) || dropped.has(key) || widerThanOrigin.has(key)) continue;
+    if (isDropped(key) || widerThanOrigin.has(key)) continue;
     if (key === 'set-cookie') {
       if (!isAdmission(nameOf(value))) passed.push(name, value.replace(/;\s*domain\s*(=[^;]*)?(?=;|$)/gi, ''));
     } else passed.push(name, value);
@@ -99,12 +88,10 @@ function isOurs(authorization: string): boolean {
   }
 }
 
-function namedByConnection(raw: readonly string[]): Set<string> {
-  const names = pairs(raw).flatMap(([name, value]) => (name.toLowerCase() === 'connection' ? value.split(',') : []));
-  const named = new Set(names.map((name) => name.trim().toLowerCase()));
-  // Where the body ends is not of one connection only: the rest of it would be read as the next request.
-  named.delete('content-length');
-  return named;
+function connectionOf(raw: readonly string[]): string {
+  return pairs(raw)
+    .flatMap(([name, value]) => (name.toLowerCase() === 'connection' ? [value] : []))
+    .join();
 }
 
 function pairs(raw: readonly string[]): [name: string, value: string][] {

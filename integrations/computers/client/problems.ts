@@ -1,25 +1,6 @@
 import { DomainError, type DomainErrorKind } from '../../../models/errors.ts';
+import { statusOf } from '../../http/statuses.ts';
 
-const statusOf: Record<DomainErrorKind, number> = {
-  invalid: 400,
-  unauthenticated: 401,
-  paymentRequired: 402,
-  forbidden: 403,
-  notFound: 404,
-  notAcceptable: 406,
-  timeout: 408,
-  conflict: 409,
-  gone: 410,
-  preconditionFailed: 412,
-  tooLarge: 413,
-  unsupportedMediaType: 415,
-  rangeNotSatisfiable: 416,
-  unprocessable: 422,
-  rateLimited: 429,
-  upstream: 502,
-  unavailable: 503,
-  upstreamTimeout: 504,
-};
 const kindOf = new Map(Object.entries(statusOf).map(([kind, status]) => [status, kind as DomainErrorKind]));
 
 /** A refusal, as it goes over a holder’s socket. */
