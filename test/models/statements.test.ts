@@ -33,6 +33,10 @@ const allowed: { beginning: string; why: string }[] = [
     beginning: 'SELECT h.id, h.drivers, h.memory_mib AS memoryMiB',
     why: 'The hosts of computers are a handful, and all of them are compared.',
   },
+  {
+    beginning: 'SELECT id FROM ( SELECT id FROM api_keys WHERE revoked_at <',
+    why: 'MySQL hashes all keys once, where many are to go, rather than look up the children of each.',
+  },
 ];
 
 /** Rows that a statement may sort. */

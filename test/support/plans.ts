@@ -78,9 +78,10 @@ function anyValueOf(column: Column): unknown {
   return isText(column) ? 'x' : 1;
 }
 
+// The aliases are for MySQL, which names these columns in upper case.
 async function columnsOf(connection: Connection, table: string): Promise<Column[]> {
   const [rows] = await connection.query<RowDataPacket[]>(
-    `SELECT column_name AS name, data_type AS dataType, column_type AS columnType, character_maximum_length AS length, extra
+    `SELECT column_name AS name, data_type AS dataType, column_type AS columnType, character_maximum_length AS length, extra AS extra
       FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? ORDER BY ordinal_position`,
     [table],
   );
@@ -121,11 +122,18 @@ function variation(column: Column): string {
   return `CONCAT(LEFT(${value}, ${(column.length ?? 255) - 5}), '~', copy.i)`;
 }
 
-/** The server's plan; undefined for what has none. */
+/** The server's plan; undefined for what has none. MySQL draws a tree unless it is asked for a table. */
 export async function planOf(connection: Connection, sql: string): Promise<PlanStep[] | undefined> {
   if (!/^\s*\(?\s*(SELECT|UPDATE|DELETE|INSERT[^(]*\([^)]*\)\s*SELECT|WITH)\b/i.test(sql)) return undefined;
-  const [rows] = await connection.query<RowDataPacket[]>(`EXPLAIN ${sql}`);
-  return rows.flatMap(({ table, type, key, rows: count, Extra }) =>
-    table === null ? [] : [{ table, type: type ?? '', key, rows: Number(count ?? 0), extra: Extra ?? '' } as PlanStep],
-  );
+  const [rows] = await connection.query<RowDataPacket[]>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`);
+  return rows.flatMap((row) => (isReadOfTable(row) ? [stepOf(row)] : []));
+}
+
+/** MySQL has lines, too, for the table that an INSERT writes to and for what a recursive query has found so far. */
+function isReadOfTable({ table, select_type, Extra }: RowDataPacket): boolean {
+  return table !== null && !/^(INSERT|REPLACE)$/.test(select_type) && !/\bRecursive\b/.test(Extra ?? '');
+}
+
+function stepOf({ table, type, key, rows, Extra }: RowDataPacket): PlanStep {
+  return { table, type: type ?? '', key, rows: Number(rows ?? 0), extra: Extra ?? '' };
 }
