@@ -1,0 +1,43 @@
+import { DomainError, type DomainErrorKind } from '../../../models/errors.ts';
+
+/** What can go wrong with git, by its stable code. */
+export const gitFailures = {
+  /** The URL is of another scheme, has a user in it, or is not one. */
+  GIT_URL_REFUSED: 'unprocessable',
+  GIT_BRANCH_NAME_REFUSED: 'unprocessable',
+  /** There is no such branch, tag or commit. */
+  GIT_REF_UNKNOWN: 'unprocessable',
+  /** The remote says that there is no such repository, or not for these credentials. */
+  GIT_REMOTE_NOT_FOUND: 'unprocessable',
+  GIT_AUTHENTICATION_FAILED: 'unprocessable',
+  /** The remote answers, and will not do it: a rule of a branch, a hook, a right that is missing. */
+  GIT_REMOTE_REFUSED: 'unprocessable',
+  /** The egress lists or the guard keep us from going there. */
+  GIT_REMOTE_FORBIDDEN: 'unprocessable',
+  /** Not reached, ended in the middle, or answers what is not git. Worth trying again. */
+  GIT_REMOTE_FAILED: 'upstream',
+  /** Silent or too slow. Worth trying again. */
+  GIT_REMOTE_TOO_SLOW: 'upstreamTimeout',
+  GIT_TOO_LARGE: 'unprocessable',
+  /** Objects that fsck refuses: they would harm who checks them out. */
+  GIT_OBJECTS_REFUSED: 'unprocessable',
+  /** The remote or the mirror has moved in the meantime. */
+  GIT_CONFLICT: 'conflict',
+  /** Git itself failed in a way that says nothing about the remote. */
+  GIT_FAILED: 'unavailable',
+  GIT_NOT_INSTALLED: 'unavailable',
+} as const satisfies Record<string, DomainErrorKind>;
+
+export type GitFailure = keyof typeof gitFailures;
+
+/** Failures that the same call may not meet again. */
+const passing: readonly string[] = ['GIT_REMOTE_FAILED', 'GIT_REMOTE_TOO_SLOW', 'GIT_FAILED'] satisfies GitFailure[];
+
+export function gitError(code: GitFailure, message: string, cause?: unknown): DomainError {
+  return new DomainError(gitFailures[code], code, message, { cause });
+}
+
+/** Whether to try again by ourselves. */
+export function mayPass(error: unknown): boolean {
+  return !(error instanceof DomainError) || passing.includes(error.code) || error.kind === 'unavailable';
+}

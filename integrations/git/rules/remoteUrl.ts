@@ -1,0 +1,41 @@
+import { gitError } from './failures.ts';
+
+export interface RemoteUrl {
+  /** The one spelling of it that is stored, shown and given to git. */
+  url: string;
+  host: string;
+  port: number;
+  /** Without the leading slash, as git's credential protocol has it. */
+  path: string;
+}
+
+const maxLength = 2_000;
+
+/**
+ * A remote's URL as a user gives it: https alone, without user and password, query and fragment, and without any
+ * character that another parser than ours could read in another way. Throws 422 `GIT_URL_REFUSED`, which never repeats
+ * what was given: people paste tokens.
+ */
+export function parseRemoteUrl(given: string): RemoteUrl {
+  if (given.length > maxLength) refuse('it is longer than 2,000 characters');
+  // Controls and spaces, which URL would take out; a backslash, which it would turn into a slash.
+  if (!/^[\x21-\x7e]+$/.test(given) || /[\\"<>^`{|}]/.test(given))
+    refuse('it has characters that must be percent-encoded');
+  if (!/^https:\/\/[^/]/i.test(given)) refuse('it must begin with https://');
+  const authority = given.slice('https://'.length).split(/[/?#]/, 1)[0] ?? '';
+  if (authority.includes('@')) refuse('it holds a user or a token: store that as a credential');
+  const url = URL.parse(given);
+  if (url === null || url.protocol !== 'https:' || url.hostname === '') refuse('it is not a URL');
+  if (url.username !== '' || url.password !== '') refuse('it holds a user or a token: store that as a credential');
+  if (url.search !== '' || url.hash !== '') refuse('it has a query or a fragment');
+  const path = url.pathname.replace(/\/+$/, '').slice(1);
+  if (path === '') refuse('it names no repository');
+  // Encoded newlines would end a line of the credential protocol; git refuses them too, with the URL in its words.
+  if (/%(0[0-9a-d]|7f|00)/i.test(path)) refuse('it has an encoded control character');
+  const port = Number(url.port || 443);
+  return { url: `https://${url.host}/${path}`, host: url.hostname, port, path };
+}
+
+function refuse(why: string): never {
+  throw gitError('GIT_URL_REFUSED', `This URL cannot be cloned: ${why}.`);
+}

@@ -1,0 +1,331 @@
+import type { Readable } from 'node:stream';
+
+/**
+ * Git in two places. A *mirror* is a bare repository of our own, the only one that talks to a remote; a *tree* is the
+ * repository with a working tree in a computer, where users and agents change files. They know each other by bundles
+ * only, because git run over a `.git/config` that a stranger wrote runs the stranger's programs.
+ *
+ * Both have the refs that a clone has: `refs/heads/*` are the user's branches, `refs/remotes/origin/*` those of the
+ * remote as it was seen last, `refs/tags/*` its tags, `refs/atrium/*` what Atrium keeps (uncommitted work, drafts).
+ *
+ * Failures are DomainErrors whose code is among `GitFailure` (rules/failures.ts), with a sentence that names neither
+ * the URL's credentials nor a path of this machine.
+ */
+
+/** One repository: an item of a space's drive. */
+export interface RepositoryRef {
+  spaceId: string;
+  itemId: string;
+}
+
+/** What `git` sends as a user and a password. A token's user is `x-access-token`, or anything. */
+export interface GitCredential {
+  username: string;
+  password: string;
+}
+
+export interface RemoteSource {
+  /** As `parseRemoteUrl` (rules/remoteUrl.ts) spells it: https, without user and password. */
+  url: string;
+  /** Called when the server asks, and only for exactly this URL: tokens are minted no earlier than they are needed. */
+  credential?: (() => Promise<GitCredential>) | undefined;
+}
+
+/** Which blobs the remote keeps until they are needed: `blob:none`, or those larger than this. */
+export type GitFilter = 'blob:none' | `blob:limit=${number}`;
+
+export interface CloneSource extends RemoteSource {
+  /** The branch to check out; without it, the remote's own. */
+  branch?: string | undefined;
+  /** How many commits of each branch; without it, all of them. */
+  depth?: number | undefined;
+  filter?: GitFilter | undefined;
+}
+
+export type GitPhase =
+  | 'connecting'
+  | 'counting' // the server looks for what to send
+  | 'receiving'
+  | 'resolving' // deltas, and the check of each object
+  | 'checking' // the size of the tree, LFS pointers, submodules
+  | 'saving' // to the object store
+  | 'sending'; // of a push
+
+export interface GitProgress {
+  phase: GitPhase;
+  /** Of this phase; null where its end is not known. */
+  percent: number | null;
+  /** Received or sent in this attempt. */
+  bytes: number;
+  objects: number;
+  totalObjects: number | null;
+  /** Objects that an earlier attempt had brought, where there was one. */
+  keptObjects: number;
+}
+
+export interface GitHooks {
+  /** Called at most a few times a second, never after the call has settled. */
+  onProgress?: (progress: GitProgress) => void;
+  /** Ends git's processes; what arrived stays for the next attempt. */
+  signal: AbortSignal;
+}
+
+/** Where every ref is. It is the truth about a repository together with the objects of its bundles. */
+export interface RefManifest {
+  /** `refs/heads/main`, which need not exist yet (an empty repository), or a commit id. */
+  head: string;
+  /** Full names of refs to object ids. */
+  refs: Record<string, string>;
+  /** The commits whose parents are not there, for a shallow clone; else empty. */
+  shallow: string[];
+  /** Of a partial clone. */
+  filter: GitFilter | null;
+}
+
+/** A saved state of a mirror: its number grows by one with each change. */
+export interface MirrorState {
+  version: number;
+  manifest: RefManifest;
+}
+
+/** What a checkout of a commit would bring. */
+export interface TreeFacts {
+  files: number;
+  bytes: number;
+  /** Pointers of Git LFS stay pointers: their files are not fetched. */
+  lfsPointers: number;
+  /** Paths of submodules, which stay empty folders. At most 100. */
+  submodules: string[];
+}
+
+export interface CloneResult extends MirrorState {
+  /** Null where the remote has no commit yet. */
+  defaultBranch: string | null;
+  tree: TreeFacts;
+}
+
+export interface PushRef {
+  /** A ref of the mirror, or null to delete `to`. */
+  from: string | null;
+  /** A full name of the remote: `refs/heads/…` or `refs/tags/…`. */
+  to: string;
+  /** Overwrites what the remote has, if that is still what was fetched last. */
+  force?: boolean;
+}
+
+/** Moves a ref of the mirror, if it is where `from` says (or already where `to` says); null means absent. */
+export interface RefUpdate {
+  name: string;
+  from: string | null;
+  to: string | null;
+}
+
+/**
+ * A file in git's bundle format. Of a complete repository anybody can clone it. Of a shallow or partial one it is
+ * taken in by: `git init`, the manifest's `shallow` into `.git/shallow`, `git bundle unbundle`, `git update-ref --stdin`.
+ * Dispose of it when it has been read.
+ */
+export interface MadeBundle extends AsyncDisposable {
+  path: string;
+  bytes: number;
+  /** May be called more than once. */
+  open(): Readable;
+  manifest: RefManifest;
+}
+
+/** Git on our side. Used by activities only; one call at a time for a repository is their workflow's order. */
+export interface GitMirrors {
+  /**
+   * Brings a repository here and saves it. What arrives of an attempt that fails stays on this machine, and the next
+   * one goes on from there. Answers the saved state when it has been cloned already.
+   */
+  clone(ref: RepositoryRef, source: CloneSource, hooks: GitHooks): Promise<CloneResult>;
+  /** Brings `refs/remotes/origin/*` and tags up to date. */
+  fetch(ref: RepositoryRef, source: RemoteSource, hooks: GitHooks): Promise<MirrorState>;
+  /** `output` is git's own words, without the URL. 409 `GIT_CONFLICT` where the remote has what we do not. */
+  push(
+    ref: RepositoryRef,
+    source: RemoteSource,
+    refs: readonly PushRef[],
+    hooks: GitHooks,
+  ): Promise<MirrorState & { output: string }>;
+  /** Of a partial clone: brings the files of these commits, so that they can be checked out. Nothing for others. */
+  fetchFiles(ref: RepositoryRef, source: RemoteSource, commits: readonly string[], hooks: GitHooks): Promise<void>;
+  /**
+   * Everything that a receiver lacks who has these commits (unknown ones are ignored). Null when it lacks no object:
+   * then only its refs are to be moved.
+   */
+  bundleFor(
+    ref: RepositoryRef,
+    have: readonly string[],
+    signal: AbortSignal,
+  ): Promise<{ bundle: MadeBundle | null } & MirrorState>;
+  /**
+   * Takes in what a tree has made, checked by fsck, and saves it. `bundle` is a bundle or a bare pack, and may be
+   * absent where only refs move. A repository that has never been saved begins with this. `head` moves HEAD too.
+   */
+  receive(
+    ref: RepositoryRef,
+    change: { bundle?: Readable | undefined; refs: readonly RefUpdate[]; head?: string | undefined },
+    signal: AbortSignal,
+  ): Promise<MirrorState>;
+  /** What is saved, without touching the folder; undefined before the first save. */
+  state(ref: RepositoryRef): Promise<MirrorState | undefined>;
+  /** Counts a commit's tree, within the limits (422 `GIT_TOO_LARGE`), before it is checked out. */
+  measure(ref: RepositoryRef, commit: string, signal: AbortSignal): Promise<TreeFacts>;
+  /** Removes what this machine has of it. The bundles are the caller's to remove. */
+  remove(ref: RepositoryRef): Promise<void>;
+}
+
+/** One object in the store, of the chain that restores a mirror. */
+export interface StoredBundle {
+  objectKey: string;
+  bytes: number;
+}
+
+export interface SavedMirror extends MirrorState {
+  /** In the order in which they are taken in. Empty for a repository without a commit. */
+  bundles: StoredBundle[];
+}
+
+/** The rows about mirrors, which the activities bring: they are the truth, and a mirror's folder is a cache of it. */
+export interface MirrorRecords {
+  current(ref: RepositoryRef): Promise<SavedMirror | undefined>;
+  /** Notes a key before bytes go there, so that a sweep finds what a killed process has left. */
+  plan(ref: RepositoryRef, objectKey: string): Promise<void>;
+  /**
+   * Compare and set: `next.version` becomes current if `next.version - 1` is (0 before the first), else false. `bundle`
+   * is null where only refs have moved. With `replacesAll` it takes the place of the whole chain, whose objects may go.
+   */
+  save(ref: RepositoryRef, next: MirrorState & { bundle: StoredBundle | null; replacesAll: boolean }): Promise<boolean>;
+}
+
+/** A working tree in a computer, which may be asleep. */
+export interface TreeRef extends RepositoryRef {
+  computerId: string;
+  /** Below the computer's home. */
+  path: string;
+}
+
+/** As `git status --porcelain=v2` tells it. */
+export interface GitStatus {
+  /** Null where HEAD is detached. */
+  branch: string | null;
+  /** Null before the first commit. */
+  commit: string | null;
+  upstream: string | null;
+  ahead: number;
+  behind: number;
+  changes: GitChange[];
+  /** There are more changes than are listed. */
+  truncated: boolean;
+}
+
+export interface GitChange {
+  path: string;
+  /** Where it was, for a rename or a copy. */
+  oldPath: string | null;
+  /** In the index and in the working tree; null is unchanged. */
+  staged: GitChangeKind | null;
+  unstaged: GitChangeKind | null;
+}
+
+export type GitChangeKind =
+  | 'added'
+  | 'modified'
+  | 'deleted'
+  | 'renamed'
+  | 'copied'
+  | 'typeChanged'
+  | 'conflicted'
+  | 'untracked';
+
+export interface GitCommit {
+  id: string;
+  parents: string[];
+  author: GitPerson;
+  committer: GitPerson;
+  /** RFC 3339. */
+  committedAt: string;
+  /** May be cut: git allows a message of any size. */
+  message: string;
+}
+
+export interface GitPerson {
+  name: string;
+  email: string;
+}
+
+export interface GitBranch {
+  /** Short: `main`, and of the remote `origin/main`. */
+  name: string;
+  commit: string;
+  isRemote: boolean;
+  isCurrent: boolean;
+  upstream: string | null;
+}
+
+export interface GitDiff {
+  /** In git's unified format. */
+  text: string;
+  truncated: boolean;
+}
+
+/** What is compared: two commits or branches; without `to` the working tree; `staged` is the index against `from`. */
+export interface DiffRange {
+  from?: string | undefined;
+  to?: string | undefined;
+  staged?: boolean | undefined;
+  paths?: readonly string[] | undefined;
+}
+
+/** Git in a computer's sandbox. Reads change nothing and may run at any time; writes are in their workflow's order. */
+export interface GitTrees {
+  status(tree: TreeRef, signal: AbortSignal): Promise<GitStatus>;
+  log(
+    tree: TreeRef,
+    page: { from?: string | undefined; after?: string | undefined; limit: number; path?: string | undefined },
+    signal: AbortSignal,
+  ): Promise<{ commits: GitCommit[]; next: string | null }>;
+  branches(tree: TreeRef, signal: AbortSignal): Promise<GitBranch[]>;
+  diff(tree: TreeRef, range: DiffRange, signal: AbortSignal): Promise<GitDiff>;
+
+  /** Makes the tree, or brings one up to date that a killed attempt has left. `url` becomes its `origin`. */
+  fill(
+    tree: TreeRef,
+    bundle: MadeBundle | null,
+    state: MirrorState,
+    origin: { url: string | null },
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, tags. */
+  update(tree: TreeRef, bundle: MadeBundle | null, state: MirrorState, signal: AbortSignal): Promise<void>;
+  commit(
+    tree: TreeRef,
+    commit: { message: string; author: GitPerson; paths?: readonly string[] | undefined },
+    signal: AbortSignal,
+  ): Promise<{ id: string; output: string }>;
+  branch(
+    tree: TreeRef,
+    branch: { name: string; from?: string | undefined; checkout: boolean },
+    signal: AbortSignal,
+  ): Promise<{ output: string }>;
+  checkout(tree: TreeRef, to: { branch: string }, signal: AbortSignal): Promise<{ output: string }>;
+  /** Fast-forwards the current branch, or merges a ref into it; a conflict leaves the tree as it was. */
+  merge(
+    tree: TreeRef,
+    merge: { ref: string; author: GitPerson; fastForwardOnly: boolean },
+    signal: AbortSignal,
+  ): Promise<{ output: string }>;
+  /** What the mirror lacks, given what it has, with the moves of refs that belong to it. */
+  bundleOut(
+    tree: TreeRef,
+    mirror: MirrorState,
+    signal: AbortSignal,
+  ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }>;
+  /** Puts uncommitted work into `refs/atrium/wip`, without touching the index; null when there is none. */
+  saveWork(tree: TreeRef, signal: AbortSignal): Promise<string | null>;
+  /** Puts it back into a tree that has been filled again. */
+  restoreWork(tree: TreeRef, commit: string, signal: AbortSignal): Promise<void>;
+  remove(tree: TreeRef, signal: AbortSignal): Promise<void>;
+}
