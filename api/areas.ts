@@ -5,6 +5,7 @@ import { drive } from './drive/index.ts';
 import { egress } from './egress/index.ts';
 import { type Area, tableOf } from './frame/area.ts';
 import type { Access, OperationId } from './frame/auth/access.ts';
+import { git } from './git/index.ts';
 import { identity } from './identity/index.ts';
 import { mcp } from './mcp/index.ts';
 import { operations } from './operations/index.ts';
@@ -23,6 +24,7 @@ export const areas = [
   mcp,
   drive,
   computers,
+  git,
   operations,
   billing,
 ] as const satisfies readonly Area[];

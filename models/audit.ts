@@ -55,7 +55,9 @@ export type AuditAction =
   | 'form-secret.stored'
   | 'form-secret.used'
   | 'port-link.created'
-  | 'port-link.revoked';
+  | 'port-link.revoked'
+  | 'git-credential.added'
+  | 'git-credential.removed';
 
 export interface AuditEntry extends Actor {
   id: string;

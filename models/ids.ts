@@ -29,6 +29,7 @@ export const idPrefixes = {
   computerHost: 'hst',
   portLink: 'pln',
   process: 'prc',
+  gitCredential: 'gcr',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

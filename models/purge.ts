@@ -6,6 +6,7 @@ import { computersPurge } from './computers/purge.ts';
 import type { Database } from './database.ts';
 import { drivePurge } from './drive/purge.ts';
 import { egressPurge } from './egress/purge.ts';
+import { gitPurge } from './git/purge.ts';
 import { identityPurge } from './identity/purge.ts';
 import { mailPurge } from './mail/purge.ts';
 import { mcpPurge } from './mcp/purge.ts';
@@ -41,6 +42,7 @@ export const areaPurges: readonly AreaPurge[] = [
   computersPurge,
   billingPurge,
   egressPurge,
+  gitPurge,
   mailPurge,
   mcpPurge,
   pushPurge,

@@ -10,6 +10,7 @@ import type { Computers } from '../../models/computers/computers.ts';
 import type { PortLinks } from '../../models/computers/portLinks.ts';
 import type { Database } from '../../models/database.ts';
 import type { EgressRules } from '../../models/egress/egressRules.ts';
+import type { GitCredentials } from '../../models/git/credentials.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { McpServers } from '../../models/mcp/mcpServers.ts';
 import type { PushStore } from '../../models/push/index.ts';
@@ -48,6 +49,7 @@ export interface ApiDeps {
   egressGuard: EgressGuard;
   egressRules: EgressRules;
   mcpServers: McpServers;
+  gitCredentials: GitCredentials;
   launcher: Launcher;
   payments: Payments;
   push: PushStore;

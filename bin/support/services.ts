@@ -14,6 +14,7 @@ import { createPortLinks } from '../../models/computers/portLinks.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
+import { createGitCredentials } from '../../models/git/credentials.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
 import { createMcpServers } from '../../models/mcp/mcpServers.ts';
 import { createPushStore } from '../../models/push/index.ts';
@@ -74,6 +75,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     portLinks: createPortLinks(database),
     push: createPushStore(database, envelope),
     mcpServers: createMcpServers(database, envelope),
+    gitCredentials: createGitCredentials(database, envelope),
     computerSecrets: createComputerSecrets(database, envelope),
     egressRules: createEgressRules(database),
     egressAuthorities: createEgressAuthorities(database, envelope, createAuthority),

@@ -17,6 +17,9 @@ export const scopes = {
   'computers:read': 'See computers, what runs on them and what it has put out, and read their files.',
   'computers:write':
     'Make, start, stop and delete computers, run programs on them, change their files. Includes computers:read.',
+  'git:read': 'See repositories: how they are, their history, branches and changes, and the names of credentials.',
+  'git:write':
+    'Clone repositories, change and send them, add and remove credentials for git servers. Includes git:read.',
   tools: 'What agents may use and reach: MCP servers, egress lists and their log.',
   web: 'Let agents fetch pages of the web.',
   mcp: 'Let agents use the tools of the MCP servers of a space.',

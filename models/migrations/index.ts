@@ -23,6 +23,7 @@ import { computers } from './0024-computers.ts';
 import { sweepIndexes } from './0025-sweep-indexes.ts';
 import { computerSecrets } from './0026-computer-secrets.ts';
 import { portLinks } from './0026-port-links.ts';
+import { gitCredentials } from './0027-git-credentials.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -50,4 +51,5 @@ export const migrations: Migration[] = [
   sweepIndexes,
   computerSecrets,
   portLinks,
+  gitCredentials,
 ];

@@ -54,6 +54,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   await send('POST', '/api/dynamic-ui/secrets', form);
   await send('POST', `${space}/mcp-servers`, { name: 'tools', url: 'http://127.0.0.1:9/mcp' });
   await send('POST', `${space}/computers`, {});
+  await send('POST', `${space}/git/credentials`, { name: 'Git server', host: 'git.example.com', secret: 'a token' });
   await insertRows(product.environment.database, {
     port_links: {
       id: `prt_${randomUUID()}`,

@@ -177,6 +177,11 @@ export const objects: Record<string, Builder> = {
     const body = { path: `/file ${randomUUID()}`, size: 1 };
     return (await world.send<{ id: string }>('editor', 'POST', `/api/spaces/${world.spaceId}/drive/uploads`, body)).id;
   },
+  credentialId: async (world) => {
+    const body = { name: 'Git server', host: 'git.example.com', secret: 'a token' };
+    const path = `/api/spaces/${world.spaceId}/git/credentials`;
+    return (await world.send<{ id: string }>('owner', 'POST', path, body)).id;
+  },
   subscriptionId: async (world) => {
     const keys = { p256dh: createECDH('prime256v1').generateKeys('base64url'), auth: 'tBHItJI5svbpez7KI4CCXg' };
     const body = { endpoint: `https://push.example.com/${randomUUID()}`, keys };

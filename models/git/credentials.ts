@@ -1,0 +1,111 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, insert, select } from '../sql.ts';
+
+/** `suspended` and `removed` are said by the hosting provider. */
+export type GitCredentialStatus = 'active' | 'suspended' | 'removed';
+
+/** What a space shows to a git server, as its members may know it. */
+export interface GitCredential {
+  id: string;
+  spaceId: string;
+  name: string;
+  /** As `normaliseHost` spells it, with `:port` where it is not 443. */
+  host: string;
+  /** It is shown for repositories below this path and for no other. */
+  pathPrefix: string;
+  username: string;
+  /** The hosting provider that makes a token when one is needed; null where the space has given a password or token. */
+  provider: string | null;
+  installationId: string | null;
+  status: GitCredentialStatus;
+  createdBy: string | null;
+  createdAt: Date;
+}
+
+const maxCredentials = 200;
+
+const columns = `id, space_id AS spaceId, name, host, path_prefix AS pathPrefix, username, provider, installation_id AS installationId,
+  status, created_by AS createdBy, created_at AS createdAt`;
+
+/** The credentials of spaces for git servers. Their secrets are sealed; nothing but a call of the server opens them. */
+export function createGitCredentials(database: Database, envelope: Envelope) {
+  async function get(spaceId: string, id: string): Promise<GitCredential> {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT ${columns} FROM git_credentials WHERE id = ? AND space_id = ?`,
+      [id, spaceId],
+    );
+    if (rows[0] === undefined) throw notFound('credential');
+    return rows[0] as unknown as GitCredential;
+  }
+
+  return {
+    /** Throws 404. */
+    get,
+
+    /** Oldest first; never a secret. */
+    async list(spaceId: string, page: PageRequest): Promise<Page<GitCredential>> {
+      const after = decodeCursor(page.cursor) ?? '';
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT ${columns} FROM git_credentials WHERE space_id = ? AND id > ? ORDER BY id LIMIT ?`,
+        [spaceId, after, page.limit + 1],
+      );
+      return toPage(rows as unknown as GitCredential[], page.limit, ({ id }) => id);
+    },
+
+    /** Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`. The same id again is the same credential. */
+    async add(
+      fields: Pick<GitCredential, 'id' | 'spaceId' | 'name' | 'host' | 'pathPrefix' | 'username'> & { secret: string },
+      actor: Actor & { userId: string },
+    ): Promise<GitCredential> {
+      const { id, spaceId, name, host, pathPrefix, username, secret } = fields;
+      keepOutOfLogs([secret]);
+      const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(secret, 'utf8'));
+      await transaction(database, async (tx) => {
+        const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
+        if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+        const known = await select<{ id: string }>(tx, 'SELECT id FROM git_credentials WHERE space_id = ?', [spaceId]);
+        if (known.some((credential) => credential.id === id)) return;
+        if (known.length >= maxCredentials) {
+          const detail = `A space has at most ${maxCredentials} credentials for git servers. Remove one first.`;
+          throw new DomainError('unprocessable', 'TOO_MANY_GIT_CREDENTIALS', detail);
+        }
+        const row = { id, space_id: spaceId, name, host, path_prefix: pathPrefix, username, sealed, status: 'active' };
+        await insert(tx, 'git_credentials', { ...row, created_by: actor.userId, created_at: new Date() });
+        await appendAudit(tx, spaceId, actor, 'git-credential.added', id);
+      });
+      return get(spaceId, id);
+    },
+
+    /** Repositories that name it are refused by their servers from now on, where those ask for one. Throws 404. */
+    async remove(spaceId: string, id: string, actor: Actor): Promise<void> {
+      await transaction(database, async (tx) => {
+        const sql = 'DELETE FROM git_credentials WHERE id = ? AND space_id = ?';
+        if ((await execute(tx, sql, [id, spaceId])).affectedRows === 0) throw notFound('credential');
+        await appendAudit(tx, spaceId, actor, 'git-credential.removed', id);
+      });
+    },
+
+    /** The password or token in clear, for a call of the server; undefined where a hosting provider makes it. */
+    async secretOf({ id, spaceId }: Pick<GitCredential, 'id' | 'spaceId'>): Promise<string | undefined> {
+      const sql = 'SELECT sealed FROM git_credentials WHERE id = ? AND space_id = ?';
+      const [rows] = await database.pool.query<RowDataPacket[]>(sql, [id, spaceId]);
+      if (rows[0] === undefined) throw notFound('credential');
+      if (rows[0].sealed === null) return undefined;
+      const secret = (await envelope.open(spaceId, sealedContext(id), rows[0].sealed as Buffer)).toString('utf8');
+      keepOutOfLogs([secret]);
+      return secret;
+    },
+  };
+}
+
+export type GitCredentials = ReturnType<typeof createGitCredentials>;
+
+function sealedContext(id: string): string {
+  return `git_credentials/${id}`;
+}
