@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { collectOutput } from '../integrations/computers/collectOutput.ts';
 import { createHost } from '../integrations/computers/host/createHost.ts';
 import type { Host } from '../integrations/computers/host/host.ts';
 import type { ComputerSpec } from '../integrations/computers/types.ts';
@@ -10,7 +12,8 @@ import { quantile } from './support/quantile.ts';
 
 /**
  * What computers cost: `npx node bench/computers.ts`. Each wake has a bubblewrap by hand beside it, so that what else
- * the machine does falls on both. `WAKES`, `AT_ONCE`, `OUTPUT_MB` and `MINUTE` (wakes in a minute) make it smaller.
+ * the machine does falls on both. `WAKES`, `AT_ONCE`, `OUTPUT_MB` and `MINUTE` (wakes in a minute) make it smaller, and
+ * `PARTS=wakes,one,flood,many` chooses.
  */
 const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
 const wakes = size('WAKES', 50);
@@ -127,6 +130,45 @@ async function measureOne(): Promise<void> {
   });
 }
 
+/** What reading four commands of one computer costs this process, by how they cut what they write. */
+async function measureFlood(): Promise<void> {
+  const writes = {
+    'writes of 64 KiB': 'my $text = "a" x 65536; while (time < $end) { syswrite(STDOUT, $text) }',
+    'writes of one byte, to both streams in turn':
+      'while (time < $end) { syswrite(STDOUT, "a"); syswrite(STDERR, "b") }',
+  };
+  await withHost(1, async (host) => {
+    const spec = newSpec();
+    await wake(host, spec);
+    const client = host.client(spec.computerId);
+    for (const [name, program] of Object.entries(writes)) {
+      const delay = monitorEventLoopDelay({ resolution: 5 });
+      delay.enable();
+      const before = process.cpuUsage();
+      const beganAt = performance.now();
+      const read = async (_: unknown, n: number) => {
+        const processId = `${name.replaceAll(/\W/g, '')}${n}`;
+        await client.startProcess({ processId, command: ['perl', '-e', `my $end = time + 6; ${program}`] });
+        let records = 0;
+        const onRecord = () => void records++;
+        const output = client.output(processId, { follow: true });
+        const { position } = await collectOutput(output, { maxBytes: 1_048_576, onRecord });
+        return { records, bytes: position };
+      };
+      const all = await Promise.all(Array.from({ length: 4 }, read));
+      const { user, system } = process.cpuUsage(before);
+      delay.disable();
+      const megabytes = all.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6;
+      const cpuMs = (user + system) / 1_000;
+      const share = (cpuMs / (performance.now() - beganAt)) * 100;
+      const records = all.reduce((sum, one) => sum + one.records, 0);
+      out(
+        `${name}: ${megabytes.toFixed(1)} MB in ${records} records; ${(cpuMs / megabytes).toFixed(1)} ms of its reader’s CPU a MB, ${share.toFixed(0)} % of a core, event loop late by ${(delay.max / 1e6).toFixed(0)} ms at most`,
+      );
+    }
+  });
+}
+
 async function measureMany(): Promise<void> {
   await withHost(4, async (host) => {
     const atOnce = size('AT_ONCE', 50);
@@ -190,7 +232,13 @@ function read(path: string): string {
   }
 }
 
-await measureWakes('warm (a holder waits)', 1, false);
-await measureWakes('cold (no holder waits, a new home)', 0, true);
-await measureOne();
-await measureMany();
+const parts: Record<string, () => Promise<void>> = {
+  async wakes() {
+    await measureWakes('warm (a holder waits)', 1, false);
+    await measureWakes('cold (no holder waits, a new home)', 0, true);
+  },
+  one: measureOne,
+  flood: measureFlood,
+  many: measureMany,
+};
+for (const part of process.env.PARTS?.split(',') ?? Object.keys(parts)) await parts[part]?.();

@@ -13,6 +13,14 @@ type OutputChunk = Extract<UiChunk, { type: 'data-tool-output' }>;
 const maxCharacters = 256 * 1_024;
 /** So often, at most, an output that does not end is written to the log. */
 const paceMs = 100;
+/** More pieces than this of one moment are joined, one for each stream: each costs a place in the turn’s log. */
+const maxPieces = 8;
+
+interface Shown {
+  stream: Stream;
+  text: string;
+  position: number;
+}
 
 /**
  * A call’s output in its turn’s log, without secrets. What comes while a piece is being committed goes into the next one.
@@ -23,7 +31,7 @@ export class CallOutput implements LiveOutput {
   readonly #call: Pick<ToolCall, 'id' | 'turnId'>;
   readonly #spaceId: string;
   #redactors: Promise<Map<Stream, StreamRedactor>> | undefined;
-  #waiting: { stream: Stream; text: string; position: number }[] = [];
+  #waiting: Shown[] = [];
   #characters = 0;
   #isOver = false;
   #writing: Promise<void> | undefined;
@@ -73,7 +81,7 @@ export class CallOutput implements LiveOutput {
   async #write(): Promise<void> {
     try {
       while (this.#waiting.length > 0) {
-        const pieces = this.#waiting.splice(0);
+        const pieces = joinedByStream(this.#waiting.splice(0));
         const redactors = await this.#redact();
         const chunks = pieces.flatMap(({ stream, text, position }) => {
           const shown = redactors.get(stream)?.push(text) ?? '';
@@ -132,4 +140,14 @@ export class CallOutput implements LiveOutput {
       );
     });
   }
+}
+
+function joinedByStream(pieces: Shown[]): Shown[] {
+  if (pieces.length <= maxPieces) return pieces;
+  const streams = Map.groupBy(pieces, ({ stream }) => stream);
+  return [...streams].map(([stream, own]) => ({
+    stream,
+    text: own.map(({ text }) => text).join(''),
+    position: Math.max(...own.map(({ position }) => position)),
+  }));
 }

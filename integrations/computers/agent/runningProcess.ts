@@ -1,11 +1,14 @@
 import { Socket } from 'node:net';
-import type { Duplex, Writable } from 'node:stream';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { joinPieces, type Piece } from '../channel/joinPieces.ts';
 import { encodeMessage, type MessageKind, maxMessageBytes, messageHeader, messageKind } from '../channel/messages.ts';
 import type { LeaderExit } from './requests.ts';
 
 /** What is read after the leader’s end, at most, once the time is over: two pipes hold no more of what it has said. */
 const maxLateBytes = 2 * 65_536;
 const lateMs = 200;
+/** What comes within this after something was told is told together. The first after a quiet moment is told at once. */
+const gatherMs = 4;
 
 /**
  * Tells a process’s output and its end over its stream. The end is the leader’s: what it has started in the background
@@ -13,11 +16,15 @@ const lateMs = 200;
  */
 export class Outputs {
   readonly #stream: Duplex;
-  readonly #open = new Set<Socket>();
+  readonly #open = new Set<Readable>();
   #exit: LeaderExit | undefined;
   #isOver = false;
   #isLate = false;
   #lateBytes = 0;
+  #gathered: Piece<MessageKind>[] = [];
+  #gatheredBytes = 0;
+  #gathering: NodeJS.Timeout | undefined;
+  #toldAt = 0;
 
   constructor(stream: Duplex) {
     this.#stream = stream;
@@ -27,9 +34,9 @@ export class Outputs {
     });
   }
 
-  add(source: Socket, kind: MessageKind): void {
+  add(source: Readable, kind: MessageKind): void {
     this.#open.add(source);
-    source.on('data', (chunk: Buffer) => this.#tell(kind, chunk));
+    source.on('data', (chunk: Buffer) => this.#hear(kind, chunk));
     source.on('error', () => undefined); // of a terminal, EIO is the end
     source.once('close', () => {
       this.#open.delete(source);
@@ -51,18 +58,29 @@ export class Outputs {
     setImmediate(() => setImmediate(() => this.#endIfOver()));
   }
 
-  #tell(kind: MessageKind, chunk: Buffer): void {
+  #hear(kind: MessageKind, payload: Buffer): void {
     if (this.#isOver) return;
-    let isFree = true;
-    for (let at = 0; at < chunk.length; at += maxMessageBytes) {
-      const payload = chunk.subarray(at, at + maxMessageBytes);
-      this.#stream.write(messageHeader(kind, payload.length));
-      isFree = this.#stream.write(payload);
-    }
+    this.#gathered.push({ kind, payload });
+    this.#gatheredBytes += payload.length;
+    const waitMs = this.#toldAt + gatherMs - performance.now();
+    if (waitMs <= 0 || this.#gatheredBytes >= maxMessageBytes) this.#tell();
+    else this.#gathering ??= setTimeout(() => this.#tell(), waitMs);
     if (this.#isLate) {
-      this.#lateBytes += chunk.length;
+      this.#lateBytes += payload.length;
       this.#endIfOver();
     }
+  }
+
+  /** Tells what has been gathered. */
+  #tell(): void {
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
+    if (this.#gatheredBytes === 0) return;
+    const parts = joinPieces(this.#gathered).flatMap(({ kind, payload }) => messagesOf(kind, payload));
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+    this.#toldAt = performance.now();
+    const isFree = this.#stream.write(Buffer.concat(parts));
     if (!isFree && !this.#isOver) for (const source of this.#open) source.pause();
   }
 
@@ -70,10 +88,20 @@ export class Outputs {
     if (this.#isOver || this.#exit === undefined) return;
     const hasMore = this.#isLate ? this.#stream.writableNeedDrain && this.#lateBytes < maxLateBytes : true;
     if (this.#open.size > 0 && hasMore) return;
+    this.#tell();
     this.#isOver = true;
     this.#stream.end(encodeMessage(messageKind.exit, this.#exit));
     for (const source of this.#open) source.resume();
   }
+}
+
+function messagesOf(kind: MessageKind, payload: Uint8Array): Uint8Array[] {
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < payload.length; at += maxMessageBytes) {
+    const part = payload.subarray(at, at + maxMessageBytes);
+    parts.push(messageHeader(kind, part.length), part);
+  }
+  return parts;
 }
 
 /** Passes a stream’s bytes on to a process’s standard input, which it may close before they end. */

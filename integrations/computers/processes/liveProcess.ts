@@ -1,6 +1,8 @@
-import type { OutputKind, ProcessInfo } from '../types.ts';
+import type { ProcessInfo } from '../types.ts';
+import type { LogPiece } from './joinRecords.ts';
 import type { ReadableLog } from './logReader.ts';
 import { LogWriter } from './logWriter.ts';
+import type { LogPace } from './pace.ts';
 import { type ProcessMeta, writeMeta } from './processMeta.ts';
 import { type Exit, noteRecord, type Size } from './records.ts';
 
@@ -15,7 +17,7 @@ export class LiveProcess {
   #endedAt: string | null = null;
   #isEnding = false;
 
-  constructor(folder: string, meta: ProcessMeta, limits: { maxLogBytes: number }) {
+  constructor(folder: string, meta: ProcessMeta, limits: { maxLogBytes: number; pace?: LogPace }) {
     this.folder = folder;
     this.meta = meta;
     this.#writer = new LogWriter(folder, limits);
@@ -42,8 +44,8 @@ export class LiveProcess {
     return { ...this.meta.info, ...end, endedAt: this.#endedAt, outputBytes: position, droppedBytes };
   }
 
-  /** Settles when it is on disk. */
-  append(records: { kind: OutputKind; payload: Uint8Array }[]): Promise<void> {
+  /** Settles when it is on disk, and more may come. */
+  append(records: readonly LogPiece[]): Promise<void> {
     return this.#writer.append(records);
   }
 

@@ -1,5 +1,8 @@
 import { type FileHandle, open } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../models/errors.ts';
+import { joinEncoded } from './joinRecords.ts';
+import { Pace } from './pace.ts';
 import { type Exit, encodeRecord, headerAt, isOutput, noteRecord, recordHeaderBytes } from './records.ts';
 import type { Segment } from './segments.ts';
 
@@ -20,6 +23,11 @@ export interface LogRequest {
 }
 
 const pieceBytes = 131_072;
+/** Records that are smaller than this on average are joined. */
+const smallRecordBytes = 4_096;
+/** How many small pieces a reader gets who follows: what comes meanwhile comes together. */
+const piecesPace = { perSecond: 50, atOnce: 50 };
+const smallPieceBytes = 16_384;
 
 /**
  * The records of a log from a position on, encoded, in pieces that end with a record. A reader holds one piece in
@@ -27,12 +35,17 @@ const pieceBytes = 131_072;
  */
 export async function* readLog(log: ReadableLog, { after, follow, signal }: LogRequest): AsyncGenerator<Buffer> {
   const cursor = new LogCursor(after);
+  const pace = new Pace(piecesPace);
   try {
     for (;;) {
       // Asked before it is read: what is written in between is heard of.
       const changed = log.changed();
       const isOver = log.isOver();
-      yield* cursor.read(await log.segments());
+      let given = 0;
+      for await (const piece of cursor.read(await log.segments())) {
+        given += piece.length;
+        yield piece;
+      }
       signal?.throwIfAborted();
       if (cursor.isStale) continue;
       cursor.requireReached();
@@ -42,6 +55,8 @@ export async function* readLog(log: ReadableLog, { after, follow, signal }: LogR
         return;
       }
       if (!follow) return;
+      const waitMs = given > 0 && given < smallPieceBytes ? pace.take(1) : 0;
+      if (waitMs > 0) await either(delay(waitMs), signal);
       await either(changed, signal);
     }
   } finally {
@@ -133,6 +148,7 @@ class LogCursor {
     let at = 0;
     let from: number | undefined;
     let head: Buffer | undefined;
+    let count = 0;
     for (let header = headerAt(piece, at); header !== undefined; header = headerAt(piece, at)) {
       const { kind, position, length } = header;
       const start = at + recordHeaderBytes;
@@ -148,14 +164,16 @@ class LogCursor {
         this.position = end;
       }
       at = start + length;
+      count++;
       this.#seen = end;
       if (kind === 'exit') {
         this.hasExited = true;
         break;
       }
     }
-    const wanted = from === undefined ? Buffer.alloc(0) : piece.subarray(from, at);
-    return { length: at, wanted: head === undefined ? wanted : Buffer.concat([head, wanted]) };
+    const rest = from === undefined ? Buffer.alloc(0) : piece.subarray(from, at);
+    const wanted = head === undefined ? rest : Buffer.concat([head, rest]);
+    return { length: at, wanted: count > 1 && at / count < smallRecordBytes ? joinEncoded(wanted) : wanted };
   }
 }
 

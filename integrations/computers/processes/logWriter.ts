@@ -1,6 +1,8 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
-import type { OutputKind, OutputRecord } from '../types.ts';
-import { encodeRecord, isOutput, maxPayloadBytes, recordHeaderBytes } from './records.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { joinRecords, type LogPiece } from './joinRecords.ts';
+import type { LogPace } from './pace.ts';
+import { encodeRecord, isOutput, recordHeaderBytes } from './records.ts';
 import { type Segment, segmentPath } from './segments.ts';
 
 /** Of the segments that a log keeps, the first ones are its beginning; of the rest, the oldest goes for a new one. */
@@ -17,6 +19,7 @@ export class LogWriter {
   readonly #folder: string;
   readonly #segmentBytes: number;
   readonly #batchBytes: number;
+  readonly #pace: Pick<LogPace, 'waitMs'> | undefined;
   #segments: (Segment & { end: number })[] = [];
   #file: FileHandle | undefined;
   #position = 0;
@@ -25,8 +28,9 @@ export class LogWriter {
   #changed = Promise.withResolvers<void>();
   #isClosed = false;
 
-  constructor(folder: string, { maxLogBytes }: { maxLogBytes: number }) {
+  constructor(folder: string, { maxLogBytes, pace }: { maxLogBytes: number; pace?: Pick<LogPace, 'waitMs'> }) {
     this.#folder = folder;
+    this.#pace = pace;
     this.#segmentBytes = Math.max(minSegmentBytes, Math.floor(maxLogBytes / maxSegments));
     this.#batchBytes = Math.min(maxBatchBytes, this.#segmentBytes);
   }
@@ -54,11 +58,20 @@ export class LogWriter {
     return this.#changed.promise;
   }
 
-  /** Settles when it is on disk. Throws where it cannot be written. */
-  append(records: { kind: OutputKind; payload: Uint8Array }[]): Promise<void> {
+  /**
+   * Settles when it is on disk, and more output may be written: to wait for that keeps a process to the pace of its
+   * computer. Throws where it cannot be written.
+   */
+  async append(records: readonly LogPiece[]): Promise<void> {
     const written = this.#last.then(() => this.#write(records));
-    this.#last = written.catch(() => undefined);
-    return written;
+    this.#last = written.then(
+      () => undefined,
+      () => undefined,
+    );
+    const bytes = await written;
+    if (!records.some(({ kind }) => isOutput(kind))) return;
+    const waitMs = this.#pace?.waitMs(bytes) ?? 0;
+    if (waitMs > 0) await delay(waitMs);
   }
 
   async close(): Promise<void> {
@@ -69,16 +82,19 @@ export class LogWriter {
     this.#tell();
   }
 
-  async #write(records: { kind: OutputKind; payload: Uint8Array }[]): Promise<void> {
+  /** Says how many bytes it has written. */
+  async #write(records: readonly LogPiece[]): Promise<number> {
     if (this.#isClosed) throw new Error('The log is closed.');
     let batch: Buffer[] = [];
     let length = 0;
+    let written = 0;
     const flush = async () => {
       if (length > 0) await this.#flush(batch, length);
+      written += length;
       batch = [];
       length = 0;
     };
-    for (const record of joined(records)) {
+    for (const record of joinRecords(records)) {
       if (length + recordHeaderBytes + record.payload.length > this.#batchBytes) await flush();
       const bytes = encodeRecord({ ...record, position: this.#position });
       if (isOutput(record.kind)) this.#position += record.payload.length;
@@ -86,6 +102,7 @@ export class LogWriter {
       length += bytes.length;
     }
     await flush();
+    return written;
   }
 
   async #flush(batch: Buffer[], length: number): Promise<void> {
@@ -124,20 +141,6 @@ export class LogWriter {
     const { resolve } = this.#changed;
     this.#changed = Promise.withResolvers();
     resolve();
-  }
-}
-
-/** One record for neighbours of a kind, and none that is too long. */
-function* joined(records: { kind: OutputKind; payload: Uint8Array }[]): Generator<Omit<OutputRecord, 'position'>> {
-  for (let at = 0; at < records.length; ) {
-    const { kind } = records[at] as { kind: OutputKind };
-    const payloads: Uint8Array[] = [];
-    do payloads.push((records[at++] as { payload: Uint8Array }).payload);
-    while (isOutput(kind) && records[at]?.kind === kind);
-    const payload = payloads.length === 1 ? (payloads[0] as Uint8Array) : Buffer.concat(payloads);
-    for (let from = 0; from < payload.length; from += maxPayloadBytes) {
-      yield { kind, payload: payload.subarray(from, from + maxPayloadBytes) };
-    }
   }
 }
 

@@ -3,6 +3,7 @@ import { DomainError } from '../../../models/errors.ts';
 import type { ProcessInfo, StartProcess } from '../types.ts';
 import { LiveProcess } from './liveProcess.ts';
 import type { ReadableLog } from './logReader.ts';
+import { LogPace } from './pace.ts';
 import { fingerprintOf, type ProcessMeta, writeMeta } from './processMeta.ts';
 import { storedInfo, storedLog } from './storedLog.ts';
 
@@ -26,6 +27,7 @@ const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
 export class ProcessStore {
   readonly #folder: string;
   readonly #limits: StoreLimits;
+  readonly #pace = new LogPace();
   readonly #live = new Map<string, LiveProcess>();
   readonly #creating = new Map<string, Promise<{ process: LiveProcess | undefined; meta: ProcessMeta }>>();
   #pruning: Promise<void> | undefined;
@@ -120,7 +122,7 @@ export class ProcessStore {
     };
     const meta = { info, fingerprint };
     await writeMeta(folder, meta);
-    const process = new LiveProcess(folder, meta, this.#limits);
+    const process = new LiveProcess(folder, meta, { ...this.#limits, pace: this.#pace });
     this.#live.set(request.processId, process);
     void process.ended.finally(() => this.#live.delete(request.processId)).catch(() => undefined);
     return { process, meta };

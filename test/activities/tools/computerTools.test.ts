@@ -62,6 +62,16 @@ test('output is shown while the command still runs', async () => {
   expect(toolOutputs(chunks)).toMatchObject([{ stdout: 'begun\ndone\n' }]);
 });
 
+test('a flood of tiny writes to both streams is shown in few pieces', async () => {
+  const each = 10_000;
+  const command = `perl -e 'for (1..${each}) { syswrite(STDOUT, "a"); syswrite(STDERR, "b") }'`;
+  const { chunks } = await run([['computer_exec', { command }]]);
+  const shown = shownIn(chunks);
+  const textOf = (stream: string) => shown.map((piece) => (piece.stream === stream ? piece.text : '')).join('');
+  expect([textOf('stdout') === 'a'.repeat(each), textOf('stderr') === 'b'.repeat(each)]).toEqual([true, true]);
+  expect(shown.length).toBeLessThan(each / 100);
+});
+
 test('secrets are taken out of what is shown, wherever the output is cut', async () => {
   const path = `/api/spaces/${user.spaceId}/secrets/CANARY`;
   await user.fetch(path, { method: 'PUT', body: { value: 'canary-value-1234567890' } });

@@ -1,8 +1,13 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import { noteRecord } from '../../../integrations/computers/processes/records.ts';
 import { TextPieces } from '../../../integrations/computers/textPieces.ts';
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const bytesOf = ({ content }: ReturnType<TextPieces['rest']>[number]) =>
   'text' in content ? Buffer.from(content.text) : Buffer.from(content.base64, 'base64');
@@ -82,6 +87,56 @@ describe('collecting', () => {
     const leftOut = 8 + 2_000 * 65_536 - 1_000;
     expect([truncated, stdout.slice(0, 6), stdout.slice(-4)]).toEqual([true, 'beginx', 'xend']);
     expect(stdout).toContain(`x\n[${leftOut} bytes are left out here]\nx`);
+  });
+
+  test('takes no more memory for many records than for a few', async () => {
+    const maxBytes = 1_048_576;
+    async function* bytewise(): AsyncGenerator<OutputRecord> {
+      const payload = Buffer.from('x');
+      for (let position = 0; position < 2 * maxBytes; position++) {
+        yield { kind: position % 2 === 0 ? 'stdout' : 'stderr', position, payload };
+      }
+    }
+    const heldBytes = () => {
+      collectGarbage();
+      const { heapUsed, arrayBuffers } = process.memoryUsage();
+      return heapUsed + arrayBuffers;
+    };
+    const before = heldBytes();
+    let most = 0;
+    let count = 0;
+    const onRecord = () => {
+      // Near the end, when it holds the most.
+      if (++count === 2 * maxBytes - 10) most = heldBytes();
+    };
+    const { stdout, stderr, truncated } = await collectOutput(bytewise(), { maxBytes, onRecord });
+    expect([stdout.length, stderr.length, truncated]).toEqual([maxBytes, maxBytes, false]);
+    expect(most - before).toBeLessThan(16 * 1_048_576);
+  });
+
+  test('gives the same ends, however the output is cut into records', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.nat({ max: 40 }), { maxLength: 30 }),
+        fc.nat({ max: 60 }),
+        async (cuts, maxBytes) => {
+          const total = cuts.reduce((sum, cut) => sum + cut, 0);
+          const whole = Buffer.from(Array.from({ length: total }, (_, at) => 97 + (at % 26)));
+          let position = 0;
+          const all = cuts.map((cut): OutputRecord => {
+            const payload = whole.subarray(position, position + cut);
+            position += cut;
+            return { kind: 'stdout', position: position - cut, payload };
+          });
+          const each = Math.ceil(maxBytes / 2);
+          const expected =
+            total <= 2 * each
+              ? whole.toString()
+              : `${whole.subarray(0, each)}\n[${total - 2 * each} bytes are left out here]\n${whole.subarray(total - each)}`;
+          expect((await collectOutput(records(...all), { maxBytes })).stdout).toBe(expected);
+        },
+      ),
+    );
   });
 
   test('says where the host has dropped something', async () => {

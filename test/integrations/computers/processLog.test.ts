@@ -11,6 +11,7 @@ import {
 import fc from 'fast-check';
 import { type ReadableLog, readLog } from '../../../integrations/computers/processes/logReader.ts';
 import { LogWriter } from '../../../integrations/computers/processes/logWriter.ts';
+import { LogPace } from '../../../integrations/computers/processes/pace.ts';
 import { ProcessStore } from '../../../integrations/computers/processes/processStore.ts';
 import { noteRecord, positionAfter, RecordDecoder } from '../../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
@@ -76,6 +77,102 @@ it('is read from any position, as it was written', async () => {
     ),
     { numRuns: 50 },
   );
+});
+
+it('takes hardly more room than its output, however small the writes and often the streams take turns', async () => {
+  const folder = newFolder();
+  const writer = new LogWriter(folder, { maxLogBytes: 4 * 1_048_576 });
+  const each = 50_000;
+  for (let batch = 0; batch < 10; batch++) {
+    await writer.append(
+      Array.from({ length: each / 5 }, (_, at) => ({
+        kind: at % 2 === 0 ? ('stdout' as const) : ('stderr' as const),
+        payload: letters(1, batch * (each / 10) + Math.floor(at / 2)),
+      })),
+    );
+  }
+  const onDisk = readdirSync(folder).reduce((sum, name) => sum + statSync(`${folder}/${name}`).size, 0);
+  expect(onDisk).toBeLessThan(2 * each * 1.01);
+  const records = await recordsOf(logOf(writer));
+  for (const kind of ['stdout', 'stderr']) {
+    const own = records.filter((record) => record.kind === kind).map(({ payload }) => Buffer.from(payload));
+    expect(Buffer.concat(own).equals(letters(each))).toBe(true);
+  }
+  await writer.close();
+});
+
+it('keeps the order of streams that take turns a few times', async () => {
+  const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576 });
+  const pieces = ['stdout one', 'stderr two', 'stdout three', 'stderr four'].map((text) => ({
+    kind: text.split(' ')[0] as 'stdout' | 'stderr',
+    payload: Buffer.from(text),
+  }));
+  await writer.append(pieces);
+  expect((await recordsOf(logOf(writer))).map(({ payload }) => Buffer.from(payload).toString())).toEqual(
+    pieces.map(({ payload }) => payload.toString()),
+  );
+  await writer.close();
+});
+
+it('gives small records together, from any position', async () => {
+  const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576 });
+  const length = 2_000;
+  for (let at = 0; at < length; at++) {
+    await writer.append([{ kind: 'pty', payload: letters(1, at) }]);
+    if (at === length / 2) await writer.append([noteRecord('resize', 0, { cols: 80, rows: 24 })]);
+  }
+  for (const after of [0, 1, 999, length / 2 + 1, length - 1]) {
+    const records = await recordsOf(logOf(writer), after);
+    expect(records.length).toBeLessThanOrEqual(3);
+    let position = after;
+    for (const record of records) {
+      expect(record.position).toBe(position);
+      position = positionAfter(record);
+    }
+    const text = Buffer.concat(records.filter(({ kind }) => kind === 'pty').map(({ payload }) => payload));
+    expect(text.equals(letters(length).subarray(after))).toBe(true);
+  }
+  await writer.close();
+});
+
+describe('the pace of what is written', () => {
+  it('lets a burst pass, then as much as the time allows, however many share it', () => {
+    let now = 0;
+    const pace = new LogPace(() => now);
+    const mebibyte = 1_048_576;
+    for (let written = 0; written < 64; written++) expect(pace.waitMs(mebibyte)).toBe(0);
+    expect(pace.waitMs(mebibyte)).toBeCloseTo(1_000 / 16);
+    expect(pace.waitMs(mebibyte)).toBeCloseTo(2_000 / 16);
+    now += 125;
+    expect(pace.waitMs(8 * mebibyte)).toBeCloseTo(500);
+  });
+
+  it('has many small writes wait, so that they are joined, and a few not', () => {
+    let now = 0;
+    const pace = new LogPace(() => now);
+    let waits = 0;
+    const write = () => {
+      const waitMs = pace.waitMs(10);
+      now += waitMs;
+      if (waitMs > 0) waits++;
+    };
+    for (let count = 0; count < 250; count++) write();
+    expect(waits).toBe(0);
+    for (let count = 0; count < 1_000; count++) write();
+    expect(now).toBeGreaterThan(3_900);
+    expect(now).toBeLessThan(4_100);
+  });
+
+  it('holds up the process, and neither its readers nor its end', async () => {
+    const writer = new LogWriter(newFolder(), { maxLogBytes: 1_048_576, pace: { waitMs: () => 200 } });
+    const told: string[] = [];
+    const changed = writer.changed().then(() => told.push('readers'));
+    const written = writer.append([{ kind: 'stdout', payload: letters(10) }]).then(() => told.push('process'));
+    const ended = writer.append([noteRecord('exit', 0, exit)]).then(() => told.push('end'));
+    await Promise.all([changed, written, ended]);
+    expect(told).toEqual(['readers', 'end', 'process']);
+    await writer.close();
+  });
 });
 
 it('keeps its beginning and its end in bounded room, says what is missing, and gives the same again from any position', async () => {
