@@ -8,7 +8,7 @@ import type { ApiDeps } from './deps.ts';
 import type { Validator } from './middleware/validator.ts';
 import { ownHosts } from './ownHosts.ts';
 import { SlowClients } from './slowClients.ts';
-import { refuseUnreadable } from './unreadable.ts';
+import { refuseTwoHosts, refuseUnreadable } from './unreadable.ts';
 import { answerUpgrades, wantsWebSocket } from './upgrade.ts';
 
 /** How long open requests and streams may go on after the server began to close. */
@@ -51,11 +51,12 @@ export async function startApi(runtime: Omit<ApiDeps, 'draining' | 'closing'>, s
     slow.watch(req, res);
     // A kept-alive connection would keep the server open.
     if (closing.signal.aborted) res.setHeader('connection', 'close');
+    if (refuseTwoHosts(req, res, runtime.logger)) return;
     const hosts = hostsOf(req);
     if (hosts === undefined) app(req, res);
     else hosts.handle(req, res);
   });
-  const upgrades = answerUpgrades(server, app, hostsOf);
+  const upgrades = answerUpgrades(server, app, runtime.logger, hostsOf);
   refuseUnreadable(server, runtime.logger);
   server.maxConnections = maxConnections;
   server.keepAliveTimeout = keepAliveTimeoutMs;

@@ -2,6 +2,7 @@ import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Express, Request, RequestHandler, Response, Router } from 'express';
+import type { Logger } from 'pino';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { DomainError } from '../../models/errors.ts';
 import type { Area } from './area.ts';
@@ -13,6 +14,7 @@ import type { RouteDeps } from './deps.ts';
 import type { OwnHosts } from './ownHosts.ts';
 import { createRouter } from './router.ts';
 import { stillAllowed } from './stillAllowed.ts';
+import { refuseTwoHosts } from './unreadable.ts';
 
 /** The subprotocol that a client offers, and that the server chooses. */
 const protocol = 'atrium';
@@ -37,6 +39,7 @@ export function wantsWebSocket({ method, headers }: IncomingMessage): boolean {
 export function answerUpgrades(
   server: Server,
   app: Express,
+  logger: Logger,
   hostsOf: (req: IncomingMessage) => OwnHosts | undefined = () => undefined,
 ): { cut(): void } {
   const sockets = new Set<Duplex>();
@@ -45,6 +48,7 @@ export function answerUpgrades(
     socket.once('close', () => sockets.delete(socket));
     // A peer that resets the connection has gone, and nothing is left to do; the close event follows.
     socket.on('error', () => socket.destroy());
+    if (refuseTwoHosts(req, socket, logger)) return;
     const hosts = hostsOf(req);
     if (hosts === undefined) takeCredential(req);
     const res = new ServerResponse(req);

@@ -33,6 +33,13 @@ export function createLiveComputers(deps: Deps): LiveComputers {
     async asIs({ spaceId, computerId }) {
       return clientOf(deps, await getComputer(deps.database, spaceId, computerId));
     },
+    async running({ spaceId, computerId }) {
+      const computer = await getComputer(deps.database, spaceId, computerId);
+      if (computer.status !== 'running') {
+        throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
+      }
+      return clientOf(deps, computer);
+    },
   };
 }
 

@@ -16,7 +16,7 @@ export interface WokenBy {
 }
 
 /**
- * The way to what is live on computers, for the API and for activities alike. Both throw 404 for a computer that is
+ * The way to what is live on computers, for the API and for activities alike. All throw 404 for a computer that is
  * absent, or another space’s.
  */
 export interface LiveComputers {
@@ -27,6 +27,8 @@ export interface LiveComputers {
    * run, what is asked of the client does.
    */
   asIs(ref: ComputerRef): Promise<HostClient>;
+  /** Only while it runs, for what nothing is started for. Throws 409 `COMPUTER_NOT_RUNNING` else. */
+  running(ref: ComputerRef): Promise<HostClient>;
 }
 
 /** A host that can be asked from this process: its own, or another’s by its address. */

@@ -86,6 +86,19 @@ export function createSessions(database: Database, tokens: Tokens) {
       return session !== undefined && session.expiresAt.getTime() > Date.now();
     },
 
+    /**
+     * Whether somebody ended it, by signing out or by revoking it, or its user was disabled: what it began is over then,
+     * as it is not when its time is up. A session is known for a month after that.
+     */
+    async wasEnded(sessionId: string): Promise<boolean> {
+      const [rows] = await database.pool.execute<RowDataPacket[]>(
+        `SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
+          WHERE s.id = ? AND (s.revoked_at IS NOT NULL OR u.disabled_at IS NOT NULL)`,
+        [sessionId],
+      );
+      return rows.length > 0;
+    },
+
     /** The user's sessions that still hold, newest first. */
     async list(userId: string, page: PageRequest): Promise<Page<SessionRow>> {
       const before = decodeCursor(page.cursor);

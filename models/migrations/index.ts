@@ -24,6 +24,7 @@ import { sweepIndexes } from './0025-sweep-indexes.ts';
 import { computerSecrets } from './0026-computer-secrets.ts';
 import { portLinks } from './0026-port-links.ts';
 import { gitCredentials } from './0027-git-credentials.ts';
+import { portLinkAskers } from './0027-port-link-askers.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -52,4 +53,5 @@ export const migrations: Migration[] = [
   computerSecrets,
   portLinks,
   gitCredentials,
+  portLinkAskers,
 ];

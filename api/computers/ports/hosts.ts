@@ -1,5 +1,6 @@
 import express, { type Request, type Response } from 'express';
-import { holds, labelPattern, type PortLink } from '../../../models/computers/portLinks.ts';
+import { holds, labelPattern, type PortLink } from '../../../models/computers/portLink.ts';
+import type { VisitAsker } from '../../../models/computers/portVisits.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { standingOf } from '../../../models/identity/authority.ts';
 import { isAtLeast } from '../../../models/identity/roles.ts';
@@ -16,7 +17,8 @@ import { linkErrors } from './pages.ts';
 /** Where a token is exchanged for a cookie, on the link’s own host. */
 export const openPath = '/.atrium/open';
 const lookAgainMs = 3_000;
-const connectionsPerLink = 200;
+/** The holder keeps a share for all links of a computer; one of them does not use it up. */
+const connectionsPerLink = 100;
 
 /**
  * Serves what listens on ports of computers, each link on a host name of its own below the configured domain. It is no
@@ -42,21 +44,36 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     const cookies = admissionsIn(req.headers.cookie);
     const visit = label === undefined ? undefined : await portLinks.visit(label, cookies);
     // Whoever was not let in may not try without end.
-    if (visit?.isAdmitted !== true) await limits.failedAuthentication(req, res);
+    if (visit === undefined || visit.askers.length === 0) await limits.failedAuthentication(req, res);
     if (visit === undefined)
       throw new DomainError('notFound', 'PORT_LINK_UNKNOWN', 'Nothing is linked to this address.');
-    const { link, isAdmitted } = visit;
+    const { link, askers } = visit;
     if (!(await isGood(link))) throw ended();
+    const isAdmitted = await mayStay(link, askers);
     if (req.method === 'GET' && req.path === openPath) return admit(req, res, link, isAdmitted);
-    if (!isAdmitted) throw notAdmitted();
+    if (!isAdmitted) throw askers.length === 0 ? notAdmitted() : over();
     await pass(req, res, link, cookies);
   });
   app.use(linkErrors());
 
   /** It lasts no longer than its maker may do this. */
   async function isGood(link: PortLink): Promise<boolean> {
-    if (!holds(link)) return false;
-    const { spaceId, createdBy: userId, apiKeyId } = link;
+    const { createdBy: userId, apiKeyId } = link;
+    return holds(link) && may(link, { userId, apiKeyId });
+  }
+
+  /** A browser stays in no longer than one of those who had it let in may do this, and does not sign out. */
+  async function mayStay(link: PortLink, askers: readonly VisitAsker[]): Promise<boolean> {
+    for (const asker of askers) {
+      const { sessionId } = asker;
+      if (sessionId !== null && (await identity.sessions.wasEnded(sessionId))) continue;
+      if (await may(link, asker)) return true;
+    }
+    return false;
+  }
+
+  async function may({ spaceId }: PortLink, by: Pick<VisitAsker, 'userId' | 'apiKeyId'>): Promise<boolean> {
+    const { userId, apiKeyId } = by;
     const { role, keyHolds } = await standingOf(identity, { spaceId, userId, apiKeyId });
     return keyHolds && role !== undefined && isAtLeast(role, 'editor');
   }
@@ -66,6 +83,8 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     // What a browser loads on suspicion must not use the token up.
     const isGuess = /prefetch|prerender/.test(`${req.get('sec-purpose')} ${req.get('purpose')}`);
     if (isGuess) throw new DomainError('unavailable', 'NOT_AHEAD_OF_TIME', 'This address is not opened ahead of time.');
+    const asker = await portLinks.askerOf(link.id, token);
+    if (asker !== undefined && !(await mayStay(link, [asker]))) throw over();
     const cookie = await portLinks.admit(link.id, token);
     if (cookie === undefined && !isAdmitted) throw tokenUsed();
     if (cookie !== undefined) res.setHeader('set-cookie', cookiesOf(cookie, link.expiresAt));
@@ -87,7 +106,8 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     const timer = setInterval(() => {
       const isOver = async () => {
         const visit = await portLinks.visit(link.label, cookies);
-        return visit === undefined || !visit.isAdmitted || !(await isGood(visit.link));
+        if (visit === undefined) return true;
+        return !(await isGood(visit.link)) || !(await mayStay(visit.link, visit.askers));
       };
       // A database that is down for a moment ends nothing: the next look decides.
       isOver().then(
@@ -100,7 +120,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
     if (req.handshake !== undefined) closing.addEventListener('abort', stop);
     try {
       const { spaceId, computerId } = link;
-      const client = await liveComputers.asIs({ spaceId, computerId });
+      const client = await liveComputers.running({ spaceId, computerId });
       const inside = await client.dialPort(link.port, { signal: cut.signal });
       const by = {
         address: req.ip ?? 'unknown',
@@ -145,6 +165,11 @@ const asOperation = {
 
 function ended(): DomainError {
   return new DomainError('gone', 'PORT_LINK_ENDED', 'It has expired or was revoked. Ask for a new one.');
+}
+
+function over(): DomainError {
+  const detail = 'Whoever asked for the address that let this browser in may no longer do so. Ask for a new one.';
+  return new DomainError('gone', 'PORT_VISIT_ENDED', detail);
 }
 
 function tokenUsed(): DomainError {

@@ -9,7 +9,7 @@ const titles: Record<number, string> = {
   404: 'There is no such link',
   410: 'This link has ended',
   502: 'Nothing answers here',
-  503: 'The computer is not running',
+  503: 'This is not available now',
 };
 
 /** A failure on a link’s own host: a page for a person, a problem for a program. Nothing of the API’s is loaded. */
@@ -26,7 +26,8 @@ export function linkErrors(): ErrorRequestHandler {
       res.status(failure.status).type('application/problem+json').json(problem);
       return;
     }
-    const title = titles[failure.status] ?? 'This did not work';
+    const isAsleep = failure.code === 'COMPUTER_NOT_RUNNING';
+    const title = isAsleep ? 'The computer is not running' : (titles[failure.status] ?? 'This did not work');
     res.set(
       'content-security-policy',
       "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",

@@ -1,9 +1,9 @@
 import { getComputer } from '../../../models/computers/computer.ts';
-import type { PortLink } from '../../../models/computers/portLinks.ts';
+import type { PortLink } from '../../../models/computers/portLink.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
-import { authorityOf, callerOf } from '../../frame/auth/caller.ts';
+import { authorityOf, type Caller, callerOf } from '../../frame/auth/caller.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { makeOnce } from '../../frame/idempotency.ts';
 import { bodyOf, pathOf } from '../../frame/request.ts';
@@ -43,7 +43,7 @@ export function portRoutes(deps: RouteDeps) {
         // The token in it is kept as a hash alone.
         show: async ({ id }) => {
           const link = await portLinks.get({ spaceId, computerId, linkId: id });
-          return { ...present(link), url: await urlOf(link) };
+          return { ...present(link), url: await urlOf(link, caller) };
         },
       },
     );
@@ -56,11 +56,14 @@ export function portRoutes(deps: RouteDeps) {
 
   router.post(`${base}/:linkId/url`, async (req, res) => {
     const link = await portLinks.get(pathOf<'createPortLinkUrl'>(req));
-    answer<'createPortLinkUrl'>(res, 201, { url: await urlOf(link), expiresAt: time(link.expiresAt) });
+    answer<'createPortLinkUrl'>(res, 201, { url: await urlOf(link, callerOf(req)), expiresAt: time(link.expiresAt) });
   });
 
-  async function urlOf(link: PortLink): Promise<string> {
-    return `${config.ports.originOf(link.label)}${openPath}?token=${await portLinks.newToken(link)}`;
+  async function urlOf(link: PortLink, caller: Caller): Promise<string> {
+    const { apiKeyId } = authorityOf(caller);
+    const sessionId = caller.via === 'session' ? caller.sessionId : null;
+    const token = await portLinks.newToken(link, { userId: caller.userId, apiKeyId, sessionId });
+    return `${config.ports.originOf(link.label)}${openPath}?token=${token}`;
   }
 
   function present({ id, computerId, port, label, createdBy, createdAt, expiresAt }: PortLink) {

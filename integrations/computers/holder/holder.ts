@@ -94,6 +94,7 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
     agent,
     processes,
     store,
+    isForFiles: spec.purpose === 'files',
     // To read keeps no computer awake, but for what is there only to be read.
     use: (method) => (method === 'GET' && spec.purpose === 'computer' ? () => undefined : usage.begin()),
     status: () => ({

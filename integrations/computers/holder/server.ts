@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { DomainError } from '../../../models/errors.ts';
 import { decodeQuery } from '../client/query.ts';
 import type { HolderStatus } from '../hostClient.ts';
 import type { ProcessStore } from '../processes/processStore.ts';
 import type { Agent } from './agent.ts';
-import { notFoundHere, type Route, send, sendProblem } from './answers.ts';
+import { notFoundHere, type Route, refuseUpgrade, send, sendProblem } from './answers.ts';
 import { fileRoute } from './fileRoutes.ts';
 import { portRoute } from './portRoute.ts';
 import type { HolderProcesses } from './processes.ts';
@@ -16,24 +17,45 @@ interface ServerOptions {
   processes: HolderProcesses;
   store: ProcessStore;
   status: () => HolderStatus;
+  /** Whether it is for the files of a computer that does not run: no port of it can be reached. */
+  isForFiles: boolean;
   /** Somebody uses the computer by a request of this method; the answer is called when they have done. */
   use: (method: string) => () => void;
 }
 
-const maxConnections = 512;
+/**
+ * Each has a share of its own: visitors of links to ports keep nobody from processes and files, and neither keeps the
+ * host from asking how the computer is.
+ */
+const mostPorts = 256;
+const mostRequests = 256;
+const maxConnections = 640;
 
 /** The holder’s HTTP, which only its host and the processes of Atrium on it can reach. */
 export function createHolderServer(options: ServerOptions): Server {
+  const open = { ports: 0, requests: 0 };
   const server = createServer((req, res) => {
+    if (req.method === 'GET' && req.url === '/') return send(res, 200, options.status());
+    if (open.requests >= mostRequests) return sendProblem(res, tooMany('requests for'));
+    open.requests++;
     const done = options.use(req.method ?? '');
     answer(options, req, res)
       .catch((error: unknown) => sendProblem(res, error))
-      .finally(done);
+      .finally(() => {
+        open.requests--;
+        done();
+      });
   });
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const done = options.use('CONNECT');
     socket.on('error', () => undefined);
-    void portRoute(options.agent, routeOf(req).path, socket, head).finally(done);
+    if (options.isForFiles) return refuseUpgrade(socket, notRunning());
+    if (open.ports >= mostPorts) return refuseUpgrade(socket, tooMany('connections to ports of'));
+    open.ports++;
+    const done = options.use('CONNECT');
+    void portRoute(options.agent, routeOf(req).path, socket, head).finally(() => {
+      open.ports--;
+      done();
+    });
   });
   // A transfer may take its time: whoever is silent in it is cut by its own route.
   server.requestTimeout = 0;
@@ -42,10 +64,9 @@ export function createHolderServer(options: ServerOptions): Server {
 }
 
 function answer(options: ServerOptions, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const { agent, processes, store, status } = options;
+  const { agent, processes, store } = options;
   const route = routeOf(req);
   const [first] = route.path;
-  if (first === undefined && req.method === 'GET') return Promise.resolve(send(res, 200, status()));
   const read = storeRoute(store, req, res, route);
   if (read !== undefined) return read;
   if (first === 'processes') return processRoute({ processes, store }, req, res, route);
@@ -57,6 +78,15 @@ export function routeOf({ url = '/' }: IncomingMessage): Route {
   const end = url.indexOf('?');
   const path = (end < 0 ? url : url.slice(0, end)).split('/').filter((part) => part !== '');
   return { path: path.map(decoded), query: decodeQuery(url) };
+}
+
+function tooMany(what: string): DomainError {
+  const detail = `There are too many ${what} this computer at once. Try again in a moment.`;
+  return new DomainError('unavailable', 'COMPUTER_CONNECTIONS_FULL', detail, { retryAfterSeconds: 2 });
+}
+
+function notRunning(): DomainError {
+  return new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
 }
 
 function decoded(part: string): string {

@@ -59,11 +59,12 @@ export async function createHost(given: HostOptions): Promise<Host> {
     }
     return record;
   };
-  const socketOf = async (computerId: string) => {
+  const socketOf = async (computerId: string, { running = false } = {}) => {
     const { run } = known(computerId);
     const { socket } = computerLayout(layout, computerId);
     // One that runs can be used whatever else is done with it, such as a copy.
     if (isRunning(run)) return socket;
+    if (running) throw new HostError('COMPUTER_NOT_RUNNING', `${computerId} does not run`);
     return lanes.in(computerId, async () => {
       const record = known(computerId);
       return isRunning(record.run) ? socket : fileSandboxes.open(record);

@@ -80,8 +80,8 @@ export interface Host {
   client(computerId: string): HostClient;
   /** To the files of a computer, running or not: of a stopped one through a sandbox that ends by itself. */
   files(computerId: string): Promise<HostClient>;
-  /** The socket of what answers `files`. */
-  socket(computerId: string): Promise<string>;
+  /** The socket of what answers `files`; with `running`, only that of one that runs. */
+  socket(computerId: string, options?: { running?: boolean }): Promise<string>;
   /** Stops looking after the computers, which go on. */
   close(): Promise<void>;
   /** Stops every computer, and gives back what was mounted. */

@@ -8,6 +8,7 @@ import {
 import { type Duplex, PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DomainError } from '../../../models/errors.ts';
+import { ofOneConnection } from '../../http/connectionHeaders.ts';
 import { join } from '../agent/ports.ts';
 import { dial, Requests, silenceMs } from '../client/requests.ts';
 import { refuseUpgrade, send, sendProblem, switching } from '../holder/answers.ts';
@@ -37,7 +38,6 @@ const keepAliveMs = 30_000;
 const target = /^\/computers\/([\w-]{1,64})([/?][\x21-\x7e]*)?$/;
 const bearer = /^Bearer ([\w.-]+)$/i;
 const requestHeaders = ['content-type', 'content-length', 'range', 'if-match', 'if-none-match'];
-const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
  * What other processes and machines reach this host’s computers by: below `/computers/{computerId}` what the computer’s
@@ -88,7 +88,8 @@ async function answer(options: HostServerOptions, req: IncomingMessage, res: Ser
   const headers = Object.fromEntries(requestHeaders.flatMap((name) => headerOf(req.headers, name)));
   const body = method === 'POST' || method === 'PUT' ? bodyOf(req) : undefined;
   const response = await holder.open(method, path, { headers, signal: gone.signal, ...(body && { body }) });
-  const passed = Object.entries(response.headers).filter(([name]) => !hopByHop.has(name));
+  const isDropped = ofOneConnection(response.headers.connection);
+  const passed = Object.entries(response.headers).filter(([name]) => !isDropped(name));
   res.writeHead(response.statusCode ?? 200, Object.fromEntries(passed)).flushHeaders();
   await pipeline(response, res);
 }
@@ -102,7 +103,11 @@ async function tunnel(options: HostServerOptions, req: IncomingMessage, socket: 
   const { computerId, path } = await admit(options, req);
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
-  const inside = await dial({ socketPath: await options.host.socket(computerId) }, path, gone.signal);
+  const inside = await dial(
+    { socketPath: await options.host.socket(computerId, { running: true }) },
+    path,
+    gone.signal,
+  );
   if (socket.destroyed) return void inside.destroy();
   // It may be silent for as long as it likes, as long as the other machine is there.
   req.socket.setTimeout(0).setKeepAlive(true, keepAliveMs);

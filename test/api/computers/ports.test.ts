@@ -4,7 +4,9 @@ import net, { type AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { WebSocket, WebSocketServer } from 'ws';
 import { type RunningApi, startApi } from '../../../api/frame/server.ts';
+import { createLiveComputers } from '../../../bin/support/liveComputers.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import type { LiveHost } from '../../../integrations/computers/liveComputers.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
@@ -22,25 +24,31 @@ const seen: IncomingMessage[] = [];
 let isAsleep = false;
 let respond: (req: IncomingMessage, res: import('node:http').ServerResponse) => void;
 
-const liveComputers = {
-  awake: () => Promise.reject(new Error('A link wakes nothing.')),
-  asIs: async () =>
-    ({
-      async dialPort(port: number) {
-        if (isAsleep) throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
-        const socket = net.connect(port, '127.0.0.1');
-        await once(socket, 'connect').catch(() => {
-          throw new DomainError('upstream', 'PORT_NOT_LISTENING', 'Nothing listens there.');
-        });
-        return socket;
-      },
-    }) as unknown as HostClient,
+let filesOpened = 0;
+const client = {
+  async dialPort(port: number) {
+    if (isAsleep) throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
+    const socket = net.connect(port, '127.0.0.1');
+    await once(socket, 'connect').catch(() => {
+      throw new DomainError('upstream', 'PORT_NOT_LISTENING', 'Nothing listens there.');
+    });
+    return socket;
+  },
+} as unknown as HostClient;
+const host: LiveHost = {
+  client: () => client,
+  files: async () => {
+    filesOpened++;
+    return client;
+  },
+  metrics: () => Promise.reject(new Error('Nobody asks.')),
 };
 
 beforeAll(async () => {
-  api = await buildApi({ ATRIUM_CORS_ORIGINS: '*' }, { liveComputers });
-  const { config } = api.deps;
-  server = await startApi({ ...api.deps, config: { ...config, http: { ...config.http, port: 0 } } });
+  api = await buildApi({ ATRIUM_CORS_ORIGINS: '*' });
+  const { config, database, launcher } = api.deps;
+  const liveComputers = createLiveComputers({ database, config, launcher, hostOf: async () => host });
+  server = await startApi({ ...api.deps, liveComputers, config: { ...config, http: { ...config.http, port: 0 } } });
   app = createServer((req, res) => {
     seen.push(req);
     respond(req, res);
@@ -57,6 +65,7 @@ beforeAll(async () => {
 beforeEach(() => {
   seen.splice(0);
   isAsleep = false;
+  filesOpened = 0;
   respond = (_req, res) => res.end('hello');
 });
 afterAll(async () => {
@@ -70,7 +79,13 @@ async function buildOwner() {
   const owner = await buildUser(api.identity);
   const { space } = await buildSpace(api.identity, owner.user.id);
   const computer = await defaultComputer(api.environment.database, space.id);
+  await becomes(computer.id, 'running');
   return { owner, space, path: `/api/spaces/${space.id}/computers/${computer.id}/ports` };
+}
+
+async function becomes(computerId: string, status: 'running' | 'paused' | 'stopped'): Promise<void> {
+  const sql = "UPDATE computers SET status = ?, host_id = 'hst_test' WHERE id = ?";
+  await api.environment.database.pool.query(sql, [status, computerId]);
 }
 
 type Link = { id: string; url: string; origin: string; expiresAt: string };
@@ -211,6 +226,92 @@ describe('how long it lasts', () => {
   });
 });
 
+describe('who was let in', () => {
+  type Person = Awaited<ReturnType<typeof buildUser>>;
+
+  /** Somebody who had a browser let in by a link that the owner made, and what of it is open. */
+  async function letIn(credentialOf: (person: Person) => Promise<string> = async ({ token }) => token) {
+    const made = await makeLink();
+    const person = await buildUser(api.identity);
+    await api.identity.members.add(made.space.id, person.user.email, 'editor');
+    const ask = async () =>
+      (await api.as(await credentialOf(person)).post(`${made.path}/${made.link.id}/url`)).body.url;
+    const cookie = cookieOf(await visit(await ask()));
+    const unused = (await ask()) as string;
+    const socket = openSocket(made.link, cookie);
+    await once(socket, 'open');
+    const look = async (value = cookie) => (await visit(made.link.origin, { cookie: value })).status;
+    expect(await look()).toBe(200);
+    return { ...made, person, cookie, unused, look, closed: once(socket, 'close') };
+  }
+
+  const owned = async ({ link }: { link: Link }) => cookieOf(await visit(link.url));
+
+  test('leaves with the member who asked for the address, though the link holds', async () => {
+    const one = await letIn();
+    await api.identity.members.remove(one.space.id, one.person.user.id);
+    await waitFor('the member to be forgotten', async () => (await one.look()) === 410);
+    await one.closed;
+    expect((await visit(one.unused)).status).toBe(410);
+    expect(await one.look(await owned(one))).toBe(200);
+  });
+
+  test('leaves when that member may only look', async () => {
+    const one = await letIn();
+    await api.identity.members.changeRole(one.space.id, one.person.user.id, 'viewer');
+    await waitFor('the role to be forgotten', async () => (await one.look()) === 410);
+    await one.closed;
+    expect((await visit(one.unused)).status).toBe(410);
+  });
+
+  test('leaves with the key that asked', async () => {
+    let keyId = '';
+    let made: string | undefined;
+    const one = await letIn(async ({ user }) => {
+      if (made !== undefined) return made;
+      const { key, row } = await api.identity.keys.create(user.id, { name: 'key', scopes: ['computers:write'] });
+      keyId = row.id;
+      made = key;
+      return key;
+    });
+    await api.identity.keys.revoke(one.person.user.id, keyId);
+    await waitFor('the key to be forgotten', async () => (await one.look()) === 410);
+    await one.closed;
+    expect((await visit(one.unused)).status).toBe(410);
+    expect(await one.look(await owned(one))).toBe(200);
+  });
+
+  test('leaves when the session that asked is signed out, and not when its time is up', async () => {
+    const one = await letIn();
+    const { pool } = api.environment.database;
+    await pool.query('UPDATE sessions SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE user_id = ?', [
+      one.person.user.id,
+    ]);
+    expect(await one.look()).toBe(200);
+    await pool.query('UPDATE sessions SET expires_at = NOW(3) + INTERVAL 1 HOUR WHERE user_id = ?', [
+      one.person.user.id,
+    ]);
+    expect((await api.as(one.person.token).post('/auth/logout')).status).toBe(204);
+    await waitFor('the session to be forgotten', async () => (await one.look()) === 410);
+    await one.closed;
+    expect((await visit(one.unused)).status).toBe(410);
+    expect(await one.look(await owned(one))).toBe(200);
+  });
+
+  test('of an older process counts as let in by the link’s maker', async () => {
+    const one = await letIn();
+    await api.environment.database.pool.query(
+      'UPDATE port_link_visits SET asked_by = NULL, session_id = NULL WHERE link_id = ?',
+      [one.link.id],
+    );
+    await api.identity.members.remove(one.space.id, one.person.user.id);
+    expect(await one.look()).toBe(200);
+    await api.identity.members.add(one.space.id, one.person.user.email, 'owner');
+    await api.identity.members.remove(one.space.id, one.owner.user.id);
+    await waitFor('the maker to be forgotten', async () => (await one.look()) === 410);
+  });
+});
+
 describe('what passes', () => {
   test('nothing of ours goes in, and nothing wider than the origin comes out', async () => {
     const { link, cookie } = await admitted();
@@ -324,6 +425,17 @@ describe('what passes', () => {
   });
 });
 
+test.each(['stopped', 'paused'] as const)(
+  'a link to a computer that is %s says so, and starts nothing',
+  async (status) => {
+    const { link, cookie, path } = await admitted();
+    await becomes(path.split('/').at(-2) ?? '', status);
+    const page = await visit(link.origin, { cookie, headers: { accept: 'application/json' } });
+    expect(JSON.parse(page.body)).toMatchObject({ status: 503, code: 'COMPUTER_NOT_RUNNING' });
+    expect(filesOpened).toBe(0);
+  },
+);
+
 describe('beside the API', () => {
   test('a link’s host serves nothing of the API, and the API nothing of a link', async () => {
     const { link, cookie, owner } = await admitted();
@@ -335,6 +447,27 @@ describe('beside the API', () => {
     expect((await visit('http://localhost/healthz', { headers: { accept: '*/*' } })).status).toBe(200);
     expect((await visit('http://localhost/.atrium/open')).status).toBe(404);
   });
+});
+
+test('a request that names two hosts goes nowhere', async () => {
+  const { link, cookie } = await admitted();
+  const { host } = new URL(link.origin);
+  const upgrade =
+    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
+  for (const [hosts, more] of [
+    [[host, 'other.example'], ''],
+    [[host, host], upgrade],
+    [['localhost', host], ''],
+    [['localhost', 'localhost'], upgrade],
+  ] as const) {
+    const socket = net.connect(Number(new URL(server.url).port), '127.0.0.1');
+    const names = hosts.map((name) => `Host: ${name}\r\n`).join('');
+    socket.write(`GET / HTTP/1.1\r\n${names}Cookie: ${cookie}\r\n${more}\r\n`);
+    const answer = await text(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain('"code":"HOST_UNCLEAR"');
+  }
+  expect(seen).toEqual([]);
 });
 
 describe('making them', () => {

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { SignJWT } from 'jose';
+import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { createHostServer, type HostServer } from '../../../integrations/computers/host/server.ts';
 import { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { positionAfter } from '../../../integrations/computers/processes/records.ts';
@@ -174,10 +176,13 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       const { computerId: id, spec } = await startComputer(built.host);
       await runOn(remote.client(id), 'echo kept > file; echo said', { processId: 'prc_said' });
       await built.host.stop(id);
+      const notRunning = { kind: 'conflict', code: 'COMPUTER_NOT_RUNNING' };
+      // A connection to a port starts nothing, not even what reads files.
+      await expect(remote.client(id).dialPort(8000)).rejects.toMatchObject(notRunning);
+      expect(existsSync(computerLayout(hostLayout(built.dir), id).filesSocket)).toBe(false);
       const stopped = await remote.files(id);
       expect(await text((await stopped.readFile('file')).body)).toBe('kept\n');
       await expect(stopped.process('prc_said')).resolves.toMatchObject({ state: 'exited' });
-      const notRunning = { kind: 'conflict', code: 'COMPUTER_NOT_RUNNING' };
       await expect(stopped.startProcess({ processId: 'prc_no', command: 'true' })).rejects.toMatchObject(notRunning);
       await built.host.start({ ...spec, generation: 2 });
       expect((await runOn(stopped, 'cat file')).stdout).toBe('kept\n');

@@ -25,6 +25,7 @@ describe.each(usable)('$name', ({ options }) => {
     await expect(files.startProcess({ processId: 'prc_no', command: 'true' })).rejects.toMatchObject({
       code: 'COMPUTER_NOT_RUNNING',
     });
+    await expect(files.dialPort(8000)).rejects.toMatchObject({ code: 'COMPUTER_NOT_RUNNING' });
     await files.writeFile('more', Buffer.from('written while it slept'));
     await expect(host.inspect(computerId)).resolves.toEqual({ state: 'gone' });
     expect(await host.sweep()).toEqual([]);

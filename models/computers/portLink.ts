@@ -1,0 +1,33 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Database } from '../database.ts';
+
+/** A link to a port of a computer. */
+export interface PortLink {
+  id: string;
+  spaceId: string;
+  computerId: string;
+  port: number;
+  /** The first part of its host name. */
+  label: string;
+  createdBy: string;
+  /** The key that it was made with: it holds no longer than that. */
+  apiKeyId: string | null;
+  createdAt: Date;
+  expiresAt: Date;
+  revokedAt: Date | null;
+}
+
+export const labelPattern = /^[a-z2-7]{26}$/;
+
+const columns = `l.id, l.space_id AS spaceId, l.computer_id AS computerId, l.port, l.label, l.created_by AS createdBy,
+  l.api_key_id AS apiKeyId, l.created_at AS createdAt, l.expires_at AS expiresAt, l.revoked_at AS revokedAt`;
+
+/** The links of the table `l` that this condition names. */
+export async function findLinks({ pool }: Pick<Database, 'pool'>, sql: string, values: unknown[]): Promise<PortLink[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM port_links l WHERE ${sql}`, values);
+  return rows as unknown as PortLink[];
+}
+
+export function holds({ revokedAt, expiresAt }: Pick<PortLink, 'revokedAt' | 'expiresAt'>): boolean {
+  return revokedAt === null && expiresAt.getTime() > Date.now();
+}

@@ -1,0 +1,95 @@
+import { hash, randomBytes } from 'node:crypto';
+import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { insert, select } from '../sql.ts';
+import { findLinks, holds, type PortLink } from './portLink.ts';
+
+/** Who asked for the address that let a browser in, and with what. The browser stays in no longer than they may. */
+export interface VisitAsker {
+  userId: string;
+  apiKeyId: string | null;
+  sessionId: string | null;
+}
+
+/** A link, and whoever asked for these cookies; none without a cookie of this link. */
+export interface Visit {
+  link: PortLink;
+  askers: VisitAsker[];
+}
+
+const mostVisitors = 500;
+/** An older process has noted nobody: then it is the link’s maker. */
+const askerColumns = `COALESCE(v.asked_by, l.created_by) AS userId,
+  IF(v.asked_by IS NULL, l.api_key_id, v.api_key_id) AS apiKeyId, v.session_id AS sessionId`;
+
+/** The browsers that links let in. Tokens and cookies are kept as hashes. */
+export function portVisits(database: Database) {
+  async function findAskers(sql: string, values: unknown[]): Promise<VisitAsker[]> {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT ${askerColumns} FROM port_link_visits v JOIN port_links l ON l.id = v.link_id WHERE ${sql}`,
+      values,
+    );
+    return rows as unknown as VisitAsker[];
+  }
+
+  return {
+    /** A token that lets one browser in. Throws 410 `PORT_LINK_ENDED`, 422 `TOO_MANY_VISITORS`. */
+    async newToken(link: PortLink, asker: VisitAsker): Promise<string> {
+      if (!holds(link)) throw new DomainError('gone', 'PORT_LINK_ENDED', 'This link has expired or was revoked.');
+      const token = randomBytes(32).toString('base64url');
+      await transaction(database, async (tx) => {
+        await select(tx, 'SELECT id FROM port_links WHERE id = ? FOR UPDATE', [link.id]);
+        const [counted] = await select<{ n: number }>(
+          tx,
+          'SELECT COUNT(*) AS n FROM port_link_visits WHERE link_id = ?',
+          [link.id],
+        );
+        if ((counted?.n ?? 0) >= mostVisitors) {
+          const detail = `A link lets at most ${mostVisitors} browsers in. Make another link.`;
+          throw new DomainError('unprocessable', 'TOO_MANY_VISITORS', detail);
+        }
+        await insert(tx, 'port_link_visits', {
+          token_hash: hashOf(token),
+          link_id: link.id,
+          space_id: link.spaceId,
+          asked_by: asker.userId,
+          api_key_id: asker.apiKeyId,
+          session_id: asker.sessionId,
+          created_at: new Date(),
+        });
+      });
+      return token;
+    },
+
+    /** Whoever asked for this token; undefined when it is unknown or another link’s. */
+    async askerOf(linkId: string, token: string): Promise<VisitAsker | undefined> {
+      return (await findAskers('v.token_hash = ? AND v.link_id = ?', [hashOf(token), linkId]))[0];
+    },
+
+    /** Exchanges a token for a cookie, once: undefined when it is unknown, another link’s or used. */
+    async admit(linkId: string, token: string): Promise<string | undefined> {
+      const cookie = randomBytes(32).toString('base64url');
+      const [result] = await database.pool.query<ResultSetHeader>(
+        'UPDATE port_link_visits SET cookie_hash = ? WHERE token_hash = ? AND link_id = ? AND cookie_hash IS NULL',
+        [hashOf(cookie), hashOf(token), linkId],
+      );
+      return result.affectedRows === 1 ? cookie : undefined;
+    },
+
+    /** The link of a host name’s label, and who asked for those of these cookies that open it. */
+    async visit(label: string, cookies: readonly string[]): Promise<Visit | undefined> {
+      const [link] = await findLinks(database, 'l.label = ?', [label]);
+      if (link === undefined) return undefined;
+      if (cookies.length === 0) return { link, askers: [] };
+      return {
+        link,
+        askers: await findAskers('v.cookie_hash IN (?) AND v.link_id = ?', [cookies.map(hashOf), link.id]),
+      };
+    },
+  };
+}
+
+function hashOf(text: string): Buffer {
+  return hash('sha256', text, 'buffer');
+}
