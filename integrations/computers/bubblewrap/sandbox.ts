@@ -23,6 +23,8 @@ export interface SandboxOptions {
    * do so, and this one is started in it.
    */
   network: 'own' | 'outer';
+  /** Whether its holder has terminals of its own to give it, of which there are so many (`host/ownView.ts`). */
+  terminals: 'holders' | 'shared';
 }
 
 const home = '/home/user';
@@ -63,7 +65,8 @@ export function sandboxCommand(options: SandboxOptions): SandboxCommand {
   };
 }
 
-function bwrapArguments({ homeDir, agentDir, etcDir, limits, readOnly, network }: SandboxOptions): string[] {
+function bwrapArguments(options: SandboxOptions): string[] {
+  const { homeDir, agentDir, etcDir, limits, readOnly, network, terminals } = options;
   // Temporary files count as memory. Together they leave some, with which they can be cleared up.
   const temporary = (path: string, perms: string, share: number) => {
     const size = String(Math.ceil(limits.memoryMiB * 1024 * 1024 * share));
@@ -79,6 +82,7 @@ function bwrapArguments({ homeDir, agentDir, etcDir, limits, readOnly, network }
     ...fromEtc.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     ...ownEtc.flatMap((name) => ['--ro-bind', `${etcDir}/${name}`, `/etc/${name}`]),
     ...['--proc', '/proc', '--dev', '/dev'],
+    ...(terminals === 'holders' ? ['--dev-bind', '/dev/pts', '/dev/pts'] : []),
     ...temporary('/dev/shm', '1777', 1 / 4),
     ...temporary('/tmp', '1777', 1 / 2),
     ...temporary('/run', '0755', 1 / 16),

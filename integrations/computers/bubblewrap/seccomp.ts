@@ -18,6 +18,7 @@ const errno = (number: number) => 0x00050000 | number;
 const EPERM = 1;
 const ENOTTY = 25;
 const ENOSYS = 38;
+const EPROTONOSUPPORT = 93;
 const EAFNOSUPPORT = 97;
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. NEWTIME is not for clone. */
@@ -29,8 +30,17 @@ const terminalRequests = [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */];
 /** The low 16 bits of FICLONE, FICLONERANGE and FIDEDUPERANGE. */
 const sharingRequests = [0x9409, 0x940d, 0x9436];
 const btrfsRequests = 0x9400;
-/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. */
-const families = [1, 2, 10, 16];
+/** AF_UNIX, AF_INET, AF_INET6. */
+const families = [1, 2, 10];
+const AF_NETLINK = 16;
+/**
+ * Those by which programs list network interfaces and watch devices. What waits in a netlink socket counts against no
+ * limit of memory, and by others of them programs could send each other as much as they like.
+ */
+const netlinkProtocols = [0 /* NETLINK_ROUTE */, 15 /* NETLINK_KOBJECT_UEVENT */];
+const SOL_SOCKET = 1;
+/** SO_ATTACH_FILTER and the like: the compiled filters of the whole machine share one space, this sandbox’s own too. */
+const filterOptions = [26, 50, 51, 52];
 
 type Instruction = [code: number, whenTrue: number, whenFalse: number, value: number];
 
@@ -66,7 +76,21 @@ export function seccompFilter(machine: Machine): Buffer {
     ...ifEqual(inspected.socket[column], [
       load(argument(0)),
       ...families.flatMap((family) => ifEqual(family, [answer(ALLOW)])),
+      ...ifEqual(AF_NETLINK, [
+        load(argument(2)),
+        ...netlinkProtocols.flatMap((protocol) => ifEqual(protocol, [answer(ALLOW)])),
+        answer(errno(EPROTONOSUPPORT)),
+      ]),
       answer(errno(EAFNOSUPPORT)),
+    ]),
+    ...ifEqual(inspected.setsockopt[column], [
+      load(argument(1)),
+      ...ifEqual(SOL_SOCKET, [
+        load(argument(2)),
+        ...filterOptions.flatMap((option) => ifEqual(option, [answer(errno(EPERM))])),
+        answer(ALLOW),
+      ]),
+      answer(ALLOW),
     ]),
     ...ifEqual(inspected.ioctl[column], [
       load(argument(1)),

@@ -9,6 +9,7 @@ export const inspected = {
   clone: [56, 220],
   clone3: [435, 435],
   ioctl: [16, 29],
+  setsockopt: [54, 208],
   socket: [41, 198],
 } as const;
 
@@ -38,6 +39,13 @@ export const refused: Record<string, readonly [x64: number | null, arm64: number
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
+  // Its contexts are of one table for the whole machine, on which databases live.
+  io_setup: [206, 0],
+  io_destroy: [207, 1],
+  io_getevents: [208, 4],
+  io_submit: [209, 2],
+  io_cancel: [210, 3],
+  io_pgetevents: [333, 292],
   perf_event_open: [298, 241],
   userfaultfd: [323, 282],
   add_key: [248, 217],

@@ -42,7 +42,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     layout,
     options,
     deadlines,
-    holders: createHolderPool({ size: options.spareHolders ?? 1, logs: layout.logs }),
+    holders: createHolderPool({ size: options.spareHolders ?? 1, logs: layout.logs, view: machinery.ownView }),
     log: options.log ?? (() => undefined),
   };
   const lanes = new Lanes();

@@ -1,8 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { trySandbox } from '../bubblewrap/trySandbox.ts';
-import { findCgroups } from './cgroups/mounts.ts';
+import { socketLimit } from './cgroups/computerCgroup.ts';
+import { type CgroupRoots, findCgroups } from './cgroups/mounts.ts';
 import { isMounted } from './disks/btrfs.ts';
 import { hostLayout } from './layout.ts';
+import { findOwnView, terminalAdvice } from './ownView.ts';
 import { findSystemProgram } from './programs.ts';
 import { usualFirstUid } from './uids.ts';
 
@@ -29,9 +32,18 @@ export async function describeMachine(dir: string): Promise<MachineDescription> 
     };
   }
   const cgroups = findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), 'atrium-doctor');
-  return {
-    off: ['missing' in cgroups ? cgroups.missing : undefined, diskAdvice(dir)].filter((line) => line !== undefined),
-  };
+  const lines = [
+    'missing' in cgroups ? cgroups.missing : socketAdvice(cgroups.roots),
+    (await findOwnView()) === undefined ? terminalAdvice : undefined,
+    diskAdvice(dir),
+  ];
+  return { off: lines.filter((line) => line !== undefined) };
+}
+
+/** Where neither version of cgroups counts what sockets keep. */
+export function socketAdvice({ version, memory }: CgroupRoots): string | undefined {
+  if (version === 2 || existsSync(join(memory, '..', socketLimit))) return undefined;
+  return 'this kernel’s cgroups v1 do not limit the memory of sockets: boot with cgroups v2 (systemd.unified_cgroup_hierarchy=1)';
 }
 
 function diskAdvice(dir: string): string | undefined {

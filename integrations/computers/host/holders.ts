@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { HolderOrder, HolderReport, HolderSpec } from './holderSpec.ts';
+import type { OwnView } from './ownView.ts';
 
 const program = fileURLToPath(new URL('../holder/main.ts', import.meta.url));
 const maxLogBytes = 5 * 1024 * 1024;
@@ -28,12 +29,19 @@ export interface HolderPool {
   close(): Promise<void>;
 }
 
-export function createHolderPool({ size, logs }: { size: number; logs: string }): HolderPool {
+interface PoolOptions {
+  size: number;
+  logs: string;
+  /** The beginning of the command line that starts one (`ownView.ts`). */
+  view: OwnView | undefined;
+}
+
+export function createHolderPool({ size, logs, view = [] }: PoolOptions): HolderPool {
   const spares = new Set<Holder>();
   let closed = false;
   const fill = () => {
     while (!closed && spares.size < size) {
-      const spare = startHolder(logs);
+      const spare = startHolder(logs, view);
       spares.add(spare);
       void spare.ended.then(() => spares.delete(spare));
     }
@@ -41,7 +49,7 @@ export function createHolderPool({ size, logs }: { size: number; logs: string })
   fill();
   return {
     take() {
-      const [spare = startHolder(logs)] = spares;
+      const [spare = startHolder(logs, view)] = spares;
       spares.delete(spare);
       // Not at once: the new one would start beside the computer that is waited for.
       setTimeout(fill, 200).unref();
@@ -56,9 +64,10 @@ export function createHolderPool({ size, logs }: { size: number; logs: string })
   };
 }
 
-function startHolder(logs: string): Holder {
+function startHolder(logs: string, view: OwnView): Holder {
   const log = openLog(logs);
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
+  const [file, ...args] = [...view, process.execPath, '--disable-warning=ExperimentalWarning', program];
+  const child = spawn(file as string, args, {
     detached: true,
     cwd: '/',
     env: {},

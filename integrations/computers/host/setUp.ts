@@ -17,6 +17,7 @@ import { trySandbox } from '../bubblewrap/trySandbox.ts';
 import { cgroupConfinement } from './cgroups/cgroupConfinement.ts';
 import { findCgroups, makeRoots } from './cgroups/mounts.ts';
 import type { Confinement } from './confinement.ts';
+import { socketAdvice } from './describeMachine.ts';
 import { btrfsDisks } from './disks/btrfs.ts';
 import type { Disks } from './disks/disks.ts';
 import { watchedDisks } from './disks/watched.ts';
@@ -24,6 +25,7 @@ import type { HostOptions, HostRights } from './host.ts';
 import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
 import type { HostLayout } from './layout.ts';
+import { findOwnView, type OwnView, terminalAdvice } from './ownView.ts';
 import { findSystemProgram } from './programs.ts';
 import { treeConfinement } from './treeConfinement.ts';
 import { openUids, type Uids } from './uids.ts';
@@ -35,6 +37,7 @@ export interface Machinery {
   programs: { bwrap: string; prlimit: string; nsenter: string | undefined };
   rights: HostRights;
   uids: Uids | undefined;
+  ownView: OwnView | undefined;
   confinement: Confinement;
   disks: Disks;
   agentDir: string;
@@ -61,6 +64,8 @@ export async function setUpMachine(
   const refusal = await trySandbox(programs.bwrap, uids?.first);
   if (refusal !== undefined) throw off(refusal);
   const missing: string[] = uids === undefined ? ['not root: all computers share one user'] : [];
+  const ownView = uids === undefined ? undefined : await findOwnView();
+  if (uids !== undefined && ownView === undefined) missing.push(terminalAdvice);
   const confinement = confine(hostId, without.has('cgroups'), missing);
   const disks = await openDisks(layout, options, without.has('image'), missing);
   const agentDir = join(layout.runtime, 'agent');
@@ -77,6 +82,7 @@ export async function setUpMachine(
       off: missing,
     },
     uids,
+    ownView,
     confinement,
     disks,
     agentDir,
@@ -133,7 +139,11 @@ function confine(hostId: string, refused: boolean, missing: string[]): Confineme
       ? findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), `atrium-${hostId}`)
       : { missing: 'not root: CPU, memory and tasks are not limited' };
   const failure = 'roots' in found ? makeRoots(found.roots) : found;
-  if ('roots' in found && failure === undefined) return cgroupConfinement(found.roots);
+  if ('roots' in found && failure === undefined) {
+    const advice = socketAdvice(found.roots);
+    if (advice !== undefined) missing.push(advice);
+    return cgroupConfinement(found.roots);
+  }
   missing.push(failure?.missing ?? '');
   return treeConfinement();
 }

@@ -8,8 +8,8 @@ import type { HolderCgroups, HolderReport, HolderSpec } from './holderSpec.ts';
 import type { Holder } from './holders.ts';
 import { HostError } from './hostErrors.ts';
 import { computerLayout } from './layout.ts';
+import { prepareNetwork } from './network.ts';
 import { type ComputerRecord, type ComputerRun, readRecord, writeRecord } from './records.ts';
-import { run } from './run.ts';
 import { giveFolder, makeComputerDir } from './setUp.ts';
 import { bootId, type Stamp, stampOf } from './stamps.ts';
 
@@ -120,7 +120,7 @@ async function launch(
   ];
   confinement.joinSandbox(record.computerId, [monitor.pid, init.pid]);
   save({ sandbox: { monitor, init } });
-  await openLowPorts(context, init.pid);
+  await prepareNetwork(context, init.pid);
   holder.send({ type: 'release' });
   const { startedAt } = await reported(holder, 'running');
   save({ phase: 'running', startedAt });
@@ -167,6 +167,7 @@ export function holderSpec(
       readOnly: options.readOnly?.(spec) ?? [],
       command: agentCommand,
       network: record.uid === null ? 'outer' : 'own',
+      terminals: context.ownView === undefined ? 'shared' : 'holders',
     }),
     cgroups,
     egressSocket: options.egress === undefined ? null : paths.egressSocket,
@@ -176,13 +177,6 @@ export function holderSpec(
       idleTimeoutMs: 60_000,
     },
   };
-}
-
-/** Lets a sandbox listen on 53, 80 and 443. Without root the sandbox is in a network that has them open already. */
-async function openLowPorts({ programs, uids }: HostContext, pid: number): Promise<void> {
-  if (uids === undefined || programs.nsenter === undefined) return;
-  const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start';
-  await run(programs.nsenter, [`--net=/proc/${pid}/ns/net`, '--', '/bin/sh', '-c', open], { timeoutMs: 5_000 });
 }
 
 /** Also for a computer that was taken over: the sockets of the process that opened it before have ended with it. */

@@ -2,12 +2,13 @@ import type { HostContext } from './context.ts';
 import { end, isRunning } from './end.ts';
 import type { Lanes } from './lanes.ts';
 import { computerLayout } from './layout.ts';
-import { listRecords, readRecord } from './records.ts';
+import { holdsTooMuchNetlink } from './netlink.ts';
+import { type ComputerRun, listRecords, readRecord } from './records.ts';
 
 /** Of a watched home: a little over the limit is a matter of when it was looked at. */
 const tolerance = 1.1;
 
-/** Looks, as long as it is not stopped, whether what should run does, and whether watched homes keep their limits. */
+/** Looks, as long as it is not stopped, whether what should run does, and whether what has no limit of its own keeps within one. */
 export function watch(context: HostContext, lanes: Lanes): { stop(): void } {
   const { deadlines, log } = context;
   let stopped = false;
@@ -16,11 +17,8 @@ export function watch(context: HostContext, lanes: Lanes): { stop(): void } {
     for (const { computerId, run } of listRecords(context.layout)) {
       if (stopped || run?.phase !== 'running' || lanes.isBusy(computerId)) continue;
       try {
-        if (!isRunning(run))
-          await lanes.in(computerId, () => endUnasked(context, computerId, 'its holder ended without a word'));
-        else if (await isOverLimit(context, computerId)) {
-          await lanes.in(computerId, () => endUnasked(context, computerId, 'its home is larger than its limit'));
-        }
+        const reason = await reasonToEnd(context, computerId, run);
+        if (reason !== undefined) await lanes.in(computerId, () => endUnasked(context, computerId, reason));
       } catch (error) {
         log('warn', { computerId, error }, 'A computer could not be looked after');
       }
@@ -37,6 +35,15 @@ export function watch(context: HostContext, lanes: Lanes): { stop(): void } {
       clearTimeout(timer);
     },
   };
+}
+
+async function reasonToEnd(context: HostContext, computerId: string, run: ComputerRun): Promise<string | undefined> {
+  if (!isRunning(run)) return 'its holder ended without a word';
+  const { sandbox } = run;
+  if (sandbox !== null && context.uids !== undefined && holdsTooMuchNetlink(sandbox.init.pid)) {
+    return 'it left too much unread in netlink sockets, which no limit of memory counts';
+  }
+  return (await isOverLimit(context, computerId)) ? 'its home is larger than its limit' : undefined;
 }
 
 async function endUnasked(context: HostContext, computerId: string, reason: string): Promise<void> {

@@ -90,6 +90,20 @@ export const probes: Probe[] = [
   user('the socket of its own holder', connects('PF_UNIX', 'sockaddr_un($c{holder})')),
   user('a vsock socket', 'socket(my $s, 40, SOCK_STREAM, 0) ? through() : stopped()', perhaps),
   user('a crypto socket (AF_ALG)', 'socket(my $s, 38, SOCK_SEQPACKET, 0) ? through() : stopped()', perhaps),
+  user('a netlink socket that other programs can send to', 'socket(my $s, 16, SOCK_RAW, 2) ? through() : stopped()'),
+  user(
+    'a netlink socket that lists the sockets of others',
+    'socket(my $s, 16, SOCK_RAW, 4) ? through() : stopped()',
+    perhaps,
+  ),
+  user(
+    'a filter on a socket, compiled into memory of the whole machine',
+    'socket(my $s, PF_INET, SOCK_DGRAM, 0) or stopped(); my $code = pack("SCCL", 6, 0, 0, 0xffff); setsockopt($s, 1, 26, pack("Sx6P", 1, $code)) ? through() : stopped()',
+  ),
+  user(
+    'a filter that spreads connections, compiled into memory of the whole machine',
+    'socket(my $s, PF_INET, SOCK_DGRAM, 0) or stopped(); setsockopt($s, 1, 15, pack("i", 1)); my $code = pack("SCCL", 6, 0, 0, 0); setsockopt($s, 1, 51, pack("Sx6P", 1, $code)) ? through() : stopped()',
+  ),
   root('a packet socket', 'socket(my $s, 17, SOCK_RAW, 0) ? through() : stopped()'),
   root('a raw socket', 'socket(my $s, PF_INET, SOCK_RAW, 1) ? through() : stopped()'),
   // Namespaces and mounts.
@@ -123,6 +137,11 @@ export const probes: Probe[] = [
   user('keyctl', 'works("keyctl", 0, -2, 1)'),
   user('request_key', 'my ($t, $d) = ("user", "atrium"); letin("request_key", $t, $d, 0, 0)'),
   user('io_uring_setup', 'my $p = "\\0" x 120; works("io_uring_setup", 1, $p)', perhaps),
+  user(
+    'a context of asynchronous reads, of which the machine has a number',
+    'my $c = pack("Q", 0); works("io_setup", 1, $c)',
+    perhaps,
+  ),
   user('userfaultfd', 'works("userfaultfd", 1)', perhaps),
   user('memfd_secret', 'works("memfd_secret", 0)', perhaps),
   user(

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { agentTasks } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
 import type { Host } from '../../../integrations/computers/host/host.ts';
+import { maxTerminals } from '../../../integrations/computers/host/ownView.ts';
 import { runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { drivers } from './drivers.ts';
@@ -8,6 +10,7 @@ import { drivers } from './drivers.ts';
 const perl = (program: string) => ['perl', '-e', `$| = 1; ${program}`];
 const limits = { ...usualLimits, cpuMilli: 250, memoryMiB: 128, diskMiB: 32, maxTasks: 40 };
 const mebibyte = 1_048_576;
+const terminalsOfMachine = () => Number(readFileSync('/proc/sys/kernel/pty/nr', 'utf8'));
 
 const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
 
@@ -111,6 +114,41 @@ describe('limits', () => {
     expect((await host.metrics(computerId)).diskBytes).toBeGreaterThan(32 * mebibyte);
   });
 
+  it.each([
+    ['TCP', 'SOCK_STREAM', 'listen($l, 9)', 'accept(my $s, $l) or last; push @kept, $s;'],
+    ['UDP', 'SOCK_DGRAM', '1', 'setsockopt($l, SOL_SOCKET, SO_RCVBUF, pack("i", 4_000_000));'],
+  ])('bounds what its sockets keep unread: %s', async (_name, type, listening, accepting) => {
+    const { client } = await startComputer(host, { limits });
+    // Connections to itself, until they hold three times the memory of the computer: what is read again was held.
+    const hold = `use Socket; use Fcntl; $b = "x" x 60_000; $held = 0; my @kept;
+      for (1 .. 100) {
+        socket(my $l, PF_INET, ${type}, 0); bind($l, sockaddr_in(0, inet_aton("127.0.0.1"))); ${listening};
+        socket(my $c, PF_INET, ${type}, 0); setsockopt($c, SOL_SOCKET, SO_SNDBUF, pack("i", 4_000_000));
+        connect($c, getsockname $l) or last; ${accepting}
+        fcntl($c, F_SETFL, O_NONBLOCK); for (1 .. 200) { defined syswrite($c, $b) or last } push @kept, $l, $c;
+      }
+      for my $s (@kept) { fcntl($s, F_SETFL, O_NONBLOCK); $held += $n while $n = sysread($s, my $x, 60_000) } print $held`;
+    const held = Number((await runOn(client, perl(hold))).stdout);
+    expect(held).toBeGreaterThan(mebibyte);
+    expect(held).toBeLessThan((limits.memoryMiB / 2) * mebibyte);
+    expect((await runOn(client, 'echo still here')).stdout).toBe('still here\n');
+  });
+
+  it('gives it no more than its own terminals, and none of the others’', async () => {
+    const before = terminalsOfMachine();
+    const { client } = await startComputer(host, { limits });
+    const neighbour = await startComputer(host, { limits });
+    const open = 'for (1 .. 1_000) { open $f[$_], "+<", "/dev/ptmx" or last; $n = $_ }';
+    await client.startProcess({ processId: 'prc_terminals', command: perl(`${open} print "$n $!\\n"; sleep 600`) });
+    for await (const { payload } of client.output('prc_terminals', { follow: true })) {
+      expect(Buffer.from(payload).toString()).toBe(`${maxTerminals} No space left on device\n`);
+      break;
+    }
+    expect(terminalsOfMachine() - before).toBeLessThanOrEqual(maxTerminals + 20);
+    const ran = await runOn(neighbour.client, 'tty', { pty: { cols: 80, rows: 24 } });
+    expect(ran).toMatchObject({ exitCode: 0 });
+  });
+
   it('bounds the descriptors of a process', async () => {
     const { client } = await startComputer(host, { limits });
     const ran = await runOn(
@@ -118,6 +156,29 @@ describe('limits', () => {
       perl('for (1 .. 100_000) { open $f[$_], "<", "/dev/null" or last } print scalar(@f), " $!"'),
     );
     expect(ran.stdout).toContain('Too many open files');
+  });
+});
+
+/** Some memory of the kernel has no limit: then the host looks at it. */
+describe('netlink', () => {
+  if (missing !== undefined) {
+    it(`is not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    return;
+  }
+
+  it('ends a computer that leaves too much unread in it, and no other', async () => {
+    await using remote = await startHostProcess({ ...options, deadlines: { watchMs: 50 } });
+    const neighbour = await startComputer(remote.host, { limits });
+    const { client, computerId } = await startComputer(remote.host, { limits });
+    const ask = 'pack("LSSLL CxSiLL", 32, 18, 1, 1, 0, 0, 0, 1, 0, 0)';
+    // As a program does that lists the interfaces.
+    const list = `socket(my $s, 16, 3, 0) or die; send($s, ${ask}, 0); recv($s, my $all, 65_536, 0); print $all`;
+    expect((await runOn(neighbour.client, perl(list))).stdout).toContain('lo');
+    const hold = `for (1 .. 1_000) { socket(my $s, 16, 3, 0) or die; setsockopt($s, 1, 8, pack("i", 4_000_000)); for (1 .. 3_000) { send($s, ${ask}, 0x40) or last } push @kept, $s } sleep 600`;
+    await runOn(client, perl(hold)).catch(() => undefined);
+    while (remote.ended.length === 0) await remote.host.inspect(computerId).catch(() => undefined);
+    expect(remote.ended).toMatchObject([{ computerId, end: { reason: expect.stringContaining('netlink') } }]);
+    expect((await runOn(neighbour.client, 'echo still here')).stdout).toBe('still here\n');
   });
 });
 

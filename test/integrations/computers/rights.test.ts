@@ -16,7 +16,7 @@ import {
 } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
 import { type CgroupRoots, findCgroups, makeRoots } from '../../../integrations/computers/host/cgroups/mounts.ts';
 import { readUsage } from '../../../integrations/computers/host/cgroups/usage.ts';
-import { describeMachine } from '../../../integrations/computers/host/describeMachine.ts';
+import { describeMachine, socketAdvice } from '../../../integrations/computers/host/describeMachine.ts';
 import { usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { canBeOtherUser } from '../../support/otherUser.ts';
@@ -118,6 +118,17 @@ describe('cgroups', () => {
     writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu io memory pids\n');
     expect(findCgroups(mountinfo, 'ours')).toHaveProperty('roots.version', 2);
     rmSync(root, { recursive: true });
+  });
+
+  it('of v1 that do not count what sockets keep are named, with what to do', () => {
+    const top = mkdtempSync(join(tmpdir(), 'atrium-cgroup-'));
+    const memory = join(top, 'ours');
+    const roots: CgroupRoots = { version: 1, cpu: memory, cpuacct: memory, memory, pids: memory, freezer: memory };
+    expect(socketAdvice(roots)).toContain('cgroups v2');
+    expect(socketAdvice({ ...roots, version: 2 })).toBeUndefined();
+    writeFileSync(join(top, 'memory.kmem.tcp.limit_in_bytes'), '0');
+    expect(socketAdvice(roots)).toBeUndefined();
+    rmSync(top, { recursive: true });
   });
 
   it('of v2 get the limits in its files', () => {

@@ -13,7 +13,10 @@ export const agentTasks = ({ maxProcesses }: ComputerLimits) => 32 + maxProcesse
 const agentMemoryMiB = 128;
 /** The holder reads what a computer says, so it is bounded as well. */
 const holderMemoryMiB = 512;
+const leastSocketsMiB = 32;
 const periodUs = 100_000;
+/** Not in every kernel’s v1. */
+export const socketLimit = 'memory.kmem.tcp.limit_in_bytes';
 
 /**
  * The cgroups of one computer: `holder`, and `box` with all that is inside, in which `agent` is apart from `work`, so
@@ -33,6 +36,8 @@ export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: Compu
   setMemory(roots, join(id, 'holder'), holderMemoryMiB);
   setMemory(roots, join(id, 'box', 'agent'), agentMemoryMiB);
   setMemory(roots, join(id, 'box', 'work'), limits.memoryMiB);
+  setSocketMemory(roots, join(id, 'box', 'agent'), leastSocketsMiB);
+  setSocketMemory(roots, join(id, 'box', 'work'), Math.max(leastSocketsMiB, Math.ceil(limits.memoryMiB / 4)));
   // What has just been started is among the agent’s for a moment: together they are bounded by the box.
   writeFileSync(join(roots.pids, id, 'box', 'pids.max'), String(limits.maxTasks + agentTasks(limits)));
   writeFileSync(join(roots.pids, id, 'box', 'agent', 'pids.max'), String(agentTasks(limits)));
@@ -56,6 +61,12 @@ function setMemory({ version, memory }: CgroupRoots, path: string, mebibytes: nu
     if (version === 2) writeFileSync(join(folder, 'memory.swap.max'), '0', { flag: 'r+' });
     else writeFileSync(join(folder, 'memory.memsw.limit_in_bytes'), inMiB(mebibytes), { flag: 'r+' });
   });
+}
+
+/** What TCP and UDP keep is memory like any other in v2. In v1 it has a limit of its own, and only where one is set. */
+function setSocketMemory({ version, memory }: CgroupRoots, path: string, mebibytes: number): void {
+  if (version === 2) return;
+  ifThere(() => writeFileSync(join(memory, path, socketLimit), inMiB(mebibytes), { flag: 'r+' }));
 }
 
 /** Lets the holder, which runs as the computer’s own user, move processes between its own two cgroups; no more. */

@@ -1,0 +1,39 @@
+import type { HostContext } from './context.ts';
+import { run } from './run.ts';
+
+/** Of the network of one computer, as root sets them from outside: those that it cannot do without. */
+const required = {
+  // It may listen on 53, 80 and 443.
+  'ipv4/ip_unprivileged_port_start': '0',
+};
+
+/**
+ * What its sockets may keep of the kernel’s memory, where nothing asks for more, and how much is kept of connections
+ * that are over. The cgroup bounds all of them together, where it can. Not every kernel lets a network have its own.
+ */
+const bounds = {
+  'ipv4/tcp_rmem': '4096 131072 1048576',
+  'ipv4/tcp_wmem': '4096 16384 1048576',
+  'ipv4/ipfrag_high_thresh': '1048576',
+  'ipv4/tcp_max_tw_buckets': '4096',
+  'ipv4/tcp_fin_timeout': '15',
+  'ipv4/tcp_orphan_retries': '1',
+  'core/optmem_max': '20480',
+  'core/rmem_max': '212992',
+  'core/wmem_max': '212992',
+};
+
+const lines = (settings: Record<string, string>) =>
+  Object.entries(settings).map(([file, value]) => `echo ${value} > ${file}`);
+
+const script = [
+  'set -e; cd /proc/sys/net',
+  ...lines(required),
+  ...lines(bounds).map((line) => `{ ${line}; } 2>/dev/null || :`),
+].join('\n');
+
+/** Sets up the network of a sandbox that is not let go yet. Without root, the sandbox is in one that has its ports open. */
+export async function prepareNetwork({ programs, uids }: HostContext, pid: number): Promise<void> {
+  if (uids === undefined || programs.nsenter === undefined) return;
+  await run(programs.nsenter, [`--net=/proc/${pid}/ns/net`, '--', '/bin/sh', '-c', script], { timeoutMs: 5_000 });
+}
