@@ -35,11 +35,16 @@ export interface Screen extends Size {
   data: string;
 }
 
-export interface ProcessInput {
+export interface InputNumber {
   /** Names who writes. Each writer counts its own inputs. */
   writer: string;
   /** Counts from 1: an input with a number that is known is not given again. */
   seq: number;
+}
+
+export interface ProcessInput {
+  /** Without it, an input that is sent twice is given twice. */
+  number?: InputNumber | undefined;
   bytes?: Uint8Array;
   /** Whether its standard input ends after this. */
   eof?: boolean;
@@ -154,10 +159,11 @@ export class HostClient {
 
   /**
    * Gives a process input, and settles when it is on its way to the process. Throws 409 `PROCESS_ENDED`,
-   * `INPUT_CLOSED` or `INPUT_OUT_OF_ORDER` (a number was left out), and 503 `INPUT_FULL` where the process takes none.
+   * `INPUT_CLOSED`, `INPUT_OUT_OF_ORDER` (a number was left out) or `TOO_MANY_WRITERS`, and 503 `INPUT_FULL` where the
+   * process takes none.
    */
-  async sendInput(processId: string, { writer, seq, bytes, eof }: ProcessInput): Promise<void> {
-    const query = { writer, seq, ...(eof === true && { eof: true }) };
+  async sendInput(processId: string, { number, bytes, eof }: ProcessInput): Promise<void> {
+    const query = { ...number, ...(eof === true && { eof: true }) };
     await this.#requests.json('POST', `${processPath(processId)}/input`, { query, body: bytes ?? new Uint8Array() });
   }
 

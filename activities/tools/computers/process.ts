@@ -72,7 +72,7 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
           const { processId = missing('processId'), text = missing('text') } = input;
           const client = await asIs(deps, turn, input);
           // A writer for each call: a repeated one writes nothing again.
-          await client.sendInput(processId, { writer: toolCallId, seq: 1, bytes: Buffer.from(text) });
+          await client.sendInput(processId, { number: { writer: toolCallId, seq: 1 }, bytes: Buffer.from(text) });
           return { processId, written: Buffer.byteLength(text) };
         }
         case 'stop':

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
@@ -79,7 +78,8 @@ export function processRoutes(deps: RouteDeps) {
     }
     const bytes = base64 === undefined ? Buffer.from(text ?? '') : Buffer.from(base64, 'base64');
     const client = await liveComputers.asIs(ref);
-    await client.sendInput(processId, { writer: writer ?? randomUUID(), seq: seq ?? 1, bytes, eof: eof ?? false });
+    const number = writer === undefined || seq === undefined ? undefined : { writer, seq };
+    await client.sendInput(processId, { number, bytes, eof: eof ?? false });
     res.status(204).end();
   });
 

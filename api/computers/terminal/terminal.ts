@@ -142,7 +142,7 @@ export class Terminal {
     }
     const { seq, bytes } = message;
     await this.#fit();
-    await this.#client.sendInput(processId, { writer: this.#writer, seq, bytes });
+    await this.#client.sendInput(processId, { number: { writer: this.#writer, seq }, bytes });
     this.#say({ type: 'accepted', seq });
   }
 

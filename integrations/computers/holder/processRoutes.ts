@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DomainError } from '../../../models/errors.ts';
+import type { InputNumber } from '../hostClient.ts';
 import type { ProcessStore } from '../processes/processStore.ts';
 import type { StartProcess } from '../types.ts';
 import { bodyOf, flagOf, jsonOf, notFoundHere, numberOf, type Route, send } from './answers.ts';
@@ -26,13 +27,9 @@ export async function processRoute(
       return send(res, isNew ? 201 : 200, process);
     }
     case 'POST input': {
-      const seq = numberOf(route, 'seq');
-      const writer = route.query.get('writer')?.toString() ?? '';
-      if (seq === undefined || seq === 0 || writer === '' || writer.length > 100) {
-        throw new DomainError('invalid', 'QUERY_INVALID', 'An input needs its writer and its number, from 1 on.');
-      }
+      const number = inputNumberOf(route);
       const bytes = await bodyOf(req, maxInputBytes);
-      await processes.input(processId, { writer, seq, bytes, eof: flagOf(route, 'eof') });
+      await processes.input(processId, { number, bytes, eof: flagOf(route, 'eof') });
       return send(res, 200, {});
     }
     case 'POST signal': {
@@ -52,6 +49,17 @@ export async function processRoute(
     default:
       throw notFoundHere();
   }
+}
+
+/** Who has written an input, and its number; undefined for one without. */
+function inputNumberOf(route: Route): InputNumber | undefined {
+  const seq = numberOf(route, 'seq');
+  const writer = route.query.get('writer')?.toString();
+  if (seq === undefined && writer === undefined) return undefined;
+  if (seq === undefined || seq === 0 || writer === undefined || writer === '' || writer.length > 100) {
+    throw new DomainError('invalid', 'QUERY_INVALID', 'A numbered input needs its writer and its number, from 1 on.');
+  }
+  return { writer, seq };
 }
 
 /** The parts that are no one’s to check further on. */

@@ -1,6 +1,7 @@
 import { DomainError } from '../../../models/errors.ts';
 import { processMarker } from '../agent/tree.ts';
 import type { HolderSpec } from '../host/holderSpec.ts';
+import type { InputNumber } from '../hostClient.ts';
 import type { LiveProcess } from '../processes/liveProcess.ts';
 import type { ProcessStore } from '../processes/processStore.ts';
 import type { Size } from '../processes/records.ts';
@@ -67,14 +68,14 @@ export class HolderProcesses {
     }
   }
 
-  /** Gives a process input, once for each number. */
+  /** Gives a process input, what is numbered once for each number. */
   async input(
     processId: string,
-    { writer, seq, bytes, eof }: { writer: string; seq: number; bytes: Buffer; eof: boolean },
+    { number, bytes, eof }: { number: InputNumber | undefined; bytes: Buffer; eof: boolean },
   ): Promise<void> {
     const { runner, order, isInputOpen } = await this.#entry(processId);
     const { input } = runner;
-    if (order.isKnown(writer, seq)) return;
+    if (number !== undefined && order.isKnown(number.writer, number.seq)) return;
     if (!isInputOpen || input.writableEnded || input.destroyed) {
       throw new DomainError('conflict', 'INPUT_CLOSED', 'The process takes no input.');
     }
@@ -83,7 +84,7 @@ export class HolderProcesses {
         retryAfterSeconds: 1,
       });
     }
-    order.take(writer, seq);
+    if (number !== undefined) order.take(number.writer, number.seq);
     if (bytes.length > 0) input.write(bytes);
     if (eof) input.end();
   }

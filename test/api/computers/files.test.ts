@@ -124,7 +124,13 @@ test('what is no file is not read, and a link leads nowhere but inside', async (
 test('looking at files does not wake a stopped computer, and others’ are not there', async () => {
   await put('still.txt', 'here');
   await computer.expect(200, 'POST', '/stop');
-  expect([200, 409]).toContain((await read('still.txt')).status);
+  const whole = await read('still.txt');
+  expect([whole.status, await whole.text()]).toEqual([200, 'here']);
+  const part = await read('still.txt', { range: 'bytes=1-2' });
+  expect([part.status, await part.text()]).toEqual([206, 'er']);
+  const page = await computer.expect<{ data: { name: string; size: number }[] }>(200, 'GET', '/files/list?path=.');
+  expect(page.data).toContainEqual(expect.objectContaining({ name: 'still.txt', size: 4 }));
+  await computer.expect(404, 'GET', '/files?path=absent');
   expect(await computer.expect(200, 'GET', '')).toMatchObject({ status: 'stopped' });
   const stranger = computerOf(await product.user(), computer.id, computer.user.spaceId);
   await stranger.expect(404, 'GET', '/files?path=still.txt');

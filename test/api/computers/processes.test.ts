@@ -212,14 +212,22 @@ describe('output', () => {
     const { id } = await start({ command: 'echo kept; sleep 300' });
     await waitFor('output', async () => (await processOf(id)).outputBytes === 5);
     await computer.expect(200, 'POST', '/stop');
-    const asleep = await computer.fetch(`/processes/${id}`);
-    expect([200, 409]).toContain(asleep.status);
+    const look = async () => {
+      expect(await processOf(id)).toMatchObject({ state: 'killed', killedBy: 'stop', outputBytes: 5 });
+      const { data } = await computer.expect<{ data: { id: string; state: string }[] }>(200, 'GET', '/processes');
+      expect(data).toContainEqual(expect.objectContaining({ id, state: 'killed' }));
+      const text = await computer.fetch(`/processes/${id}/output?after=2`);
+      expect([text.status, await text.text()]).toEqual([200, 'pt\n']);
+      const all = await Array.fromAsync(eventsOf(await stream(`/processes/${id}/output`)));
+      expect(textOf(all)).toBe('kept\n');
+      expect(all.at(-1)).toMatchObject({ event: 'exit', data: { state: 'killed' } });
+    };
+    await look();
+    await computer.expect(404, 'GET', '/processes/absent');
+    await computer.expect(409, 'POST', `/processes/${id}/input`, { text: 'x' });
     expect(await computer.expect(200, 'GET', '')).toMatchObject({ status: 'stopped' });
     await computer.exec('true');
-    expect(['killed', 'lost']).toContain((await processOf(id)).state);
-    expect(await (await computer.fetch(`/processes/${id}/output`)).text()).toBe('kept\n');
-    const all = await Array.fromAsync(eventsOf(await stream(`/processes/${id}/output`)));
-    expect(all.at(-1)).toMatchObject({ event: 'exit' });
+    await look();
   });
 });
 

@@ -43,14 +43,40 @@ describe('a process', () => {
     expect((await run('cat', { stdin: Buffer.from('at first').toString('base64') })).stdout).toBe('at first');
     await computer.client.startProcess({ processId: 'typed', command: 'cat', input: true });
     const send = (seq: number, text: string, eof = false) =>
-      computer.client.sendInput('typed', { writer: 'w', seq, bytes: Buffer.from(text), eof });
+      computer.client.sendInput('typed', { number: { writer: 'w', seq }, bytes: Buffer.from(text), eof });
     await send(1, 'one ');
     await Promise.all([send(2, 'two '), send(2, 'two '), send(1, 'one ')]);
     await expect(send(4, 'four')).rejects.toMatchObject({ code: 'INPUT_OUT_OF_ORDER' });
-    await computer.client.sendInput('typed', { writer: 'other', seq: 1, bytes: Buffer.from('too ') });
+    await computer.client.sendInput('typed', { number: { writer: 'other', seq: 1 }, bytes: Buffer.from('too ') });
     await send(3, 'three', true);
     expect((await outputOf(computer.client, 'typed')).stdout).toBe('one two too three');
     await expect(send(4, 'four')).rejects.toMatchObject({ code: 'PROCESS_ENDED' });
+  });
+
+  it('takes an input once, however many others have written since, and says when no more can be remembered', async () => {
+    const { client } = computer;
+    const processId = 'writers';
+    await client.startProcess({ processId, command: 'cat', input: true });
+    const send = (writer: string, seq: number) =>
+      client.sendInput(processId, { number: { writer, seq }, bytes: Buffer.from(`${writer} `) });
+    await send('first', 1);
+    for (let count = 0; count < 200; count++) {
+      await client.sendInput(processId, { bytes: Buffer.from('.') });
+      await send(`w${count}`, 1);
+    }
+    await send('first', 1);
+    await send('first', 2);
+    let refused: unknown;
+    for (let count = 200; refused === undefined && count < 5_000; count++) {
+      refused = await send(`w${count}`, 1).catch((error: unknown) => error);
+    }
+    expect(refused).toMatchObject({ kind: 'conflict', code: 'TOO_MANY_WRITERS' });
+    await send('first', 2);
+    await send('first', 3);
+    await client.sendInput(processId, { eof: true });
+    const { stdout } = await outputOf(client, processId);
+    expect(stdout.match(/first/g)).toHaveLength(3);
+    expect(stdout.match(/\./g)).toHaveLength(200);
   });
 
   it('is started once by an id: again attaches, another command is refused', async () => {
@@ -137,7 +163,7 @@ describe('a terminal', () => {
     });
     await client.resizeProcess(processId, { cols: 100, rows: 30 });
     const type = (seq: number, text: string) =>
-      client.sendInput(processId, { writer: 'a', seq, bytes: Buffer.from(text) });
+      client.sendInput(processId, { number: { writer: 'a', seq }, bytes: Buffer.from(text) });
     await type(1, 'tty; stty size; printf "\\033[31mröt\\033[0m\\n"\r');
     let seen = '';
     for await (const { kind, payload } of client.output(processId, { follow: true })) {

@@ -95,7 +95,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
         code: 'PROCESS_ID_TAKEN',
       });
       await client.startProcess({ processId: 'prc_typed', command: 'cat; sleep 300', input: true });
-      await client.sendInput('prc_typed', { writer: 'w', seq: 1, bytes: Buffer.from('typed'), eof: true });
+      await client.sendInput('prc_typed', { number: { writer: 'w', seq: 1 }, bytes: Buffer.from('typed'), eof: true });
       for await (const { payload } of client.output('prc_typed', { follow: true })) {
         expect(Buffer.from(payload).toString()).toBe('typed');
         break;
@@ -113,7 +113,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
       const command = 'read x; stty size; read x';
       await client.startProcess({ processId: 'prc_pty', command, input: true, pty: { cols: 80, rows: 24 } });
       await client.resizeProcess('prc_pty', { cols: 100, rows: 30 });
-      await client.sendInput('prc_pty', { writer: 'w', seq: 1, bytes: Buffer.from('\n') });
+      await client.sendInput('prc_pty', { number: { writer: 'w', seq: 1 }, bytes: Buffer.from('\n') });
       const screen = await waitFor('the size', async () => {
         const shown = await client.screen('prc_pty');
         return shown.data.includes('30 100') && shown;
@@ -300,7 +300,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
         if (said.split('\n').length <= 40 * (seq + 1)) continue;
         seq += 1;
         proxy.cut();
-        await client.sendInput('prc_lines', { writer: 'w', seq, bytes: Buffer.from('\n') });
+        await client.sendInput('prc_lines', { number: { writer: 'w', seq }, bytes: Buffer.from('\n') });
       }
       expect(said).toBe(Array.from({ length: 400 }, (_, index) => `line ${index + 1}\n`).join(''));
       expect(proxy.connections()).toBeGreaterThan(5);
