@@ -6,6 +6,7 @@ import { databaseConfig, databaseSettings, migrationConfig } from './database.ts
 import { driveConfig, driveSettings } from './drive.ts';
 import { egressConfig, egressSettings } from './egress.ts';
 import { ConfigError } from './errors.ts';
+import { gitConfig, gitSettings } from './git.ts';
 import { httpConfig, httpSettings } from './http.ts';
 import { keysConfig, keysSettings } from './keys.ts';
 import { llmConfig, llmSettings } from './llm.ts';
@@ -46,6 +47,7 @@ const environmentSchema = z.object({
   ...pushSettings.shape,
   ...sweeperSettings.shape,
   ...egressSettings.shape,
+  ...gitSettings.shape,
   ...chatSettings.shape,
   ...computerSettings.shape,
   ...portsSettings.shape,
@@ -95,6 +97,7 @@ export function loadConfig(environment: Environment = process.env) {
     billing: billingConfig(env),
     sweeper: sweeperConfig(env),
     egress: egressConfig(env),
+    git: gitConfig(env),
     chat: chatConfig(env),
     computers: computersConfig(env),
     ports: portsConfig(env, http.publicUrl),

@@ -34,6 +34,8 @@ export interface EgressOwner {
   ended?: AbortSignal;
   /** Told of each connection that the proxy opens, until it is closed; says when that one must end. */
   opened?(to: Admitted): Disposable & { ended: AbortSignal };
+  /** Told of the bytes that pass in either direction. It may end the owner's work when they are too many. */
+  passed?(bytes: number): void;
   /** Serves a tunnel in place of the proxy, where it returns true. */
   takeOver?(tunnel: Tunnel): Promise<boolean>;
 }

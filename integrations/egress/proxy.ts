@@ -6,7 +6,7 @@ import {
   type ServerOptions,
   type ServerResponse,
 } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describeFailure, dial, idleTimeoutMs, ProxyError, passedOn, passedRequest } from './connect.ts';
 import type { Admitted, EgressGuard, EgressOwner } from './guard.ts';
@@ -31,6 +31,8 @@ export interface Tunnel {
   /** What the client has said already. */
   head: Buffer;
   ended: AbortSignal | undefined;
+  /** Counts what passes. */
+  passed?: EgressOwner['passed'] | undefined;
 }
 
 /**
@@ -81,19 +83,24 @@ async function openTunnel(
   const admitted = await guard.admit({ host: to.host, port: to.port }, owner);
   using opened = owner.opened?.(admitted);
   const ended = opened?.ended ?? owner.ended;
-  const tunnel = { to: admitted, client, head, ended };
+  const tunnel = { to: admitted, client, head, ended, passed: owner.passed };
   if (owner.takeOver === undefined || !(await owner.takeOver(tunnel))) await joinTunnel(tunnel);
 }
 
-async function joinTunnel({ to, client, head, ended: signal }: Tunnel): Promise<void> {
+async function joinTunnel({ to, client, head, ended: signal, passed }: Tunnel): Promise<void> {
   const upstream = await dial(to.address, to.port);
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) upstream.write(head);
+  if (passed !== undefined) for (const side of [client, upstream]) count(side, passed);
   // When either side fails, the other is closed.
   await Promise.all([pipeline(client, upstream, { signal }), pipeline(upstream, client, { signal })]).catch(() => {
     client.destroy();
     upstream.destroy();
   });
+}
+
+function count(side: Readable, passed: (bytes: number) => void): void {
+  side.on('data', (bytes: Buffer) => passed(bytes.length));
 }
 
 /** Says it, and waits for the client to hang up only for a moment. */
@@ -127,9 +134,11 @@ async function forward(guard: EgressGuard, ownerOf: OwnerOf, req: IncomingMessag
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve).once('error', reject);
   });
+  if (owner.passed !== undefined) count(req, owner.passed);
   await Promise.all([
     pipeline(req, outgoing),
     answered.then((incoming) => {
+      if (owner.passed !== undefined) count(incoming, owner.passed);
       res.writeHead(incoming.statusCode ?? 502, passedOn(incoming.headers));
       return pipeline(incoming, res);
     }),

@@ -14,6 +14,10 @@ export interface EgressPassage extends Disposable {
   port: number;
   user: string;
   password: string;
+  /** What has passed, in both directions. */
+  bytes: number;
+  /** Whether it ended because that was more than it may be. */
+  exceeded: boolean;
   /**
    * Variables for programs that read them (git, curl, npm, pip …). They contain the password: keep them out of logs.
    */
@@ -24,9 +28,16 @@ export interface RunningEgressProxy extends AsyncDisposable {
   port: number;
   /**
    * Opens access for the owner that `ownerOf` returns; it is called for each request, so that a change of the space's
-   * lists takes effect at once.
+   * lists takes effect at once. After `maxBytes` in both directions it ends by itself.
    */
-  open(ownerOf: () => Promise<EgressOwner>): EgressPassage;
+  open(ownerOf: () => Promise<EgressOwner>, limits?: { maxBytes?: number }): EgressPassage;
+}
+
+interface OpenPassage {
+  password: string;
+  ownerOf: () => Promise<EgressOwner>;
+  ended: AbortSignal;
+  passed: (bytes: number) => void;
 }
 
 /**
@@ -40,13 +51,13 @@ export async function startEgressProxy(options: {
   advertisedHost?: string;
 }): Promise<RunningEgressProxy> {
   const { guard, listenHost = '127.0.0.1', advertisedHost = listenHost } = options;
-  const passages = new Map<string, { password: string; ownerOf: () => Promise<EgressOwner>; ended: AbortSignal }>();
+  const passages = new Map<string, OpenPassage>();
   const sockets = new Set<Socket>();
 
   const server = createEgressProxy(guard, async (user, password) => {
     const passage = passages.get(user);
     if (passage === undefined || !isEqual(password, passage.password)) return undefined;
-    return { ...(await passage.ownerOf()), ended: passage.ended };
+    return { ...(await passage.ownerOf()), ended: passage.ended, passed: passage.passed };
   });
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
@@ -58,22 +69,32 @@ export async function startEgressProxy(options: {
 
   return {
     port,
-    open(ownerOf) {
+    open(ownerOf, { maxBytes = Number.POSITIVE_INFINITY } = {}) {
       const [user, password] = [randomBytes(12).toString('hex'), randomBytes(24).toString('hex')];
       const ended = new AbortController();
-      passages.set(user, { password, ownerOf, ended: ended.signal });
+      const end = () => {
+        passages.delete(user);
+        ended.abort();
+      };
       const url = `http://${user}:${password}@${advertisedHost}:${port}`;
-      return {
+      const passage: EgressPassage = {
         host: advertisedHost,
         port,
         user,
         password,
+        bytes: 0,
+        exceeded: false,
         environment: environmentOf(url),
-        [Symbol.dispose]() {
-          passages.delete(user);
-          ended.abort();
-        },
+        [Symbol.dispose]: end,
       };
+      const passed = (bytes: number) => {
+        passage.bytes += bytes;
+        if (passage.bytes <= maxBytes || ended.signal.aborted) return;
+        passage.exceeded = true;
+        end();
+      };
+      passages.set(user, { password, ownerOf, ended: ended.signal, passed });
+      return passage;
     },
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close');

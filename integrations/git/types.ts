@@ -37,7 +37,7 @@ export type GitFilter = 'blob:none' | `blob:limit=${number}`;
 export interface CloneSource extends RemoteSource {
   /** The branch to check out; without it, the remote's own. */
   branch?: string | undefined;
-  /** How many commits of each branch; without it, all of them. */
+  /** How many commits of that branch, and then no other branch; without it, everything. */
   depth?: number | undefined;
   filter?: GitFilter | undefined;
 }
@@ -149,8 +149,16 @@ export interface GitMirrors {
     refs: readonly PushRef[],
     hooks: GitHooks,
   ): Promise<MirrorState & { output: string }>;
-  /** Of a partial clone: brings the files of these commits, so that they can be checked out. Nothing for others. */
-  fetchFiles(ref: RepositoryRef, source: RemoteSource, commits: readonly string[], hooks: GitHooks): Promise<void>;
+  /**
+   * Of a partial clone: brings the files of these commits, and bundles them for a tree that is to check them out. Null
+   * for other clones, which have all files.
+   */
+  fetchFiles(
+    ref: RepositoryRef,
+    source: RemoteSource,
+    commits: readonly string[],
+    hooks: GitHooks,
+  ): Promise<MadeBundle | null>;
   /**
    * Everything that a receiver lacks who has these commits (unknown ones are ignored). Null when it lacks no object:
    * then only its refs are to be moved.
@@ -179,6 +187,8 @@ export interface GitMirrors {
 
 /** One object in the store, of the chain that restores a mirror. */
 export interface StoredBundle {
+  /** The state that it brings. */
+  version: number;
   objectKey: string;
   bytes: number;
 }

@@ -1,0 +1,43 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { integer } from './kinds.ts';
+
+export const gitSettings = z.object({
+  ATRIUM_GIT_DIR: z.string().min(1).optional(),
+  ATRIUM_GIT_MAX_MIB: integer(1, 1_048_576).default(5_120),
+  ATRIUM_GIT_MAX_TREE_MIB: integer(1, 1_048_576).default(10_240),
+  ATRIUM_GIT_MAX_FILES: integer(1, 10_000_000).default(500_000),
+  ATRIUM_GIT_MAX_REFS: integer(1, 100_000).default(20_000),
+  ATRIUM_GIT_MEMORY_MIB: integer(256, 1_048_576).default(2_048),
+  ATRIUM_GIT_TIMEOUT_MINUTES: integer(1, 1_440).default(60),
+  ATRIUM_GIT_SILENCE_SECONDS: integer(1, 3_600).default(30),
+  ATRIUM_GIT_CA_FILE: z.string().min(1).optional(),
+});
+
+type GitEnvironment = z.infer<typeof gitSettings> & { ATRIUM_DATA_DIR: string };
+
+const mebibyte = 1_048_576;
+
+/** Git on our side: what a remote may send, and for how long. */
+export function gitConfig(env: GitEnvironment) {
+  return Object.freeze({
+    /** The mirrors of this machine, a cache of what is in the object store. */
+    dir: env.ATRIUM_GIT_DIR ?? join(env.ATRIUM_DATA_DIR, 'git'),
+    /** Of one clone, fetch or push, over the network; and of one file that git writes. */
+    maxBytes: env.ATRIUM_GIT_MAX_MIB * mebibyte,
+    /** What a checkout would bring. */
+    maxTreeBytes: env.ATRIUM_GIT_MAX_TREE_MIB * mebibyte,
+    maxFiles: env.ATRIUM_GIT_MAX_FILES,
+    maxRefs: env.ATRIUM_GIT_MAX_REFS,
+    /** Address space of one git process. */
+    memoryBytes: env.ATRIUM_GIT_MEMORY_MIB * mebibyte,
+    /** All of one operation. */
+    timeoutMs: env.ATRIUM_GIT_TIMEOUT_MINUTES * 60_000,
+    /** How long a remote may send less than 1,000 bytes a second. */
+    silenceSeconds: env.ATRIUM_GIT_SILENCE_SECONDS,
+    /** Certificates of authorities that are trusted in place of the system's. */
+    caFile: env.ATRIUM_GIT_CA_FILE,
+  });
+}
+
+export type GitConfig = ReturnType<typeof gitConfig>;

@@ -1,0 +1,178 @@
+import { join } from 'node:path';
+import type { Config } from '../../config/index.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import type { EgressOwner } from '../egress/guard.ts';
+import type { RunningEgressProxy } from '../egress/startEgressProxy.ts';
+import { refspecsOf } from './mirror/bring.ts';
+import { makeBundle } from './mirror/bundleFile.ts';
+import { bringFiles, cloneInto, resultOf } from './mirror/clone.ts';
+import { type FolderDeps, MirrorFolder } from './mirror/folder.ts';
+import type { Git } from './mirror/git.ts';
+import { measureTree } from './mirror/measure.ts';
+import { pushRefs } from './mirror/push.ts';
+import { listRemote, Remote } from './mirror/remote.ts';
+import { initRepository, isStorableRef, readManifest, replaceFile } from './mirror/repository.ts';
+import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
+import { gitError } from './rules/failures.ts';
+import type { GitHooks, GitMirrors, RemoteSource, RepositoryRef, SavedMirror } from './types.ts';
+
+export interface GitMirrorsDeps extends Omit<FolderDeps, 'config'> {
+  config: Pick<Config, 'git'>;
+  proxy: RunningEgressProxy;
+  /** Whose lists hold for a repository's remote, and whose log says so. */
+  ownerOf(spaceId: string): Promise<EgressOwner>;
+}
+
+/** Git on our side, of this process. */
+export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
+  const config = deps.config.git;
+  const folderDeps: FolderDeps = { ...deps, config };
+  const { records } = deps;
+
+  const remoteOf = (ref: RepositoryRef, source: RemoteSource, { onProgress }: Pick<GitHooks, 'onProgress'>) =>
+    new Remote({ config, proxy: deps.proxy, ownerOf: () => deps.ownerOf(ref.spaceId), source, onProgress });
+
+  /** Locks the folder, for no longer than an operation may take. */
+  async function within<T>(ref: RepositoryRef, signal: AbortSignal, work: (folder: MirrorFolder) => Promise<T>) {
+    const deadline = AbortSignal.timeout(config.timeoutMs);
+    await using folder = await MirrorFolder.lock(folderDeps, ref, AbortSignal.any([signal, deadline]));
+    try {
+      return await work(folder);
+    } catch (error) {
+      // What this machine has may be the reason.
+      if (error instanceof DomainError && error.code === 'GIT_FAILED') await folder.distrust();
+      if (deadline.aborted && !signal.aborted) {
+        throw gitError('GIT_REMOTE_TOO_SLOW', `This took longer than ${config.timeoutMs / 60_000} minutes.`, error);
+      }
+      throw error;
+    }
+  }
+
+  /** The same, with the mirror as it was saved last. */
+  function withMirror<T>(
+    ref: RepositoryRef,
+    signal: AbortSignal,
+    work: (folder: MirrorFolder, saved: SavedMirror) => Promise<T>,
+  ): Promise<T> {
+    return within(ref, signal, async (folder) => {
+      const saved = await records.current(ref);
+      if (saved === undefined) throw notFound('repository');
+      await folder.open(saved);
+      return work(folder, saved);
+    });
+  }
+
+  return {
+    clone: (ref, source, hooks) =>
+      within(ref, hooks.signal, async (folder) => {
+        const saved = await records.current(ref);
+        if (saved !== undefined) {
+          await folder.open(saved);
+          return resultOf(folder.git, saved, config);
+        }
+        using remote = remoteOf(ref, source, hooks);
+        return cloneInto(folder, remote, source, config);
+      }),
+
+    fetch: (ref, source, hooks) =>
+      withMirror(ref, hooks.signal, async (folder, saved) => {
+        using remote = remoteOf(ref, source, hooks);
+        return folder.change(saved, async (git) => {
+          const { branches } = await listRemote(git, remote, config);
+          const { manifest } = saved;
+          const isShallow = manifest.shallow.length > 0;
+          const tracked = Object.keys(manifest.refs)
+            .filter((name) => name.startsWith('refs/remotes/origin/'))
+            .map((name) => name.slice('refs/remotes/origin/'.length));
+          const refspecs = isShallow
+            ? tracked.filter((name) => branches.has(name)).flatMap(refspecsOf)
+            : refspecsOf(null);
+          // Git takes none for all of them.
+          if (refspecs.length === 0) return;
+          const options = ['--progress', '--no-write-fetch-head', '--no-recurse-submodules', '--force'];
+          await remote.do(git, ['fetch', ...options, ...(isShallow ? [] : ['--prune']), 'origin', ...refspecs]);
+        });
+      }),
+
+    push: (ref, source, refs, hooks) =>
+      withMirror(ref, hooks.signal, async (folder, saved) => {
+        using remote = remoteOf(ref, source, hooks);
+        let output = '';
+        const state = await folder.change(saved, async (git) => {
+          output = await pushRefs(git, remote, saved.manifest, refs);
+        });
+        return { ...state, output };
+      }),
+
+    fetchFiles: (ref, source, commits, hooks) =>
+      withMirror(ref, hooks.signal, async (folder, { manifest }) => {
+        if (manifest.filter === null) return null;
+        using remote = remoteOf(ref, source, hooks);
+        const known = await knownCommits(folder.git, commits);
+        await bringFiles(folder.git, remote, known);
+        return makeBundle(folder.git, folder.bundles, { manifest, roots: known.map((id) => `${id}^{tree}`), have: [] });
+      }),
+
+    bundleFor: (ref, have, signal) =>
+      withMirror(ref, signal, async (folder, { version, manifest }) => {
+        const known = await knownCommits(folder.git, have);
+        const bundle = await makeBundle(folder.git, folder.bundles, { manifest, have: known });
+        return { bundle, version, manifest };
+      }),
+
+    receive: (ref, { bundle, refs, head }, signal) =>
+      within(ref, signal, async (folder) => {
+        const saved = await records.current(ref);
+        if (saved !== undefined) await folder.open(saved);
+        else await initRepository(folder.git, null);
+        return folder.change(saved, async (git) => {
+          const now = await readManifest(git, saved?.manifest.filter ?? null);
+          const { filter } = now;
+          const targets = [...refs.flatMap(({ to }) => to ?? []), ...(isId(head) ? [head] : [])];
+          for (const target of targets) {
+            if (!isId(target)) throw gitError('GIT_OBJECTS_REFUSED', 'A ref is to be moved to what is no object’s id.');
+          }
+          if (bundle !== undefined) await takeInForeign(git, bundle, { targets, filter, maxBytes: config.maxBytes });
+          else await requireConnected(git, { targets, filter });
+          await moveRefs(git, now, refs);
+          if (head !== undefined) await moveHead(git, head);
+        });
+      }),
+
+    state: (ref) => records.current(ref),
+
+    measure: (ref, commit, signal) =>
+      withMirror(ref, signal, async ({ git }) => {
+        const [known] = await knownCommits(git, [commit]);
+        if (known === undefined) throw gitError('GIT_REF_UNKNOWN', 'There is no such commit.');
+        return measureTree(git, known, config);
+      }),
+
+    async remove(ref) {
+      await using folder = await MirrorFolder.lock(folderDeps, ref, AbortSignal.timeout(config.timeoutMs));
+      await folder.remove();
+    },
+  };
+}
+
+/** Those of the ids that are commits here. */
+async function knownCommits(git: Git, ids: readonly string[]): Promise<string[]> {
+  const asked = [...new Set(ids)].filter(isId);
+  if (asked.length === 0) return [];
+  const input = asked.map((id) => `${id}\n`).join('');
+  const found = await git.text(['cat-file', '--batch-check=%(objectname) %(objecttype)'], { input });
+  return found
+    .split('\n')
+    .filter((line) => line.endsWith(' commit'))
+    .map((line) => line.slice(0, 40));
+}
+
+function isId(text: string | undefined): text is string {
+  return text !== undefined && /^[0-9a-f]{40}$/.test(text);
+}
+
+async function moveHead(git: Git, head: string): Promise<void> {
+  const isBranch = head.startsWith('refs/heads/') && isStorableRef(head);
+  if (!isBranch && !isId(head)) throw gitError('GIT_BRANCH_NAME_REFUSED', 'HEAD cannot be there.');
+  await replaceFile(join(git.dir, 'HEAD'), isBranch ? `ref: ${head}\n` : `${head}\n`);
+}

@@ -1,0 +1,73 @@
+import type { GitConfig } from '../../../config/git.ts';
+import { gitError } from '../rules/failures.ts';
+import type { TreeFacts } from '../types.ts';
+import type { Git } from './git.ts';
+
+const maxListed = 100;
+/** A pointer is about 130 bytes; the specification allows fewer than 1,024. */
+const pointerBytes = { least: 100, most: 1_023 };
+const maxCandidates = 50_000;
+
+/** Counts a tree while git lists it, and stops where it is too large: a few kilobytes can name a billion files. */
+export async function measureTree(git: Git, commit: string, config: GitConfig): Promise<TreeFacts> {
+  const facts: TreeFacts = { files: 0, bytes: 0, lfsPointers: 0, submodules: [] };
+  const attributes: string[] = [];
+  const candidates: string[] = [];
+  const tooLarge = new AbortController();
+  let names = 0;
+  let open: Buffer = Buffer.alloc(0);
+  const take = (line: string) => {
+    const match = /^(\d+) \w+ ([0-9a-f]+) +(\d+|-)\t(.*)$/s.exec(line);
+    if (match === null) return;
+    const [, mode, id = '', size, path = ''] = match;
+    names += Buffer.byteLength(path);
+    if (mode === '160000') {
+      if (facts.submodules.length < maxListed) facts.submodules.push(path);
+      return;
+    }
+    facts.files += 1;
+    facts.bytes += Number(size);
+    if (path === '.gitattributes' || path.endsWith('/.gitattributes')) attributes.push(id);
+    const isCandidate = Number(size) >= pointerBytes.least && Number(size) <= pointerBytes.most;
+    if (isCandidate && candidates.length < maxCandidates) candidates.push(id);
+    if (facts.files > config.maxFiles || facts.bytes > config.maxTreeBytes || names > config.maxFiles * 512) {
+      tooLarge.abort(gitError('GIT_TOO_LARGE', tooLargeSentence(config)));
+    }
+  };
+  await git.do(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], {
+    signal: AbortSignal.any([git.signal, tooLarge.signal]),
+    output(chunk) {
+      if (tooLarge.signal.aborted) return;
+      open = Buffer.concat([open, chunk]);
+      for (let end = open.indexOf(0); end >= 0; end = open.indexOf(0)) {
+        take(open.toString('utf8', 0, end));
+        open = open.subarray(end + 1);
+      }
+      if (open.length > 1_048_576) tooLarge.abort(gitError('GIT_TOO_LARGE', tooLargeSentence(config)));
+    },
+  });
+  tooLarge.signal.throwIfAborted();
+  if (await hasLfsAttributes(git, attributes)) facts.lfsPointers = await countPointers(git, candidates);
+  return facts;
+}
+
+function tooLargeSentence({ maxFiles, maxTreeBytes }: GitConfig): string {
+  const mib = Math.round(maxTreeBytes / 1_048_576);
+  return `A checkout would bring more than ${maxFiles} files or ${mib} MiB.`;
+}
+
+async function hasLfsAttributes(git: Git, ids: readonly string[]): Promise<boolean> {
+  if (ids.length === 0) return false;
+  return (await firstBytes(git, ids.slice(0, 1_000))).includes('filter=lfs');
+}
+
+async function countPointers(git: Git, ids: readonly string[]): Promise<number> {
+  if (ids.length === 0) return 0;
+  const text = await firstBytes(git, ids);
+  return text.split('\nversion https://git-lfs.github.com/spec/v1\noid sha256:').length - 1;
+}
+
+async function firstBytes(git: Git, ids: readonly string[]): Promise<string> {
+  const input = [...new Set(ids)].map((id) => `${id}\n`).join('');
+  return git.text(['cat-file', '--batch', '--buffer'], { input });
+}

@@ -1,0 +1,141 @@
+import type { GitConfig } from '../../../config/git.ts';
+import { DomainError } from '../../../models/errors.ts';
+import type { EgressOwner } from '../../egress/guard.ts';
+import type { EgressPassage, RunningEgressProxy } from '../../egress/startEgressProxy.ts';
+import { answerHelper, helperSettings } from '../process/credentialHelper.ts';
+import { remoteSettings } from '../process/environment.ts';
+import type { GitOutcome } from '../process/run.ts';
+import { gitError } from '../rules/failures.ts';
+import { parseProgress } from '../rules/progress.ts';
+import { parseRemoteUrl } from '../rules/remoteUrl.ts';
+import type { GitHooks, GitPhase, GitProgress, RemoteSource } from '../types.ts';
+import type { Git, GitCall } from './git.ts';
+
+export interface RemoteOptions {
+  config: GitConfig;
+  proxy: RunningEgressProxy;
+  ownerOf: () => Promise<EgressOwner>;
+  source: RemoteSource;
+  onProgress: GitHooks['onProgress'];
+}
+
+const progressMs = 250;
+
+/** One operation's way to one remote: through the proxy, which counts, with its credential, and with its progress. */
+export class Remote implements Disposable {
+  readonly #options: RemoteOptions;
+  readonly #passage: EgressPassage;
+  readonly #secrets: Set<string>;
+  #progress: GitProgress = {
+    phase: 'connecting',
+    percent: null,
+    bytes: 0,
+    objects: 0,
+    totalObjects: null,
+    keptObjects: 0,
+  };
+  #toldAt = 0;
+
+  constructor(options: RemoteOptions) {
+    // Before anything is opened; the caller may have stored it unchecked.
+    const { url } = parseRemoteUrl(options.source.url);
+    this.#options = { ...options, source: { ...options.source, url } };
+    this.#passage = options.proxy.open(options.ownerOf, { maxBytes: options.config.maxBytes });
+    this.#secrets = new Set([this.#passage.password]);
+  }
+
+  [Symbol.dispose](): void {
+    this.#passage[Symbol.dispose]();
+  }
+
+  /** Runs a command that talks to `origin`, and throws what its failure means. */
+  async do(git: Git, args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
+    const { config, source } = this.#options;
+    const proxyUrl = this.#passage.environment.https_proxy ?? '';
+    try {
+      return await git.do(args, {
+        ...call,
+        isRemote: true,
+        secrets: this.#secrets,
+        settings: {
+          ...remoteSettings(config, { url: source.url, proxyUrl }),
+          ...(source.credential !== undefined && helperSettings),
+          ...call.settings,
+        },
+        ...(source.credential !== undefined && {
+          onHelper: (socket) => answerHelper(socket, source, (secret) => void this.#secrets.add(secret)),
+        }),
+        onLine: (line) => this.#listen(line),
+      });
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+
+  /** What git says when the proxy has ended it, or the remote was silent for long, has other causes than it knows. */
+  #explain(error: unknown): unknown {
+    if (this.#passage.exceeded) {
+      const mib = Math.round(this.#options.config.maxBytes / 1_048_576);
+      return gitError('GIT_TOO_LARGE', `The remote sends more than ${mib} MiB.`, error);
+    }
+    if (!(error instanceof DomainError)) return error;
+    return error;
+  }
+
+  /** A phase of our own, between git's. */
+  tell(phase: GitPhase, more: Partial<GitProgress> = {}): void {
+    this.#progress = { ...this.#progress, percent: null, ...more, phase };
+    this.#report(true);
+  }
+
+  #listen(line: string): void {
+    const said = parseProgress(line);
+    if (said === undefined) return;
+    const isNew = said.phase !== this.#progress.phase;
+    this.#progress = { ...this.#progress, ...said };
+    this.#report(isNew);
+  }
+
+  #report(isNow: boolean): void {
+    const now = performance.now();
+    if (!isNow && now - this.#toldAt < progressMs) return;
+    this.#toldAt = now;
+    this.#options.onProgress?.({ ...this.#progress, bytes: this.#passage.bytes });
+  }
+}
+
+export interface RemoteRefs {
+  /** Short names of branches. */
+  branches: Map<string, string>;
+  /** The branch that the remote has checked out; null for a remote without a commit. */
+  defaultBranch: string | null;
+}
+
+const maxRefBytes = 600;
+
+/** Asks what there is. It costs a round trip, and says early and clearly that a remote cannot be cloned. */
+export async function listRemote(git: Git, remote: Remote, config: GitConfig): Promise<RemoteRefs> {
+  const { output } = await remote.do(
+    git,
+    ['ls-remote', '--quiet', '--symref', 'origin', 'HEAD', 'refs/heads/*', 'refs/tags/*'],
+    { maxOutputBytes: config.maxRefs * maxRefBytes },
+  );
+  const lines = String(output)
+    .split('\n')
+    .filter((line) => line !== '');
+  if (lines.length > config.maxRefs) {
+    throw gitError('GIT_TOO_LARGE', `The remote has more than ${config.maxRefs} branches and tags.`);
+  }
+  const branches = new Map<string, string>();
+  let [named, head]: (string | undefined)[] = [];
+  for (const line of lines) {
+    const [what = '', name = ''] = line.split('\t');
+    if (name === 'HEAD' && what.startsWith('ref: refs/heads/')) named = what.slice('ref: refs/heads/'.length);
+    else if (name === 'HEAD') head = what;
+    else if (name.startsWith('refs/heads/')) branches.set(name.slice('refs/heads/'.length), what);
+  }
+  // A remote whose HEAD is not on a branch: one that is at the same commit, or the one most likely meant.
+  const same = [...branches].filter(([, id]) => id === head).map(([name]) => name);
+  const likely = [named, 'main', 'master', ...same, ...branches.keys()].filter((name) => name !== undefined);
+  return { branches, defaultBranch: likely.find((name) => branches.has(name)) ?? null };
+}

@@ -1,0 +1,121 @@
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gitError } from '../rules/failures.ts';
+import type { GitFilter, RefManifest } from '../types.ts';
+import type { Git } from './git.ts';
+
+/** Makes an empty bare repository, in place of what may be there. */
+export async function initRepository(git: Git, filter: GitFilter | null): Promise<void> {
+  await rm(git.dir, { recursive: true, force: true });
+  await mkdir(git.dir, { recursive: true, mode: 0o700 });
+  await git.do(['init', '--quiet', '--bare']);
+  await configure(git, filter);
+}
+
+/**
+ * Writes the repository's own settings. With a filter, objects may be missing: git then takes the remote for where they
+ * are, whose URL is told only to the calls that may go there.
+ */
+export async function configure(git: Git, filter: GitFilter | 'tree:0' | null): Promise<void> {
+  const lines = ['[core]', `\trepositoryformatversion = ${filter === null ? 0 : 1}`, '\tbare = true'];
+  if (filter !== null) {
+    lines.push('[extensions]', '\tpartialClone = origin', '[remote "origin"]', '\tpromisor = true');
+    lines.push(`\tpartialclonefilter = ${filter}`);
+  }
+  await replaceFile(join(git.dir, 'config'), `${lines.join('\n')}\n`);
+}
+
+export async function replaceFile(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+}
+
+/** Removes what processes that were killed have left: locks, and packs that never became one. */
+export async function removeLeftovers(git: Git, options: { keepTemporaryPacks: boolean }): Promise<void> {
+  const packs = join(git.dir, 'objects', 'pack');
+  for (const name of await namesIn(packs)) {
+    const isLeft = name.startsWith('tmp_') && !(options.keepTemporaryPacks && name.startsWith('tmp_pack_'));
+    // Without it a pack would be kept apart for ever; the process that was about to use it is no more.
+    if (isLeft || name.endsWith('.keep')) await rm(join(packs, name), { force: true });
+  }
+  for (const name of await namesIn(git.dir)) {
+    if (name.endsWith('.lock')) await rm(join(git.dir, name), { force: true });
+  }
+  for (const name of await readdir(join(git.dir, 'refs'), { recursive: true }).catch(() => [])) {
+    if (name.endsWith('.lock')) await rm(join(git.dir, 'refs', name), { force: true });
+  }
+}
+
+export async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch(() => []);
+}
+
+/** Where all refs are now. */
+export async function readManifest(git: Git, filter: GitFilter | null): Promise<RefManifest> {
+  const listed = await git.text(['for-each-ref', '--format=%(objectname) %(refname)']);
+  const refs: Record<string, string> = {};
+  for (const line of listed.split('\n').filter((each) => each !== '')) refs[line.slice(41)] = line.slice(0, 40);
+  const head = (await readFile(join(git.dir, 'HEAD'), 'utf8')).trim();
+  return { head: head.replace(/^ref: /, ''), refs, shallow: await readShallow(git), filter };
+}
+
+async function readShallow(git: Git): Promise<string[]> {
+  const text = await readFile(join(git.dir, 'shallow'), 'utf8').catch(() => '');
+  return text.split('\n').filter((line) => line !== '');
+}
+
+/** Puts all refs where the manifest says. Its objects are there already. */
+export async function writeManifest(git: Git, manifest: RefManifest): Promise<void> {
+  await writeShallow(git, manifest.shallow);
+  const names = Object.keys(manifest.refs).toSorted();
+  if (!names.every(isStorableRef)) throw gitError('GIT_FAILED', 'The repository has a ref that cannot be stored.');
+  const lines = names.map((name) => `${manifest.refs[name]} ${name}\n`);
+  // One file for all of them. Git reads loose refs first, so these go.
+  for (const folder of await namesIn(join(git.dir, 'refs'))) {
+    await rm(join(git.dir, 'refs', folder), { recursive: true, force: true });
+  }
+  await replaceFile(join(git.dir, 'packed-refs'), lines.join(''));
+  await replaceFile(join(git.dir, 'HEAD'), headFile(manifest.head));
+}
+
+export async function writeShallow(git: Git, shallow: readonly string[]): Promise<void> {
+  const file = join(git.dir, 'shallow');
+  if (shallow.length === 0) await rm(file, { force: true });
+  else await replaceFile(file, `${shallow.join('\n')}\n`);
+}
+
+function headFile(head: string): string {
+  return head.startsWith('refs/') ? `ref: ${head}\n` : `${head}\n`;
+}
+
+/** Refs that a mirror has: of these namespaces, and without what would be more than a name in a file of git's. */
+export function isStorableRef(name: string): boolean {
+  return (
+    /^refs\/(?:heads|tags|remotes\/origin|atrium)\/[^/]/.test(name) &&
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: git refuses these
+    !/[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[./]$/.test(name)
+  );
+}
+
+/** The ids that refs have, each once. */
+export function idsOf(manifest: RefManifest | undefined): string[] {
+  if (manifest === undefined) return [];
+  const head = manifest.head.startsWith('refs/') ? [] : [manifest.head];
+  return [...new Set([...Object.values(manifest.refs), ...head])];
+}
+
+/** The branch that HEAD names and that exists. */
+export function currentBranch({ head, refs }: RefManifest): string | null {
+  return head.startsWith('refs/heads/') && refs[head] !== undefined ? head.slice('refs/heads/'.length) : null;
+}
+
+export function isSameManifest(a: RefManifest, b: RefManifest): boolean {
+  const [names, others] = [Object.keys(a.refs), Object.keys(b.refs)];
+  return (
+    a.head === b.head &&
+    a.filter === b.filter &&
+    names.length === others.length &&
+    names.every((name) => a.refs[name] === b.refs[name]) &&
+    a.shallow.toSorted().join() === b.shallow.toSorted().join()
+  );
+}

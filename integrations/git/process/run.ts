@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { gitError } from '../rules/failures.ts';
+
+export interface GitRun {
+  args: readonly string[];
+  environment: Record<string, string>;
+  cwd: string;
+  /** The size of any file that it writes, and its address space. */
+  limits: { fileBytes: number; memoryBytes: number };
+  /** What it reads; else nothing. */
+  input?: string | Readable | undefined;
+  /** Where its output goes: into a file that is open, or to a listener; else it is collected, up to a limit. */
+  output?: { descriptor: number } | ((chunk: Buffer) => void) | undefined;
+  maxOutputBytes?: number;
+  /** Each line of what git says, those of progress too. */
+  onLine?: ((line: string) => void) | undefined;
+  /** Answers questions of the credential helper. */
+  onHelper?: ((socket: Duplex) => void) | undefined;
+  /** A lock that lasts for as long as any process has it, also when ours is killed. */
+  lock: number;
+  signal: AbortSignal;
+}
+
+export interface GitOutcome {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  output: Buffer;
+  /** The end of what it said, without progress. */
+  said: string;
+}
+
+const maxSaid = 32_768;
+const maxOutput = 64 * 1_048_576;
+
+/** Sets the limits, and becomes git. A system without one of them goes without it. */
+const script = 'ulimit -c 0; ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 2; exec git "$@"';
+
+/**
+ * Runs git in a process group of its own, all of which has ended when this returns: git starts helpers that outlive it.
+ * Rejects with the signal's reason where that ended it.
+ */
+export async function runGit(run: GitRun): Promise<GitOutcome> {
+  run.signal.throwIfAborted();
+  const { limits, output } = run;
+  const [blocks, kibibytes] = [Math.ceil(limits.fileBytes / 512), Math.ceil(limits.memoryBytes / 1_024)];
+  const child = spawn('/bin/sh', ['-c', script, 'sh', String(blocks), String(kibibytes), ...run.args], {
+    cwd: run.cwd,
+    env: run.environment,
+    detached: true,
+    stdio: [
+      run.input === undefined ? 'ignore' : 'pipe',
+      typeof output === 'object' ? output.descriptor : 'pipe',
+      'pipe',
+      run.onHelper === undefined ? 'ignore' : 'pipe',
+      run.lock,
+    ],
+  });
+  const kill = () => killGroup(child);
+  run.signal.addEventListener('abort', kill, { once: true });
+  try {
+    const said = listen(child.stderr, run.onLine);
+    const collected = collect(child.stdout, run, kill);
+    const helper = child.stdio[3] as Duplex | null;
+    if (helper !== null) run.onHelper?.(helper.on('error', () => undefined));
+    const fed = feed(child.stdin, run.input);
+    const ended = Promise.withResolvers<Pick<GitOutcome, 'code' | 'signal'>>();
+    // What git leaves behind would keep the pipes open.
+    child.once('exit', kill);
+    child.once('close', (code, signal) => ended.resolve({ code, signal }));
+    child.once('error', () => ended.reject(gitError('GIT_NOT_INSTALLED', 'Git cannot be started on this machine.')));
+    const outcome = await ended.promise;
+    run.signal.throwIfAborted();
+    const failure = await fed;
+    if (failure !== undefined && outcome.code === 0) throw failure;
+    const answer = { ...outcome, output: collected(), said: said() };
+    if (answer.code === 127) throw gitError('GIT_NOT_INSTALLED', 'Git is not installed on this machine.');
+    // What we could not read explains more than what git made of its half.
+    if (failure !== undefined && (failure as NodeJS.ErrnoException).code !== 'EPIPE') throw failure;
+    return answer;
+  } finally {
+    run.signal.removeEventListener('abort', kill);
+    kill();
+  }
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // All of it has ended.
+  }
+}
+
+/** Hands on lines, and keeps the last ones that are no progress. */
+function listen(stderr: Readable | null, onLine: GitRun['onLine']): () => string {
+  let said = '';
+  let open = '';
+  const take = (line: string) => {
+    onLine?.(line);
+    if (!/^(remote: )?[A-Z][a-z]+ [a-z]+: +\d+%/.test(line)) said = `${said}${line}\n`.slice(-maxSaid);
+  };
+  stderr?.setEncoding('utf8').on('data', (text: string) => {
+    const lines = `${open}${text}`.split(/[\r\n]+/);
+    open = (lines.pop() ?? '').slice(-maxSaid);
+    for (const line of lines) take(line);
+  });
+  return () => {
+    if (open !== '') take(open);
+    open = '';
+    return said;
+  };
+}
+
+function collect(stdout: Readable | null, run: GitRun, kill: () => void): () => Buffer {
+  const { output, maxOutputBytes = maxOutput } = run;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  stdout?.on('data', (chunk: Buffer) => {
+    if (typeof output === 'function') return output(chunk);
+    size += chunk.length;
+    if (size > maxOutputBytes) kill();
+    else chunks.push(chunk);
+  });
+  return () => {
+    if (size > maxOutputBytes) throw gitError('GIT_TOO_LARGE', 'Git answers more than can be read.');
+    return Buffer.concat(chunks);
+  };
+}
+
+/** Never rejects: whether a failure counts depends on how git ends. */
+async function feed(stdin: Writable | null, input: GitRun['input']): Promise<unknown> {
+  if (stdin === null || input === undefined) return undefined;
+  if (typeof input === 'string') {
+    stdin.on('error', () => undefined).end(input);
+    return undefined;
+  }
+  try {
+    await pipeline(input, stdin);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}

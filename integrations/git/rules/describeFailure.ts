@@ -1,0 +1,125 @@
+import type { DomainError } from '../../../models/errors.ts';
+import { type GitFailure, gitError } from './failures.ts';
+
+export interface FailedRun {
+  code: number | null;
+  signal: string | null;
+  said: string;
+  output: string;
+}
+
+type Described = [code: GitFailure, sentence: string];
+
+/**
+ * What git's words mean, first match first. The sentences are ours: git's name URLs, and a server can make it say
+ * anything.
+ */
+const meanings: [pattern: RegExp, meaning: Described][] = [
+  [/File too large|file size limit|pack exceeds maximum/i, ['GIT_TOO_LARGE', 'The repository is larger than may be.']],
+  [
+    /Out of memory|malloc failed|unable to create thread|mmap failed/i,
+    ['GIT_TOO_LARGE', 'Git needs more memory for it than it may use.'],
+  ],
+  [/No space left on device/i, ['GIT_FAILED', 'There is no room left for the repository.']],
+  [/response 407|HTTP code 407/, ['GIT_FAILED', 'The way out was closed in the meantime.']],
+  [
+    /(?:response|from proxy after CONNECT:?|HTTP code) 403\b.*|HTTP code 403 from proxy/,
+    [
+      'GIT_REMOTE_FORBIDDEN',
+      'The remote cannot be reached from here: its address is internal, or the space’s lists refuse it.',
+    ],
+  ],
+  [
+    /helper .* told us to quit/,
+    ['GIT_AUTHENTICATION_FAILED', 'The remote asks for a credential, and there is none for this address.'],
+  ],
+  [
+    /Authentication failed|could not read (?:Username|Password)|terminal prompts disabled|Invalid username or|returned error: 401/,
+    ['GIT_AUTHENTICATION_FAILED', 'The remote asks for a credential, or refuses the one that it got.'],
+  ],
+  [/returned error: 403/, ['GIT_AUTHENTICATION_FAILED', 'The remote forbids this to the credential that it got.']],
+  [
+    /returned error: (?:404|410)|repository .* not found|Repository not found/i,
+    ['GIT_REMOTE_NOT_FOUND', 'The remote has no such repository, or not for this credential.'],
+  ],
+  [
+    /unable to update url base from redirection|Maximum \(\d+\) redirects|returned error: 30\d/,
+    ['GIT_REMOTE_REFUSED', 'The remote redirects to another address.'],
+  ],
+  [
+    /transport .* not allowed|Protocol "?\w+"? (?:not supported|disabled)|Unsupported protocol/i,
+    ['GIT_REMOTE_REFUSED', 'The remote leads to an address that is not https.'],
+  ],
+  [/couldn't find remote ref|Remote branch .* not found/, ['GIT_REF_UNKNOWN', 'The remote has no such branch.']],
+  [
+    /certificate|SSL|TLS|gnutls/i,
+    ['GIT_REMOTE_FAILED', 'The remote does not prove who it is: its certificate is not accepted.'],
+  ],
+  [
+    /Operation too slow|Operation timed out|Connection timed out|Timeout was reached/,
+    ['GIT_REMOTE_TOO_SLOW', 'The remote sends nothing, or too slowly.'],
+  ],
+  [
+    /fsck error|\b[a-z]+[A-Z]\w+: |is a symbolic link|did not receive expected object|disallowed/,
+    ['GIT_OBJECTS_REFUSED', 'The repository holds objects that git refuses as malformed or dangerous.'],
+  ],
+  [
+    /\((?:non-fast-forward|fetch first|stale info|needs force|already exists|remote ref updated since checkout)\)/,
+    ['GIT_CONFLICT', 'The remote has changes that are not here: pull them first.'],
+  ],
+  [
+    /not valid: |not a git repository|is this a git repository|invalid server response|protocol error|bad line length|unknown capability|expected flush|unexpected flush/i,
+    ['GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.'],
+  ],
+  [
+    /Could not resolve|Failed to connect|Couldn't connect|response 50\d|Connection (?:refused|reset)|returned error: (?:429|5\d\d)/,
+    ['GIT_REMOTE_FAILED', 'The remote cannot be reached, or answers with an error.'],
+  ],
+  [
+    /early EOF|unexpected disconnect|RPC failed|hung up|index-pack (?:failed|died)|fetch-pack: |transfer closed|remote end|Empty reply/i,
+    ['GIT_REMOTE_FAILED', 'The connection to the remote ended in the middle.'],
+  ],
+];
+
+/** What has failed. `secrets` are taken out of what is kept for our own log. */
+export function describeFailure(run: FailedRun, secrets: Iterable<string> = []): DomainError {
+  const cause = new Error(
+    withoutSecrets(`git ended with ${run.signal ?? run.code}: ${run.said.slice(-2_000)}`, secrets),
+  );
+  if (run.signal === 'SIGXFSZ' || run.code === 153) {
+    return gitError('GIT_TOO_LARGE', 'The repository is larger than may be.', cause);
+  }
+  const rejection = rejectionOf(`${run.said}\n${run.output}`);
+  if (rejection !== undefined) return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, cause);
+  const text = `${run.said}\n${run.output}`;
+  const [, meaning] = meanings.find(([pattern]) => pattern.test(text)) ?? [];
+  const [code, sentence]: Described = meaning ?? ['GIT_FAILED', 'Git has failed on our side.'];
+  return gitError(code, sentence, cause);
+}
+
+/** `! [remote rejected] main -> main (protected branch hook declined)` */
+function rejectionOf(said: string): string | undefined {
+  const reason = /\[remote rejected\].*?\((.+)\)/.exec(said)?.[1];
+  return reason === undefined ? undefined : cleanWords(reason, 200);
+}
+
+/** Words of git or a remote, for people to read: one line or more, without URLs and control characters. */
+export function cleanWords(words: string, maxLength: number): string {
+  return (
+    words
+      .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, '')
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: a remote may send what moves a terminal's cursor
+      .replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '')
+      .split('\n')
+      .map((line) => line.trimEnd())
+      .filter((line) => line !== '')
+      .join('\n')
+      .slice(0, maxLength)
+  );
+}
+
+export function withoutSecrets(text: string, secrets: Iterable<string>): string {
+  let clean = text;
+  for (const secret of secrets) if (secret !== '') clean = clean.replaceAll(secret, '[redacted]');
+  return clean;
+}

@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '../../config/index.ts';
+import { type EgressDecision, EgressGuard } from '../../integrations/egress/guard.ts';
+import { startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
+import { createGitMirrors } from '../../integrations/git/createGitMirrors.ts';
+import type { GitHooks, GitMirrors, MirrorRecords, RepositoryRef, SavedMirror } from '../../integrations/git/types.ts';
+import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { stackEnvironment } from '../support/environment.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { type GitServer, startGitServer } from '../support/gitServer.ts';
+
+/** The rows about mirrors, in memory: what they promise is small. */
+export class RecordsInMemory implements MirrorRecords {
+  readonly saved = new Map<string, SavedMirror>();
+  readonly planned: string[] = [];
+  /** Called before a save is decided. */
+  beforeSave: () => Promise<void> = async () => undefined;
+
+  async current({ itemId }: RepositoryRef): Promise<SavedMirror | undefined> {
+    return structuredClone(this.saved.get(itemId));
+  }
+
+  async plan(_ref: RepositoryRef, objectKey: string): Promise<void> {
+    this.planned.push(objectKey);
+  }
+
+  async save(ref: RepositoryRef, next: Parameters<MirrorRecords['save']>[1]): Promise<boolean> {
+    await this.beforeSave();
+    const now = this.saved.get(ref.itemId);
+    if ((now?.version ?? 0) !== next.version - 1) return false;
+    const earlier = next.replacesAll ? [] : (now?.bundles ?? []);
+    this.saved.set(
+      ref.itemId,
+      structuredClone({
+        version: next.version,
+        manifest: next.manifest,
+        bundles: next.bundle === null ? earlier : [...earlier, next.bundle],
+      }),
+    );
+    return true;
+  }
+}
+
+export interface MirrorsWorld extends AsyncDisposable {
+  server: GitServer;
+  mirrors: GitMirrors;
+  records: RecordsInMemory;
+  decisions: EgressDecision[];
+  dir: string;
+  /** What the guard resolves names to, beside the server's. */
+  names: Record<string, string[]>;
+  ref(): RepositoryRef;
+  hooks(more?: Partial<GitHooks>): GitHooks;
+  /** Mirrors with other settings or another folder, on the same rows and store. */
+  another(settings?: Record<string, string>): GitMirrors;
+  folderOf(ref: RepositoryRef): string;
+  /** The machine is lost: its folder is empty. */
+  loseMachine(): void;
+}
+
+/** A git server, the real egress proxy, the real object store, and mirrors in a folder of their own. */
+export async function buildMirrors(settings: Record<string, string> = {}): Promise<MirrorsWorld> {
+  const folder = temporaryFolder();
+  const server = await startGitServer(folder);
+  const dir = join(folder, 'mirrors');
+  const environment = {
+    ...stackEnvironment(),
+    ATRIUM_ENV: 'test',
+    ATRIUM_MASTER_KEY: randomBytes(32).toString('base64'),
+    ATRIUM_GIT_DIR: dir,
+    ATRIUM_GIT_CA_FILE: server.caFile,
+    ...settings,
+  };
+  const config = loadConfig(environment);
+  const names: Record<string, string[]> = { [server.host]: ['127.0.0.1'] };
+  const guard = new EgressGuard({
+    allowInternal: [`${server.host}:${server.port}`],
+    resolve: async (host) => names[host] ?? [],
+  });
+  const proxy = await startEgressProxy({ guard });
+  const storage = new ObjectStore(config.storage);
+  const records = new RecordsInMemory();
+  const decisions: EgressDecision[] = [];
+  const another = (more: Record<string, string> = {}) =>
+    createGitMirrors({
+      config: loadConfig({ ...environment, ...more }),
+      records,
+      storage,
+      proxy,
+      ownerOf: async () => ({
+        purpose: 'git',
+        policy: { allow: [], deny: ['denied.example'] },
+        record: async (decision) => void decisions.push(decision),
+      }),
+    });
+  return {
+    server,
+    mirrors: another(),
+    records,
+    decisions,
+    dir,
+    names,
+    ref: () => ({ spaceId: 'spc_1', itemId: `itm_${randomBytes(8).toString('hex')}` }),
+    hooks: (more = {}) => ({ signal: new AbortController().signal, ...more }),
+    another,
+    folderOf: ({ itemId }) => join(dir, itemId),
+    loseMachine: () => rmSync(dir, { recursive: true, force: true }),
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await proxy[Symbol.asyncDispose]();
+      storage.close();
+    },
+  };
+}

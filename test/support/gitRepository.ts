@@ -1,0 +1,85 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** Plain git, as a person at a terminal who has no settings of their own. */
+export function gitIn(cwd: string, ...args: string[]): string {
+  return gitWith({ cwd }, ...args);
+}
+
+export function gitWith(
+  options: { cwd: string; input?: string | Buffer; environment?: object },
+  ...args: string[]
+): string {
+  return execFileSync('git', args, {
+    cwd: options.cwd,
+    input: options.input ?? '',
+    encoding: 'utf8',
+    stdio: ['pipe', 'pipe', 'pipe'],
+    maxBuffer: 1_073_741_824,
+    env: {
+      PATH: '/usr/local/bin:/usr/bin:/bin',
+      HOME: '/nonexistent',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_AUTHOR_NAME: 'Ada',
+      GIT_AUTHOR_EMAIL: 'ada@example.com',
+      GIT_COMMITTER_NAME: 'Ada',
+      GIT_COMMITTER_EMAIL: 'ada@example.com',
+      ...options.environment,
+    },
+  }).trim();
+}
+
+/** Commits files (`undefined` removes one) on a branch of a bare repository, by a working tree that it forgets. */
+export function commitFiles(
+  bare: string,
+  files: Record<string, string | Buffer | undefined>,
+  { branch = 'main', message = 'A change' } = {},
+): string {
+  const tree = `${bare}.tree`;
+  rmSync(tree, { recursive: true, force: true });
+  gitIn(dirname(bare), 'clone', '--quiet', bare, tree);
+  try {
+    const remote = gitIn(tree, 'branch', '-r', '--format=%(refname:short)').split('\n');
+    if (remote.includes(`origin/${branch}`)) gitIn(tree, 'checkout', '--quiet', branch);
+    else gitIn(tree, 'checkout', '--quiet', '-B', branch);
+    for (const [name, content] of Object.entries(files)) {
+      const path = join(tree, name);
+      mkdirSync(dirname(path), { recursive: true });
+      if (content === undefined) rmSync(path);
+      else writeFileSync(path, content);
+    }
+    gitIn(tree, 'add', '-A');
+    gitIn(tree, 'commit', '--quiet', '--allow-empty', '-m', message);
+    gitIn(tree, 'push', '--quiet', 'origin', branch);
+    return gitIn(tree, 'rev-parse', 'HEAD');
+  } finally {
+    rmSync(tree, { recursive: true, force: true });
+  }
+}
+
+/** Writes commits at once, by fast-import: `weight` is what each adds that no compression makes smaller. */
+export function writeHistory(
+  bare: string,
+  options: { commits: number; filesEach: number; weight: number; keepsFiles?: boolean },
+): void {
+  const parts: Buffer[] = [];
+  const add = (text: string) => void parts.push(Buffer.from(text));
+  for (let commit = 0; commit < options.commits; commit += 1) {
+    add(`commit refs/heads/main\ncommitter Ada <ada@example.com> ${1_700_000_000 + commit} +0000\n`);
+    const message = `Commit ${commit}`;
+    add(`data ${message.length}\n${message}\n`);
+    for (let file = 0; file < options.filesEach; file += 1) {
+      const name = options.keepsFiles ? `folder${file % 10}/${file}.bin` : `folder${commit % 50}/${commit}-${file}.bin`;
+      const content = randomBytes(Math.ceil(options.weight / options.filesEach));
+      add(`M 100644 inline ${name}\ndata ${content.length}\n`);
+      parts.push(content);
+      add('\n');
+    }
+    add('\n');
+  }
+  gitWith({ cwd: bare, input: Buffer.concat(parts) }, 'fast-import', '--quiet', '--force');
+  gitIn(bare, 'repack', '-a', '-d', '-q');
+}
