@@ -3,6 +3,7 @@ import type { Environment } from '../config/index.ts';
 import { prepareComputers } from './computers.ts';
 import type { Durability, StackContext } from './context.ts';
 import { prepareDataDir, prepareServicesDir } from './folders.ts';
+import { prepareGit } from './git.ts';
 import { getMariaDb, type MariaDb, startMariaDb } from './mariadb.ts';
 import { type ObjectStore, startObjectStore } from './objectStore.ts';
 import { getTemporal, getVersitygw } from './programs.ts';
@@ -115,6 +116,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       ),
     );
   }
+  await prepareGit(context);
   const further = options.computers === true ? await prepareComputers(context) : {};
   return running(await startAll(starts), context, further);
 }

@@ -1,5 +1,6 @@
 import { loadConfig, settingNames } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
+import { describeGit } from '../../stack/git.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
 import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
@@ -32,6 +33,7 @@ export async function runChecks(): Promise<Check[]> {
   await checkPrograms(launch, check);
   await check('port', () => checkPort(launch, running));
 
+  await check('git', () => describeGit(launch));
   await check('computers', () => checkComputers(launch));
   if (launch.need.temporal) await check('temporal access', () => checkTemporalAccess(launch, running));
 

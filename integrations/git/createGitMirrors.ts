@@ -71,13 +71,13 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
           return resultOf(folder.git, saved, config);
         }
         using remote = remoteOf(ref, source, hooks);
-        return cloneInto(folder, remote, source, config);
+        return await cloneInto(folder, remote, source, config);
       }),
 
     fetch: (ref, source, hooks) =>
       withMirror(ref, hooks.signal, async (folder, saved) => {
         using remote = remoteOf(ref, source, hooks);
-        return folder.change(saved, async (git) => {
+        return await folder.change(saved, async (git) => {
           const { branches } = await listRemote(git, remote, config);
           const { manifest } = saved;
           const isShallow = manifest.shallow.length > 0;
@@ -110,7 +110,11 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
         using remote = remoteOf(ref, source, hooks);
         const known = await knownCommits(folder.git, commits);
         await bringFiles(folder.git, remote, known);
-        return makeBundle(folder.git, folder.bundles, { manifest, roots: known.map((id) => `${id}^{tree}`), have: [] });
+        return await makeBundle(folder.git, folder.bundles, {
+          manifest,
+          roots: known.map((id) => `${id}^{tree}`),
+          have: [],
+        });
       }),
 
     bundleFor: (ref, have, signal) =>

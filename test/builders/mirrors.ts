@@ -89,6 +89,7 @@ export async function buildMirrors(settings: Record<string, string> = {}): Promi
       records,
       storage,
       proxy,
+      maxChain: 5,
       ownerOf: async () => ({
         purpose: 'git',
         policy: { allow: [], deny: ['denied.example'] },

@@ -24,10 +24,11 @@ export interface FolderDeps {
   config: GitConfig;
   records: MirrorRecords;
   storage: Pick<ObjectStore, 'read' | 'write'>;
+  /** After so many bundles, one of everything takes their place: a restore reads them all. */
+  maxChain?: number;
 }
 
-/** After so many bundles, one of everything takes their place: a restore reads them all. */
-const maxChain = 40;
+const defaultMaxChain = 40;
 const bundleAgeMs = 86_400_000;
 
 /**
@@ -122,7 +123,7 @@ export class MirrorFolder implements AsyncDisposable {
     const manifest = await readManifest(git, filter);
     if (saved !== undefined && isSameManifest(saved.manifest, manifest)) return saved;
     const next = { version: (saved?.version ?? 0) + 1, manifest };
-    const replacesAll = saved === undefined || saved.bundles.length >= maxChain;
+    const replacesAll = saved === undefined || saved.bundles.length >= (this.#deps.maxChain ?? defaultMaxChain);
     if (saved !== undefined && replacesAll) await git.do(['repack', '-a', '-d', '-q']);
     // A shallow clone's border belongs to all of it.
     const have = replacesAll ? [] : idsOf(saved?.manifest);

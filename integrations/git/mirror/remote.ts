@@ -1,5 +1,4 @@
 import type { GitConfig } from '../../../config/git.ts';
-import { DomainError } from '../../../models/errors.ts';
 import type { EgressOwner } from '../../egress/guard.ts';
 import type { EgressPassage, RunningEgressProxy } from '../../egress/startEgressProxy.ts';
 import { answerHelper, helperSettings } from '../process/credentialHelper.ts';
@@ -72,13 +71,12 @@ export class Remote implements Disposable {
     }
   }
 
-  /** What git says when the proxy has ended it, or the remote was silent for long, has other causes than it knows. */
+  /** Git does not know why the proxy has ended its connection. */
   #explain(error: unknown): unknown {
     if (this.#passage.exceeded) {
       const mib = Math.round(this.#options.config.maxBytes / 1_048_576);
       return gitError('GIT_TOO_LARGE', `The remote sends more than ${mib} MiB.`, error);
     }
-    if (!(error instanceof DomainError)) return error;
     return error;
   }
 
@@ -91,7 +89,7 @@ export class Remote implements Disposable {
   #listen(line: string): void {
     const said = parseProgress(line);
     if (said === undefined) return;
-    const isNew = said.phase !== this.#progress.phase;
+    const isNew = said.phase !== this.#progress.phase || said.percent === 100;
     this.#progress = { ...this.#progress, ...said };
     this.#report(isNew);
   }

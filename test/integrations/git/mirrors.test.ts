@@ -68,7 +68,7 @@ describe('a clone', () => {
     const first = await world.mirrors.clone(ref, { url: world.server.url('again.git') }, world.hooks());
     world.server.reset();
     const second = await world.mirrors.clone(ref, { url: world.server.url('again.git') }, world.hooks());
-    expect(second).toEqual({ ...first, bundles: second === first ? undefined : expect.anything() });
+    expect(second).toMatchObject(first);
     expect(world.server.requests).toEqual([]);
   });
 
@@ -161,13 +161,13 @@ describe('what is saved', () => {
     const { signal } = world.hooks();
     await world.mirrors.clone(ref, source, world.hooks());
     // Each change is a bundle of its own, and after many of them one takes their place.
-    for (let count = 0; count < 45; count += 1) {
+    for (let count = 0; count < 8; count += 1) {
       commitFiles(bare, { [`more/${count}`]: `${count}` }, { branch: count % 2 ? 'main' : `side/${count}` });
       await world.mirrors.fetch(ref, source, world.hooks());
     }
     const saved = await world.records.current(ref);
-    expect(saved?.version).toBe(46);
-    expect(saved?.bundles.length).toBeLessThan(10);
+    expect(saved?.version).toBe(9);
+    expect(saved?.bundles.length).toBeLessThan(6);
     const before = gitDir(ref, 'rev-list', '--all', '--objects').split('\n').toSorted();
 
     world.loseMachine();
@@ -176,13 +176,13 @@ describe('what is saved', () => {
     expect(world.server.requests).toEqual([]);
     expect(gitDir(ref, 'rev-list', '--all', '--objects').split('\n').toSorted()).toEqual(before);
     expect(gitDir(ref, 'fsck', '--strict', '--no-dangling')).toBe('');
-    expect(gitDir(ref, 'for-each-ref', '--format=%(refname)').split('\n')).toContain('refs/remotes/origin/side/44');
+    expect(gitDir(ref, 'for-each-ref', '--format=%(refname)').split('\n')).toContain('refs/remotes/origin/side/6');
 
     // The bundle is git's own format: anybody's git can clone it.
     const tree = temporaryFolder();
     gitIn(tree, 'clone', '--quiet', made?.path ?? '', '.');
     expect(gitIn(tree, 'rev-list', '--count', 'HEAD')).toBe(gitDir(ref, 'rev-list', '--count', 'main'));
-  }, 300_000);
+  });
 
   test('a move of refs alone is saved without a bundle', async () => {
     const bare = world.server.create('refs.git');

@@ -1,0 +1,29 @@
+import { findProgram } from '../../stack/context.ts';
+import { describeGit, judgeGit } from '../../stack/git.ts';
+
+const judge = (version: string, revision?: string) =>
+  judgeGit(version, revision, version, (a, b) => a.localeCompare(b, 'en', { numeric: true }) >= 0).state;
+
+test('a git with a known hole is told from one that is mended, also where both say the same version', () => {
+  expect(judge('2.39.5', '1:2.39.5-0+deb12u2')).toBe('off');
+  expect(judge('2.39.5', '1:2.39.5-0+deb12u3')).toBe('ok');
+  expect(judge('2.39.5')).toBe('off');
+  expect([judge('2.43.6'), judge('2.43.7'), judge('2.47.2'), judge('2.47.3')]).toEqual(['off', 'ok', 'off', 'ok']);
+  expect([judge('2.50.0'), judge('2.50.1'), judge('2.51.0'), judge('3.0.0')]).toEqual(['off', 'ok', 'ok', 'ok']);
+});
+
+test('one that is too old is no use', () => {
+  expect([judge('2.34.1', '1:2.34.1-1ubuntu1.15'), judge('2.37.9'), judge('1.9.0')]).toEqual([
+    'wrong',
+    'wrong',
+    'wrong',
+  ]);
+});
+
+test("this machine's own is described with its package, or how it comes", () => {
+  const { detail } = describeGit({ environment: process.env });
+  if (findProgram('git', process.env) !== undefined) expect(detail).toMatch(/^\d+\.\d+/);
+  if (findProgram('dpkg-query', process.env) !== undefined) expect(detail).toMatch(/package \d|missing/);
+  // Programs are also looked for where servers' are, so this machine's may be found in any case.
+  expect(describeGit({ environment: { PATH: '/nonexistent' } }).detail).toMatch(/^\d|missing/);
+});
