@@ -3,11 +3,10 @@ import { once } from 'node:events';
 import { chownSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { HolderEnd } from '../../integrations/computers/host/holderSpec.ts';
-import type { Host, HostOptions, HostRights } from '../../integrations/computers/host/host.ts';
+import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import { HostError, type HostErrorCode } from '../../integrations/computers/host/hostErrors.ts';
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { HostClient } from '../../integrations/computers/hostClient.ts';
-import type { DriverName } from '../../integrations/computers/types.ts';
 import { hostDir } from './host.ts';
 
 type RemoteMethod =
@@ -34,7 +33,7 @@ interface Failure {
 }
 
 export type HostReply =
-  | { ready: { hostId: string; driver: DriverName; rights: HostRights } }
+  | { ready: Pick<Host, 'hostId' | 'driver' | 'rights' | 'limits'> }
   | { refused: Failure }
   | { ended: { computerId: string; end: HolderEnd } }
   | { id: number; value?: unknown; error?: Failure };

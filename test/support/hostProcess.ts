@@ -18,7 +18,8 @@ try {
 }
 process.on('disconnect', () => process.exit(0));
 process.on('message', (call: HostCall) => void answer(call));
-reply({ ready: { hostId: host.hostId, driver: host.driver, rights: host.rights } });
+const { hostId, driver, rights, limits } = host;
+reply({ ready: { hostId, driver, rights, limits } });
 
 async function answer({ id, method, args }: HostCall): Promise<void> {
   try {

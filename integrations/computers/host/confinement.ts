@@ -1,4 +1,3 @@
-import type { ComputerLimits } from '../types.ts';
 import type { HolderCgroups } from './holderSpec.ts';
 import type { ComputerRecord } from './records.ts';
 import type { Stamp } from './stamps.ts';
@@ -12,7 +11,8 @@ export interface Confinement {
   joinHolder(computerId: string, pid: number): void;
   /** Before the sandbox goes on. */
   joinSandbox(computerId: string, pids: number[]): void;
-  changeLimits(computerId: string, limits: ComputerLimits): void;
+  /** Limits the CPU of the holder too, once it has started its computer: nobody waits for that any longer. */
+  settleHolder(record: ComputerRecord): void;
   freeze(record: ComputerRecord): void;
   thaw(record: ComputerRecord): void;
   /** Whether everything inside stands still. */

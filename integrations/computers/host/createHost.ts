@@ -49,7 +49,10 @@ export async function createHost(given: HostOptions): Promise<Host> {
   const fileSandboxes = new FileSandboxes(context);
   const sweepAll = () => sweep(context, lanes, fileSandboxes);
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
-  for (const record of listRecords(layout)) if (isRunning(record.run)) await openEgress(context, record);
+  for (const record of listRecords(layout).filter(({ run }) => isRunning(run))) {
+    context.confinement.settleHolder(record); // the process before may have been killed just before that
+    await openEgress(context, record);
+  }
   const watching = watch(context, lanes);
 
   const known = (computerId: string): ComputerRecord => {
@@ -92,6 +95,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     hostId: context.hostId,
     driver: 'bubblewrap',
     rights: context.rights,
+    limits: context.limits,
     async start(spec) {
       if (!isComputerId(spec.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
       return lanes.in(spec.computerId, (signal) => start(context, spec, signal));

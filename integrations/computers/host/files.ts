@@ -2,6 +2,7 @@ import type { ComputerSpec } from '../types.ts';
 import type { HostContext } from './context.ts';
 import { within } from './deadline.ts';
 import { clear } from './end.ts';
+import { endFirst } from './endFirst.ts';
 import { HostError } from './hostErrors.ts';
 import { computerLayout } from './layout.ts';
 import type { ComputerRecord, ComputerRun } from './records.ts';
@@ -95,7 +96,9 @@ export class FileSandboxes {
     const init = required(stampOf(pids.init), 'its sandbox');
     run.sandbox = { monitor, init };
     confinement.joinSandbox(record.computerId, [pids.monitor, pids.init]);
+    endFirst([pids.monitor, pids.init]);
     holder.send({ type: 'release' });
     await reported(holder, 'running');
+    confinement.settleHolder(record);
   }
 }

@@ -1,6 +1,7 @@
 import type { HostClient } from '../hostClient.ts';
 import type { ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
 import type { HolderEnd } from './holderSpec.ts';
+import type { HostLimits } from './machine.ts';
 
 export interface HostOptions {
   /** Where it keeps everything; made where it is missing. As root, other users must be able to enter it. */
@@ -8,6 +9,8 @@ export interface HostOptions {
   driver?: DriverName;
   /** Of all homes together, where they are an image; four fifths of what is free, if undefined. */
   imageMiB?: number;
+  /** Of all computers together; what the machine has but a tenth, if undefined, and never more. */
+  memoryMiB?: number;
   /** How many holders wait, started, for the next computer. */
   spareHolders?: number;
   /** Of the host, shown to every computer read-only. Asked at each start. */
@@ -58,6 +61,8 @@ export interface Host {
   readonly hostId: string;
   readonly driver: DriverName;
   readonly rights: HostRights;
+  /** What all of its computers may have together. */
+  readonly limits: HostLimits;
   /**
    * Starts this generation, after ending an older one. One that runs already answers as when it was started; one that
    * has run and ended is not started again (`GENERATION_ENDED`).

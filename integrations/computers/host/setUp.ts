@@ -15,6 +15,7 @@ import { writeEtc } from '../bubblewrap/etc.ts';
 import type { Machine } from '../bubblewrap/syscalls.ts';
 import { trySandbox } from '../bubblewrap/trySandbox.ts';
 import { cgroupConfinement } from './cgroups/cgroupConfinement.ts';
+import { limitRoots } from './cgroups/computerCgroup.ts';
 import { findCgroups, makeRoots } from './cgroups/mounts.ts';
 import type { Confinement } from './confinement.ts';
 import { socketAdvice } from './describeMachine.ts';
@@ -25,6 +26,7 @@ import type { HostOptions, HostRights } from './host.ts';
 import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
 import type { HostLayout } from './layout.ts';
+import { type HostLimits, hostLimits, raiseMachineSettings } from './machine.ts';
 import { findOwnView, type OwnView, terminalAdvice } from './ownView.ts';
 import { findSystemProgram } from './programs.ts';
 import { treeConfinement } from './treeConfinement.ts';
@@ -33,6 +35,7 @@ import { openUids, type Uids } from './uids.ts';
 /** What a host has found on its machine, and made ready. */
 export interface Machinery {
   hostId: string;
+  limits: HostLimits;
   machine: Machine;
   programs: { bwrap: string; prlimit: string; nsenter: string | undefined };
   rights: HostRights;
@@ -66,13 +69,16 @@ export async function setUpMachine(
   const missing: string[] = uids === undefined ? ['not root: all computers share one user'] : [];
   const ownView = uids === undefined ? undefined : await findOwnView();
   if (uids !== undefined && ownView === undefined) missing.push(terminalAdvice);
-  const confinement = confine(hostId, without.has('cgroups'), missing);
+  const limits = hostLimits(options.memoryMiB);
+  const confinement = confine(hostId, without.has('cgroups'), limits, missing);
+  if (uids !== undefined) missing.push(...raiseMachineSettings());
   const disks = await openDisks(layout, options, without.has('image'), missing);
   const agentDir = join(layout.runtime, 'agent');
   const etcDir = join(layout.runtime, 'etc');
   await writeEtc(etcDir);
   return {
     hostId,
+    limits,
     machine,
     programs,
     rights: {
@@ -132,7 +138,7 @@ function identify({ identity }: HostLayout): string {
   return hostId;
 }
 
-function confine(hostId: string, refused: boolean, missing: string[]): Confinement {
+function confine(hostId: string, refused: boolean, limits: HostLimits, missing: string[]): Confinement {
   const found = refused
     ? { missing: 'cgroups are not used' }
     : isRoot()
@@ -142,6 +148,7 @@ function confine(hostId: string, refused: boolean, missing: string[]): Confineme
   if ('roots' in found && failure === undefined) {
     const advice = socketAdvice(found.roots);
     if (advice !== undefined) missing.push(advice);
+    limitRoots(found.roots, limits);
     return cgroupConfinement(found.roots);
   }
   missing.push(failure?.missing ?? '');

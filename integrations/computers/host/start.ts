@@ -4,6 +4,7 @@ import type { ComputerSpec } from '../types.ts';
 import type { HostContext } from './context.ts';
 import { within } from './deadline.ts';
 import { clear, end, isRunning } from './end.ts';
+import { endFirst } from './endFirst.ts';
 import type { HolderCgroups, HolderReport, HolderSpec } from './holderSpec.ts';
 import type { Holder } from './holders.ts';
 import { HostError } from './hostErrors.ts';
@@ -119,11 +120,13 @@ async function launch(
     Stamp,
   ];
   confinement.joinSandbox(record.computerId, [monitor.pid, init.pid]);
+  endFirst([monitor.pid, init.pid]);
   save({ sandbox: { monitor, init } });
   await prepareNetwork(context, init.pid);
   holder.send({ type: 'release' });
   const { startedAt } = await reported(holder, 'running');
   save({ phase: 'running', startedAt });
+  confinement.settleHolder(record);
   return { startedAt };
 }
 

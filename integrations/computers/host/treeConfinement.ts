@@ -26,7 +26,7 @@ export function treeConfinement(): Confinement {
     prepare: () => null,
     joinHolder: () => undefined,
     joinSandbox: () => undefined,
-    changeLimits: () => undefined,
+    settleHolder: () => undefined,
     freeze(record) {
       for (const stamp of inside(record)) killIfAlive(stamp, 'SIGSTOP');
     },

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { agentTasks } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
+import { type CgroupRoots, findCgroups } from '../../../integrations/computers/host/cgroups/mounts.ts';
 import type { Host } from '../../../integrations/computers/host/host.ts';
+import { hostLimits } from '../../../integrations/computers/host/machine.ts';
 import { maxTerminals } from '../../../integrations/computers/host/ownView.ts';
 import { runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
@@ -10,6 +13,14 @@ import { drivers } from './drivers.ts';
 const perl = (program: string) => ['perl', '-e', `$| = 1; ${program}`];
 const limits = { ...usualLimits, cpuMilli: 250, memoryMiB: 128, diskMiB: 32, maxTasks: 40 };
 const mebibyte = 1_048_576;
+const cgroupsOf = ({ hostId }: Host): CgroupRoots => {
+  const found = findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), `atrium-${hostId}`);
+  if ('missing' in found) throw new Error(found.missing);
+  return found.roots;
+};
+const cgroupFile = (host: Host, controller: 'cpu' | 'memory', computerId: string, path: string) =>
+  readFileSync(join(cgroupsOf(host)[controller], computerId, path), 'utf8');
+const numberOf = (text: string, name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
 const terminalsOfMachine = () => Number(readFileSync('/proc/sys/kernel/pty/nr', 'utf8'));
 
 const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
@@ -40,6 +51,26 @@ describe('limits', () => {
     // 0.5 s by the limit, and at most a period at each end. Without it, 2 s and more on any machine that runs tests.
     expect(usedSeconds).toBeGreaterThan(0.05);
     expect(usedSeconds).toBeLessThan(1);
+  });
+
+  it('limits what its holder does for it as well', async () => {
+    const { client, computerId } = await startComputer(host, { limits: { ...limits, cpuMilli: 1_000 } });
+    const holder = (name: string) => numberOf(cgroupFile(host, 'cpu', computerId, 'holder/cpu.stat'), name);
+    // Each write is a frame of its own, which costs the holder more than it costs the computer.
+    const chatter =
+      'use Time::HiRes "time"; $end = time + 4; while (time < $end) { syswrite STDOUT, "a"; syswrite STDERR, "b" }';
+    await client.startProcess({ processId: 'prc_chatter', command: perl(chatter) });
+    for await (const { kind } of client.output('prc_chatter', { follow: true })) if (kind === 'exit') break;
+    expect(holder('nr_periods')).toBeGreaterThan(0);
+    expect(holder('nr_throttled')).toBeGreaterThan(0);
+  });
+
+  it('ends what runs in it before anything else of its machine, whatever it says of itself', async () => {
+    const { client } = await startComputer(host, { limits });
+    const score = '/proc/self/oom_score_adj';
+    const ran = await runOn(client, `cat ${score}; echo 301 > ${score}; cat ${score}; echo 0 > ${score}; cat ${score}`);
+    expect(ran.stdout).toBe('500\n301\n301\n');
+    expect(ran.stderr).toContain('Permission denied');
   });
 
   it('ends a process that takes more memory, and says so; the computer goes on', async () => {
@@ -156,6 +187,50 @@ describe('limits', () => {
       perl('for (1 .. 100_000) { open $f[$_], "<", "/dev/null" or last } print scalar(@f), " $!"'),
     );
     expect(ran.stdout).toContain('Too many open files');
+  });
+});
+
+/** What a machine keeps for itself, however many computers there are. */
+describe('all computers of a host', () => {
+  if (missing !== undefined) {
+    it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
+    return;
+  }
+
+  it('share the memory that is for computers: one that is too much loses its own process', async () => {
+    await using remote = await startHostProcess({ ...options, memoryMiB: 400 });
+    const started = await Promise.all([0, 1, 2].map(() => startComputer(remote.host)));
+    const hold = perl('$x = "x" x 180_000_000; print "held\\n"; sleep 600');
+    const held = await Promise.all(
+      started.map(async ({ client }) => {
+        await client.startProcess({ processId: 'prc_holds', command: hold });
+        for await (const { kind, payload } of client.output('prc_holds', { follow: true })) {
+          if (kind === 'stdout') return 'held';
+          if (kind === 'exit') return (JSON.parse(Buffer.from(payload).toString()) as { killedBy: string }).killedBy;
+        }
+        return 'nothing';
+      }),
+    );
+    expect(held).toContain('memory');
+    for (const { client } of started) expect((await runOn(client, 'echo still here')).stdout).toBe('still here\n');
+    expect(remote.host.limits.memoryMiB).toBe(400);
+    expect(remote.ended).toEqual([]);
+  });
+
+  it('share the tasks that are for computers', async () => {
+    await using remote = await startHostProcess(options);
+    const roots = cgroupsOf(remote.host);
+    const tasks = Number(readFileSync(join(roots.pids, 'pids.max'), 'utf8'));
+    expect(tasks).toBe(remote.host.limits.tasks);
+    expect(tasks).toBeLessThan(Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8')));
+  });
+
+  it('leave the machine a tenth of its memory, at least 1 GiB, and never more than half', () => {
+    expect(hostLimits(undefined, 65_536).memoryMiB).toBe(58_982);
+    expect(hostLimits(undefined, 4_096).memoryMiB).toBe(3_072);
+    expect(hostLimits(undefined, 1_024).memoryMiB).toBe(512);
+    expect(hostLimits(2_000, 4_096).memoryMiB).toBe(2_000);
+    expect(hostLimits(9_000, 4_096).memoryMiB).toBe(3_072);
   });
 });
 

@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Confinement } from '../confinement.ts';
+import { ifThere } from '../ifThere.ts';
 import { stampOf } from '../stamps.ts';
 import * as cgroup from './computerCgroup.ts';
 import type { CgroupRoots } from './mounts.ts';
@@ -16,9 +15,8 @@ export function cgroupConfinement(roots: CgroupRoots): Confinement {
     },
     joinHolder: (computerId, pid) => cgroup.moveTo(roots, computerId, 'holder', [pid]),
     joinSandbox: (computerId, pids) => cgroup.moveTo(roots, computerId, 'box/agent', pids),
-    changeLimits(computerId, limits) {
-      if (existsSync(join(roots.memory, computerId))) cgroup.makeComputerCgroup(roots, computerId, limits);
-    },
+    // One that was started without cgroups has none.
+    settleHolder: ({ computerId, limits }) => ifThere(() => cgroup.limitHolderCpu(roots, computerId, limits)),
     freeze: ({ computerId }) => cgroup.setFrozen(roots, computerId, true),
     thaw: ({ computerId }) => cgroup.setFrozen(roots, computerId, false),
     isFrozen: ({ computerId }) => cgroup.readFrozen(roots, computerId)?.reached === true,

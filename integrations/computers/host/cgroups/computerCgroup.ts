@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { ComputerLimits } from '../../types.ts';
 import type { HolderCgroups } from '../holderSpec.ts';
 import { ifThere } from '../ifThere.ts';
+import type { HostLimits } from '../machine.ts';
 import { type CgroupRoots, enableControllers, folders } from './mounts.ts';
 
 /**
@@ -13,6 +14,7 @@ export const agentTasks = ({ maxProcesses }: ComputerLimits) => 32 + maxProcesse
 const agentMemoryMiB = 128;
 /** The holder reads what a computer says, so it is bounded as well. */
 const holderMemoryMiB = 512;
+const leastHolderMilli = 250;
 const leastSocketsMiB = 32;
 const periodUs = 100_000;
 /** Not in every kernel’s v1. */
@@ -20,7 +22,7 @@ export const socketLimit = 'memory.kmem.tcp.limit_in_bytes';
 
 /**
  * The cgroups of one computer: `holder`, and `box` with all that is inside, in which `agent` is apart from `work`, so
- * that neither a fork bomb nor the OOM killer takes the agent. Limits of CPU and the freezer are the box's.
+ * that neither a fork bomb nor the OOM killer takes the agent. The freezer is the box's.
  */
 const leaves = ['holder', join('box', 'agent'), join('box', 'work')];
 
@@ -31,8 +33,7 @@ export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: Compu
     for (const path of ['', 'box', ...leaves]) mkdirSync(join(root, id, path), { recursive: true, mode: 0o755 });
   }
   if (roots.version === 2) for (const path of ['', 'box']) enableControllers(join(roots.memory, id, path));
-  const quotaUs = Math.max(1_000, Math.round((limits.cpuMilli * periodUs) / 1_000));
-  setCpu(roots, join(id, 'box'), quotaUs);
+  setCpu(roots, join(id, 'box'), Math.max(1_000, limits.cpuMilli * (periodUs / 1_000)));
   setMemory(roots, join(id, 'holder'), holderMemoryMiB);
   setMemory(roots, join(id, 'box', 'agent'), agentMemoryMiB);
   setMemory(roots, join(id, 'box', 'work'), limits.memoryMiB);
@@ -44,17 +45,36 @@ export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: Compu
   writeFileSync(join(roots.pids, id, 'box', 'work', 'pids.max'), String(limits.maxTasks));
 }
 
+/** What all computers together may have. */
+export function limitRoots(roots: CgroupRoots, { memoryMiB, tasks }: HostLimits): void {
+  setMemory(roots, '', memoryMiB);
+  writeFileSync(join(roots.pids, 'pids.max'), String(tasks));
+}
+
+/**
+ * What a holder does is done for its computer: output written, files read, screens drawn. It may use half as much CPU
+ * as the computer, but never so little that one of a tenth of a core could hardly be looked at.
+ */
+export function limitHolderCpu(roots: CgroupRoots, id: string, { cpuMilli }: ComputerLimits): void {
+  setCpu(roots, join(id, 'holder'), Math.max(leastHolderMilli, cpuMilli / 2) * (periodUs / 1_000));
+}
+
 function setCpu({ version, cpu }: CgroupRoots, path: string, quotaUs: number): void {
+  const quota = String(Math.round(quotaUs));
   if (version === 2) {
-    writeFileSync(join(cpu, path, 'cpu.max'), `${quotaUs} ${periodUs}`);
+    writeFileSync(join(cpu, path, 'cpu.max'), `${quota} ${periodUs}`);
   } else {
     writeFileSync(join(cpu, path, 'cpu.cfs_period_us'), String(periodUs));
-    writeFileSync(join(cpu, path, 'cpu.cfs_quota_us'), String(quotaUs));
+    writeFileSync(join(cpu, path, 'cpu.cfs_quota_us'), quota);
   }
 }
 
 function setMemory({ version, memory }: CgroupRoots, path: string, mebibytes: number): void {
   const folder = join(memory, path);
+  // An earlier limit with swap would refuse a larger one without.
+  if (version === 1) {
+    ifThere(() => writeFileSync(join(folder, 'memory.memsw.limit_in_bytes'), '-1', { flag: 'r+' }));
+  }
   writeFileSync(join(folder, version === 2 ? 'memory.max' : 'memory.limit_in_bytes'), inMiB(mebibytes));
   // Only where swap is accounted for.
   ifThere(() => {
