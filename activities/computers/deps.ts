@@ -11,7 +11,7 @@ export interface ComputerHost {
   pause(computerId: string): Promise<void>;
   resume(computerId: string): Promise<void>;
   destroy(computerId: string): Promise<void>;
-  fork(from: string, to: { computerId: string; limits: ComputerLimits }): Promise<void>;
+  fork(from: string, to: { computerId: string; limits: ComputerLimits }, signal?: AbortSignal): Promise<void>;
   inspect(computerId: string): Promise<HostedState>;
   list(): Promise<{ computerId: string; hosted: HostedState }[]>;
 }

@@ -17,7 +17,7 @@ export function createHostActivities(deps: HostDeps) {
   async function forOrdered(
     work: HostWork,
     isOrdered: (computer: Computer) => boolean,
-    act: (computer: Computer) => Promise<unknown>,
+    act: (computer: Computer, cancelled: AbortSignal) => Promise<unknown>,
   ): Promise<void> {
     using heartbeat = keepAlive();
     const { computerId, generation } = work;
@@ -26,7 +26,7 @@ export function createHostActivities(deps: HostDeps) {
       throw refusal('NOT_ORDERED', 'Nobody wants this of the computer any more.');
     }
     heartbeat.cancelled.throwIfAborted();
-    await act(computer).catch((error: unknown) => {
+    await act(computer, heartbeat.cancelled).catch((error: unknown) => {
       logger.warn({ err: error, computerId, generation }, 'The host could not do what was asked of it.');
       throw failureOf(error);
     });
@@ -66,9 +66,9 @@ export function createHostActivities(deps: HostDeps) {
       forOrdered(
         work,
         ({ wish, forkedFrom }) => wish === 'fork' && forkedFrom !== null,
-        async (computer) => {
+        async (computer, cancelled) => {
           const { limits } = await computers.orderOf(computer);
-          await host.fork(computer.forkedFrom ?? '', { computerId: computer.id, limits });
+          await host.fork(computer.forkedFrom ?? '', { computerId: computer.id, limits }, cancelled);
         },
       ),
 

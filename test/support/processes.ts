@@ -59,11 +59,19 @@ export async function until(condition: () => boolean): Promise<void> {
 
 /** The command lines of all processes that mention `text`, without our own. For "nothing is left running". */
 export function processesWith(text: string): string[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+  return otherPids()
     .map(commandLineOf)
     .filter((line) => line.includes(text));
 }
+
+/** The processes whose command lines mention all of `texts`. */
+export function pidsWith(...texts: string[]): number[] {
+  return otherPids()
+    .filter((pid) => texts.every((text) => commandLineOf(pid).includes(text)))
+    .map(Number);
+}
+
+const otherPids = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
 
 function commandLineOf(pid: string): string {
   try {

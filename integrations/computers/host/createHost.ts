@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { prepareAgent } from '../agent/prepare.ts';
 import { HostClient } from '../hostClient.ts';
 import type { HostContext } from './context.ts';
-import { fork } from './copies.ts';
+import { fork, type InSource, inLaneOf } from './copies.ts';
 import { end, isRunning } from './end.ts';
 import { FileSandboxes } from './files.ts';
 import { createHolderPool } from './holders.ts';
@@ -113,7 +113,12 @@ export async function createHost(given: HostOptions): Promise<Host> {
       };
       await lanes.in(computerId, work, new HostError('COMPUTER_ABSENT', `${computerId} is being removed`));
     },
-    fork: (from, to) => lanes.in(to.computerId, () => lanes.in(from, () => fork(context, known(from), to))),
+    fork(from, to, signal) {
+      const inSource: InSource = (work, given) => inLaneOf(lanes, from, (inLane) => work(known(from), inLane), given);
+      return lanes.in(to.computerId, (own) =>
+        fork(context, inSource, to, signal ? AbortSignal.any([own, signal]) : own),
+      );
+    },
     metrics: async (computerId) => metrics(context, known(computerId)),
     inspect: async (computerId) =>
       inspect(context, isComputerId(computerId) ? readRecord(layout, computerId) : undefined),

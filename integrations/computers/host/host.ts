@@ -74,8 +74,8 @@ export interface Host {
   resume(computerId: string): Promise<void>;
   /** Ends it and removes its home and logs, whatever state it is in. */
   destroy(computerId: string): Promise<void>;
-  /** Makes the home of a new computer as that of `from` is now. Nothing runs in it. */
-  fork(from: string, to: { computerId: string; limits: ComputerLimits }): Promise<void>;
+  /** Makes the home of a new computer as that of `from` is now. Nothing runs in it. With the signal it is given up. */
+  fork(from: string, to: { computerId: string; limits: ComputerLimits }, signal?: AbortSignal): Promise<void>;
   metrics(computerId: string): Promise<ComputerMetrics>;
   inspect(computerId: string): Promise<HostedState>;
   list(): Promise<{ computerId: string; hosted: HostedState }[]>;

@@ -1,7 +1,15 @@
 import { spawn } from 'node:child_process';
 
-/** Runs a program of the system and gives what it printed. Rejects with what it said when it fails or takes too long. */
-export function run(file: string, args: string[], { timeoutMs = 20_000 } = {}): Promise<string> {
+/**
+ * Runs a program of the system and gives what it printed. Rejects with what it said when it fails or takes too long. With
+ * the signal it is killed, and the signal's reason is given once it has ended.
+ */
+export async function run(
+  file: string,
+  args: string[],
+  { timeoutMs = 20_000, signal: given }: { timeoutMs?: number; signal?: AbortSignal | undefined } = {},
+): Promise<string> {
+  given?.throwIfAborted();
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -9,6 +17,8 @@ export function run(file: string, args: string[], { timeoutMs = 20_000 } = {}): 
       timeout: timeoutMs,
       killSignal: 'SIGKILL',
     });
+    const kill = () => child.kill('SIGKILL');
+    given?.addEventListener('abort', kill, { once: true });
     let output = '';
     let complaint = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -19,7 +29,9 @@ export function run(file: string, args: string[], { timeoutMs = 20_000 } = {}): 
     });
     child.once('error', reject);
     child.once('close', (code, signal) => {
+      given?.removeEventListener('abort', kill);
       if (code === 0) return resolve(output);
+      if (given?.aborted === true) return reject(given.reason);
       reject(new Error(`${file} failed (${signal ?? code}): ${complaint.trim().split('\n').at(-1) ?? ''}`));
     });
   });

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HostContext } from './context.ts';
+import { unfinished } from './disks/disks.ts';
 import { clear, end, isRunning } from './end.ts';
 import { computerLayout } from './layout.ts';
 import { isPaused } from './pause.ts';
@@ -12,7 +13,7 @@ export async function destroy(context: HostContext, record: ComputerRecord): Pro
   writeRecord(layout, { ...record, removing: true });
   await clear(context, record);
   const { home } = computerLayout(layout, record.computerId);
-  await disks.remove(`${home}.fork`);
+  await disks.remove(unfinished(home));
   await disks.remove(home);
   removeComputerDir(layout, record.computerId);
   if (record.uid !== null) uids?.free(record.uid);
@@ -56,7 +57,8 @@ export async function removeStrays(context: HostContext, isBusy: (computerId: st
     done.push(`${computerId}: removed its cgroups`);
   }
   for (const name of readdirSync(layout.homes)) {
-    if (!name.endsWith('.fork') || isBusy(name.slice(0, -'.fork'.length))) continue;
+    const suffix = unfinished('');
+    if (!name.endsWith(suffix) || isBusy(name.slice(0, -suffix.length))) continue;
     await disks.remove(join(layout.homes, name));
     done.push(`${name}: removed a copy that was not finished`);
   }

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { run } from '../run.ts';
-import type { Disks } from './disks.ts';
+import { type Disks, unfinished } from './disks.ts';
 import { giveAll } from './watched.ts';
 
 export interface ImageOptions {
@@ -54,17 +54,17 @@ async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void>
   // Never more than there is: an image that cannot grow turns read-only for all.
   const size = Math.min(sizeMiB ?? freeMiB, freeMiB);
   if (size < 256) throw new Error(`only ${freeMiB} MiB are free for homes`);
-  const unfinished = `${image}.new`;
-  writeFileSync(unfinished, '', { mode: 0o600 });
-  truncateSync(unfinished, size * 1024 * 1024);
+  const draft = `${image}.new`;
+  writeFileSync(draft, '', { mode: 0o600 });
+  truncateSync(draft, size * 1024 * 1024);
   try {
-    await run('mkfs.btrfs', ['--quiet', '--force', unfinished]);
-    await mount(unfinished, homes);
+    await run('mkfs.btrfs', ['--quiet', '--force', draft]);
+    await mount(draft, homes);
     await run('btrfs', ['quota', 'enable', homes]);
-    renameSync(unfinished, image);
+    renameSync(draft, image);
   } catch (error) {
     if (isMounted(homes)) await run('umount', [homes]);
-    rmSync(unfinished, { force: true });
+    rmSync(draft, { force: true });
     throw error;
   }
 }
@@ -91,13 +91,14 @@ function btrfs(homes: string): Disks {
       if (uid !== undefined) chownSync(home, uid, uid);
       chmodSync(home, 0o700);
     },
-    async fork(from, to, { uid, limitMiB }) {
-      const unfinished = `${to}.fork`;
-      await this.remove(unfinished);
-      await run('btrfs', ['subvolume', 'snapshot', from, unfinished]);
-      await giveAll(unfinished, uid);
-      await limit(unfinished, limitMiB);
-      renameSync(unfinished, to);
+    async snapshot(from, to, signal) {
+      await this.remove(unfinished(to));
+      await run('btrfs', ['subvolume', 'snapshot', from, unfinished(to)], { signal });
+    },
+    async finish(to, { uid, limitMiB, signal }) {
+      await giveAll(unfinished(to), uid, signal);
+      await limit(unfinished(to), limitMiB);
+      renameSync(unfinished(to), to);
     },
     async usedBytes(home) {
       const output = await run('btrfs', ['qgroup', 'show', '--raw', '-f', home]);

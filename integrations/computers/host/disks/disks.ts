@@ -1,11 +1,16 @@
+/** What a copy is called until it is finished. */
+export const unfinished = (home: string) => `${home}.fork`;
+
 /** Where the homes of computers are, and what keeps each within its limit. */
 export interface Disks {
   /** `limited`: the file system refuses what is over the limit. Else the host looks at what is used from time to time. */
   kind: 'limited' | 'watched';
   /** Makes a home that belongs to `uid` (undefined: to us), or leaves the one that is there, and sets its limit. */
   create(home: string, options: { uid: number | undefined; limitMiB: number }): Promise<void>;
-  /** A copy of a home that changes no more while it is made. */
-  fork(from: string, to: string, options: { uid: number | undefined; limitMiB: number }): Promise<void>;
+  /** Begins a copy, of a home that changes no more until this is done; what was begun before is removed. */
+  snapshot(from: string, to: string, signal: AbortSignal): Promise<void>;
+  /** Gives what was begun to `uid`, however long that takes, and sets its limit: then it is there as a whole. */
+  finish(to: string, options: { uid: number | undefined; limitMiB: number; signal: AbortSignal }): Promise<void>;
   usedBytes(home: string): Promise<number>;
   remove(home: string): Promise<void>;
   /** Gives back what was mounted. Nothing may use a home any more. */

@@ -1,6 +1,6 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { run } from '../run.ts';
-import type { Disks } from './disks.ts';
+import { type Disks, unfinished } from './disks.ts';
 
 const copyTimeoutMs = 10 * 60_000;
 
@@ -13,12 +13,14 @@ export function watchedDisks(): Disks {
       chmodSync(home, 0o700);
       if (uid !== undefined) chownSync(home, uid, uid);
     },
-    async fork(from, to, { uid }) {
-      const unfinished = `${to}.fork`;
-      await this.remove(unfinished);
-      await run('cp', ['--archive', '--reflink=auto', '--', from, unfinished], { timeoutMs: copyTimeoutMs });
-      await giveAll(unfinished, uid);
-      await run('mv', ['--no-target-directory', '--', unfinished, to]);
+    async snapshot(from, to, signal) {
+      await this.remove(unfinished(to));
+      const copy = ['--archive', '--reflink=auto', '--', from, unfinished(to)];
+      await run('cp', copy, { timeoutMs: copyTimeoutMs, signal });
+    },
+    async finish(to, { uid, signal }) {
+      await giveAll(unfinished(to), uid, signal);
+      await run('mv', ['--no-target-directory', '--', unfinished(to), to]);
     },
     async usedBytes(home) {
       // A file that goes while it is counted makes du fail, but it has counted the rest.
@@ -42,7 +44,7 @@ export function watchedDisks(): Disks {
 }
 
 /** Gives a home and all in it to a user; what links point to stays whose it is. */
-export async function giveAll(home: string, uid: number | undefined): Promise<void> {
+export async function giveAll(home: string, uid: number | undefined, signal: AbortSignal): Promise<void> {
   if (uid === undefined) return;
-  await run('chown', ['-R', '--no-dereference', `${uid}:${uid}`, '--', home], { timeoutMs: copyTimeoutMs });
+  await run('chown', ['-R', '--no-dereference', `${uid}:${uid}`, '--', home], { timeoutMs: copyTimeoutMs, signal });
 }
