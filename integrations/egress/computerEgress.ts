@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmod, chown, rename, rm, stat } from 'node:fs/promises';
+import { chmod, chown, lstat, rename, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
@@ -26,8 +26,11 @@ export interface ComputerEgressOptions {
 export interface ComputerSocket {
   computerId: string;
   path: string;
-  /** The user who connects to it, where that is another than this process's. */
-  owner?: { uid: number; gid: number };
+  /**
+   * The user who connects to it, where that is another than this process's. As `path` is in a folder of that user's, the
+   * socket is made at `draft`, where nobody else may write.
+   */
+  owner?: { uid: number; gid: number; draft: string };
 }
 
 interface Opened {
@@ -61,13 +64,13 @@ export class ComputerEgress implements AsyncDisposable {
     this.#open.set(computerId, opened);
     const { server } = opened;
     // Whoever connects finds either the old socket or the new one, ready for its user.
-    const temporary = `${path}.new`;
+    const temporary = owner?.draft ?? `${path}.new`;
     await rm(temporary, { force: true });
     server.listen(temporary);
     await once(server, 'listening');
     await chmod(temporary, 0o600);
     if (owner !== undefined) await chown(temporary, owner.uid, owner.gid);
-    opened.inode = (await stat(temporary)).ino;
+    opened.inode = (await lstat(temporary)).ino;
     await rename(temporary, path);
   }
 
@@ -83,7 +86,7 @@ export class ComputerEgress implements AsyncDisposable {
     for (const socket of sockets) socket.destroy();
     await closed;
     // Another process may have opened its own there.
-    const found = await stat(path).catch(() => undefined);
+    const found = await lstat(path).catch(() => undefined);
     if (found?.ino === inode) await rm(path, { force: true });
   }
 

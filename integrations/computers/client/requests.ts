@@ -4,6 +4,7 @@ import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DomainError } from '../../../models/errors.ts';
 import type { FileContent } from '../hostClient.ts';
+import { HolderAgent } from './holderAgent.ts';
 import { problemOf } from './problems.ts';
 import { encodeQuery, type Query } from './query.ts';
 
@@ -32,6 +33,7 @@ export const silenceMs = 60_000;
 const maxAnswerBytes = 16 * 1_048_576;
 
 // A connection for each request: a holder ends when its computer does, and takes connections at once.
+const toHolder = new HolderAgent();
 const http = new HttpAgent();
 const https = new HttpsAgent({ keepAlive: true });
 
@@ -138,7 +140,7 @@ async function requestTo(endpoint: ComputerEndpoint, method: string, path: strin
   const rest = `${path}${encodeQuery(of.query ?? {})}`;
   const common: RequestOptions = { method, headers, ...(of.signal && { signal: of.signal }) };
   if ('socketPath' in endpoint) {
-    const target: RequestOptions = { ...common, socketPath: endpoint.socketPath, path: rest, agent: http };
+    const target: RequestOptions = { ...common, socketPath: endpoint.socketPath, path: rest, agent: toHolder };
     return { target, send: requestHttp };
   }
   headers.authorization = `Bearer ${await endpoint.token()}`;

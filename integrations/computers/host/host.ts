@@ -26,7 +26,11 @@ export interface HostOptions {
 }
 
 export interface HostEgress {
-  open(socket: { computerId: string; path: string; owner?: { uid: number; gid: number } }): Promise<void>;
+  open(socket: {
+    computerId: string;
+    path: string;
+    owner?: { uid: number; gid: number; draft: string };
+  }): Promise<void>;
   close(computerId: string): Promise<void>;
 }
 

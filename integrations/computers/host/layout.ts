@@ -21,7 +21,7 @@ export function hostLayout(dir: string) {
   };
 }
 
-/** A socket’s path may have 107 bytes; the longest here is `/.run/cmp_<26 letters>/egress.sock.new`. */
+/** A socket’s path may have 107 bytes; the longest here is `/.run/.cmp_<26 letters>.egress`, with some to spare. */
 const longestForSockets = 107 - 54;
 
 function shortRuns(dir: string): string {
@@ -44,6 +44,8 @@ export function computerLayout(layout: HostLayout, computerId: string) {
     filesSocket: join(run, 'files.sock'),
     /** Where the egress proxy of this computer listens. */
     egressSocket: join(run, 'egress.sock'),
+    /** Where it is made, since `run` belongs to the computer’s user. */
+    egressDraft: join(layout.runs, `.${computerId}.egress`),
     end: join(run, 'end.json'),
     filesEnd: join(run, 'files-end.json'),
   };

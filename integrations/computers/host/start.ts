@@ -184,6 +184,6 @@ export function holderSpec(
 
 /** Also for a computer that was taken over: the sockets of the process that opened it before have ended with it. */
 export async function openEgress({ options, layout }: HostContext, { computerId, uid }: ComputerRecord): Promise<void> {
-  const path = computerLayout(layout, computerId).egressSocket;
-  await options.egress?.open({ computerId, path, ...(uid !== null && { owner: { uid, gid: uid } }) });
+  const { egressSocket: path, egressDraft: draft } = computerLayout(layout, computerId);
+  await options.egress?.open({ computerId, path, ...(uid !== null && { owner: { uid, gid: uid, draft } }) });
 }
