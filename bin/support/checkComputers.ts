@@ -15,10 +15,11 @@ const answerMs = 3_000;
 export async function checkComputers(launch: LaunchConfig): Promise<CheckResult> {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
   const programs = describeSandboxPrograms(launch);
-  const { refused, off: missing } = await describeMachine(launch.computersDir);
+  const { refused, off: missing, room } = await describeMachine(launch.computersDir);
   if (refused !== undefined) return off(programs.missing ? `sandboxes: ${programs.detail}` : refused);
   if (missing.length > 0) return off(`they run, but ${missing.join('; ')}`);
-  return ok('each with a user of its own and limits of CPU, memory, tasks and disk');
+  const limits = 'each with a user of its own and limits of CPU, memory, tasks and disk';
+  return ok(room === undefined ? limits : `${limits}; ${room}`);
 }
 
 /** Whether the hosts of this installation answer, from here, at the addresses that they announce. */

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { ComputerLimits } from '../types.ts';
 import type { HostContext } from './context.ts';
 import { unfinished } from './disks/disks.ts';
+import { isDiskFull } from './disks/room.ts';
 import { isRunning } from './end.ts';
 import { HostError } from './hostErrors.ts';
 import type { Lanes } from './lanes.ts';
@@ -9,6 +10,7 @@ import { computerLayout, isComputerId } from './layout.ts';
 import { freeze, isPaused } from './pause.ts';
 import { type ComputerRecord, readRecord, writeRecord } from './records.ts';
 import { giveFolder, makeComputerDir } from './setUp.ts';
+import { requireRoom, startFailure } from './start.ts';
 
 export interface ForkTarget {
   computerId: string;
@@ -35,6 +37,7 @@ export async function fork(
   if (!isComputerId(to.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
   const paths = computerLayout(layout, to.computerId);
   if (existsSync(paths.home)) return; // it arrives whole
+  requireRoom(context);
   makeComputerDir(paths.dir);
   const known = readRecord(layout, to.computerId);
   const record: ComputerRecord = {
@@ -54,7 +57,7 @@ export async function fork(
     await disks.finish(paths.home, { uid: record.uid ?? undefined, limitMiB, signal });
   } catch (error) {
     await disks.remove(unfinished(paths.home));
-    throw error;
+    throw isDiskFull(error) ? startFailure(error) : error;
   }
   for (const folder of [paths.processes, paths.run]) giveFolder(folder, record.uid);
 }

@@ -4,6 +4,7 @@ import { trySandbox } from '../bubblewrap/trySandbox.ts';
 import { socketLimit } from './cgroups/computerCgroup.ts';
 import { type CgroupRoots, findCgroups } from './cgroups/mounts.ts';
 import { isMounted } from './disks/btrfs.ts';
+import { type DiskRoom, describeRoom, isScarce, roomIn, roomInImage } from './disks/room.ts';
 import { hostLayout } from './layout.ts';
 import { findOwnView, terminalAdvice } from './ownView.ts';
 import { findSystemProgram } from './programs.ts';
@@ -14,6 +15,8 @@ export interface MachineDescription {
   /** Why not, with what to do. */
   refused?: string;
   off: string[];
+  /** For people: what there is for homes, where there are some. */
+  room?: string;
 }
 
 /** Looks, and changes nothing. */
@@ -37,13 +40,21 @@ export async function describeMachine(dir: string): Promise<MachineDescription> 
     (await findOwnView()) === undefined ? terminalAdvice : undefined,
     diskAdvice(dir),
   ];
-  return { off: lines.filter((line) => line !== undefined) };
+  const room = roomFor(dir);
+  if (room !== undefined && isScarce(room)) lines.push(`their disk is nearly full: ${describeRoom(room)}`);
+  return { off: lines.filter((line) => line !== undefined), ...(room !== undefined && { room: describeRoom(room) }) };
 }
 
 /** Where neither version of cgroups counts what sockets keep. */
 export function socketAdvice({ version, memory }: CgroupRoots): string | undefined {
   if (version === 2 || existsSync(join(memory, '..', socketLimit))) return undefined;
   return 'this kernel’s cgroups v1 do not limit the memory of sockets: boot with cgroups v2 (systemd.unified_cgroup_hierarchy=1)';
+}
+
+function roomFor(dir: string): DiskRoom | undefined {
+  const { homes, image } = hostLayout(dir);
+  if (isMounted(homes)) return roomInImage(homes, image);
+  return existsSync(homes) && !existsSync(image) ? roomIn(homes) : undefined;
 }
 
 function diskAdvice(dir: string): string | undefined {

@@ -166,7 +166,7 @@ async function openDisks(
   missing.push(`homes are only looked at for their size: ${found.missing}`);
   mkdirSync(layout.homes, { recursive: true });
   chmodSync(layout.homes, 0o711);
-  return watchedDisks();
+  return watchedDisks(layout.homes);
 }
 
 async function limitedDisks({ image, homes }: HostLayout, { imageMiB }: HostOptions, refused: boolean) {

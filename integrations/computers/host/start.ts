@@ -3,6 +3,7 @@ import { sandboxCommand } from '../bubblewrap/sandbox.ts';
 import type { ComputerSpec } from '../types.ts';
 import type { HostContext } from './context.ts';
 import { within } from './deadline.ts';
+import { describeRoom, isDiskFull, leastForHome } from './disks/room.ts';
 import { clear, end, isRunning } from './end.ts';
 import { endFirst } from './endFirst.ts';
 import type { HolderCgroups, HolderReport, HolderSpec } from './holderSpec.ts';
@@ -22,7 +23,9 @@ export async function start(
   const known = readRecord(context.layout, spec.computerId);
   const running = known && (await settleEarlier(context, known, spec));
   if (running !== undefined) return running;
-  const record = await makeComputer(context, spec.computerId, spec.limits, known);
+  const record = await makeComputer(context, spec.computerId, spec.limits, known).catch((error: unknown) => {
+    throw isDiskFull(error) ? startFailure(error) : error;
+  });
   record.run = newRun(spec);
   writeRecord(context.layout, record);
   const holder = context.holders.take();
@@ -35,11 +38,23 @@ export async function start(
     holder.kill();
     const reason = error instanceof Error ? error.message : String(error);
     await end(context, record, reason, 0);
-    if (error instanceof HostError) throw error;
-    throw new HostError('START_FAILED', reason);
+    throw startFailure(error);
   } finally {
     holder.letGo();
   }
+}
+
+/** What a failure to start is for whoever asked. */
+export function startFailure(error: unknown): HostError {
+  if (error instanceof HostError && (error.code !== 'START_FAILED' || !isDiskFull(error))) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new HostError(isDiskFull(error) ? 'DISK_FULL' : 'START_FAILED', reason);
+}
+
+/** Throws `DISK_FULL` where there is no room for one more home; those that there are go on being used. */
+export function requireRoom({ disks }: HostContext): void {
+  const room = disks.room();
+  if (room.freeBytes < leastForHome) throw new HostError('DISK_FULL', describeRoom(room));
 }
 
 /** Gives an answer where there is nothing to start. */
@@ -76,12 +91,14 @@ function newRun(spec: ComputerSpec): ComputerRun {
 
 /** Its user, folder and home, where they are not there yet, with these limits. */
 export async function makeComputer(
-  { layout, uids, disks }: HostContext,
+  context: HostContext,
   computerId: string,
   limits: ComputerSpec['limits'],
-  known = readRecord(layout, computerId),
+  known = readRecord(context.layout, computerId),
 ): Promise<ComputerRecord> {
+  const { layout, uids, disks } = context;
   const paths = computerLayout(layout, computerId);
+  if (!existsSync(paths.home)) requireRoom(context);
   makeComputerDir(paths.dir);
   const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
   const record: ComputerRecord = { computerId, uid, limits, run: known?.run ?? null };

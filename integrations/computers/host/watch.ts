@@ -1,4 +1,5 @@
 import type { HostContext } from './context.ts';
+import { describeRoom, isScarce } from './disks/room.ts';
 import { end, isRunning } from './end.ts';
 import type { Lanes } from './lanes.ts';
 import { computerLayout } from './layout.ts';
@@ -13,7 +14,14 @@ export function watch(context: HostContext, lanes: Lanes): { stop(): void } {
   const { deadlines, log } = context;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
+  let wasScarce = false;
+  const lookAtDisk = () => {
+    const room = context.disks.room();
+    if (isScarce(room) && !wasScarce) log('warn', { ...room }, `The host’s disk is nearly full: ${describeRoom(room)}`);
+    wasScarce = isScarce(room);
+  };
   const look = async () => {
+    lookAtDisk();
     for (const { computerId, run } of listRecords(context.layout)) {
       if (stopped || run?.phase !== 'running' || lanes.isBusy(computerId)) continue;
       try {
@@ -25,7 +33,14 @@ export function watch(context: HostContext, lanes: Lanes): { stop(): void } {
     }
   };
   const again = () => {
-    timer = setTimeout(() => void look().finally(() => !stopped && again()), deadlines.watchMs);
+    const failed = (error: unknown) => log('warn', { error }, 'The computers could not be looked after');
+    timer = setTimeout(
+      () =>
+        void look()
+          .catch(failed)
+          .finally(() => !stopped && again()),
+      deadlines.watchMs,
+    );
     timer.unref();
   };
   again();

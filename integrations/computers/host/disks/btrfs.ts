@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { run } from '../run.ts';
 import { type Disks, unfinished } from './disks.ts';
+import { roomInImage } from './room.ts';
 import { giveAll } from './watched.ts';
 
 export interface ImageOptions {
@@ -45,7 +46,7 @@ export async function btrfsDisks(options: ImageOptions): Promise<Disks | { missi
     }
   }
   chmodSync(homes, 0o711); // entered by every computer’s user, listed by none
-  return btrfs(homes);
+  return btrfs(homes, image);
 }
 
 async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void> {
@@ -80,7 +81,7 @@ export function isMounted(folder: string): boolean {
   return points.includes(folder.replaceAll(' ', '\\040'));
 }
 
-function btrfs(homes: string): Disks {
+function btrfs(homes: string, image: string): Disks {
   const limit = (home: string, limitMiB: number) =>
     run('btrfs', ['qgroup', 'limit', String(limitMiB * 1024 * 1024), home]);
   return {
@@ -100,6 +101,7 @@ function btrfs(homes: string): Disks {
       await limit(unfinished(to), limitMiB);
       renameSync(unfinished(to), to);
     },
+    room: () => roomInImage(homes, image),
     async usedBytes(home) {
       const output = await run('btrfs', ['qgroup', 'show', '--raw', '-f', home]);
       return Number(/^\s*0\/\d+\s+(\d+)/m.exec(output)?.[1] ?? 0);

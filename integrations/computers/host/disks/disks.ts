@@ -1,3 +1,5 @@
+import type { DiskRoom } from './room.ts';
+
 /** What a copy is called until it is finished. */
 export const unfinished = (home: string) => `${home}.fork`;
 
@@ -11,6 +13,8 @@ export interface Disks {
   snapshot(from: string, to: string, signal: AbortSignal): Promise<void>;
   /** Gives what was begun to `uid`, however long that takes, and sets its limit: then it is there as a whole. */
   finish(to: string, options: { uid: number | undefined; limitMiB: number; signal: AbortSignal }): Promise<void>;
+  /** What all homes together have and may still take. */
+  room(): DiskRoom;
   usedBytes(home: string): Promise<number>;
   remove(home: string): Promise<void>;
   /** Gives back what was mounted. Nothing may use a home any more. */

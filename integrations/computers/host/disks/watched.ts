@@ -1,11 +1,12 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { run } from '../run.ts';
 import { type Disks, unfinished } from './disks.ts';
+import { roomIn } from './room.ts';
 
 const copyTimeoutMs = 10 * 60_000;
 
 /** Homes that are ordinary folders. Nothing here keeps their limits: the host’s watcher does, as well as it can. */
-export function watchedDisks(): Disks {
+export function watchedDisks(homes: string): Disks {
   return {
     kind: 'watched',
     async create(home, { uid }) {
@@ -22,6 +23,7 @@ export function watchedDisks(): Disks {
       await giveAll(unfinished(to), uid, signal);
       await run('mv', ['--no-target-directory', '--', unfinished(to), to]);
     },
+    room: () => roomIn(homes),
     async usedBytes(home) {
       // A file that goes while it is counted makes du fail, but it has counted the rest.
       const output = await run('sh', [
