@@ -1,3 +1,4 @@
+import { stat } from 'node:fs';
 import { Socket } from 'node:net';
 import { Channel } from '../channel/channel.ts';
 import type { ChannelStream } from '../channel/channelStream.ts';
@@ -29,6 +30,8 @@ const channel = new Channel(input, output, {
   onEnd: endAll,
 });
 channel.open({ kind: 'ready' }).end();
+// Node's threads for files are there before any program is: where they cannot be made, as beside a fork bomb, it aborts.
+stat('/', () => undefined);
 
 async function serve(stream: ChannelStream, request: AgentRequest): Promise<void> {
   try {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { ChannelViolation } from '../channel/frames.ts';
-import { readOomKills, readPids, settleWork } from '../host/cgroups/settleWork.ts';
+import { readOomKills, readPids, WorkSettler } from '../host/cgroups/settleWork.ts';
 import type { HolderReport, HolderSpec } from '../host/holderSpec.ts';
 import { ProcessStore } from '../processes/processStore.ts';
 import { Agent } from './agent.ts';
@@ -79,15 +79,14 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
     onEnd: (error) => (error instanceof ChannelViolation ? end(error.message) : sandbox.kill()),
   });
   const slow = setTimeout(() => end('The computer’s agent did not start in time.'), settings.agentStartTimeoutMs);
+  const settler = cgroups === null ? undefined : new WorkSettler(cgroups, () => own);
   const store = new ProcessStore(spec.processesDir, computer.limits);
   const processes = new HolderProcesses({
     spec,
     agent,
     store,
     oomKills: () => (cgroups === null ? 0 : readOomKills(cgroups)),
-    onStarted: () => {
-      if (cgroups !== null) settleWork(cgroups, own);
-    },
+    onStarted: () => settler?.settle(),
   });
   const usage = new Usage(() => processes.running > 0);
   const server = createHolderServer({

@@ -52,7 +52,7 @@ export interface SandboxCommand {
 
 /**
  * A computer's cgroups: `agent` for the sandbox itself, `work` for what it starts, so that neither a fork bomb nor the
- * OOM killer takes the agent. The host puts the sandbox into `agent`; `settleWork` (host/cgroups) moves what has been
+ * OOM killer takes the agent. The host puts the sandbox into `agent`; `WorkSettler` (host/cgroups) moves what has been
  * started since to `work`, and the holder calls it after each start.
  */
 export interface HolderCgroups {

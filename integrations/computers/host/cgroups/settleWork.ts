@@ -1,17 +1,40 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { HolderCgroups } from '../holderSpec.ts';
 
+const rounds = 5;
+const soonMs = 20;
+const laterMs = 1_000;
+
 /**
  * Moves what the agent has started from its own cgroup to the one for work; `keep` are the sandbox's own processes. A
- * process is in the agent's until then, which has few tasks and little memory, so nothing gets far in that time.
+ * process is in the agent's until then, which has few tasks and little memory, so nothing gets far in that time. What
+ * forks while it is moved leaves a child behind: it is looked for again, until there is none.
  */
-export function settleWork({ agentProcs, workProcs }: HolderCgroups, keep: ReadonlySet<number>): void {
-  // What forks while it is moved leaves a child behind: look again, a few times.
-  for (let round = 0; round < 5; round += 1) {
+export class WorkSettler {
+  readonly #cgroups: HolderCgroups;
+  readonly #own: () => ReadonlySet<number>;
+  #again: NodeJS.Timeout | undefined;
+
+  constructor(cgroups: HolderCgroups, own: () => ReadonlySet<number>) {
+    this.#cgroups = cgroups;
+    this.#own = own;
+  }
+
+  settle(againMs = soonMs): void {
+    clearTimeout(this.#again);
+    if (settleWork(this.#cgroups, this.#own())) return;
+    this.#again = setTimeout(() => this.settle(Math.min(againMs * 2, laterMs)), againMs).unref();
+  }
+}
+
+/** Whether all of it has been moved, in a few rounds. */
+export function settleWork({ agentProcs, workProcs }: HolderCgroups, keep: ReadonlySet<number>): boolean {
+  for (let round = 0; round < rounds; round += 1) {
     const strays = readPids(agentProcs).filter((pid) => !keep.has(pid));
-    if (strays.length === 0) return;
+    if (strays.length === 0) return true;
     for (const pid of strays) for (const file of workProcs) tryToMove(file, pid);
   }
+  return false;
 }
 
 /** The sandbox's own processes: those in the agent's cgroup before it starts anything. */
@@ -22,10 +45,8 @@ export function readPids(procsFile: string): number[] {
 function tryToMove(file: string, pid: number): void {
   try {
     writeFileSync(file, String(pid));
-  } catch (error) {
-    // It has ended; or there is no room for it among the work: the next look tries again.
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ESRCH' && code !== 'EAGAIN' && code !== 'ENOENT' && code !== 'EACCES') throw error;
+  } catch {
+    // It has ended, or cannot be moved now: the next look tries again. Nothing of this may end the computer.
   }
 }
 
