@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { trySandbox } from '../bubblewrap/trySandbox.ts';
 import { socketLimit } from './cgroups/computerCgroup.ts';
 import { type CgroupRoots, findCgroups } from './cgroups/mounts.ts';
+import { closedFolderAdvice } from './closedFolder.ts';
 import { isMounted } from './disks/btrfs.ts';
 import { type DiskRoom, describeRoom, isScarce, roomIn, roomInImage } from './disks/room.ts';
 import { hostLayout } from './layout.ts';
@@ -34,6 +35,8 @@ export async function describeMachine(dir: string): Promise<MachineDescription> 
       off: ['not root: computers share one user, and CPU, memory, tasks and disks have no limit of the kernel’s'],
     };
   }
+  const closed = closedFolderAdvice(dir);
+  if (closed !== undefined) return { refused: closed, off: [] };
   const cgroups = findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), 'atrium-doctor');
   const lines = [
     'missing' in cgroups ? cgroups.missing : socketAdvice(cgroups.roots),

@@ -5,18 +5,18 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
-  realpathSync,
   renameSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { writeEtc } from '../bubblewrap/etc.ts';
 import type { Machine } from '../bubblewrap/syscalls.ts';
 import { trySandbox } from '../bubblewrap/trySandbox.ts';
 import { cgroupConfinement } from './cgroups/cgroupConfinement.ts';
 import { limitRoots } from './cgroups/computerCgroup.ts';
 import { findCgroups, makeRoots } from './cgroups/mounts.ts';
+import { closedFolderAdvice } from './closedFolder.ts';
 import type { Confinement } from './confinement.ts';
 import { socketAdvice } from './describeMachine.ts';
 import { btrfsDisks } from './disks/btrfs.ts';
@@ -122,11 +122,8 @@ function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
   chmodSync(runtime, 0o755);
   mkdirSync(logs, { recursive: true, mode: 0o700 });
   if (!isRoot()) return;
-  for (let folder = realpathSync(dir); folder !== dirname(folder); folder = dirname(folder)) {
-    if ((statSync(folder).mode & 0o001) === 0) {
-      throw off(`${folder} may be entered by root only, where a computer’s user cannot go; set ATRIUM_COMPUTERS_DIR`);
-    }
-  }
+  const advice = closedFolderAdvice(dir);
+  if (advice !== undefined) throw off(advice);
 }
 
 function identify({ identity }: HostLayout): string {

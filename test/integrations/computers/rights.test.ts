@@ -81,10 +81,16 @@ itAsRoot('a folder that other users cannot enter is refused, with what to do', i
   const parent = mkdtempSync(join(tmpdir(), 'atrium-closed-'));
   chmodSync(parent, 0o700);
   try {
-    await expect(startHostProcess({ dir: join(parent, 'computers') })).rejects.toMatchObject({
+    const dir = join(parent, 'computers');
+    const advice = new RegExp(`${parent} may be entered by root only.*ATRIUM_COMPUTERS_DIR.*chmod o\\+x ${parent}`);
+    // Doctor says so before anything is started.
+    await expect(describeMachine(dir)).resolves.toMatchObject({ refused: expect.stringMatching(advice) });
+    await expect(startHostProcess({ dir })).rejects.toMatchObject({
       code: 'COMPUTERS_OFF',
-      message: expect.stringContaining('ATRIUM_COMPUTERS_DIR'),
+      message: expect.stringMatching(advice),
     });
+    chmodSync(parent, 0o711);
+    await expect(describeMachine(dir)).resolves.not.toHaveProperty('refused');
   } finally {
     rmSync(parent, { recursive: true, force: true });
   }
