@@ -3,30 +3,44 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createClient } from '@redis/client';
 import mysql, { type RowDataPacket } from 'mysql2/promise';
 import { startAtrium, startProgram, tokenFor } from './support/atrium.ts';
-import { usageOfTree } from './support/processTree.ts';
+import { cpuByProgram } from './support/processTree.ts';
 import { readAtrium } from './support/streams.ts';
 
 /**
- * * What two APIs and two workers cost against one process that is both, for the same streams: `npx node
- * bench/processes.ts`. Statements are the server's own count, CPU time that of all processes, the database's and
- * Temporal's too. With `ATRIUM_REDIS_URL` also with Redis between them, whose own CPU time is not counted.
+ * What two APIs and two workers cost against one process that is both, for the same streams: `npx node
+ * bench/processes.ts`. Statements are the server's own count, CPU time that of every process and of what they share:
+ * the database, Temporal, the object store, and with `ATRIUM_REDIS_URL` also Redis between them.
  */
 const streams = Number(process.env.BENCH_STREAMS ?? 32);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
+/** Turns that each stream makes in a round, one after the other. */
+const turns = 2;
+const idleSeconds = 10;
 const model = 'paced-200-20';
-const warmModel = 'flat-10';
+/** The same turns, only faster: four processes have four times the code to compile. */
+const warmModel = 'paced-200-2';
+const warmRounds = Number(process.env.BENCH_WARM_ROUNDS ?? 10);
 const { ATRIUM_REDIS_URL: redisUrl, ...environment } = process.env;
 process.env = environment;
+
+/** CPU seconds by what has used them. */
+type Cpu = Map<string, number>;
 
 interface Setup {
   name: string;
   urls: string[];
   token: string;
-  pids: number[];
+  /** The processes of Atrium, by number, and what each is. */
+  processes: Map<number, string>;
+  usesRedis: boolean;
   statements: number;
-  cpuSeconds: number;
+  cpu: Cpu;
+  /** How long the turns took, and what its own processes use in a second without any. */
+  seconds: number;
+  atRest: Cpu;
 }
 
 await using running = new AsyncDisposableStack();
@@ -36,46 +50,74 @@ const atrium = await startAtrium({
   ATRIUM_COMPATIBLE_BASE_URL: provider.line,
   ATRIUM_COMPATIBLE_MODELS: [model, warmModel].join(','),
   ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
-  ATRIUM_LOG_LEVEL: 'warn',
+  ATRIUM_LOG_LEVEL: 'error',
+  // Nine processes on a database for 300 connections.
+  ATRIUM_DATABASE_POOL_SIZE: '15',
 });
 running.defer(() => atrium.stop());
 const connection = await mysql.createConnection(atrium.environment.ATRIUM_DATABASE_URL ?? '');
 running.defer(() => connection.end());
+const redis = redisUrl === undefined ? undefined : await createClient({ url: redisUrl }).connect();
+running.defer(() => redis?.destroy());
 
-const setups: Setup[] = [
-  { name: 'one process', urls: [atrium.url], token: atrium.token, pids: [], statements: 0, cpuSeconds: 0 },
-];
-setups.push(await split('two APIs and two workers', {}));
+const one = setupOf('one process', {
+  urls: [atrium.url],
+  token: atrium.token,
+  processes: new Map([[atrium.pid, 'process']]),
+});
+const setups = [one, await split('two APIs and two workers', {})];
 if (redisUrl !== undefined) setups.push(await split('the same over Redis', { ATRIUM_REDIS_URL: redisUrl }));
 
-for (const setup of setups) for (let round = 0; round < 5; round++) await answer(setup, warmModel, 8);
+for (let round = 0; round < warmRounds; round++) for (const setup of setups) await answer(setup, warmModel, 1);
+await rest();
 // In turns, so that what else the machine does falls on all of them.
 for (let round = 0; round < rounds; round++) for (const setup of setups) await measure(setup);
 
-const [one] = setups as [Setup];
-const tokens = rounds * streams * 200;
-console.log(`${rounds} rounds of ${streams} streams of 200 tokens, one every 20 ms`);
-for (const { name, statements, cpuSeconds } of setups) {
-  const perThousand = (value: number) => ((value / tokens) * 1_000).toFixed(2);
+const answered = rounds * streams * turns;
+console.log(`${answered} turns in ${streams} streams, each of 200 tokens, one every 20 ms`);
+for (const { name, statements, cpu, seconds, atRest } of setups) {
+  const used = sum(cpu);
   console.log(
-    `  ${name}: ${perThousand(statements)} statements (× ${(statements / one.statements).toFixed(2)}) and ` +
-      `${perThousand(cpuSeconds)} CPU s (× ${(cpuSeconds / one.cpuSeconds).toFixed(2)}) per 1,000 tokens`,
+    `  ${name}: ${(statements / answered).toFixed(1)} statements (× ${(statements / one.statements).toFixed(2)}) and ` +
+      `${inMs(used / answered)} of CPU time (× ${(used / sum(one.cpu)).toFixed(2)}) a turn`,
+  );
+  const resting = (sum(atRest) / idleSeconds) * seconds;
+  console.log(`    ${listed(cpu, answered)}`);
+  console.log(
+    `    of it ${inMs(resting / answered)} that its processes use at rest: ${listed(atRest, idleSeconds)} a second`,
   );
 }
 
-async function measure(setup: Setup): Promise<void> {
-  const [statements, cpuSeconds] = [await questions(), cpuOf(setup)];
-  await answer(setup, model, streams);
-  setup.statements += (await questions()) - statements;
-  setup.cpuSeconds += cpuOf(setup) - cpuSeconds;
+/** What is shared is left out: it works for all of them. */
+async function rest(): Promise<void> {
+  const read = () => setups.map(readProcesses);
+  const before = read();
+  await delay(idleSeconds * 1_000);
+  for (const [index, used] of read().entries()) {
+    const atRest = setups[index]?.atRest;
+    for (const [part, seconds] of used) atRest?.set(part, seconds - (before[index]?.get(part) ?? 0));
+  }
 }
 
-async function answer({ urls, token }: Setup, modelId: string, count: number): Promise<void> {
-  const one = async (index: number) => {
-    await delay((index * 20) / count);
-    await readAtrium(urls[index % urls.length] ?? '', token, modelId, () => undefined);
+async function measure(setup: Setup): Promise<void> {
+  // Connections that were given up meanwhile are there again.
+  await answer(setup, warmModel, 1);
+  const statements = await questions();
+  const startMs = performance.now();
+  const used = await cpuDuring(setup, () => answer(setup, model, turns));
+  setup.seconds += (performance.now() - startMs) / 1_000;
+  setup.statements += (await questions()) - statements;
+  for (const [part, seconds] of used) setup.cpu.set(part, (setup.cpu.get(part) ?? 0) + seconds);
+}
+
+async function answer({ urls, token }: Setup, modelId: string, times: number): Promise<void> {
+  const stream = async (index: number) => {
+    await delay((index * 20) / streams);
+    for (let time = 0; time < times; time++) {
+      await readAtrium(urls[index % urls.length] ?? '', token, modelId, () => undefined);
+    }
   };
-  await Promise.all(Array.from({ length: count }, (_, index) => one(index)));
+  await Promise.all(Array.from({ length: streams }, (_, index) => stream(index)));
 }
 
 async function questions(): Promise<number> {
@@ -83,27 +125,65 @@ async function questions(): Promise<number> {
   return Number(rows[0]?.Value);
 }
 
-/** The parts hang on the one process, which has nothing else to do while the others work. */
-function cpuOf({ pids }: Setup): number {
-  return [atrium.pid, ...pids].reduce((sum, pid) => sum + usageOfTree(pid).cpuSeconds, 0);
+/** Of a setup's processes and what they share. Those of the others rest meanwhile, and are left out. */
+async function cpuDuring(setup: Setup, work: () => Promise<unknown>): Promise<Cpu> {
+  const before = await readCpu(setup);
+  await work();
+  const used = await readCpu(setup);
+  for (const [part, seconds] of used) used.set(part, seconds - (before.get(part) ?? 0));
+  return used;
+}
+
+async function readCpu(setup: Setup): Promise<Cpu> {
+  const cpu = readProcesses(setup);
+  const add = (part: string, seconds: number) => cpu.set(part, (cpu.get(part) ?? 0) + seconds);
+  for (const [pid, { program, seconds }] of cpuByProgram(atrium.pid)) if (pid !== atrium.pid) add(program, seconds);
+  if (redis !== undefined && setup.usesRedis) {
+    const used = (await redis.info('cpu')).matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm);
+    for (const [, seconds] of used) add('redis', Number(seconds));
+  }
+  return cpu;
+}
+
+function readProcesses({ processes }: Setup): Cpu {
+  const cpu: Cpu = new Map();
+  for (const [pid, part] of processes) {
+    for (const [id, { seconds }] of cpuByProgram(pid)) if (id === pid) cpu.set(part, (cpu.get(part) ?? 0) + seconds);
+  }
+  return cpu;
+}
+
+function setupOf(name: string, facts: Pick<Setup, 'urls' | 'token' | 'processes'>, usesRedis = false): Setup {
+  return { name, ...facts, usesRedis, statements: 0, cpu: new Map(), seconds: 0, atRest: new Map() };
+}
+
+function sum(cpu: Cpu): number {
+  return [...cpu.values()].reduce((all, seconds) => all + seconds, 0);
+}
+
+function listed(cpu: Cpu, per: number): string {
+  const parts = [...cpu].sort(([, a], [, b]) => b - a).filter(([, seconds]) => seconds / per >= 0.000_5);
+  return parts.map(([part, seconds]) => `${part} ${inMs(seconds / per)}`).join(', ');
+}
+
+function inMs(seconds: number): string {
+  return `${(seconds * 1_000).toFixed(1)} ms`;
 }
 
 /** Processes on the same parts, under an installation of their own: their turns are theirs. */
 async function split(name: string, settings: Record<string, string>): Promise<Setup> {
-  const env = { ...atrium.environment, ATRIUM_INSTALLATION: `split-${setups.length}`, ...settings };
-  const started = await Promise.all((['api', 'api', 'worker', 'worker'] as const).map((role) => startRole(role, env)));
+  const env = { ...atrium.environment, ATRIUM_INSTALLATION: `split-${Object.keys(settings).length}`, ...settings };
+  const roles = ['api', 'api', 'worker', 'worker'] as const;
+  const started = await Promise.all(roles.map((role) => startRole(role, env)));
   const urls = started.flatMap(({ apiUrl }) => (apiUrl === undefined ? [] : [apiUrl]));
-  return {
-    name,
-    urls,
-    token: await tokenFor(env),
-    pids: started.map(({ child }) => child.pid ?? 0),
-    statements: 0,
-    cpuSeconds: 0,
-  };
+  const processes = new Map(started.map(({ child, role }) => [child.pid ?? 0, `${role}s`]));
+  return setupOf(name, { urls, token: await tokenFor(env), processes }, 'ATRIUM_REDIS_URL' in settings);
 }
 
-async function startRole(role: string, env: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; apiUrl?: string }> {
+async function startRole(
+  role: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ role: string; child: ChildProcess; apiUrl?: string }> {
   const program = join(import.meta.dirname, '..', 'bin', 'atrium.ts');
   const child = spawn(process.execPath, [program, role, '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   running.defer(async () => {
@@ -111,5 +191,5 @@ async function startRole(role: string, env: NodeJS.ProcessEnv): Promise<{ child:
     await once(child, 'exit');
   });
   const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
-  return { child, apiUrl: (JSON.parse(line) as { apiUrl?: string }).apiUrl };
+  return { role, child, apiUrl: (JSON.parse(line) as { apiUrl?: string }).apiUrl };
 }

@@ -9,31 +9,50 @@ export interface TreeUsage {
   residentMiB: number;
 }
 
+interface Process {
+  program: string;
+  parent: number;
+  ticks: number;
+  pages: number;
+}
+
 /** CPU time and memory of a process and all its descendants, from /proc. */
 export function usageOfTree(rootPid: number): TreeUsage {
-  const stats = new Map<number, { parent: number; ticks: number; pages: number }>();
+  const usage: TreeUsage = { cpuSeconds: 0, residentMiB: 0 };
+  for (const { ticks, pages } of treeOf(rootPid).values()) {
+    usage.cpuSeconds += ticks / ticksPerSecond;
+    usage.residentMiB += (pages * bytesPerPage) / 1024 / 1024;
+  }
+  return usage;
+}
+
+/** CPU time of a process and each of its descendants, with the names of their programs. */
+export function cpuByProgram(rootPid: number): Map<number, { program: string; seconds: number }> {
+  return new Map(
+    Array.from(treeOf(rootPid), ([pid, { program, ticks }]) => [pid, { program, seconds: ticks / ticksPerSecond }]),
+  );
+}
+
+function treeOf(rootPid: number): Map<number, Process> {
+  const all = new Map<number, Process>();
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     try {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
       // The command's name is in parentheses and may hold anything, spaces too.
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      const nameEnd = stat.lastIndexOf(')');
+      const fields = stat.slice(nameEnd + 2).split(' ');
       const at = (field: number) => Number(fields[field - 3]);
-      stats.set(Number(name), { parent: at(4), ticks: at(14) + at(15), pages: at(24) });
+      const program = stat.slice(stat.indexOf('(') + 1, nameEnd);
+      all.set(Number(name), { program, parent: at(4), ticks: at(14) + at(15), pages: at(24) });
     } catch {
       // It has ended since.
     }
   }
-  const usage: TreeUsage = { cpuSeconds: 0, residentMiB: 0 };
-  for (const [pid, { ticks, pages }] of stats) {
-    if (!descendsFrom(pid, rootPid)) continue;
-    usage.cpuSeconds += ticks / ticksPerSecond;
-    usage.residentMiB += (pages * bytesPerPage) / 1024 / 1024;
-  }
-  return usage;
+  return new Map([...all].filter(([pid]) => descendsFrom(pid, rootPid)));
 
   function descendsFrom(pid: number, ancestor: number): boolean {
-    for (let at: number | undefined = pid; at !== undefined && at > 1; at = stats.get(at)?.parent) {
+    for (let at: number | undefined = pid; at !== undefined && at > 1; at = all.get(at)?.parent) {
       if (at === ancestor) return true;
     }
     return false;

@@ -45,7 +45,7 @@ export interface FeedOptions {
 
 /** How often every log that is read is looked at even where all commits are told. */
 const safetyIntervalMs = 1_000;
-const remoteTailIntervalMs = 10;
+const remoteTailIntervalMs = 20;
 /**
  * After this long without reading the log, readers are disconnected: they come back, perhaps to a process that can read
  * it.

@@ -1,5 +1,5 @@
 /** Two looks begin so far apart at least: what is told meanwhile is looked for together. */
-const shortestPauseMs = 10;
+const shortestPauseMs = 20;
 const pauseAfterFailureMs = 250;
 
 export interface LookScheduleOptions {

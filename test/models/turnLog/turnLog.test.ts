@@ -4,6 +4,7 @@ import { transaction } from '../../../models/database.ts';
 import { SegmentTooLargeError, WriterFencedError } from '../../../models/turnLog/entry.ts';
 import { buildTurn, buildTurnLog, buildWriter, delta, readLog, textOf } from '../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 let environment: TestEnvironment;
 
@@ -131,6 +132,42 @@ describe('the group committer', () => {
     await late;
     expect(textOf(await readLog(turnLog, free.id))).toBe('on time.....');
     expect(textOf(await readLog(turnLog, locked.id))).toBe('late');
+    await turnLog.close();
+  });
+
+  it('holds its fence until the commit: no epoch is taken while a batch is on its way', async () => {
+    const { database } = environment;
+    const { turnLog } = buildTurnLog(database);
+    const turn = await buildTurn(database);
+    const writer = await buildWriter(database, turnLog, turn);
+    // Somebody else is about to take the batch's place in the log, and the batch waits to know whether they do.
+    const holder = await database.pool.getConnection();
+    await holder.query('START TRANSACTION');
+    await holder.query('INSERT INTO turn_segments VALUES (?, ?, ?, 0, ?)', [
+      turn.id,
+      writer.nextSeq,
+      writer.nextSeq,
+      '',
+    ]);
+    writer.append(delta('p', 'said'));
+    const said = writer.flush();
+    await waitFor('the batch to hold its fence', async () => {
+      const lock = database.pool.query('SELECT id FROM turns WHERE id = ? FOR UPDATE NOWAIT', [turn.id]);
+      const code = await lock.then(String, ({ code }: { code: string }) => code);
+      return ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT'].includes(code);
+    });
+    let isTaken = false;
+    const successor = buildWriter(database, turnLog, turn).then((next) => {
+      isTaken = true;
+      return next;
+    });
+    await buildWriter(database, turnLog, await buildTurn(database));
+    expect(isTaken).toBe(false);
+    await holder.query('ROLLBACK');
+    holder.release();
+    await said;
+    expect((await successor).nextSeq).toBe(writer.nextSeq);
+    expect(textOf(await readLog(turnLog, turn.id))).toBe('said');
     await turnLog.close();
   });
 
