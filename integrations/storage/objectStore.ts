@@ -34,6 +34,8 @@ export interface OpenObject {
 
 /** Below this, a separate connection costs more than it saves. */
 const directFromBytes = 1024 * 1024;
+/** So often at most what has arrived for a key is discarded: then its object is removed later. */
+const partRemovals = 5;
 
 /** All stored bytes, in one bucket, by flat keys. MySQL knows what a key belongs to. Failures are DomainErrors. */
 export class ObjectStore {
@@ -160,13 +162,19 @@ export class ObjectStore {
     }
   }
 
-  /** Found by their key, since a process may have been killed before it knew their id. */
+  /**
+   * Found by their key, since a process may have been killed before it knew their id. They are gone when the store says
+   * that none is left: what was on its way while they were discarded may have arrived behind it.
+   */
   private async removeParts(key: string): Promise<void> {
     const list = new ListMultipartUploadsCommand({ Bucket: this.bucket, Prefix: key });
-    const { Uploads = [] } = await storageCall(this.client.send(list, soon(this.silenceMs)));
-    for (const { Key, UploadId } of Uploads) {
-      if (Key === key && UploadId !== undefined) await this.parts.abort(key, UploadId);
+    for (let times = 0; times < partRemovals; times++) {
+      const { Uploads = [] } = await storageCall(this.client.send(list, soon(this.silenceMs)));
+      const ids = Uploads.flatMap(({ Key, UploadId }) => (Key === key ? (UploadId ?? []) : []));
+      if (ids.length === 0) return;
+      for (const id of ids) await this.parts.abort(key, id);
     }
+    throw new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not remove parts.');
   }
 
   /** Rejects unless the bucket answers. */

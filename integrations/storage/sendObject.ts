@@ -7,6 +7,11 @@ import type { PartUploads, StoredPart } from './partUploads.ts';
 export const partBytes = 8 * 1024 * 1024;
 /** Buffers per upload, however large its file is: one fills while the others are sent. */
 const partsInMemory = 3;
+/**
+ * How long parts under way are waited for when their object is given up. A part that is torn off may still arrive, even
+ * after the store has discarded the others.
+ */
+const lastPartsMs = 2_000;
 
 /**
  * Sends a stream as one object: in one request where it fits a part, else in parts. When the stream or any part fails,
@@ -49,6 +54,7 @@ class PartedUpload {
   private readonly free: PartBuffer[] = [];
   private partNumber = 0;
   private readonly failed = new AbortController();
+  private readonly torn = new AbortController();
 
   constructor(parts: PartUploads, key: string) {
     this.parts = parts;
@@ -87,8 +93,9 @@ class PartedUpload {
   async giveUp(error: unknown): Promise<unknown> {
     const { signal } = this.failed;
     const first = signal.aborted ? signal.reason : error;
-    this.failed.abort(error);
+    const tearing = setTimeout(() => this.torn.abort(error), lastPartsMs);
     await Promise.allSettled(this.sending);
+    clearTimeout(tearing);
     // The sweeper finds what cannot be discarded now.
     if (this.id !== undefined) await this.parts.abort(this.key, this.id).catch(() => undefined);
     return first;
@@ -96,7 +103,7 @@ class PartedUpload {
 
   private async sendPart(part: { uploadId: string; partNumber: number }, buffer: PartBuffer): Promise<void> {
     const { content } = buffer;
-    const etag = await this.parts.send({ ...part, key: this.key }, content, this.failed.signal);
+    const etag = await this.parts.send({ ...part, key: this.key }, content, this.torn.signal);
     this.sent.push({ partNumber: part.partNumber, size: content.length, etag });
     buffer.clear();
     this.free.push(buffer);

@@ -1,4 +1,6 @@
 import { buffer } from 'node:stream/consumers';
+import { AbortMultipartUploadCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
+import { jest } from '@jest/globals';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { newObjectKey } from '../../../models/drive/driveObject.ts';
 import { createTestEnvironment, stackEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -39,4 +41,71 @@ test('a store that breaks off in the middle of an object is one that is away', a
   const body = await store.read(key);
   wire.cut();
   await expect(buffer(body)).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+});
+
+describe('an object is removed with its parts', () => {
+  const unfinished = async (key: string) => {
+    const list = new ListMultipartUploadsCommand({ Bucket: store.bucket, Prefix: key });
+    return ((await store.client.send(list)).Uploads ?? []).map(({ Key }) => Key);
+  };
+
+  /** Whenever the store has discarded parts, `late` comes. Returns how to end that. */
+  function afterEachAbort(late: () => Promise<unknown>): () => void {
+    store.client.middlewareStack.add(
+      (next, context) => async (args) => {
+        const done = await next(args);
+        if (context.commandName === AbortMultipartUploadCommand.name) await late();
+        return done;
+      },
+      { name: 'late', step: 'initialize' },
+    );
+    return () => store.client.middlewareStack.remove('late');
+  }
+
+  test('and with those that were on their way when the others were discarded', async () => {
+    const key = newObjectKey();
+    await store.parts.begin(key);
+    await store.parts.begin(key);
+    let late = 2;
+    const end = afterEachAbort(async () => {
+      if (late-- > 0) await store.parts.begin(key);
+    });
+    await store.remove([key], { alsoParts: true });
+    end();
+    expect(late).toBeLessThan(0);
+    expect(await unfinished(key)).toEqual([]);
+  });
+
+  test('or it is not: a store where parts stay is told, and the object is kept for later', async () => {
+    const key = newObjectKey();
+    await store.parts.begin(key);
+    const end = afterEachAbort(() => store.parts.begin(key));
+    await expect(store.remove([key], { alsoParts: true })).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+    end();
+    await store.remove([key], { alsoParts: true });
+    expect(await unfinished(key)).toEqual([]);
+  });
+
+  test('and a part under way is not torn off when its upload is given up', async () => {
+    const key = newObjectKey();
+    const aborted: unknown[] = [];
+    const send = store.parts.send.bind(store.parts);
+    const watched = jest.spyOn(store.parts, 'send').mockImplementation(async (...args) => {
+      const sent = send(...args);
+      await sent.catch((error: unknown) => aborted.push(error));
+      return sent;
+    });
+    async function* brokenOff(): AsyncGenerator<Buffer> {
+      yield* bytes(17_000_000);
+      throw new Error('The sender is gone.');
+    }
+    const options = { fileName: 'a', maxBytes: 1e9, reserve: async () => undefined };
+    await expect(store.write(key, brokenOff(), options)).rejects.toMatchObject({
+      cause: { message: 'The sender is gone.' },
+    });
+    expect(watched.mock.calls.length).toBe(2);
+    expect(aborted).toEqual([]);
+    expect(await unfinished(key)).toEqual([]);
+    watched.mockRestore();
+  });
 });
