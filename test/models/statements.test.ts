@@ -47,23 +47,24 @@ let product: TestProduct;
 let connection: Connection;
 let statements: string[];
 const folder = mkdtempSync(join(tmpdir(), 'atrium-statements-'));
+/** What was opened is closed, however far it came. */
+const opened = new AsyncDisposableStack();
+opened.defer(() => rmSync(folder, { recursive: true }));
 
 beforeAll(async () => {
   const file = join(folder, 'statements.json');
   product = await buildProduct({ RECORD_STATEMENTS: file });
+  opened.defer(() => product.close());
   await callEverything();
   await fillSpace(product, await product.user());
   await product.process.stop();
   statements = JSON.parse(readFileSync(file, 'utf8')) as string[];
   connection = await openAsOwner(product.environment.environment.ATRIUM_DATABASE_MIGRATION_URL);
+  opened.defer(() => connection.end());
   await multiplyRows(connection);
-}, 120_000);
+}, 400_000);
 
-afterAll(async () => {
-  rmSync(folder, { recursive: true });
-  await connection.end();
-  await product.close();
-});
+afterAll(() => opened.disposeAsync());
 
 /** Each operation of the contract, as somebody who may. */
 async function callEverything(): Promise<void> {
