@@ -14,6 +14,7 @@ export function unendedOperations(
     database,
     {
       table: 'operations',
+      index: 'operations_sweep',
       columns: [
         'kind',
         'space_id AS spaceId',

@@ -52,7 +52,11 @@ export function endedCheckouts(database: Pick<Database, 'pool'>, page: OldestFir
   // A value, and not EXISTS: that would be turned into a join which begins with all purchases there ever were.
   const endedAt = 'SELECT c.ended_at FROM billing_checkouts c WHERE c.id = operations.subject_id';
   const where = `status = 'running' AND kind = 'topUp' AND (${endedAt}) IS NOT NULL`;
-  return oldestFirst(database, { table: 'operations', where, time: 'created_at' }, page);
+  return oldestFirst(
+    database,
+    { table: 'operations', index: 'operations_kind_sweep', where, time: 'created_at' },
+    page,
+  );
 }
 
 /** A space's purchases, the newest first. */
