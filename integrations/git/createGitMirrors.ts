@@ -10,7 +10,7 @@ import { type FolderDeps, MirrorFolder } from './mirror/folder.ts';
 import type { Git } from './mirror/git.ts';
 import { measureTree } from './mirror/measure.ts';
 import { pushRefs } from './mirror/push.ts';
-import { listRemote, Remote } from './mirror/remote.ts';
+import { listRemote, notSmart, Remote } from './mirror/remote.ts';
 import { initRepository, isStorableRef, readManifest, replaceFile } from './mirror/repository.ts';
 import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
 import { gitError } from './rules/failures.ts';
@@ -41,6 +41,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
     } catch (error) {
       // What this machine has may be the reason.
       if (error instanceof DomainError && error.code === 'GIT_FAILED') await folder.distrust();
+      if (error instanceof DomainError && error.cause === notSmart) await folder.discard();
       if (deadline.aborted && !signal.aborted) {
         throw gitError('GIT_REMOTE_TOO_SLOW', `This took longer than ${config.timeoutMs / 60_000} minutes.`, error);
       }

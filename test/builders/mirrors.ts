@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { GitConfig } from '../../config/git.ts';
 import { loadConfig } from '../../config/index.ts';
 import { type EgressDecision, EgressGuard } from '../../integrations/egress/guard.ts';
 import { startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
@@ -15,6 +16,8 @@ import { type GitServer, startGitServer } from '../support/gitServer.ts';
 export class RecordsInMemory implements MirrorRecords {
   readonly saved = new Map<string, SavedMirror>();
   readonly planned: string[] = [];
+  /** The step before which the process seems to end. */
+  endsBefore: 'plan' | 'save' | undefined;
   /** Called before a save is decided. */
   beforeSave: () => Promise<void> = async () => undefined;
 
@@ -23,10 +26,12 @@ export class RecordsInMemory implements MirrorRecords {
   }
 
   async plan(_ref: RepositoryRef, objectKey: string): Promise<void> {
+    if (this.endsBefore === 'plan') throw new Error('ended');
     this.planned.push(objectKey);
   }
 
   async save(ref: RepositoryRef, next: Parameters<MirrorRecords['save']>[1]): Promise<boolean> {
+    if (this.endsBefore === 'save') throw new Error('ended');
     await this.beforeSave();
     const now = this.saved.get(ref.itemId);
     if ((now?.version ?? 0) !== next.version - 1) return false;
@@ -45,6 +50,8 @@ export class RecordsInMemory implements MirrorRecords {
 
 export interface MirrorsWorld extends AsyncDisposable {
   server: GitServer;
+  /** What a process of its own needs to do the same. */
+  environment: Record<string, string | undefined>;
   mirrors: GitMirrors;
   records: RecordsInMemory;
   decisions: EgressDecision[];
@@ -54,7 +61,7 @@ export interface MirrorsWorld extends AsyncDisposable {
   ref(): RepositoryRef;
   hooks(more?: Partial<GitHooks>): GitHooks;
   /** Mirrors with other settings or another folder, on the same rows and store. */
-  another(settings?: Record<string, string>): GitMirrors;
+  another(settings?: Record<string, string>, limits?: Partial<GitConfig>): GitMirrors;
   folderOf(ref: RepositoryRef): string;
   /** The machine is lost: its folder is empty. */
   loseMachine(): void;
@@ -74,18 +81,22 @@ export async function buildMirrors(settings: Record<string, string> = {}): Promi
     ...settings,
   };
   const config = loadConfig(environment);
-  const names: Record<string, string[]> = { [server.host]: ['127.0.0.1'] };
+  const names: Record<string, string[]> = {
+    [server.host]: ['127.0.0.1'],
+    'other.example': ['127.0.0.1'],
+    'rebound.example': ['127.0.0.1'],
+  };
   const guard = new EgressGuard({
-    allowInternal: [`${server.host}:${server.port}`],
+    allowInternal: [`${server.host}:${server.port}`, `other.example:${server.port}`],
     resolve: async (host) => names[host] ?? [],
   });
   const proxy = await startEgressProxy({ guard });
   const storage = new ObjectStore(config.storage);
   const records = new RecordsInMemory();
   const decisions: EgressDecision[] = [];
-  const another = (more: Record<string, string> = {}) =>
+  const another = (more: Record<string, string> = {}, limits: Partial<GitConfig> = {}) =>
     createGitMirrors({
-      config: loadConfig({ ...environment, ...more }),
+      config: { git: { ...loadConfig({ ...environment, ...more }).git, ...limits } },
       records,
       storage,
       proxy,
@@ -98,6 +109,7 @@ export async function buildMirrors(settings: Record<string, string> = {}): Promi
     });
   return {
     server,
+    environment,
     mirrors: another(),
     records,
     decisions,

@@ -25,9 +25,12 @@ export interface GitServer extends AsyncDisposable {
   create(name: string): string;
   /** Bytes of answers' bodies since the last `reset`. */
   sent: number;
-  requests: { method: string; url: string; authorization: string | undefined }[];
+  requests: { method: string; url: string; host: string; authorization: string | undefined }[];
   /** Ends the connection after so many bytes of a pack's answer. */
   cutAfter: number | undefined;
+  /** Sends nothing more after so many bytes of a pack's answer, and keeps the connection. */
+  holdAfter: number | undefined;
+  isHolding: boolean;
   /** Asks for this, as `user:password`. */
   requires: string | undefined;
   interfere: Interference | undefined;
@@ -48,8 +51,8 @@ export async function startGitServer(folder: string, host = 'git.example'): Prom
       SNICallback: (name, done) => certificates.contextFor(name).then((context) => done(null, context), done),
     },
     (req, res) => {
-      const { authorization } = req.headers;
-      git.requests.push({ method: req.method ?? '', url: req.url ?? '', authorization });
+      const { authorization, host: asked = '' } = req.headers;
+      git.requests.push({ method: req.method ?? '', url: req.url ?? '', host: asked, authorization });
       const wanted = git.requires && `Basic ${Buffer.from(git.requires).toString('base64')}`;
       if (git.interfere?.(req, res)) return;
       if (wanted !== undefined && authorization !== wanted) {
@@ -79,10 +82,13 @@ export async function startGitServer(folder: string, host = 'git.example'): Prom
     sent: 0,
     requests: [],
     cutAfter: undefined,
+    holdAfter: undefined,
+    isHolding: false,
     requires: undefined,
     interfere: undefined,
     reset() {
-      Object.assign(git, { sent: 0, requests: [], cutAfter: undefined, requires: undefined, interfere: undefined });
+      const none = { cutAfter: undefined, holdAfter: undefined, requires: undefined, interfere: undefined };
+      Object.assign(git, { sent: 0, requests: [], isHolding: false, ...none });
     },
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close');
@@ -130,7 +136,8 @@ function serve(git: GitServer, req: IncomingMessage, res: ServerResponse): void 
       bytes = head.subarray(end + 4);
       head = undefined;
     }
-    const left = isPack && git.cutAfter !== undefined ? git.cutAfter - ofThis : Number.POSITIVE_INFINITY;
+    const limit = git.cutAfter ?? git.holdAfter;
+    const left = isPack && limit !== undefined ? limit - ofThis : Number.POSITIVE_INFINITY;
     const passed = bytes.subarray(0, Math.max(0, Math.min(bytes.length, left)));
     ofThis += passed.length;
     git.sent += passed.length;
@@ -139,6 +146,11 @@ function serve(git: GitServer, req: IncomingMessage, res: ServerResponse): void 
       res.once('drain', () => backend.stdout.resume());
     }
     if (passed.length < bytes.length) {
+      if (git.cutAfter === undefined) {
+        git.isHolding = true;
+        backend.stdout.pause();
+        return;
+      }
       backend.kill('SIGKILL');
       // What was written is to arrive first.
       res.socket?.destroySoon();

@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { gitError } from '../rules/failures.ts';
 import type { CloneSource, GitFilter } from '../types.ts';
 import type { Git } from './git.ts';
+import { growFrom, isMostlyNewest } from './grow.ts';
 import type { Remote } from './remote.ts';
 import { configure, initRepository, namesIn, removeLeftovers } from './repository.ts';
 import { salvagePacks } from './salvage.ts';
 
-const fetchCommand = ['fetch', '--progress', '--no-write-fetch-head', '--no-recurse-submodules'];
+export const fetchCommand = ['fetch', '--progress', '--no-write-fetch-head', '--no-recurse-submodules'];
 /** Of ids that are asked for in one fetch. A fetch that is cut keeps what it has brought, so they may be many. */
-const maxAsked = 10_000;
+const maxAsked = 50_000;
 /** How often objects may turn out to be missing: once for each level of folders, and more where the remote is odd. */
 const maxRounds = 500;
 
@@ -21,17 +22,32 @@ export function refspecsOf(branch: string | null): string[] {
 
 /**
  * Brings a remote's objects and refs into a repository of its own. The first time that is one fetch. When that has been
- * cut, what arrived of it is kept, and the next attempt asks for the commits alone, and then for each object that is
- * missing.
+ * cut, what arrived of it is kept, and the next attempt asks for what is missing: by telling what is here, where that is
+ * the newest state of all files, else for the commits alone, and then for each object that is missing.
  */
-export async function bring(git: Git, remote: Remote, source: CloneSource, branch: string): Promise<void> {
+export async function bring(
+  git: Git,
+  remote: Remote,
+  source: CloneSource,
+  { branch, tip }: { branch: string; tip: string },
+): Promise<void> {
   const { depth, filter } = source;
   // What is larger than a limit cannot be told from what is missing.
   const canResume = filter === undefined || filter === 'blob:none';
   const kept = canResume ? await keepArrived(git) : 0;
   const refspecs = refspecsOf(depth === undefined ? null : branch);
   const depths = depth === undefined ? [] : [`--depth=${depth}`];
-  if (kept > 0) return resume(git, remote, { refspecs, depths, filter: filter ?? null, kept });
+  if (kept > 0) {
+    remote.tell('connecting', { keptObjects: kept });
+    await configure(git, 'tree:0');
+    const isWhole = depth === undefined && filter === undefined;
+    if (isWhole && (await isMostlyNewest(git, remote, tip))) {
+      await growFrom(git, remote, branch, tip);
+      await remote.do(git, [...fetchCommand, '--no-filter', 'origin', ...refspecs]);
+    } else await fetchSkeleton(git, remote, depths, refspecs);
+    await fetchMissing(git, remote, { filter: filter ?? null, roots: ['--all'] });
+    return becomeOrdinary(git, filter ?? null);
+  }
   await initRepository(git, filter ?? null);
   const filters = filter === undefined ? [] : [`--filter=${filter}`];
   await remote.do(git, [...fetchCommand, ...depths, ...filters, 'origin', ...refspecs]);
@@ -47,36 +63,42 @@ async function keepArrived(git: Git): Promise<number> {
   return Number(/^in-pack: (\d+)$/m.exec(String(counted.output))?.[1] ?? 0);
 }
 
-interface Resumption {
-  refspecs: string[];
-  depths: string[];
-  filter: GitFilter | null;
-  kept: number;
+/** The commits alone, with all refs: from these it can be told what is missing. */
+async function fetchSkeleton(git: Git, remote: Remote, depths: string[], refspecs: string[]): Promise<void> {
+  // A commit that is here would pass for one whose history is, and git would not ask where a shallow clone ends.
+  const anew = depths.length > 0 ? [...depths, '--refetch'] : [];
+  await remote.do(git, [...fetchCommand, ...anew, '--filter=tree:0', 'origin', ...refspecs]);
 }
 
-async function resume(git: Git, remote: Remote, { refspecs, depths, filter, kept }: Resumption): Promise<void> {
-  remote.tell('connecting', { keptObjects: kept });
-  await configure(git, 'tree:0');
-  await remote.do(git, [...fetchCommand, ...depths, '--filter=tree:0', 'origin', ...refspecs]);
-  let last = Number.POSITIVE_INFINITY;
-  for (let round = 0; ; round += 1) {
-    const missing = await listMissing(git, { filter, roots: ['--all'] });
-    if (missing.length === 0) break;
+interface Reachable {
+  filter: GitFilter | null;
+  roots: readonly string[];
+}
+
+/**
+ * Asks for all objects that are missing, and then for what these refer to: first all folders, then all files at once,
+ * for versions of a file take much less room together.
+ */
+export async function fetchMissing(git: Git, remote: Remote, { filter, roots }: Reachable): Promise<void> {
+  await fetchKind(git, remote, { filter: 'blob:none', roots });
+  if (filter !== 'blob:none') await fetchKind(git, remote, { filter, roots });
+}
+
+export async function fetchKind(git: Git, remote: Remote, reachable: Reachable): Promise<void> {
+  let missing = await listMissing(git, reachable);
+  for (let round = 0; missing.length > 0; round += 1) {
+    await fetchObjects(git, remote, missing);
+    const asked = new Set(missing);
+    missing = await listMissing(git, reachable);
     // A remote that answers and brings nothing would be asked for ever.
-    if (round >= maxRounds || (round > 0 && missing.length === last && round % 10 === 0)) {
+    if (round >= maxRounds || (missing.length >= asked.size && missing.every((id) => asked.has(id)))) {
       throw gitError('GIT_REMOTE_FAILED', 'The remote does not send all objects of the repository.');
     }
-    last = missing.length;
-    await fetchObjects(git, remote, missing);
   }
-  await becomeOrdinary(git, filter);
 }
 
 /** The objects that belong to roots and are not here; what they would refer to is not known yet. */
-export async function listMissing(
-  git: Git,
-  { filter, roots }: { filter: GitFilter | null; roots: readonly string[] },
-): Promise<string[]> {
+async function listMissing(git: Git, { filter, roots }: Reachable): Promise<string[]> {
   const filters = filter === null ? [] : [`--filter=${filter}`];
   const listed = await git.text(['rev-list', '--objects', '--quiet', '--missing=print', ...filters, ...roots]);
   return listed
@@ -85,10 +107,14 @@ export async function listMissing(
     .map((line) => line.slice(1));
 }
 
-/** Asks for exactly these objects, and without telling what is here: that would cost more than it saves. */
+/**
+ * Asks for exactly these objects, and without telling what is here: that would cost more than it saves. A server leaves
+ * out an object that is also within a folder that is asked for; who asked sees what is still missing.
+ */
 export async function fetchObjects(git: Git, remote: Remote, ids: readonly string[]): Promise<void> {
   for (let at = 0; at < ids.length; at += maxAsked) {
     await remote.do(git, [...fetchCommand, '--no-tags', '--filter=tree:0', '--stdin', 'origin'], {
+      accepts: /did not send all necessary objects/,
       settings: { 'fetch.negotiationAlgorithm': 'noop' },
       input: ids
         .slice(at, at + maxAsked)

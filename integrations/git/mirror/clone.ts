@@ -1,7 +1,7 @@
 import type { GitConfig } from '../../../config/git.ts';
 import { gitError } from '../rules/failures.ts';
 import type { CloneResult, CloneSource, MirrorState, TreeFacts } from '../types.ts';
-import { bring, fetchObjects, listMissing } from './bring.ts';
+import { bring, fetchMissing } from './bring.ts';
 import type { MirrorFolder } from './folder.ts';
 import type { Git } from './git.ts';
 import { measureTree } from './measure.ts';
@@ -27,7 +27,7 @@ export async function cloneInto(
   let tree = emptyTree;
   if (branch === null) await initRepository(git, source.filter ?? null);
   else {
-    await bring(git, remote, source, branch);
+    await bring(git, remote, source, { branch, tip: branches.get(branch) ?? '' });
     const commit = (await git.text(['rev-parse', '--verify', `refs/remotes/origin/${branch}^{commit}`])).trim();
     if (source.filter !== undefined) await bringFiles(git, remote, [commit]);
     remote.tell('checking');
@@ -50,16 +50,7 @@ async function repositoryToAsk(git: Git): Promise<Git> {
 
 /** The files of commits of a partial clone. */
 export async function bringFiles(git: Git, remote: Remote, commits: readonly string[]): Promise<void> {
-  const roots = commits.map((commit) => `${commit}^{tree}`);
-  // What trees are missing hides what is below them.
-  for (let missing = await listMissing(git, { filter: null, roots }); missing.length > 0; ) {
-    await fetchObjects(git, remote, missing);
-    const still = await listMissing(git, { filter: null, roots });
-    if (still.length > 0 && still.every((id) => missing.includes(id))) {
-      throw gitError('GIT_REMOTE_FAILED', 'The remote does not send all files of the commit.');
-    }
-    missing = still;
-  }
+  await fetchMissing(git, remote, { filter: null, roots: commits.map((commit) => `${commit}^{tree}`) });
 }
 
 /** What a clone that has been saved has told. */

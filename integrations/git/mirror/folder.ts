@@ -150,6 +150,12 @@ export class MirrorFolder implements AsyncDisposable {
     await rm(join(this.root, 'state.json'), { force: true });
   }
 
+  /** What is here came unchecked. */
+  async discard(): Promise<void> {
+    await this.distrust();
+    await rm(this.partial.dir, { recursive: true, force: true });
+  }
+
   async remove(): Promise<void> {
     await this.distrust();
     await rm(this.root, { recursive: true, force: true });

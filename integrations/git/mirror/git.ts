@@ -8,6 +8,8 @@ export interface GitCall
   settings?: GitSettings;
   isRemote?: boolean;
   secrets?: Iterable<string>;
+  /** Words of a failure that is none here. */
+  accepts?: RegExp;
   signal?: AbortSignal;
 }
 
@@ -35,7 +37,15 @@ export class Git {
 
   /** Runs it, however it ends. */
   run(args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
-    const { settings = {}, isRemote = false, environment, signal = this.signal, ...others } = call;
+    const {
+      settings = {},
+      isRemote = false,
+      environment,
+      signal = this.signal,
+      secrets: _s,
+      accepts: _a,
+      ...others
+    } = call;
     const { maxBytes, memoryBytes } = this.#config;
     return runGit({
       ...others,
@@ -51,7 +61,7 @@ export class Git {
   /** Runs it, and throws what its failure means. */
   async do(args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
     const outcome = await this.run(args, call);
-    if (outcome.code === 0) return outcome;
+    if (outcome.code === 0 || call.accepts?.test(outcome.said)) return outcome;
     throw describeFailure({ ...outcome, output: String(outcome.output) }, call.secrets);
   }
 

@@ -3,7 +3,7 @@ import type { EgressOwner } from '../../egress/guard.ts';
 import type { EgressPassage, RunningEgressProxy } from '../../egress/startEgressProxy.ts';
 import { answerHelper, helperSettings } from '../process/credentialHelper.ts';
 import { remoteSettings } from '../process/environment.ts';
-import type { GitOutcome } from '../process/run.ts';
+import { type GitOutcome, traced } from '../process/run.ts';
 import { gitError } from '../rules/failures.ts';
 import { parseProgress } from '../rules/progress.ts';
 import { parseRemoteUrl } from '../rules/remoteUrl.ts';
@@ -19,6 +19,9 @@ export interface RemoteOptions {
 }
 
 const progressMs = 250;
+
+/** The cause of a failure that has left objects here that nobody has checked. */
+export const notSmart = new Error('The remote does not speak the smart protocol.');
 
 /** One operation's way to one remote: through the proxy, which counts, with its credential, and with its progress. */
 export class Remote implements Disposable {
@@ -51,8 +54,10 @@ export class Remote implements Disposable {
   async do(git: Git, args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
     const { config, source } = this.#options;
     const proxyUrl = this.#passage.environment.https_proxy ?? '';
+    let isSmart = false;
+    let outcome: GitOutcome;
     try {
-      return await git.do(args, {
+      outcome = await git.do(args, {
         ...call,
         isRemote: true,
         secrets: this.#secrets,
@@ -64,11 +69,18 @@ export class Remote implements Disposable {
         ...(source.credential !== undefined && {
           onHelper: (socket) => answerHelper(socket, source, (secret) => void this.#secrets.add(secret)),
         }),
-        onLine: (line) => this.#listen(line),
+        environment: { GIT_TRACE_PACKET: '1' },
+        onLine: (line) => {
+          if (!traced.test(line)) this.#listen(line);
+          else isSmart ||= /< (?:version 2|# service=git-(?:upload|receive)-pack)/.test(line);
+        },
       });
     } catch (error) {
       throw this.#explain(error);
     }
+    // Git also reads plain files of any web server, a page to sign in for one, and checks no object that it gets so.
+    if (!isSmart) throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.', notSmart);
+    return outcome;
   }
 
   /** Git does not know why the proxy has ended its connection. */

@@ -59,7 +59,7 @@ export async function readManifest(git: Git, filter: GitFilter | null): Promise<
   return { head: head.replace(/^ref: /, ''), refs, shallow: await readShallow(git), filter };
 }
 
-async function readShallow(git: Git): Promise<string[]> {
+export async function readShallow(git: Git): Promise<string[]> {
   const text = await readFile(join(git.dir, 'shallow'), 'utf8').catch(() => '');
   return text.split('\n').filter((line) => line !== '');
 }

@@ -31,6 +31,9 @@ export interface GitOutcome {
   said: string;
 }
 
+/** What git says of itself with GIT_TRACE_PACKET. */
+export const traced = /^\d\d:\d\d:\d\d\.\d+ .*?packet: /;
+
 const maxSaid = 32_768;
 const maxOutput = 64 * 1_048_576;
 
@@ -100,6 +103,7 @@ function listen(stderr: Readable | null, onLine: GitRun['onLine']): () => string
   let open = '';
   const take = (line: string) => {
     onLine?.(line);
+    if (traced.test(line)) return;
     if (!/^(remote: )?[A-Z][a-z]+ [a-z]+: +\d+%/.test(line)) said = `${said}${line}\n`.slice(-maxSaid);
   };
   stderr?.setEncoding('utf8').on('data', (text: string) => {
