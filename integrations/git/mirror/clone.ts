@@ -1,10 +1,11 @@
 import type { GitConfig } from '../../../config/git.ts';
 import { gitError } from '../rules/failures.ts';
 import type { CloneResult, CloneSource, MirrorState, TreeFacts } from '../types.ts';
-import { bring, fetchMissing } from './bring.ts';
+import { bring } from './bring.ts';
 import type { MirrorFolder } from './folder.ts';
 import type { Git } from './git.ts';
 import { measureTree } from './measure.ts';
+import { fetchMissing } from './missing.ts';
 import { listRemote, type Remote } from './remote.ts';
 import { currentBranch, initRepository } from './repository.ts';
 

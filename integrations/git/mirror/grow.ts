@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fetchCommand, fetchKind, fetchMissing, fetchObjects } from './bring.ts';
 import type { Git } from './git.ts';
+import { fetchCommand, fetchKind, fetchMissing, fetchObjects } from './missing.ts';
 import type { Remote } from './remote.ts';
 import { namesIn, readShallow, writeShallow } from './repository.ts';
 
