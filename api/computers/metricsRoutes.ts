@@ -29,6 +29,7 @@ export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
       memoryPeakMiB: inMiB(metrics.memoryPeakBytes),
       tasks: metrics.tasks,
       diskMiB: inMiB(metrics.diskBytes),
+      logsMiB: inMiB(metrics.logBytes),
       oomKills: metrics.oomKills,
     };
   }

@@ -18,6 +18,8 @@ export interface HolderStatus {
   startedAt: string;
   agent: 'starting' | 'ready';
   runningProcesses: number;
+  /** Whether its host has said that the computer stands still. */
+  isPaused: boolean;
   lastActiveAt: string;
 }
 
@@ -86,6 +88,7 @@ export interface FilePage {
 }
 
 const fileDeadlineMs = 60_000;
+const pausedDeadlineMs = 2_000;
 
 /**
  * One computer, by its holder’s socket or its host’s address. Refusals are `DomainError`s with the code that the holder
@@ -103,6 +106,11 @@ export class HostClient {
 
   status(): Promise<HolderStatus> {
     return this.#requests.json('GET', '/');
+  }
+
+  /** For the host: the computer stands still, or goes on, and the time of its processes with it. */
+  async setPaused(isPaused: boolean): Promise<void> {
+    await this.#requests.json('POST', '/paused', { json: { isPaused }, deadlineMs: pausedDeadlineMs });
   }
 
   /**

@@ -43,7 +43,7 @@ export class TextPieces {
 }
 
 /** How many bytes at the end begin a character of UTF-8 that is not complete. */
-function incompleteAtEnd(bytes: Buffer): number {
+export function incompleteAtEnd(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0;
     if (byte < 0x80) return 0;

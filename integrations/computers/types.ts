@@ -46,6 +46,8 @@ export interface ComputerMetrics {
   memoryPeakBytes: number;
   tasks: number;
   diskBytes: number;
+  /** What the logs of its processes take on the host’s disk, beside its home. */
+  logBytes: number;
   /** How often a process was ended because the memory limit was reached. */
   oomKills: number;
 }

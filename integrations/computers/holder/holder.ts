@@ -4,10 +4,12 @@ import type { Server } from 'node:http';
 import { ChannelViolation } from '../channel/frames.ts';
 import { readOomKills, readPids, WorkSettler } from '../host/cgroups/settleWork.ts';
 import type { HolderReport, HolderSpec } from '../host/holderSpec.ts';
+import { roomForLogs } from '../processes/logRoom.ts';
 import { ProcessStore } from '../processes/processStore.ts';
 import { Agent } from './agent.ts';
 import { HolderProcesses } from './processes.ts';
 import { makeSandbox, type Sandbox } from './sandbox.ts';
+import { Screens } from './screens.ts';
 import { createHolderServer } from './server.ts';
 
 /** How long the end of a computer may take to be written down. */
@@ -80,11 +82,14 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
   });
   const slow = setTimeout(() => end('The computer’s agent did not start in time.'), settings.agentStartTimeoutMs);
   const settler = cgroups === null ? undefined : new WorkSettler(cgroups, () => own);
-  const store = new ProcessStore(spec.processesDir, computer.limits);
+  const { limits } = computer;
+  const store = new ProcessStore(spec.processesDir, { ...limits, maxDiskBytes: roomForLogs(limits) });
+  const screens = new Screens(store);
   const processes = new HolderProcesses({
     spec,
     agent,
     store,
+    screens,
     oomKills: () => (cgroups === null ? 0 : readOomKills(cgroups)),
     onStarted: () => settler?.settle(),
   });
@@ -93,6 +98,7 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
     agent,
     processes,
     store,
+    screens,
     isForFiles: spec.purpose === 'files',
     // To read keeps no computer awake, but for what is there only to be read.
     use: (method) => (method === 'GET' && spec.purpose === 'computer' ? () => undefined : usage.begin()),
@@ -102,6 +108,7 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
       startedAt,
       agent: agent.isReady ? 'ready' : 'starting',
       runningProcesses: processes.running,
+      isPaused: processes.isPaused,
       lastActiveAt: usage.lastActiveAt,
     }),
   });
@@ -113,12 +120,17 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
     void processes.stop(settings.stopGraceMs).finally(() => end('It was stopped.'));
   });
   await report({ type: 'running', startedAt });
+  // What an earlier holder did not live to clear away.
+  if (spec.purpose === 'computer') void store.prune().catch(() => undefined);
   const how = await sandbox.ended;
   clearTimeout(slow);
   clearInterval(idle);
   agent.end(new Error(how));
   // Readers hear of the end, which is on disk, before they are let go.
-  await atMost(closeDeadlineMs, processes.close());
+  await atMost(
+    closeDeadlineMs,
+    processes.close().then(() => store.prune()),
+  );
   rmSync(socketPath, { force: true });
   server.close();
   await atMost(1_000, once(server, 'close'));

@@ -6,7 +6,7 @@ import type { StartProcess } from '../types.ts';
 import { bodyOf, flagOf, jsonOf, notFoundHere, numberOf, type Route, send } from './answers.ts';
 import { type HolderProcesses, noTerminal } from './processes.ts';
 import { requireSignal } from './runner.ts';
-import { drawScreen } from './screen.ts';
+import type { Screens } from './screens.ts';
 import { requireSize } from './startRequest.ts';
 
 const maxStartBytes = 8 * 1_048_576;
@@ -14,7 +14,7 @@ const maxInputBytes = 1_048_576;
 
 /** What is done with processes while their computer runs. */
 export async function processRoute(
-  { processes, store }: { processes: HolderProcesses; store: ProcessStore },
+  { processes, store, screens }: { processes: HolderProcesses; store: ProcessStore; screens: Screens },
   req: IncomingMessage,
   res: ServerResponse,
   route: Route,
@@ -44,7 +44,9 @@ export async function processRoute(
     case 'GET screen': {
       const info = await store.info(processId);
       if (info.pty === null) throw noTerminal();
-      return send(res, 200, await drawScreen(await store.log(processId), info.pty));
+      const gone = new AbortController();
+      res.once('close', () => gone.abort());
+      return send(res, 200, await screens.draw(processId, info.pty, gone.signal));
     }
     default:
       throw notFoundHere();

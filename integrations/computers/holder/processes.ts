@@ -9,6 +9,7 @@ import type { ProcessInfo, StartProcess } from '../types.ts';
 import type { Agent } from './agent.ts';
 import { InputOrder } from './inputOrder.ts';
 import { Runner } from './runner.ts';
+import type { Screens } from './screens.ts';
 import { requireStartable } from './startRequest.ts';
 
 const startDeadlineMs = 30_000;
@@ -26,6 +27,7 @@ interface ProcessesOptions {
   spec: HolderSpec;
   agent: Agent;
   store: ProcessStore;
+  screens: Screens;
   oomKills: () => number;
   /** A process has been started: it is moved to where its limits hold. */
   onStarted: () => void;
@@ -37,6 +39,7 @@ export class HolderProcesses {
   readonly #entries = new Map<string, Entry>();
   #starting = 0;
   #isStopping = false;
+  #isPaused = false;
 
   constructor(options: ProcessesOptions) {
     this.#options = options;
@@ -44,6 +47,16 @@ export class HolderProcesses {
 
   get running(): number {
     return this.#entries.size + this.#starting;
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** The computer stands still, or goes on. */
+  setPaused(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    for (const { runner } of this.#entries.values()) runner.setPaused(isPaused);
   }
 
   async start(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {
@@ -120,7 +133,7 @@ export class HolderProcesses {
   }
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {
-    const { agent, store, oomKills, onStarted } = this.#options;
+    const { agent, store, screens, oomKills, onStarted } = this.#options;
     const { processId, command, pty, stdin, input = false, timeoutMs } = request;
     const hasInput = input || pty !== undefined || stdin !== undefined;
     const cwd = process.meta.info.cwd;
@@ -145,6 +158,7 @@ export class HolderProcesses {
       onStarted();
       const runner = new Runner(process, stream, agent, oomKills, timeoutMs);
       this.#entries.set(processId, { runner, order: new InputOrder(), isInputOpen });
+      if (pty !== undefined) screens.follow(process, pty);
       void process.ended.finally(() => this.#entries.delete(processId));
     } catch (error) {
       // Refused, it has not been started, and its id is free. Without an answer it may have been.

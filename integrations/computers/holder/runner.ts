@@ -7,6 +7,7 @@ import type { LiveProcess } from '../processes/liveProcess.ts';
 import type { Exit } from '../processes/records.ts';
 import type { OutputKind } from '../types.ts';
 import type { Agent } from './agent.ts';
+import { Countdown } from './countdown.ts';
 
 const kinds: Partial<Record<number, OutputKind>> = {
   [messageKind.stdout]: 'stdout',
@@ -17,7 +18,6 @@ const kinds: Partial<Record<number, OutputKind>> = {
 const signalPattern = /^SIG[A-Z0-9]{1,8}$/;
 /** How long the agent has to kill a process and to say so; without a word, it is over all the same. */
 const killDeadlineMs = 10_000;
-const longestTimerMs = 2_147_483_647;
 
 /** One process that runs: reads what it says into its log, up to its end. */
 export class Runner {
@@ -27,7 +27,7 @@ export class Runner {
   readonly #oomKills: () => number;
   readonly #oomKillsBefore: number;
   #killedBy: Exit['killedBy'] = null;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timeLimit: Countdown | undefined;
   /** Whether somebody has asked for that. */
   #wasKilled = false;
 
@@ -38,9 +38,16 @@ export class Runner {
     this.#oomKills = oomKills;
     this.#oomKillsBefore = oomKills();
     if (timeoutMs !== undefined) {
-      this.#timer = setTimeout(() => void this.kill('timeout'), Math.min(timeoutMs, longestTimerMs));
+      this.#timeLimit = new Countdown(timeoutMs, () => void this.kill('timeout'));
     }
     void this.#run();
+  }
+
+  /** While its computer stands still, its time does too. */
+  setPaused(isPaused: boolean): void {
+    if (this.process.hasEnded) return;
+    if (isPaused) this.#timeLimit?.pause();
+    else this.#timeLimit?.resume();
   }
 
   async signal(signal: string): Promise<number> {
@@ -83,7 +90,7 @@ export class Runner {
     } catch (error) {
       if (error instanceof ChannelViolation) this.#agent.end(error);
     }
-    clearTimeout(this.#timer);
+    this.#timeLimit?.pause();
     this.input.destroy();
     // Without an end, the computer is gone, or its log cannot be written.
     const lost: Exit = { state: 'killed', exitCode: null, signal: 'SIGKILL', killedBy: this.#killedBy ?? 'stop' };

@@ -3,6 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { SandboxCommand } from '../host/holderSpec.ts';
 
 const maxComplaint = 2_000;
+const maxInfo = 10_000;
 
 /** A sandbox that exists. It does nothing until it is released. */
 export interface Sandbox {
@@ -66,14 +67,17 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The writer keeps its end open, so there is no end to wait for. */
+/** The writer keeps its end open, so there is no end to wait for. What comes after it is let go by. */
 function firstJson(pipe: Readable): Promise<string> {
   return new Promise((resolve) => {
     let text = '';
-    pipe.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer) => {
       text += chunk;
-      if (text.includes('}')) resolve(text);
-    });
+      if (!text.includes('}') && text.length < maxInfo) return;
+      pipe.off('data', take).resume();
+      resolve(text);
+    };
+    pipe.on('data', take);
   });
 }
 

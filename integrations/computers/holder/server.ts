@@ -5,17 +5,19 @@ import { decodeQuery } from '../client/query.ts';
 import type { HolderStatus } from '../hostClient.ts';
 import type { ProcessStore } from '../processes/processStore.ts';
 import type { Agent } from './agent.ts';
-import { notFoundHere, type Route, refuseUpgrade, send, sendProblem } from './answers.ts';
+import { jsonOf, notFoundHere, type Route, refuseUpgrade, send, sendProblem } from './answers.ts';
 import { fileRoute } from './fileRoutes.ts';
 import { portRoute } from './portRoute.ts';
 import type { HolderProcesses } from './processes.ts';
 import { processRoute } from './processRoutes.ts';
+import type { Screens } from './screens.ts';
 import { storeRoute } from './storeRoutes.ts';
 
 interface ServerOptions {
   agent: Agent;
   processes: HolderProcesses;
   store: ProcessStore;
+  screens: Screens;
   status: () => HolderStatus;
   /** Whether it is for the files of a computer that does not run: no port of it can be reached. */
   isForFiles: boolean;
@@ -64,14 +66,21 @@ export function createHolderServer(options: ServerOptions): Server {
 }
 
 function answer(options: ServerOptions, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const { agent, processes, store } = options;
+  const { agent, processes, store, screens } = options;
   const route = routeOf(req);
   const [first] = route.path;
   const read = storeRoute(store, req, res, route);
   if (read !== undefined) return read;
-  if (first === 'processes') return processRoute({ processes, store }, req, res, route);
+  if (first === 'processes') return processRoute({ processes, store, screens }, req, res, route);
+  if (first === 'paused' && req.method === 'POST') return takePaused(processes, req, res);
   if (first === 'files') return fileRoute(agent, req, res, route);
   return Promise.reject(notFoundHere());
+}
+
+/** Only its host says so, which has done it. */
+async function takePaused(processes: HolderProcesses, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  processes.setPaused((await jsonOf(req, 1_000)).isPaused === true);
+  send(res, 200, {});
 }
 
 export function routeOf({ url = '/' }: IncomingMessage): Route {

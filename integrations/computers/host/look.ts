@@ -1,4 +1,5 @@
 import { HostClient } from '../hostClient.ts';
+import { diskBytesOfStore } from '../processes/logRoom.ts';
 import type { ComputerMetrics, HostedState } from '../types.ts';
 import type { HostContext } from './context.ts';
 import { within } from './deadline.ts';
@@ -38,8 +39,9 @@ export async function metrics(
   { confinement, disks, layout }: HostContext,
   record: ComputerRecord,
 ): Promise<ComputerMetrics> {
-  const diskBytes = await disks.usedBytes(computerLayout(layout, record.computerId).home);
+  const paths = computerLayout(layout, record.computerId);
+  const [diskBytes, logBytes] = await Promise.all([disks.usedBytes(paths.home), diskBytesOfStore(paths.processes)]);
   const nothing = { cpuSeconds: 0, memoryBytes: 0, memoryPeakBytes: 0, tasks: 0, oomKills: 0 };
   const usage = isRunning(record.run) ? (ifThere(() => confinement.usage(record)) ?? nothing) : nothing;
-  return { ...usage, diskBytes };
+  return { ...usage, diskBytes, logBytes };
 }

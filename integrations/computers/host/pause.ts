@@ -1,7 +1,9 @@
+import { HostClient } from '../hostClient.ts';
 import type { HostContext } from './context.ts';
 import { until } from './deadline.ts';
 import { isRunning } from './end.ts';
 import { HostError } from './hostErrors.ts';
+import { computerLayout } from './layout.ts';
 import { type ComputerRecord, type ComputerRun, writeRecord } from './records.ts';
 
 /** Whether it stands still, by order. */
@@ -14,7 +16,7 @@ export async function pause(context: HostContext, record: ComputerRecord): Promi
   if (isPaused(context, record)) return;
   // Written first: what is frozen without an order is let go by the next sweep.
   writeRecord(context.layout, { ...record, run: { ...run, pausedAt: new Date().toISOString() } });
-  if (await freeze(context, record)) return;
+  if (await freeze(context, record)) return tellHolder(context, record, true);
   context.confinement.thaw(record);
   writeRecord(context.layout, { ...record, run: { ...run, pausedAt: null } });
   throw new HostError('TIMED_OUT', `${record.computerId} did not stand still in time`);
@@ -24,6 +26,15 @@ export async function resume(context: HostContext, record: ComputerRecord): Prom
   const run = runningOf(record);
   context.confinement.thaw(record);
   if (run.pausedAt !== null) writeRecord(context.layout, { ...record, run: { ...run, pausedAt: null } });
+  await tellHolder(context, record, false);
+}
+
+/** The time that processes may take stands still with them. A holder that does not hear it lets it run on. */
+async function tellHolder(context: HostContext, { computerId }: ComputerRecord, isPaused: boolean): Promise<void> {
+  const client = new HostClient({ socketPath: computerLayout(context.layout, computerId).socket });
+  await client.setPaused(isPaused).catch((error: unknown) => {
+    context.log('warn', { computerId, isPaused, error }, 'A holder was not told that its computer stands still');
+  });
 }
 
 /** Without cgroups, what is started while others are being stopped is seen by the next look. */

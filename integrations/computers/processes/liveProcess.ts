@@ -1,8 +1,7 @@
 import type { ProcessInfo } from '../types.ts';
 import type { LogPiece } from './joinRecords.ts';
 import type { ReadableLog } from './logReader.ts';
-import { LogWriter } from './logWriter.ts';
-import type { LogPace } from './pace.ts';
+import { type LogLimits, LogWriter } from './logWriter.ts';
 import { type ProcessMeta, writeMeta } from './processMeta.ts';
 import { type Exit, noteRecord, type Size } from './records.ts';
 
@@ -17,7 +16,7 @@ export class LiveProcess {
   #endedAt: string | null = null;
   #isEnding = false;
 
-  constructor(folder: string, meta: ProcessMeta, limits: { maxLogBytes: number; pace?: LogPace }) {
+  constructor(folder: string, meta: ProcessMeta, limits: LogLimits) {
     this.folder = folder;
     this.meta = meta;
     this.#writer = new LogWriter(folder, limits);

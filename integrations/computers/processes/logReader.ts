@@ -1,8 +1,10 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../models/errors.ts';
 import { joinEncoded } from './joinRecords.ts';
 import { Pace } from './pace.ts';
+import { openPlainFile } from './plainFiles.ts';
 import { type Exit, encodeRecord, headerAt, isOutput, noteRecord, recordHeaderBytes } from './records.ts';
 import type { Segment } from './segments.ts';
 
@@ -119,7 +121,11 @@ class LogCursor {
   async #open(segment: Segment): Promise<boolean> {
     await this.close();
     try {
-      this.#segment = { index: segment.index, file: await open(segment.path, 'r'), at: 0 };
+      this.#segment = {
+        index: segment.index,
+        file: await openPlainFile(dirname(segment.path), basename(segment.path)),
+        at: 0,
+      };
       this.#seen = Math.max(this.#seen, segment.start);
       return true;
     } catch (error) {

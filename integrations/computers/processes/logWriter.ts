@@ -1,25 +1,40 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { joinRecords, type LogPiece } from './joinRecords.ts';
+import type { GrowingLog, LogRoom } from './logRoom.ts';
 import type { LogPace } from './pace.ts';
 import { encodeRecord, isOutput, recordHeaderBytes } from './records.ts';
 import { type Segment, segmentPath } from './segments.ts';
 
-/** Of the segments that a log keeps, the first ones are its beginning; of the rest, the oldest goes for a new one. */
-const maxSegments = 8;
-const headSegments = 2;
+/** A log is kept in so many segments, or more where what all may take has to do for many processes. */
+const fewestSegments = 8;
+/** What a log needs: its beginning, and where it is written. */
+const leastSegments = 2;
 const maxBatchBytes = 131_072;
 const minSegmentBytes = 81_920; // more than one record
+
+export interface LogLimits {
+  maxLogBytes: number;
+  /** How many logs may be written at once. */
+  maxProcesses?: number;
+  pace?: Pick<LogPace, 'waitMs'>;
+  room?: LogRoom;
+}
 
 /**
  * Writes a process’s log. What it has written is on disk before anybody is told, and takes no more room than it may: a
  * log that is longer keeps its beginning and its end.
  */
-export class LogWriter {
+export class LogWriter implements GrowingLog {
   readonly #folder: string;
   readonly #segmentBytes: number;
   readonly #batchBytes: number;
-  readonly #pace: Pick<LogPace, 'waitMs'> | undefined;
+  readonly #maxSegments: number;
+  /** Of the segments, the first ones are the beginning; of the rest, the oldest goes for a new one. */
+  readonly #headSegments: number;
+  readonly #pace: LogLimits['pace'];
+  readonly #room: LogRoom | undefined;
+  #diskBytes = 0;
   #segments: (Segment & { end: number })[] = [];
   #file: FileHandle | undefined;
   #position = 0;
@@ -28,11 +43,20 @@ export class LogWriter {
   #changed = Promise.withResolvers<void>();
   #isClosed = false;
 
-  constructor(folder: string, { maxLogBytes, pace }: { maxLogBytes: number; pace?: Pick<LogPace, 'waitMs'> }) {
+  constructor(folder: string, { maxLogBytes, maxProcesses = 1, pace, room }: LogLimits) {
     this.#folder = folder;
     this.#pace = pace;
-    this.#segmentBytes = Math.max(minSegmentBytes, Math.floor(maxLogBytes / maxSegments));
+    this.#room = room;
+    const share = room === undefined ? maxLogBytes : room.maxBytes / (maxProcesses * leastSegments);
+    this.#segmentBytes = Math.max(minSegmentBytes, Math.floor(Math.min(maxLogBytes / fewestSegments, share)));
+    this.#maxSegments = Math.max(leastSegments, Math.floor(maxLogBytes / this.#segmentBytes));
+    this.#headSegments = Math.max(1, Math.floor(this.#maxSegments / 4));
     this.#batchBytes = Math.min(maxBatchBytes, this.#segmentBytes);
+    room?.add(this);
+  }
+
+  get diskBytes(): number {
+    return this.#diskBytes;
   }
 
   /** The output bytes that are on disk, with those that were dropped. */
@@ -79,7 +103,14 @@ export class LogWriter {
     this.#isClosed = true;
     await this.#file?.close();
     this.#file = undefined;
+    this.#room?.delete(this);
     this.#tell();
+  }
+
+  /** The oldest after its beginning; where only that is left, its end. */
+  shrink(): Promise<void> | undefined {
+    if (this.#segments.length <= leastSegments) return undefined;
+    return this.#drop(Math.min(this.#headSegments, this.#segments.length - leastSegments));
   }
 
   /** Says how many bytes it has written. */
@@ -106,10 +137,12 @@ export class LogWriter {
   }
 
   async #flush(batch: Buffer[], length: number): Promise<void> {
+    await this.#room?.make(length);
     const segment = await this.#segmentFor(length);
     // At its place, so that what a failed write has left is written over.
     await writeAll(this.#file as FileHandle, batch, segment.size);
     segment.size += length;
+    this.#diskBytes += length;
     segment.end = this.#position;
     this.#tell();
   }
@@ -120,7 +153,7 @@ export class LogWriter {
       return current;
     await this.#file?.close();
     this.#file = undefined;
-    if (this.#segments.length >= maxSegments) await this.#drop();
+    if (this.#segments.length >= this.#maxSegments) await this.#drop(this.#headSegments);
     const start = current?.end ?? 0;
     const index = (current?.index ?? -1) + 1;
     const path = segmentPath(this.#folder, index, start);
@@ -130,9 +163,10 @@ export class LogWriter {
     return segment;
   }
 
-  async #drop(): Promise<void> {
-    const [segment] = this.#segments.splice(headSegments, 1);
+  async #drop(at: number): Promise<void> {
+    const [segment] = this.#segments.splice(at, 1);
     if (segment === undefined) return;
+    this.#diskBytes -= segment.size;
     this.#dropped += segment.end - segment.start;
     await unlink(segment.path);
   }

@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto';
-import { open, readFile, rename } from 'node:fs/promises';
+import { open, rename } from 'node:fs/promises';
 import type { ProcessInfo, StartProcess } from '../types.ts';
+import { readPlainFile } from './plainFiles.ts';
+
+/** A command has at most 1 MiB, which JSON may make six times as long. */
+const maxMetaBytes = 8 * 1_048_576;
 
 /** What is kept of a process beside its log. */
 export interface ProcessMeta {
@@ -17,7 +21,7 @@ export function fingerprintOf({ command, cwd, pty, stdin, input }: StartProcess)
 
 export async function readMeta(folder: string): Promise<ProcessMeta | undefined> {
   try {
-    return JSON.parse(await readFile(`${folder}/meta.json`, 'utf8')) as ProcessMeta;
+    return JSON.parse(await readPlainFile(folder, 'meta.json', maxMetaBytes)) as ProcessMeta;
   } catch (error) {
     const { code, name } = error as NodeJS.ErrnoException;
     // A holder that was killed before it had written it has started nothing.

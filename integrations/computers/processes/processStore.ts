@@ -1,23 +1,32 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { DomainError } from '../../../models/errors.ts';
 import type { ProcessInfo, StartProcess } from '../types.ts';
+import { idsIn, KeptProcesses } from './keptProcesses.ts';
 import { LiveProcess } from './liveProcess.ts';
 import type { ReadableLog } from './logReader.ts';
+import { LogRoom } from './logRoom.ts';
 import { LogPace } from './pace.ts';
 import { fingerprintOf, type ProcessMeta, writeMeta } from './processMeta.ts';
 import { storedInfo, storedLog } from './storedLog.ts';
 
 export interface StoreLimits {
   maxLogBytes: number;
+  /** Of all logs together, on disk. */
+  maxDiskBytes: number;
+  /** How many processes may run at once, each of which needs some room. */
+  maxProcesses: number;
   /** Of processes that have ended, at most so many are kept, and for so long. */
   maxKept: number;
   maxKeptMs: number;
 }
 
-export const storeDefaults = { maxKept: 200, maxKeptMs: 7 * 86_400_000 };
+export const storeDefaults = {
+  maxDiskBytes: Number.POSITIVE_INFINITY,
+  maxProcesses: 1,
+  maxKept: 200,
+  maxKeptMs: 7 * 86_400_000,
+};
 
-/** How many full logs the ended processes may take together. */
-const maxKeptLogs = 16;
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
 
 /**
@@ -28,13 +37,25 @@ export class ProcessStore {
   readonly #folder: string;
   readonly #limits: StoreLimits;
   readonly #pace = new LogPace();
+  readonly #kept: KeptProcesses;
+  readonly #room: LogRoom;
+  #isLoaded = false;
   readonly #live = new Map<string, LiveProcess>();
   readonly #creating = new Map<string, Promise<{ process: LiveProcess | undefined; meta: ProcessMeta }>>();
-  #pruning: Promise<void> | undefined;
+  /** Those that have just ended, until it is known what they take. */
+  readonly #ending = new Set<Promise<void>>();
+  #pruning: Promise<void> = Promise.resolve();
 
   constructor(folder: string, limits: Partial<StoreLimits> & { maxLogBytes: number }) {
     this.#folder = folder;
     this.#limits = { ...storeDefaults, ...limits };
+    const kept = new KeptProcesses(folder, this.#limits);
+    this.#kept = kept;
+    this.#room = new LogRoom(
+      this.#limits.maxDiskBytes,
+      () => kept.diskBytes,
+      () => kept.dropOldest(),
+    );
   }
 
   /** Those that run. */
@@ -48,7 +69,7 @@ export class ProcessStore {
    */
   async take(request: StartProcess, cwd: string): Promise<{ process: LiveProcess | undefined; info: ProcessInfo }> {
     const { processId } = request;
-    const folder = this.#folderOf(processId);
+    const folder = this.#idFolder(processId);
     if (folder === undefined) throw new DomainError('invalid', 'PROCESS_ID_INVALID', 'The process id is invalid.');
     const fingerprint = fingerprintOf(request);
     const begun = this.#creating.get(processId);
@@ -66,7 +87,7 @@ export class ProcessStore {
   }
 
   async info(processId: string): Promise<ProcessInfo> {
-    const folder = this.#folderOf(processId);
+    const folder = this.#idFolder(processId);
     const live = this.#live.get(processId);
     if (live !== undefined) return live.info();
     const stored = folder === undefined ? undefined : await storedInfo(folder);
@@ -86,15 +107,14 @@ export class ProcessStore {
     const live = this.#live.get(processId);
     if (live !== undefined) return live.log;
     const info = await this.info(processId);
-    return storedLog(this.#folderOf(processId) as string, info);
+    return storedLog(this.#idFolder(processId) as string, info);
   }
 
-  /** Deletes the oldest of those that have ended, where there are more than are kept. */
+  /** Deletes the oldest of those that have ended, where there are more than are kept, or they take too much. */
   prune(): Promise<void> {
-    this.#pruning ??= this.#prune().finally(() => {
-      this.#pruning = undefined;
-    });
-    return this.#pruning;
+    const pruned = this.#pruning.then(() => this.#prune());
+    this.#pruning = pruned.catch(() => undefined);
+    return pruned;
   }
 
   async #take(request: StartProcess, folder: string, fingerprint: string, cwd: string) {
@@ -122,41 +142,62 @@ export class ProcessStore {
     };
     const meta = { info, fingerprint };
     await writeMeta(folder, meta);
-    const process = new LiveProcess(folder, meta, { ...this.#limits, pace: this.#pace });
+    const process = new LiveProcess(folder, meta, { ...this.#limits, pace: this.#pace, room: this.#room });
     this.#live.set(request.processId, process);
-    void process.ended.finally(() => this.#live.delete(request.processId)).catch(() => undefined);
+    void process.ended.then(() => this.#keep(process));
     return { process, meta };
   }
 
   /** Forgets a process that could not be started: its id is free again. */
   async forget(process: LiveProcess): Promise<void> {
+    this.#live.delete(process.meta.info.processId);
     await process.abandon();
     await rm(process.folder, { recursive: true, force: true });
   }
 
+  #keep(process: LiveProcess): void {
+    const { processId, startedAt } = process.meta.info;
+    // One that was forgotten has left nothing.
+    if (this.#live.get(processId) !== process) return;
+    this.#live.delete(processId);
+    const added = this.#kept.add(processId, startedAt);
+    this.#ending.add(added);
+    void added.then(() => this.#ending.delete(added));
+    void this.prune().catch(() => undefined);
+  }
+
   async #prune(): Promise<void> {
-    const ended = (await this.list()).filter(({ processId }) => !this.#live.has(processId));
-    const { maxKept, maxKeptMs, maxLogBytes } = this.#limits;
-    const oldest = Date.now() - maxKeptMs;
-    let bytes = 0;
-    const kept = new Set<string>();
-    for (const { processId, startedAt, outputBytes, droppedBytes } of ended) {
-      bytes += outputBytes - droppedBytes;
-      const isKept = kept.size < maxKept && Date.parse(startedAt) > oldest && bytes <= maxKeptLogs * maxLogBytes;
-      if (isKept) kept.add(processId);
-      else await rm(this.#folderOf(processId) as string, { recursive: true, force: true });
+    if (!this.#isLoaded) await this.#load();
+    await Promise.all(this.#ending);
+    await this.#kept.prune();
+    await this.#room.make(0);
+  }
+
+  /** Those of earlier holders. */
+  async #load(): Promise<void> {
+    this.#isLoaded = true;
+    for (const id of await this.#ids()) {
+      const startedAt = (await this.info(id).catch(() => undefined))?.startedAt;
+      if (this.#live.has(id) || this.#creating.has(id)) continue;
+      if (startedAt !== undefined) await this.#kept.add(id, startedAt);
+      // It was killed before it had started anything.
+      else await rm(`${this.#folder}/${id}`, { recursive: true, force: true });
     }
+    this.#kept.sort();
   }
 
-  async #ids(): Promise<string[]> {
-    const names = await readdir(this.#folder).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return [];
-      throw error;
-    });
-    return names.filter((name) => idPattern.test(name));
+  #ids(): Promise<string[]> {
+    return idsIn(this.#folder, (name) => idPattern.test(name));
   }
 
-  #folderOf(processId: string): string | undefined {
+  /** Where what is known of a process lies. */
+  folderOf(processId: string): string {
+    const folder = this.#idFolder(processId);
+    if (folder === undefined) throw unknownProcess();
+    return folder;
+  }
+
+  #idFolder(processId: string): string | undefined {
     return idPattern.test(processId) ? `${this.#folder}/${processId}` : undefined;
   }
 }

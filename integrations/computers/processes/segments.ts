@@ -1,4 +1,5 @@
-import { readdir, stat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
+import { inPlainFolder } from './plainFiles.ts';
 
 /** A piece of a log: a file whose name says which it is, and at which position it begins. */
 export interface Segment {
@@ -16,14 +17,18 @@ export function segmentPath(folder: string, index: number, start: number): strin
 }
 
 /** The segments that are on disk, in their order. */
-export async function segmentsIn(folder: string): Promise<Segment[]> {
-  const names = (await readdir(folder)).filter((name) => pattern.test(name)).toSorted();
+export function segmentsIn(folder: string): Promise<Segment[]> {
+  return inPlainFolder(folder, (opened) => segmentsOf(folder, opened));
+}
+
+async function segmentsOf(folder: string, opened: string): Promise<Segment[]> {
+  const names = (await readdir(opened)).filter((name) => pattern.test(name)).toSorted();
   const segments = await Promise.all(
     names.map(async (name) => {
       const [, index, start] = pattern.exec(name) as RegExpExecArray;
       const path = `${folder}/${name}`;
-      const size = await stat(path).then(
-        (stats) => stats.size,
+      const size = await lstat(`${opened}/${name}`).then(
+        (stats) => (stats.isFile() ? stats.size : undefined),
         () => undefined,
       );
       return size === undefined ? undefined : { path, index: Number(index), start: Number(start), size };

@@ -83,6 +83,7 @@ describe.each(drivers)('$name', ({ name, options, missing }) => {
     await host.pause(computerId);
     await host.pause(computerId);
     await expect(host.inspect(computerId)).resolves.toMatchObject({ state: 'paused', runningProcesses: 1 });
+    await expect(client.status()).resolves.toMatchObject({ isPaused: true });
     const before = await host.metrics(computerId);
     const size = (await client.process('prc_ticks')).outputBytes;
     // Looked at often enough that what runs would have said more.
@@ -93,6 +94,7 @@ describe.each(drivers)('$name', ({ name, options, missing }) => {
     await host.resume(computerId);
     expect((await runOn(client, 'echo awake')).stdout).toBe('awake\n');
     await expect(host.inspect(computerId)).resolves.toMatchObject({ state: 'running' });
+    await expect(client.status()).resolves.toMatchObject({ isPaused: false });
   });
 
   it.each(['stop', 'destroy'] as const)('can %s it while it stands still', async (method) => {

@@ -124,6 +124,18 @@ describe('a process', () => {
     expect(ran.exit).toMatchObject({ state: 'killed', killedBy: 'timeout' });
   });
 
+  it('is not killed for the time in which its computer stands still', async () => {
+    const { client } = computer;
+    const processId = 'still';
+    await client.startProcess({ processId, command: 'read x; echo "got $x"', input: true, timeoutMs: 2_000 });
+    await client.setPaused(true);
+    await client.startProcess({ processId: 'clock', command: 'sleep 2.5' });
+    await outputOf(client, 'clock');
+    expect(await client.process(processId)).toMatchObject({ state: 'running' });
+    await client.setPaused(false);
+    expect((await outputOf(client, processId)).exit).toMatchObject({ killedBy: 'timeout' });
+  });
+
   it.each([
     ['COMMAND_NOT_FOUND', { command: ['no-such-program'] }],
     ['COMMAND_NOT_FOUND', { command: ['no-such-program'], pty: { cols: 80, rows: 24 } }],

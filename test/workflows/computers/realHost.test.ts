@@ -66,6 +66,7 @@ test('a real computer is woken, tells what it uses, pauses, goes on, is copied, 
     memoryPeakMiB: expect.any(Number),
     tasks: expect.any(Number),
     diskMiB: expect.any(Number),
+    logsMiB: 0,
     oomKills: 0,
   });
   expect(await computer.post('pause')).toMatchObject({ status: 200, body: { status: 'paused' } });

@@ -1,0 +1,95 @@
+import { lstat, readdir } from 'node:fs/promises';
+import type { ComputerLimits } from '../types.ts';
+
+const mebibyte = 1_048_576;
+/** A file takes whole blocks, and a process at least a folder and a description. */
+const blockBytes = 4_096;
+
+/**
+ * What the logs of a computer may take on its host's disk, all together: sixteen full ones, but no more than a quarter of
+ * the computer's own disk, and always one.
+ */
+export function roomForLogs({ maxLogBytes, diskMiB }: Pick<ComputerLimits, 'maxLogBytes' | 'diskMiB'>): number {
+  return Math.min(16 * maxLogBytes, Math.max(maxLogBytes, (diskMiB * mebibyte) / 4));
+}
+
+/** A log that is being written. */
+export interface GrowingLog {
+  /** What it takes on disk. */
+  readonly diskBytes: number;
+  /** Drops a part of its middle; undefined where it has none. */
+  shrink(): Promise<void> | undefined;
+}
+
+/** Keeps the logs of a computer within their room: what has ended goes first, then the middle of the longest. */
+export class LogRoom {
+  readonly maxBytes: number;
+  readonly #logs = new Set<GrowingLog>();
+  readonly #kept: () => number;
+  readonly #dropOldest: () => Promise<void> | undefined;
+
+  /** `kept` is what ended processes take; `dropOldest` deletes one of them, undefined where there is none. */
+  constructor(maxBytes: number, kept: () => number, dropOldest: () => Promise<void> | undefined) {
+    this.maxBytes = maxBytes;
+    this.#kept = kept;
+    this.#dropOldest = dropOldest;
+  }
+
+  get usedBytes(): number {
+    let bytes = this.#kept();
+    for (const log of this.#logs) bytes += log.diskBytes;
+    return bytes;
+  }
+
+  add(log: GrowingLog): void {
+    this.#logs.add(log);
+  }
+
+  delete(log: GrowingLog): void {
+    this.#logs.delete(log);
+  }
+
+  /** Settles when there is room for so much, as far as anything can be dropped. */
+  async make(bytes: number): Promise<void> {
+    while (this.usedBytes + bytes > this.maxBytes) {
+      const dropping = this.#dropOldest() ?? this.#shrinkLongest();
+      if (dropping === undefined) return;
+      await dropping;
+    }
+  }
+
+  #shrinkLongest(): Promise<void> | undefined {
+    for (const log of [...this.#logs].toSorted((a, b) => b.diskBytes - a.diskBytes)) {
+      const shrinking = log.shrink();
+      if (shrinking !== undefined) return shrinking;
+    }
+    return undefined;
+  }
+}
+
+/** What the files directly in a folder take on disk, and the folder itself; 0 where there is none. */
+export async function diskBytesOf(folder: string): Promise<number> {
+  const names = await readdir(folder).catch(() => undefined);
+  if (names === undefined) return 0;
+  const sizes = await Promise.all(names.map((name) => sizeOf(`${folder}/${name}`)));
+  return sizes.reduce((sum, size) => sum + blocksOf(size), blockBytes);
+}
+
+/** What all processes in a store's folder take. No link is followed. */
+export async function diskBytesOfStore(folder: string): Promise<number> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  let bytes = 0;
+  for (const entry of entries) if (entry.isDirectory()) bytes += await diskBytesOf(`${folder}/${entry.name}`);
+  return bytes;
+}
+
+export function blocksOf(bytes: number): number {
+  return Math.ceil(bytes / blockBytes) * blockBytes;
+}
+
+function sizeOf(path: string): Promise<number> {
+  return lstat(path).then(
+    ({ size }) => size,
+    () => 0,
+  );
+}

@@ -1,0 +1,59 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+
+const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
+
+class NotPlain extends Error {
+  override readonly name = 'NotPlain';
+  readonly code = 'ENOENT';
+}
+
+/**
+ * Opens a file of a folder to read it. The folder belongs to a computer’s user, and who reads may be root: no link is
+ * followed, neither of the folder nor of the file, no FIFO is waited for, and what is no regular file is not there.
+ */
+export async function openPlainFile(folder: string, name: string): Promise<FileHandle> {
+  const parent = await openFolder(folder);
+  try {
+    const file = await open(`/proc/self/fd/${parent.fd}/${name}`, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(asAbsent);
+    if ((await file.stat()).isFile()) return file;
+    await file.close();
+    throw new NotPlain('It is no regular file.');
+  } finally {
+    await parent.close();
+  }
+}
+
+/** The text of a small file. Throws `ENOENT` as well where it is larger. */
+export async function readPlainFile(folder: string, name: string, maxBytes: number): Promise<string> {
+  const file = await openPlainFile(folder, name);
+  try {
+    const { size } = await file.stat();
+    if (size > maxBytes) throw new NotPlain('It is too large.');
+    const bytes = Buffer.alloc(size);
+    const { bytesRead } = await file.read(bytes, 0, size, 0);
+    return bytes.toString('utf8', 0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Calls `read` with a path to the folder that stays the folder’s, whatever becomes of its name. */
+export async function inPlainFolder<T>(folder: string, read: (path: string) => Promise<T>): Promise<T> {
+  const parent = await openFolder(folder);
+  try {
+    return await read(`/proc/self/fd/${parent.fd}`);
+  } finally {
+    await parent.close();
+  }
+}
+
+function openFolder(folder: string): Promise<FileHandle> {
+  return open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW).catch(asAbsent);
+}
+
+/** A link in the place of a file is as if nothing were there. */
+function asAbsent(error: NodeJS.ErrnoException): never {
+  if (error.code === 'ELOOP' || error.code === 'ENOTDIR') throw new NotPlain(error.message);
+  throw error;
+}
