@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 
 /** Plain git, as a person at a terminal who has no settings of their own. */
 export function gitIn(cwd: string, ...args: string[]): string {
@@ -82,4 +83,17 @@ export function writeHistory(
   }
   gitWith({ cwd: bare, input: Buffer.concat(parts) }, 'fast-import', '--quiet', '--force');
   gitIn(bare, 'repack', '-a', '-d', '-q');
+}
+
+/** `git clone --bare` by hand, beside a server that runs in this process. */
+export async function plainClone(url: string, target: string, caFile: string): Promise<void> {
+  await promisify(execFile)('git', ['clone', '--quiet', '--bare', url, target], {
+    env: {
+      PATH: '/usr/local/bin:/usr/bin:/bin',
+      HOME: '/nonexistent',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_SSL_CAINFO: caFile,
+    },
+  });
 }
