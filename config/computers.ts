@@ -28,6 +28,7 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTER_DISK_MIB_MAX: disk.default(51_200),
   ATRIUM_COMPUTER_IDLE_MINUTES: idle.default(15),
   ATRIUM_COMPUTER_IDLE_MINUTES_MAX: idle.default(1_440),
+  ATRIUM_COMPUTER_PAUSED_HOURS: integer(1, 8_760).default(24),
   ATRIUM_COMPUTER_MAX_TASKS: integer(16, 100_000).default(1_024),
   ATRIUM_COMPUTER_MAX_PROCESSES: integer(1, 1_000).default(64),
   ATRIUM_COMPUTER_LOG_MIB: integer(1, 10_240).default(64),
@@ -71,6 +72,8 @@ export function computersConfig(env: ComputerEnvironment) {
       diskMiB: env.ATRIUM_COMPUTER_DISK_MIB_MAX,
       idleMinutes: env.ATRIUM_COMPUTER_IDLE_MINUTES_MAX,
     }),
+    /** How long one may stand still before it is stopped: paused it costs nothing and keeps its memory. */
+    pausedMs: env.ATRIUM_COMPUTER_PAUSED_HOURS * 3_600_000,
     maxTasks: env.ATRIUM_COMPUTER_MAX_TASKS,
     maxProcesses: env.ATRIUM_COMPUTER_MAX_PROCESSES,
     maxLogBytes: env.ATRIUM_COMPUTER_LOG_MIB * mebibyte,

@@ -9,12 +9,15 @@ const details: Readonly<Record<string, string>> = {
   COMPUTER_ENDED: 'It ended by itself, or its host was started anew.',
   COMPUTER_NOT_RUNNING: 'It does not run.',
   COMPUTER_STOPPED: 'Somebody stopped it meanwhile.',
+  COMPUTER_PAUSED: 'Somebody paused it meanwhile.',
   COMPUTER_WOKEN: 'Somebody wants it to run meanwhile.',
   COMPUTER_DELETED: 'Somebody deleted it meanwhile.',
   HOST_FAILED: 'Its host could not do it; the host’s log says why.',
   TOO_MANY_RUNNING: 'The space has as many running computers as it may.',
   CREDITS_EXHAUSTED: 'The space has no credits left.',
   HOST_STOPPED: 'Its host was stopped, and all of its computers with it.',
+  PAUSED_TOO_LONG:
+    'It was paused for as long as a computer may be, and was stopped: its memory is gone, its home is there.',
   IDLE: 'It stopped by itself, since nothing was running or asked of it.',
 };
 

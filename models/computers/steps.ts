@@ -116,15 +116,25 @@ function stepOf(step: HostStep, computer: Computer, { computers }: Pick<Config, 
 async function watch(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
   const { config } = deps;
   const againMs = Math.min(longestWatchMs, config.computers.hostLostMs);
-  if (computer.status === 'paused') return { do: 'watch', waitMs: againMs };
-  const now = Date.now();
-  const idleMs = limitsOf(computer, config).idleMinutes * minuteMs - (now - idleSince(computer, now));
+  const { leftMs, ended } = computer.status === 'paused' ? pauseLeft(computer, config) : idleLeft(computer, config);
   const isBroke = await isWithoutCredits(tx, computer.spaceId, config);
-  const code = isBroke ? 'CREDITS_EXHAUSTED' : idleMs <= 0 ? 'IDLE' : undefined;
-  if (code === undefined) return { do: 'watch', waitMs: Math.max(1_000, Math.min(againMs, idleMs)) };
+  const code = isBroke ? 'CREDITS_EXHAUSTED' : leftMs <= 0 ? ended : undefined;
+  if (code === undefined) return { do: 'watch', waitMs: Math.max(1_000, Math.min(againMs, leftMs)) };
   await endComputerOperations(tx, computer.id, ['pauseComputer'], { status: 'cancelled' });
   await change(tx, computer, { status: 'stopping', errorCode: code, errorDetail: detailOf(code) });
   return decide(deps, tx, computer);
+}
+
+/** How much longer it may stand still: it keeps its memory and its place, and costs nothing. */
+function pauseLeft({ statusAt }: Computer, { computers }: Pick<Config, 'computers'>) {
+  return { leftMs: computers.pausedMs - (Date.now() - statusAt.getTime()), ended: 'PAUSED_TOO_LONG' };
+}
+
+/** How much longer it may run without being used. */
+function idleLeft(computer: Computer, config: Pick<Config, 'computers'>) {
+  const now = Date.now();
+  const leftMs = limitsOf(computer, config).idleMinutes * minuteMs - (now - idleSince(computer, now));
+  return { leftMs, ended: 'IDLE' };
 }
 
 /** Since when nothing has run or been asked. What its host has not confirmed since is taken for activity. */

@@ -95,6 +95,7 @@ export function askToPause(deps: Deps, request: Request): Promise<Asked> {
     if (computer.status !== 'running') {
       throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'Only a computer that runs can be paused.');
     }
+    await endComputerOperations(tx, computer.id, ['wakeComputer', 'recoverComputer'], failedWith('COMPUTER_PAUSED'));
     await change(tx, computer, { wish: 'pause' });
     return 'waits';
   });

@@ -1,10 +1,13 @@
 import { noteAlive, noteGone, noteShutdown } from '../../../models/computers/beats.ts';
+import { chargeBegun } from '../../../models/computers/charging.ts';
 import { type Computer, getComputer } from '../../../models/computers/computer.ts';
+import { lockAnyComputer } from '../../../models/computers/computers.ts';
 import { endStep } from '../../../models/computers/ends.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
 import { markUsed } from '../../../models/computers/use.ts';
 import { askToPause, askToStop, askToWake } from '../../../models/computers/wishes.ts';
+import { transaction } from '../../../models/database.ts';
 import { newId } from '../../../models/ids.ts';
 import { balancesOf, buildCredits, expectBooksInOrder } from '../../builders/billing.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
@@ -65,7 +68,7 @@ async function running(credits = 100) {
     },
     /** As if all that has happened had been so much earlier, and its host had seen it running until now. */
     async passes(seconds: number, { isSeen = true } = {}) {
-      const columns = ['started_at', 'alive_at', 'active_at', 'used_at'];
+      const columns = ['status_at', 'started_at', 'alive_at', 'active_at', 'used_at'];
       const back = columns.map((column) => `${column} = ${column} - INTERVAL ${seconds} SECOND`).join(', ');
       await database.pool.query(`UPDATE computers SET ${back} WHERE id = ?`, [id]);
       if (isSeen) await database.pool.query('UPDATE computers SET alive_at = NOW(3) WHERE id = ?', [id]);
@@ -188,4 +191,59 @@ test('a start that was cut off on its host is made again by the next number, and
   await askToWake(environment, computer.request);
   await computer.done('start', 'GENERATION_ENDED');
   expect(await computer.get()).toMatchObject({ status: 'error', errorCode: 'COMPUTER_ENDED', generation: 3 });
+});
+
+test('a paused computer is stopped after a day, and says so; woken before that, it goes on', async () => {
+  const computer = await running();
+  const pause = async () => {
+    await askToPause(environment, computer.request);
+    await computer.next();
+    await computer.done('pause');
+  };
+  await pause();
+  await computer.passes(24 * 3_600 - 30);
+  expect(await computer.next()).toEqual({ do: 'watch', waitMs: expect.any(Number) });
+  await computer.wake();
+  await pause();
+  // The time counts anew.
+  expect(await computer.next()).toMatchObject({ do: 'watch' });
+  await computer.passes(24 * 3_600 + 1);
+  expect(await computer.next()).toMatchObject({ do: 'stop' });
+  await computer.done('stop');
+  expect(await computer.get()).toMatchObject({ status: 'stopped', errorCode: 'PAUSED_TOO_LONG', startedAt: null });
+  expect(await computer.minutes()).toEqual(['1:0']);
+});
+
+test('a paused computer holds no memory for a space without credits', async () => {
+  const computer = await running(1);
+  await askToPause(environment, computer.request);
+  await computer.next();
+  await computer.done('pause');
+  expect(await computer.next()).toMatchObject({ do: 'watch' });
+  const { spaceId } = computer.request;
+  await environment.database.pool.query('UPDATE computers SET started_at = NOW(3) - INTERVAL 90 SECOND WHERE id = ?', [
+    computer.id,
+  ]);
+  await transaction(environment.database, async (tx) => {
+    const row = await lockAnyComputer(tx, computer.id);
+    if (row !== undefined) await chargeBegun(tx, row, new Date(), environment.config);
+  });
+  expect((await computer.balances()).available ?? 0).toBe(0);
+  expect(await computer.next()).toMatchObject({ do: 'stop' });
+  await computer.done('stop');
+  expect(await computer.get()).toMatchObject({ spaceId, status: 'stopped', errorCode: 'CREDITS_EXHAUSTED' });
+});
+
+test('a computer that is looked at as often as its workflow does stops with its credits, and owes nothing', async () => {
+  const computer = await running(2);
+  let stopped = false;
+  for (let looks = 0; !stopped && looks < 20; looks++) {
+    await computer.passes(30);
+    await noteAlive(environment, hostId, alive(await computer.get(), 1), new Date());
+    stopped = (await computer.next()).do === 'stop';
+  }
+  expect(stopped).toBe(true);
+  await computer.done('stop');
+  expect(await computer.get()).toMatchObject({ status: 'stopped', errorCode: 'CREDITS_EXHAUSTED' });
+  expect(await computer.balances()).toEqual({ paid: 2 * micro, spent: 2 * micro });
 });

@@ -71,6 +71,21 @@ export const computerScenarios: Scenario[] = [
     }),
   },
   {
+    name: 'computer/pausedTooLong',
+    // It looks again every six seconds.
+    environment: { ...environment, ATRIUM_COMPUTER_HOST_BEAT_SECONDS: '1' },
+    run: async (product, user) => {
+      const { pool } = product.environment.database;
+      return onHost(async ({ post, status }) => {
+        await post('wake');
+        await post('pause');
+        const { computerId } = await status();
+        await pool.query('UPDATE computers SET status_at = status_at - INTERVAL 2 DAY WHERE id = ?', [computerId]);
+        await waitFor('the stop', async () => (await status()).status === 'stopped');
+      })(product, user);
+    },
+  },
+  {
     name: 'purgeDeleted/spaceWithComputers',
     environment,
     async run(product, user) {

@@ -1,0 +1,93 @@
+import { getComputer } from '../../../models/computers/computer.ts';
+import { reportHost } from '../../../models/computers/hosts.ts';
+import { askToDelete, askToPause, askToRecover, askToStop, askToWake } from '../../../models/computers/wishes.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { newId } from '../../../models/ids.ts';
+import { operationModels } from '../../../models/operation.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// A wish that replaces another one ends its operations: nobody waits for what nobody wants any more.
+
+let environment: TestEnvironment;
+let hostId: string;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment({ ATRIUM_COMPUTERS_RUNNING_PER_SPACE: '1000' });
+  hostId = newId('computerHost');
+  const host = { id: hostId, address: null, drivers: ['bubblewrap'] as const };
+  await reportHost(environment.database, { ...host, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning: 1_000 });
+});
+afterAll(() => environment.close());
+
+async function computerThat(status: string) {
+  const { database } = environment;
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
+  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
+  await database.pool.query('UPDATE computers SET status = ?, host_id = ?, generation = 1 WHERE id = ?', [
+    status,
+    hostId,
+    id,
+  ]);
+  const actor = { userId: user.id, credentialId: null, address: null };
+  const request = { spaceId: space.id, computerId: id, actor };
+  const operations = async () => {
+    const { Operation } = operationModels(database);
+    const all = await Operation.findAll({ where: { subjectId: id }, order: [['id', 'ASC']] });
+    return all.map((one) => ({ kind: one.kind, status: one.status, code: one.errorCode }));
+  };
+  return { request, operations, get: () => getComputer(database, space.id, id) };
+}
+
+const wishes = {
+  wake: (request: Parameters<typeof askToWake>[1]) => askToWake(environment, request),
+  stop: (request: Parameters<typeof askToWake>[1]) => askToStop(environment, request),
+  pause: (request: Parameters<typeof askToWake>[1]) => askToPause(environment, request),
+  recover: (request: Parameters<typeof askToWake>[1]) => askToRecover(environment, { ...request, discardHome: false }),
+  delete: (request: Parameters<typeof askToWake>[1]) => askToDelete(environment, request),
+};
+type Verb = keyof typeof wishes;
+
+/** What may wait while this is wanted: whatever its end is the end of. */
+const waitsFor: Record<string, string[]> = {
+  wake: ['wakeComputer', 'recoverComputer', 'stopComputer'],
+  stop: ['stopComputer'],
+  pause: ['pauseComputer'],
+  delete: ['deleteComputer'],
+};
+
+test('a pause that is asked for after a wake ends the wake, and says why', async () => {
+  const { request, operations } = await computerThat('running');
+  for (const verb of ['pause', 'wake', 'pause'] as const) await wishes[verb](request);
+  expect(await operations()).toEqual([
+    { kind: 'pauseComputer', status: 'failed', code: 'COMPUTER_WOKEN' },
+    { kind: 'wakeComputer', status: 'failed', code: 'COMPUTER_PAUSED' },
+    { kind: 'pauseComputer', status: 'running', code: null },
+  ]);
+});
+
+const verbs = Object.keys(wishes) as Verb[];
+const pairs = verbs.flatMap((first) =>
+  verbs.flatMap((second) => verbs.map((third) => [first, second, third] as const)),
+);
+
+test.each(['running', 'paused', 'starting'])(
+  'whatever three wishes replace each other while it is %s, only what the last one ends still waits',
+  async (status) => {
+    for (const wanted of pairs) {
+      const { request, operations, get } = await computerThat(status);
+      for (const verb of wanted) {
+        await wishes[verb](request).catch((error: unknown) => {
+          if (!(error instanceof DomainError)) throw error;
+        });
+      }
+      const { wish } = await get().catch(() => ({ wish: 'delete' }));
+      const waiting = (await operations()).filter((one) => one.status === 'running').map(({ kind }) => kind);
+      const others = waiting.filter((kind) => !(waitsFor[wish ?? ''] ?? []).includes(kind));
+      expect({ wanted, wish, others }).toEqual({ wanted, wish, others: [] });
+    }
+  },
+);
