@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Request } from 'express';
 import type { Config } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
@@ -18,6 +19,8 @@ const looksPerPatience = 3;
 interface Exchange {
   req: IncomingMessage;
   res: ServerResponse;
+  /** Node takes it from a request whose body a pipeline has given up. */
+  socket: Socket;
   begunAt: number;
   received: Progress;
   sent: Progress;
@@ -47,7 +50,7 @@ export class SlowClients {
   watch(req: IncomingMessage, res: ServerResponse): void {
     const now = performance.now();
     const nothing = { bytes: -1, at: now };
-    this.#exchanges.add({ req, res, begunAt: now, received: { ...nothing }, sent: { ...nothing } });
+    this.#exchanges.add({ req, res, socket: req.socket, begunAt: now, received: { ...nothing }, sent: { ...nothing } });
   }
 
   close(): void {
@@ -57,20 +60,20 @@ export class SlowClients {
   #look(): void {
     const now = performance.now();
     for (const exchange of this.#exchanges) {
-      const { req, res } = exchange;
-      if (req.socket.destroyed || (res.closed && req.complete)) this.#exchanges.delete(exchange);
-      else if (!req.complete && this.#isLate(exchange, now)) refuse(req, res);
-      else if (isStuck(exchange, now, this.#settings.stallMs)) req.socket.destroy();
+      const { req, res, socket } = exchange;
+      if (socket.destroyed || (res.closed && req.complete)) this.#exchanges.delete(exchange);
+      else if (!req.complete && this.#isLate(exchange, now)) refuse(exchange);
+      else if (isStuck(exchange, now, this.#settings.stallMs)) socket.destroy();
     }
   }
 
   /** A body that streams in has the time that it needs, as long as something comes of it whenever we would read. */
-  #isLate({ req, begunAt, received }: Exchange, now: number): boolean {
+  #isLate({ req, socket, begunAt, received }: Exchange, now: number): boolean {
     const { requestMs, stallMs } = this.#settings;
     if (!isUpload(req)) return now - begunAt >= requestMs;
     const isOurTurn = req.readableLength > 0;
-    if (isOurTurn || req.socket.bytesRead !== received.bytes) {
-      received.bytes = req.socket.bytesRead;
+    if (isOurTurn || socket.bytesRead !== received.bytes) {
+      received.bytes = socket.bytesRead;
       received.at = now;
     }
     return now - received.at >= stallMs;
@@ -103,12 +106,12 @@ function isStuck({ res, sent }: Exchange, now: number, stallMs: number): boolean
 }
 
 /** Says why, where that can still be said. Whoever is reading the body sees the connection end. */
-function refuse(req: IncomingMessage, res: ServerResponse): void {
-  if (res.headersSent) return void req.socket.destroy();
+function refuse({ req, res, socket }: Exchange): void {
+  if (res.headersSent) return void socket.destroy();
   const { id = randomUUID(), path = '' } = req as Partial<Pick<Request, 'id' | 'path'>>;
   const body = JSON.stringify(presentFailure(describeFailure(tooSlow()), { id, path }));
   res.writeHead(408, { 'content-type': 'application/problem+json; charset=utf-8', connection: 'close' });
-  res.end(body, () => req.socket.destroy());
+  res.end(body, () => socket.destroy());
 }
 
 function tooSlow(): DomainError {

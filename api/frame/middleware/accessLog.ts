@@ -8,6 +8,8 @@ const quietOperations = new Set(['getHealth', 'getReadiness', 'getMetrics']);
 /** Ids that an operator searches the log by. Other path parameters (tokens, names) stay out of it. */
 const loggedParams = ['spaceId', 'threadId', 'turnId', 'operationId', 'itemId', 'computerId'];
 
+const addresses = new WeakMap<IncomingMessage, string | undefined>();
+
 /**
  * One line for each request. It names the contract's path and not the one that was sent, and never the query: a link
  * may carry a token in either. Headers are not logged at all.
@@ -23,7 +25,7 @@ export function accessLog(logger: Logger): RequestHandler {
     ...((req as Request).closeCode !== undefined && { closeCode: (req as Request).closeCode }),
     durationMs,
   });
-  return pinoHttp({
+  const log = pinoHttp({
     logger,
     genReqId: (req) => req.id,
     quietReqLogger: true,
@@ -41,6 +43,11 @@ export function accessLog(logger: Logger): RequestHandler {
     // Why it failed is a line of its own, from the error handler.
     customErrorObject: (req, res, _error, values) => line(req, res, values),
   }) as RequestHandler;
+  return (req, res, next) => {
+    // The line is written at the end, when a body that was broken off may have taken the socket from its request.
+    addresses.set(req, req.ip);
+    return log(req, res, next);
+  };
 }
 
 function describe(req: Request): Record<string, unknown> {
@@ -54,6 +61,6 @@ function describe(req: Request): Record<string, unknown> {
     operationId: req.operation?.id,
     ...Object.fromEntries(ids),
     userId: req.caller?.userId,
-    address: req.ip,
+    address: addresses.get(req),
   };
 }

@@ -388,6 +388,28 @@ describe('what passes', () => {
     expect(seen[0]?.headers['transfer-encoding']).toBe('chunked');
   });
 
+  test('an app that refuses a body half-way is heard, and nothing of ours falls over that', async () => {
+    const { link, cookie } = await admitted();
+    respond = (req, res) => {
+      res.writeHead(413, { connection: 'close' }).end('too much');
+      res.once('finish', () => req.socket.destroy());
+    };
+    for (let round = 0; round < 5; round++) {
+      const { host } = new URL(link.origin);
+      const { port } = new URL(server.url);
+      const request = requestHttp({ host: '127.0.0.1', port, method: 'POST', path: '/', headers: { host, cookie } });
+      request.on('error', () => undefined);
+      const pieces = setInterval(() => request.write(Buffer.alloc(1_000_000)), 1);
+      const [response] = (await once(request, 'response')) as [IncomingMessage];
+      clearInterval(pieces);
+      expect([413, 502]).toContain(response.statusCode);
+      request.destroy();
+      await once(response.resume(), 'close');
+    }
+    respond = (_req, res) => res.end('hello');
+    expect((await visit(link.origin, { cookie })).status).toBe(200);
+  });
+
   test('WebSockets pass, subprotocols that look like credentials too', async () => {
     const { link, cookie } = await admitted();
     const socket = openSocket(link, cookie, ['bearer.mine', 'chat']);
