@@ -21,9 +21,9 @@ export function computerSecretRoutes({ computerSecrets }: RouteDeps) {
 
   router.put('/api/spaces/:spaceId/computers/:computerId/secrets/:name', async (req, res) => {
     const { spaceId, computerId, name } = pathOf<'putComputerSecret'>(req);
-    const { hosts, variable = name, inUrl = false } = bodyOf<'putComputerSecret'>(req);
+    const { hosts, variable = name, inUrl = false, headers = [] } = bodyOf<'putComputerSecret'>(req);
     requireNames(hosts);
-    const asked = { name, variable, hosts, inUrl };
+    const asked = { name, variable, hosts, inUrl, headers };
     const { isNew, secret } = await computerSecrets.put({ spaceId, computerId }, asked, actorOf(req));
     answer<'putComputerSecret'>(res, isNew ? 201 : 200, presentComputerSecret(secret));
   });
@@ -51,6 +51,6 @@ function requireNames(hosts: readonly string[]): void {
   });
 }
 
-function presentComputerSecret({ name, variable, hosts, inUrl, updatedAt, updatedBy }: ComputerSecret) {
-  return { name, variable, hosts, inUrl, updatedAt: time(updatedAt), updatedBy };
+function presentComputerSecret({ name, variable, hosts, inUrl, headers, updatedAt, updatedBy }: ComputerSecret) {
+  return { name, variable, hosts, inUrl, headers, updatedAt: time(updatedAt), updatedBy };
 }

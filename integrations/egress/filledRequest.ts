@@ -8,7 +8,7 @@ import { authorityOf } from './hostName.ts';
 import { MaskStream, maskText } from './maskStream.ts';
 import type { FilledRequest } from './placeholders.ts';
 
-/** A host that a connection was opened to, and the secrets that have gone there over it. */
+/** A host that a connection was opened to, and the secrets that it could repeat. */
 export interface OpenedHost {
   to: Admitted;
   ended: AbortSignal | undefined;
@@ -94,7 +94,7 @@ function send(req: IncomingMessage, filled: FilledRequest, headers: IncomingHttp
       ...others,
       host: authorityOf(to.host, to.port, 443),
       // What is compressed could not be looked through for the secret.
-      ...(filled.used.length > 0 && { 'accept-encoding': 'identity' }),
+      ...(opened.secrets.size > 0 && { 'accept-encoding': 'identity' }),
     },
     setHost: false,
     agent,

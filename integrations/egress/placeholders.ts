@@ -11,6 +11,8 @@ export interface SecretPlaceholder {
   hosts: readonly string[];
   /** Whether it is replaced in URLs too. */
   inUrl: boolean;
+  /** Further headers that get it, by lower-case names, beside those that are known to carry credentials. */
+  headers: readonly string[];
   /** Undefined when there is no such secret any more: then the placeholder stays. */
   value(): Promise<string | undefined>;
 }
@@ -24,11 +26,21 @@ export interface FilledRequest {
 
 const tlsPort = 443;
 /**
- * What these say is kept, shown or passed on by servers rather than checked: a program could read there what it must
- * not know.
+ * Names of headers that carry credentials: servers check what these say. All others get no value, for what servers keep
+ * or show of a request a program could have them repeat, and read there what it must not know.
  */
+const forSecrets =
+  /^(authorization|cookie)$|(^|[-_.])[a-z]*(key|token|secret|password|passwd|passphrase|auth|authorization|authentication|credentials?|jwt)(id)?([-_.]|$)/;
+/** Those that have such a name, and are kept, shown, passed on or compared. */
 const notForSecrets =
-  /^(host|user-agent|referer|origin|range|from|slug|date|x-http-method-override|(content|if|accept|sec|access-control)-.*|.*-meta-.*|x-.*-metadata-.*|x-amz-(tagging|copy-source.*)|x-forwarded-.*)$/;
+  /^(sec|content|if|accept|access-control|x-forwarded)-|(^|-)(meta|metadata|tag|tags|tagging)(-|$)|(^|-)(idempotency|surrogate|cache|partition|routing|sort|object|file|bucket|blob|public)-?key(-|$)|(^|-)(lock|continuation|page|next|sync|client|client-request|request)-?token(-|$)/;
+/** What says where a request goes and ends is nobody’s to fill. */
+const ofTheRequest = /^(host|content-length|transfer-encoding|connection|upgrade|te|trailer|expect|accept-encoding)$/;
+
+function isForSecrets(header: string, { headers }: Pick<SecretPlaceholder, 'headers'>): boolean {
+  if (ofTheRequest.test(header)) return false;
+  return headers.includes(header) || (forSecrets.test(header) && !notForSecrets.test(header));
+}
 
 /** Whether the value may be sent there. Only names can be meant: a certificate says who answers to a name. */
 export function isFor({ hosts }: Pick<SecretPlaceholder, 'hosts'>, to: Destination): boolean {
@@ -46,14 +58,15 @@ export async function fillRequest(
   const filled: FilledRequest = { path: request.path, headers: { ...request.headers }, used: [] };
   const basic = basicCredentials(request.headers.authorization);
   const credentials = { text: basic };
-  for (const { name, placeholder, inUrl, value: open } of placeholders) {
+  for (const given of placeholders) {
+    const { name, placeholder, inUrl, value: open } = given;
     const isInUrl = inUrl && filled.path.includes(placeholder);
     const inHeaders = Object.entries(filled.headers).filter(
-      ([header, value]) => !notForSecrets.test(header) && [value].flat().some((text) => text?.includes(placeholder)),
+      ([header, value]) => isForSecrets(header, given) && [value].flat().some((text) => text?.includes(placeholder)),
     );
     const isInCredentials = credentials.text?.includes(placeholder) ?? false;
     if (!isInUrl && inHeaders.length === 0 && !isInCredentials) continue;
-    const value = (await open())?.replace(/\r?\n$/, '');
+    const value = sentAs(await open());
     if (value === undefined) continue;
     if (isInUrl) filled.path = fillPath(filled.path, placeholder, value);
     for (const [header, text] of inHeaders) {
@@ -61,7 +74,7 @@ export async function fillRequest(
       const put = (each: string) => each.replaceAll(placeholder, () => asHeader);
       filled.headers[header] = Array.isArray(text) ? text.map(put) : put(text ?? '');
     }
-    const texts = [value, Buffer.from(value, 'utf8').toString('latin1')];
+    const texts = textsOf(value);
     if (isInCredentials) credentials.text = credentials.text?.replaceAll(placeholder, () => value);
     filled.used.push({ name, texts });
   }
@@ -71,6 +84,21 @@ export async function fillRequest(
     for (const { texts } of filled.used) texts.push(encoded);
   }
   return filled;
+}
+
+/** Texts in which any of these secrets could come back: what one connection has sent, another may show. */
+export async function textsToMask(placeholders: readonly SecretPlaceholder[]): Promise<string[]> {
+  const values = await Promise.all(placeholders.map(async ({ value }) => sentAs(await value())));
+  return values.flatMap((value) => (value === undefined ? [] : textsOf(value)));
+}
+
+/** Whoever writes a secret into a file ends its line. */
+function sentAs(value: string | undefined): string | undefined {
+  return value?.replace(/\r?\n$/, '');
+}
+
+function textsOf(value: string): string[] {
+  return [value, Buffer.from(value, 'utf8').toString('latin1')];
 }
 
 function basicCredentials(authorization: string | undefined): string | undefined {

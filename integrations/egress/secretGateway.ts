@@ -7,7 +7,7 @@ import { describeFailure, idleTimeoutMs, ProxyError } from './connect.ts';
 import { answerUpgrade, forwardFilled, type OpenedHost } from './filledRequest.ts';
 import type { EgressOwner } from './guard.ts';
 import { normaliseHost } from './hostName.ts';
-import { fillRequest, isFor, type SecretPlaceholder } from './placeholders.ts';
+import { fillRequest, isFor, type SecretPlaceholder, textsToMask } from './placeholders.ts';
 import type { Tunnel } from './proxy.ts';
 
 export interface SecretGatewayOptions {
@@ -59,7 +59,10 @@ export class SecretGateway {
     const opened: OpenedHost = { to: tunnel.to, ended: tunnel.ended, agent, upstreamAuthorities, secrets: new Set() };
     const logged = new Set<string>();
     const fill = async (req: IncomingMessage) => {
-      const filled = await fillRequest({ path: req.url ?? '/', headers: req.headers }, await find());
+      const placeholders = await find();
+      const filled = await fillRequest({ path: req.url ?? '/', headers: req.headers }, placeholders);
+      // Not only what goes out here: another connection may have left it with the server.
+      for (const text of await textsToMask(placeholders)) opened.secrets.add(text);
       for (const { name, texts } of filled.used) {
         for (const text of texts) opened.secrets.add(text);
         if (logged.has(name)) continue;

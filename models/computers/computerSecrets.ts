@@ -20,18 +20,20 @@ export interface ComputerSecret {
   /** Where the value is sent in its place. */
   hosts: string[];
   inUrl: boolean;
+  /** Further headers in which it is sent, in lower case. */
+  headers: string[];
   updatedAt: Date;
   updatedBy: string;
 }
 
 /** One for the egress proxy: it opens the value when it is about to send it. */
-export interface PlacedSecret extends Pick<ComputerSecret, 'name' | 'hosts' | 'inUrl'> {
+export interface PlacedSecret extends Pick<ComputerSecret, 'name' | 'hosts' | 'inUrl' | 'headers'> {
   placeholder: string;
   value(): Promise<string | undefined>;
 }
 
 const maxSecrets = 100;
-const columns = 'name, variable, hosts, in_url AS inUrl, updated_at AS updatedAt, updated_by AS updatedBy';
+const columns = 'name, variable, hosts, in_url AS inUrl, headers, updated_at AS updatedAt, updated_by AS updatedBy';
 
 /**
  * Which secrets a computer may use without knowing them. It is given texts that stand for them; the values are read
@@ -57,10 +59,11 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
      */
     async put(
       { spaceId, computerId }: { spaceId: string; computerId: string },
-      secret: Pick<ComputerSecret, 'name' | 'variable' | 'hosts' | 'inUrl'>,
+      secret: Pick<ComputerSecret, 'name' | 'variable' | 'hosts' | 'inUrl' | 'headers'>,
       actor: Actor & { userId: string },
     ): Promise<{ isNew: boolean; secret: ComputerSecret }> {
       const { name, variable, hosts, inUrl } = secret;
+      const headers = [...new Set(secret.headers.map((header) => header.toLowerCase()))];
       assertNotReserved(variable);
       const updatedAt = new Date();
       const isNew = await transaction(database, async (tx) => {
@@ -83,19 +86,21 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
         await execute(
           tx,
           `INSERT INTO computer_secrets
-             (computer_id, space_id, name, variable, placeholder, hosts, in_url, created_at, updated_at, updated_by)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+             (computer_id, space_id, name, variable, placeholder, hosts, in_url, headers, created_at, updated_at,
+              updated_by)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
            ON DUPLICATE KEY UPDATE variable = VALUES(variable), hosts = VALUES(hosts), in_url = VALUES(in_url),
-             updated_at = VALUES(updated_at), updated_by = VALUES(updated_by)`,
+             headers = VALUES(headers), updated_at = VALUES(updated_at), updated_by = VALUES(updated_by)`,
           [
             ...[computerId, spaceId, name, variable, newPlaceholder(), JSON.stringify(hosts), inUrl],
+            headers.length === 0 ? null : JSON.stringify(headers),
             ...[updatedAt, updatedAt, actor.userId],
           ],
         );
         await appendAudit(tx, spaceId, actor, 'computer-secret.set', `${computerId} ${name}`);
         return !isThere;
       });
-      return { isNew, secret: { name, variable, hosts, inUrl, updatedAt, updatedBy: actor.userId } };
+      return { isNew, secret: { name, variable, hosts, inUrl, headers, updatedAt, updatedBy: actor.userId } };
     },
 
     /** Takes it back, at once for requests that are still to come. Throws 404. */
@@ -122,28 +127,38 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
         `SELECT ${columns} FROM computer_secrets WHERE computer_id = ? ORDER BY name`,
         [computerId],
       );
-      return (rows as (Omit<ComputerSecret, 'hosts' | 'inUrl'> & { hosts: string; inUrl: number })[]).map((row) => ({
-        ...row,
-        hosts: JSON.parse(row.hosts) as string[],
-        inUrl: row.inUrl !== 0,
-      }));
+      type Row = Omit<ComputerSecret, 'hosts' | 'inUrl' | 'headers'> & PlacementRow;
+      return (rows as Row[]).map((row) => ({ ...row, ...placementOf(row) }));
     },
 
     /** What the proxy puts in for a computer at this moment; nothing for one that is deleted. */
     async placed(computerId: string): Promise<PlacedSecret[]> {
       const rows = await placeholdersOf(database, computerId);
-      return rows.map(({ spaceId, name, placeholder, hosts, inUrl }) => ({
-        name,
-        placeholder,
-        hosts: JSON.parse(hosts) as string[],
-        inUrl: inUrl !== 0,
-        value: () => open(spaceId, name),
+      return rows.map((row) => ({
+        ...placementOf(row),
+        name: row.name,
+        placeholder: row.placeholder,
+        value: () => open(row.spaceId, row.name),
       }));
     },
   };
 }
 
 export type ComputerSecrets = ReturnType<typeof createComputerSecrets>;
+
+interface PlacementRow {
+  hosts: string;
+  inUrl: number;
+  headers: string | null;
+}
+
+function placementOf({ hosts, inUrl, headers }: PlacementRow): Pick<ComputerSecret, 'hosts' | 'inUrl' | 'headers'> {
+  return {
+    hosts: JSON.parse(hosts) as string[],
+    inUrl: inUrl !== 0,
+    headers: headers === null ? [] : (JSON.parse(headers) as string[]),
+  };
+}
 
 /** It can stand anywhere in a header, a URL or a shell’s word, and is nothing that anybody else would write. */
 function newPlaceholder(): string {

@@ -7,12 +7,13 @@ interface Placeholder {
   placeholder: string;
   hosts: string;
   inUrl: number;
+  headers: string | null;
 }
 
 /** What a computer has been given; nothing for one that is deleted. */
 export async function placeholdersOf({ pool }: Pick<Database, 'pool'>, computerId: string): Promise<Placeholder[]> {
   const [rows] = await pool.query(
-    `SELECT s.space_id AS spaceId, s.name, s.variable, s.placeholder, s.hosts, s.in_url AS inUrl
+    `SELECT s.space_id AS spaceId, s.name, s.variable, s.placeholder, s.hosts, s.in_url AS inUrl, s.headers
        FROM computer_secrets s JOIN computers c ON c.id = s.computer_id
       WHERE s.computer_id = ? AND c.deleted_at IS NULL ORDER BY s.name`,
     [computerId],

@@ -25,6 +25,7 @@ import { computerSecrets } from './0026-computer-secrets.ts';
 import { portLinks } from './0026-port-links.ts';
 import { gitCredentials } from './0027-git-credentials.ts';
 import { portLinkAskers } from './0027-port-link-askers.ts';
+import { computerSecretHeaders } from './0028-computer-secret-headers.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -54,4 +55,5 @@ export const migrations: Migration[] = [
   portLinks,
   gitCredentials,
   portLinkAskers,
+  computerSecretHeaders,
 ];

@@ -55,7 +55,7 @@ test('a space’s computer sends its secret to the host that it is for, by its s
   const actor = { userId: user.id, credentialId: null, address: null };
   const { id: computerId } = await defaultComputer(database, space.id);
   await secrets.named.put(space.id, 'TOKEN', 'the value of TOKEN', actor);
-  const asked = { name: 'TOKEN', variable: 'API_KEY', hosts: [`localhost:${port}`], inUrl: false };
+  const asked = { name: 'TOKEN', variable: 'API_KEY', hosts: [`localhost:${port}`], inUrl: false, headers: [] };
   await computerSecrets.put({ spaceId: space.id, computerId }, asked, actor);
 
   const dir = hostDir();

@@ -55,6 +55,7 @@ const toApi = (overrides: Partial<SecretPlaceholder> = {}): SecretPlaceholder =>
   placeholder,
   hosts: hosts(),
   inUrl: false,
+  headers: [],
   value: async () => secret,
   ...overrides,
 });
@@ -192,6 +193,53 @@ test('in basic credentials, cookies and keys; not where servers keep what they a
     'x-object-meta-b': placeholder,
   });
   expect([body, asked]).toEqual([placeholder, `/${placeholder}?q=${placeholder}`]);
+});
+
+const credentials = [
+  ...['X-Api-Key', 'Api-Key', 'apikey', 'X-Goog-Api-Key', 'Private-Token', 'JOB-TOKEN', 'X-Auth-Token', 'X-Auth-Key'],
+  ...['X-Shopify-Access-Token', 'X-Vault-Token', 'X-Amz-Security-Token', 'Ocp-Apim-Subscription-Key', 'X-Figma-Token'],
+  ...['DD-API-KEY', 'DD-APPLICATION-KEY', 'X-RapidAPI-Key', 'X-MBX-APIKEY', 'X-Plex-Token', 'X-Secret', 'X-Password'],
+  ...['X-Functions-Key', 'X-N8N-API-KEY', 'xi-api-key', 'X-Algolia-API-Key', 'X-TrackerToken', 'X-CSRF-Token'],
+];
+const others = [
+  ...['Cache-Control', 'Expires', 'Link', 'X-Amz-Website-Redirect-Location', 'X-Ms-Blob-Content-Type', 'X-Ms-Tags'],
+  ...[
+    'X-Bz-Info-Note',
+    'Dropbox-Api-Arg',
+    'X-Title',
+    'Idempotency-Key',
+    'Surrogate-Key',
+    'X-Amz-Meta-Token',
+    'Forwarded',
+  ],
+  ...['X-Amz-Tagging', 'X-Request-Id', 'Traceparent', 'Baggage', 'X-Ms-Meta-Key', 'X-Goog-Meta-Secret', 'Priority'],
+  ...['X-Object-Meta-Token', 'Content-Disposition', 'Sec-Token', 'X-Author', 'X-Keywords', 'Lock-Token', 'X-Anything'],
+];
+
+test('in headers whose names say that they carry credentials, and in no others unless they are named', async () => {
+  const all = [...credentials, ...others];
+  const asked = `${all.map((name) => `-H "${name}: $TOKEN"`).join(' ')} ${url()}`;
+  await curl(asked);
+  const got = () => all.filter((name) => seen.at(-1)?.headers[name.toLowerCase()] === heard());
+  expect(got()).toEqual(credentials);
+  given = [toApi({ headers: ['x-anything', 'x-title', 'host', 'content-length'] })];
+  await curl(asked);
+  expect(got()).toEqual([...credentials, 'X-Title', 'X-Anything']);
+  expect(seen.at(-1)?.headers.host).toBe(`api.example:${port}`);
+});
+
+test('what one connection has left with the server comes back masked on another, also to who asks for compression', async () => {
+  let kept = '';
+  answer = (req, res) => {
+    kept ||= Buffer.from(req.headers.authorization ?? '', 'latin1').toString();
+    res.setHeader('x-kept', Buffer.from(kept).toString('latin1'));
+    res.write('', 'latin1');
+    res.end(`${kept} ${req.headers['accept-encoding']}`);
+  };
+  await curl(`${bearer} ${url()}`);
+  const { stdout } = await curl(`-i -H 'Accept-Encoding: gzip, br' ${url()}`);
+  expect(stdout).toContain(`Bearer ${'*'.repeat(Buffer.from(secret).length)} identity`);
+  expect(stdout).not.toContain('sk-live');
 });
 
 test('in URLs where that was asked for, encoded for its place', async () => {

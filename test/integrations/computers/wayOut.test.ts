@@ -69,7 +69,16 @@ beforeAll(async () => {
     certificates: async () => ownCertificates,
     placeholdersOf: async (computerId) =>
       computerId === ids[0]
-        ? [{ name: 'T', placeholder, hosts: [`api.example:${tlsPort}`], inUrl: false, value: async () => secret }]
+        ? [
+            {
+              name: 'T',
+              placeholder,
+              hosts: [`api.example:${tlsPort}`],
+              inUrl: false,
+              headers: [],
+              value: async () => secret,
+            },
+          ]
         : [],
     upstreamAuthorities: [upstream.certificate],
   });
