@@ -49,6 +49,8 @@ export async function fork(
   writeRecord(layout, record);
   try {
     await inSource(async (source, sourceSignal) => {
+      record.spaceId = source.run?.spec.spaceId ?? source.spaceId ?? '';
+      writeRecord(layout, record);
       const copy = () => disks.snapshot(computerLayout(layout, source.computerId).home, paths.home, sourceSignal);
       if (disks.kind === 'limited') await copy();
       else await whileFrozen(context, source, copy);

@@ -46,7 +46,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     log: options.log ?? (() => undefined),
   };
   const lanes = new Lanes();
-  const fileSandboxes = new FileSandboxes(context);
+  const fileSandboxes = new FileSandboxes(context, lanes);
   const sweepAll = () => sweep(context, lanes, fileSandboxes);
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
   for (const record of listRecords(layout).filter(({ run }) => isRunning(run))) {
@@ -63,12 +63,14 @@ export async function createHost(given: HostOptions): Promise<Host> {
     return record;
   };
   const socketOf = async (computerId: string, { running = false } = {}) => {
-    const { run } = known(computerId);
+    const seen = known(computerId);
     const { socket } = computerLayout(layout, computerId);
     // One that runs can be used whatever else is done with it, such as a copy.
-    if (isRunning(run)) return socket;
+    if (isRunning(seen.run)) return socket;
     if (running) throw new HostError('COMPUTER_NOT_RUNNING', `${computerId} does not run`);
-    return lanes.in(computerId, async () => {
+    // Before its lane: nobody who starts or ends it waits for that.
+    using _place = await fileSandboxes.place(seen);
+    return await lanes.in(computerId, async () => {
       const record = known(computerId);
       return isRunning(record.run) ? socket : fileSandboxes.open(record);
     });

@@ -1,9 +1,12 @@
+import { HostClient } from '../hostClient.ts';
 import type { ComputerSpec } from '../types.ts';
 import type { HostContext } from './context.ts';
 import { within } from './deadline.ts';
 import { clear } from './end.ts';
 import { endFirst } from './endFirst.ts';
+import { FilePlaces, usualFileLimits } from './filePlaces.ts';
 import { HostError } from './hostErrors.ts';
+import type { Lanes } from './lanes.ts';
 import { computerLayout } from './layout.ts';
 import type { ComputerRecord, ComputerRun } from './records.ts';
 import { bootId, isAlive, stampOf } from './stamps.ts';
@@ -12,6 +15,7 @@ import { holderSpec, reported, required } from './start.ts';
 /** It reads and writes files for somebody who waits, and nothing else. */
 const limits = { cpuMilli: 1_000, memoryMiB: 256, maxTasks: 16, maxProcesses: 1 };
 const suffix = '.files';
+const lookMs = 1_000;
 
 /**
  * Short-lived sandboxes on the homes of computers that do not run: the same agent reads and writes, inside, so that no
@@ -19,10 +23,22 @@ const suffix = '.files';
  */
 export class FileSandboxes {
   readonly #context: HostContext;
+  readonly #lanes: Lanes;
+  readonly #restMs: number;
   readonly #open = new Map<string, ComputerRecord>();
+  readonly #places: FilePlaces;
 
-  constructor(context: HostContext) {
+  constructor(context: HostContext, lanes: Lanes) {
     this.#context = context;
+    this.#lanes = lanes;
+    const limits = { ...usualFileLimits, ...context.options.files };
+    this.#restMs = limits.restMs;
+    this.#places = new FilePlaces(limits, (computerIds) => this.#endRested(computerIds));
+  }
+
+  /** A place for it among the few that there are. Throws 429 or 503 `FILES_BUSY`. */
+  place({ computerId, spaceId, run }: ComputerRecord): Promise<Disposable> {
+    return this.#places.take(computerId, run?.spec.spaceId ?? spaceId ?? '');
   }
 
   /** The socket of its holder, which is started where there is none. One call at a time for each computer. */
@@ -37,7 +53,40 @@ export class FileSandboxes {
     const record = this.#open.get(computerId);
     if (record === undefined) return;
     this.#open.delete(computerId);
-    await clear(this.#context, record);
+    try {
+      await clear(this.#context, record);
+    } finally {
+      this.#places.closed(computerId);
+    }
+  }
+
+  /** Of those that nobody uses, ends the one that was used longest ago. */
+  async #endRested(computerIds: readonly string[]): Promise<boolean> {
+    const looks = computerIds.map(async (computerId) => ({ computerId, forMs: await this.#restedMs(computerId) }));
+    const [longest] = (await Promise.all(looks)).sort((one, other) => other.forMs - one.forMs);
+    if (longest === undefined || !this.#isRested(longest.forMs)) return false;
+    const { computerId } = longest;
+    return this.#lanes.in(computerId, async () => {
+      if (!this.#isRested(await this.#restedMs(computerId))) return false;
+      await this.close(computerId);
+      return true;
+    });
+  }
+
+  #isRested(forMs: number): boolean {
+    return forMs > 0 && forMs >= this.#restMs;
+  }
+
+  /** How long it has not been used; of one that is in use, it says a time after we have asked. */
+  async #restedMs(computerId: string): Promise<number> {
+    const { filesSocket } = computerLayout(this.#context.layout, computerId);
+    const askedAt = Date.now();
+    try {
+      const asked = new HostClient({ socketPath: filesSocket }).status();
+      return askedAt - Date.parse((await within(asked, lookMs, 'its holder’s answer')).lastActiveAt);
+    } catch {
+      return 0; // it begins or ends
+    }
   }
 
   async closeAll(): Promise<void> {
@@ -58,6 +107,7 @@ export class FileSandboxes {
     const record: ComputerRecord = { computerId: `${computerId}${suffix}`, uid, limits: spec.limits, run };
     const holder = context.holders.take();
     this.#open.set(computerId, record);
+    this.#places.opened(computerId);
     try {
       await within(this.#launch(computerId, record, run, holder), context.deadlines.startMs, 'looking at its files');
     } catch (error) {

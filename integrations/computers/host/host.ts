@@ -1,5 +1,6 @@
 import type { HostClient } from '../hostClient.ts';
 import type { ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
+import type { FileLimits } from './filePlaces.ts';
 import type { HolderEnd } from './holderSpec.ts';
 import type { HostLimits } from './machine.ts';
 
@@ -11,6 +12,8 @@ export interface HostOptions {
   imageMiB?: number;
   /** Of all computers together; what the machine has but a tenth, if undefined, and never more. */
   memoryMiB?: number;
+  /** How many sandboxes may be open on homes of computers that do not run. */
+  files?: Partial<FileLimits>;
   /** How many holders wait, started, for the next computer. */
   spareHolders?: number;
   /** Of the host, shown to every computer read-only. Asked at each start. */
@@ -87,7 +90,10 @@ export interface Host {
   sweep(): Promise<string[]>;
   /** To the holder of a running computer. */
   client(computerId: string): HostClient;
-  /** To the files of a computer, running or not: of a stopped one through a sandbox that ends by itself. */
+  /**
+   * To the files of a computer, running or not: of a stopped one through a sandbox that ends by itself, of which there
+   * are few. Throws 429 or 503 `FILES_BUSY`.
+   */
   files(computerId: string): Promise<HostClient>;
   /** The socket of what answers `files`; with `running`, only that of one that runs. */
   socket(computerId: string, options?: { running?: boolean }): Promise<string>;

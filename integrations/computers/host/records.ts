@@ -12,6 +12,8 @@ export interface ComputerRecord {
   /** Null where it shares ours. */
   uid: number | null;
   limits: ComputerLimits;
+  /** Of a copy that was never started. */
+  spaceId?: string;
   /** Its last start; null where it was never started. */
   run: ComputerRun | null;
   removing?: boolean;

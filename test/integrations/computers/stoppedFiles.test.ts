@@ -1,4 +1,5 @@
-import { buildHost, runOn, startComputer } from '../../builders/host.ts';
+import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
+import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
@@ -31,6 +32,42 @@ describe.each(usable)('$name', ({ options }) => {
     expect(await host.sweep()).toEqual([]);
     await host.start({ ...spec, generation: 2 });
     expect((await runOn(host.client(computerId), 'cat more')).stdout).toBe('written while it slept');
+  });
+
+  it('reads few computers that do not run at once, fewer of one space, and says when to come again', async () => {
+    await using built = await buildHost({ ...options, files: { perHost: 3, perSpace: 2, waitMs: 300, restMs: 0 } });
+    const { host } = built;
+    const stopped = async (spaceId: string) => {
+      const { computerId, client } = await startComputer(host, { spaceId });
+      await runOn(client, 'head -c 20000000 /dev/zero > large');
+      await host.stop(computerId);
+      return computerId;
+    };
+    const [a1, a2, a3] = [await stopped('spc_a'), await stopped('spc_a'), await stopped('spc_a')];
+    const [b1, b2] = [await stopped('spc_b'), await stopped('spc_b')];
+    const copy = `${a3}copy`;
+    await host.fork(a3, { computerId: copy, limits: usualLimits });
+    /** Somebody who reads it, and does not come to an end. */
+    const read = async (id: string) => (await (await host.files(id)).readFile('large')).body;
+    const list = async (id: string) => (await (await host.files(id)).listFiles('.')).entries.length;
+    const readers = [await read(a1), await read(a2)];
+    const refused = { code: 'FILES_BUSY', retryAfterSeconds: 5 };
+    await expect(host.files(a3)).rejects.toMatchObject({ kind: 'rateLimited', ...refused });
+    await expect(host.files(copy)).rejects.toMatchObject({ kind: 'rateLimited', ...refused });
+    await expect(host.socket(a3)).rejects.toMatchObject({ kind: 'rateLimited', ...refused });
+    expect(await list(a1)).toBe(1);
+    readers.push(await read(b1));
+    await expect(host.files(b2)).rejects.toMatchObject({ kind: 'unavailable', ...refused });
+    // One that rests makes room, of its own space or of another.
+    readers[0]?.destroy();
+    expect(await waitFor('room', () => list(a3).catch(() => undefined))).toBe(1);
+    expect(await waitFor('room', () => list(b2).catch(() => undefined))).toBe(1);
+    for (const reader of readers) reader.destroy();
+    expect(
+      await Promise.all(
+        [a1, a2, a3, b1, b2, copy].map((id) => waitFor('a turn', () => list(id).catch(() => undefined))),
+      ),
+    ).toEqual([1, 1, 1, 1, 1, 1]);
   });
 
   it('has nothing of one that is not there', async () => {
