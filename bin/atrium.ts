@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { addBilling } from './commands/billing.ts';
 import { addCode } from './commands/code.ts';
 import { addDoctor } from './commands/doctor.ts';
+import { addHost } from './commands/host.ts';
 import { addKey } from './commands/key.ts';
 import { addMember } from './commands/member.ts';
 import { addMigrate } from './commands/migrate.ts';
@@ -34,6 +35,7 @@ const commands = [
   addKey,
   addRotateKey,
   addReplaceAuthority,
+  addHost,
   addBilling,
 ];
 for (const add of commands) add(program);

@@ -1,3 +1,4 @@
+import { forgetSilentHosts } from '../../models/computers/removedHosts.ts';
 import { type RestlessComputer, restlessComputers } from '../../models/computers/restless.ts';
 import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
 import type { ComputerDeps } from './deps.ts';
@@ -18,9 +19,12 @@ export function createComputerSweeps({ config, database, logger, workflows }: Co
         look: async (computer, isWell) =>
           isWell ? 'left' : asSwept(await workflows.startComputer(computer), 'started'),
       }),
+
+    /** Forgets hosts that hold nothing and never came back. Returns how many. */
+    forgetSilentHosts: (): Promise<number> => forgetSilentHosts(database, new Date()),
   };
 }
 
-export const computerSweeps = ['sweepComputers'] as const satisfies readonly (keyof ReturnType<
+export const computerSweeps = ['sweepComputers', 'forgetSilentHosts'] as const satisfies readonly (keyof ReturnType<
   typeof createComputerSweeps
 >)[];

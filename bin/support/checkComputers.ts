@@ -1,7 +1,8 @@
 import type { Config } from '../../config/index.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
 import { describeMachine } from '../../integrations/computers/host/describeMachine.ts';
-import { type ComputerHostRow, isLost, listHosts } from '../../models/computers/hosts.ts';
+import type { ComputerHostRow } from '../../models/computers/hosts.ts';
+import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { openDatabase } from '../../models/database.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
@@ -26,14 +27,22 @@ export async function checkComputers(launch: LaunchConfig): Promise<CheckResult>
 export async function checkHosts(config: Config): Promise<CheckResult> {
   const database = openDatabase(config);
   try {
-    const hosts = (await listHosts(database)).filter((host) => !isLost(host, config));
-    if (hosts.length === 0) return off('none is there now');
+    const all = await hostsInUse({ database, config });
+    const hosts = all.filter((host) => !host.isLost);
+    const gone = all.filter((host) => host.isLost && host.computers > 0).map(describeGone);
+    if (hosts.length === 0) return off(['none is there now', ...gone].join('; '));
     const faults = (await Promise.all(hosts.map(faultOf))).filter((fault) => fault !== undefined);
-    if (faults.length > 0) return wrong(`${faults.join('; ')}: see ATRIUM_COMPUTERS_URL`);
+    if (faults.length > 0) return wrong(`${[...faults, ...gone].join('; ')}: see ATRIUM_COMPUTERS_URL`);
+    if (gone.length > 0)
+      return wrong(`${gone.join('; ')}: start it again, or, if it never comes back, "atrium host remove ID"`);
     return ok(hosts.map(({ id, address }) => `${id} ${address === null ? 'in its own process' : address}`).join(', '));
   } finally {
     await database.close();
   }
+}
+
+function describeGone({ id, seenAt, computers }: HostUse): string {
+  return `${id} is silent since ${seenAt.toISOString()}, with the homes of ${computers} computers`;
 }
 
 /** What keeps other processes from a host. */

@@ -3,7 +3,7 @@ import type { Config } from '../../config/index.ts';
 import type { Host } from '../../integrations/computers/host/host.ts';
 import type { HostOf } from '../../integrations/computers/liveComputers.ts';
 import { RemoteHost } from '../../integrations/computers/remoteHost.ts';
-import { findHost, hostLost, isLost } from '../../models/computers/hosts.ts';
+import { findHost, hostLost, hostRemoved, isLost } from '../../models/computers/hosts.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { HostTokens } from '../../models/identity/hostTokens.ts';
@@ -27,7 +27,8 @@ export function createHostOf(deps: Deps): HostOf {
     const own = await ownOnceReady(deps);
     if (own?.hostId === hostId) return own;
     const host = await findHost(deps.database, hostId);
-    if (host === undefined || isLost(host, deps.config)) throw hostLost();
+    if (host === undefined) throw hostRemoved();
+    if (isLost(host, deps.config)) throw hostLost();
     if (host.address === null) {
       const detail = 'The host of this computer cannot be reached from here.';
       throw new DomainError('unavailable', 'HOST_LOST', detail, { retryAfterSeconds: 5 });

@@ -68,7 +68,7 @@ export async function noteAlive({ database }: Deps, hostId: string, alive: Alive
       await change(tx, computer, { status: 'paused', ranMs, startedAt: null });
       return { spaceId: computer.spaceId };
     }
-    if (status !== 'error' || computer.errorCode !== 'HOST_LOST') return 'stop';
+    if (status !== 'error' || !['HOST_LOST', 'HOST_REMOVED'].includes(computer.errorCode ?? '')) return 'stop';
     const back = { errorCode: null, errorDetail: null, ...seen };
     await change(tx, computer, { status: state, startedAt: state === 'running' ? at : null, ...back });
     return { spaceId: computer.spaceId };

@@ -5,7 +5,7 @@ import { type Operation, operationModels } from '../operation.ts';
 import { type Computer, getComputer } from './computer.ts';
 import { beginComputerOperation } from './computerOperations.ts';
 import { type Computers, insertComputer, lockComputer, roomFor } from './computers.ts';
-import { findHost, hostLost, isLost } from './hosts.ts';
+import { refusalOfHost } from './hosts.ts';
 import type { Asked } from './wishes.ts';
 
 /**
@@ -23,7 +23,8 @@ export async function askToFork(
     const known = (await roomFor(tx, spaceId, id, config)) === 'known';
     if (known) return underWay(tx, id);
     const from = await lockComputer(tx, spaceId, computerId);
-    if (from.hostId !== null && isLost(await findHost(database, from.hostId), config)) throw hostLost();
+    const refusal = from.hostId === null ? undefined : await refusalOfHost(database, from.hostId, config);
+    if (refusal !== undefined) throw refusal;
     await insertComputer(tx, {
       id,
       spaceId,

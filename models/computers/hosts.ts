@@ -62,7 +62,7 @@ interface LoadedHost extends Pick<ComputerHostRow, 'id' | 'drivers' | 'memoryMiB
 
 /**
  * The host that runs the computer: the one with its home, else the least loaded that can. Throws 503 `NO_HOST`, or
- * `HOST_LOST` where its home is on a host that does not answer.
+ * `HOST_LOST` where its home is on a host that does not answer, and 409 `HOST_REMOVED` on one that never will.
  */
 export async function placeComputer(
   tx: Transaction,
@@ -79,6 +79,7 @@ export async function placeComputer(
       GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at ORDER BY h.id`,
     [config.computers.defaults.memoryMiB, computer.id],
   );
+  if (computer.hostId !== null && !hosts.some(({ id }) => id === computer.hostId)) throw hostRemoved();
   const living = hosts.filter((host) => !isLost(host, config));
   const can = living.filter((host) => host.drivers.split(',').includes(driver));
   if (computer.hostId !== null) {
@@ -107,4 +108,22 @@ export function hostLost(): DomainError {
   const detail =
     'The host with this computer’s home does not answer. Try again when it is back, or recover with discardHome.';
   return new DomainError('unavailable', 'HOST_LOST', detail, { retryAfterSeconds: 30 });
+}
+
+/** Its row is gone: the operator has said that it will not come back. */
+export function hostRemoved(): DomainError {
+  const detail =
+    'The operator has removed the host with this computer’s home. Recover it with discardHome, or delete it.';
+  return new DomainError('conflict', 'HOST_REMOVED', detail);
+}
+
+/** The refusal of what needs this host now; undefined where it answers. */
+export async function refusalOfHost(
+  database: Pick<Database, 'pool'>,
+  hostId: string,
+  config: Pick<Config, 'computers'>,
+): Promise<DomainError | undefined> {
+  const host = await findHost(database, hostId);
+  if (host === undefined) return hostRemoved();
+  return isLost(host, config) ? hostLost() : undefined;
 }

@@ -1,6 +1,7 @@
 /** Why a computer is in `error`, or stopped by itself, for people. */
 const details: Readonly<Record<string, string>> = {
   HOST_LOST: 'Its host does not answer.',
+  HOST_REMOVED: 'Its host was removed for good, and its home with it. Recover it with discardHome to begin anew.',
   NO_HOST: 'No host can run it now.',
   COMPUTERS_OFF: 'Its host cannot run computers now; the host’s log says why.',
   TIMED_OUT: 'Its host did not do it in time.',

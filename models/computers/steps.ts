@@ -43,7 +43,8 @@ export async function nextStep(deps: Deps, computerId: string): Promise<Computer
 async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
   const { database, config } = deps;
   const { status, wish, hostId } = computer;
-  const isHostLost = hostId !== null && isLost(await findHost(database, hostId), config);
+  const host = hostId === null ? undefined : await findHost(database, hostId);
+  const isHostLost = hostId !== null && isLost(host, config);
   if (wish === 'delete') {
     if (hostId !== null && !isHostLost) return stepOf('destroy', computer, config);
     await removeComputer(tx, computer, { isHomeGone: hostId === null });
@@ -53,7 +54,9 @@ async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<
     await stopped(tx, computer);
     return decide(deps, tx, computer);
   }
-  if (isHostLost && (isActive(computer) || wish !== null)) return giveUp(deps, tx, computer);
+  if (isHostLost && (isActive(computer) || wish !== null)) {
+    return giveUp(deps, tx, computer, host === undefined ? 'HOST_REMOVED' : 'HOST_LOST');
+  }
   if (wish === 'fork') return stepOf('fork', computer, config);
   if (status === 'stopping') return stepOf('stop', computer, config);
   if (wish === 'stop') {
@@ -75,9 +78,9 @@ async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<
 }
 
 /** Nobody waits for a host that is lost. */
-async function giveUp(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
-  if (computer.wish === 'fork') await abandonFork(tx, computer, 'HOST_LOST');
-  else await setError(deps, tx, computer, 'HOST_LOST');
+async function giveUp(deps: Deps, tx: Transaction, computer: Computer, code: string): Promise<ComputerStep> {
+  if (computer.wish === 'fork') await abandonFork(tx, computer, code);
+  else await setError(deps, tx, computer, code);
   return { do: 'rest' };
 }
 

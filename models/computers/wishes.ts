@@ -16,7 +16,7 @@ import {
 } from './computerOperations.ts';
 import { lockComputer } from './computers.ts';
 import { addDefaultComputer } from './defaultComputer.ts';
-import { findHost, hostLost, isLost } from './hosts.ts';
+import { findHost, refusalOfHost } from './hosts.ts';
 import { beginStart, change, lockSpaceOf, requireRoomToRun } from './starting.ts';
 import { markUsed } from './use.ts';
 
@@ -54,9 +54,8 @@ export async function askToWake(deps: Deps, request: Request): Promise<Asked> {
     }
     await requireRoomToRun(tx, computer, config);
     if (computer.status === 'paused') {
-      if (isLost(computer.hostId === null ? undefined : await findHost(database, computer.hostId), config)) {
-        throw hostLost();
-      }
+      const refusal = await refusalOfHost(database, computer.hostId ?? '', config);
+      if (refusal !== undefined) throw refusal;
       await change(tx, computer, { status: 'starting' });
     } else if (!['starting', 'running', 'stopping'].includes(computer.status)) await beginStart(tx, computer, config);
     await change(tx, computer, { wish: 'wake' });
@@ -111,14 +110,15 @@ export async function askToRecover(deps: Deps, request: Request & { discardHome:
   return ask(deps, request, 'recoverComputer', 'computer.recovered', async (tx, computer) => {
     await requireRoomToRun(tx, computer, config);
     const { hostId } = computer;
-    const isHostLost = hostId !== null && isLost(await findHost(database, hostId), config);
-    if (isHostLost && !request.discardHome) throw hostLost();
+    const refusal = hostId === null ? undefined : await refusalOfHost(database, hostId, config);
+    const isHostLost = refusal !== undefined;
+    if (isHostLost && !request.discardHome) throw refusal;
     if (request.discardHome && hostId !== null && !isHostLost) {
       const detail = 'Its host answers: recover it without discardHome, or delete it.';
       throw new DomainError('conflict', 'HOME_IS_THERE', detail);
     }
     await endComputerOperations(tx, computer.id, ['stopComputer', 'pauseComputer'], failedWith('COMPUTER_WOKEN'));
-    if (isHostLost) await leaveHost(tx, computer, config);
+    if (isHostLost) await leaveHost(deps, tx, computer);
     if (computer.hostId === null) await beginStart(tx, computer, config);
     else await change(tx, computer, { status: 'stopping', errorCode: null, errorDetail: null });
     await change(tx, computer, { wish: 'wake' });
@@ -127,11 +127,12 @@ export async function askToRecover(deps: Deps, request: Request & { discardHome:
 }
 
 /** Gives up what is on a lost host; that removes it when it is back. */
-async function leaveHost(tx: Transaction, computer: Computer, config: Pick<Config, 'billing'>): Promise<void> {
+async function leaveHost({ database, config }: Deps, tx: Transaction, computer: Computer): Promise<void> {
   if (computer.aliveAt !== null && computer.startedAt !== null) {
     while (!(await chargeBegun(tx, computer, computer.aliveAt, config)));
   }
-  await addRemains(tx, computer);
+  // One that was removed for good has nothing left to clear up.
+  if ((await findHost(database, computer.hostId ?? '')) !== undefined) await addRemains(tx, computer);
   await change(tx, computer, { hostId: null, status: 'stopped', startedAt: null });
 }
 

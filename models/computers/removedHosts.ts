@@ -1,0 +1,84 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Config } from '../../config/index.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { execute, select } from '../sql.ts';
+import { lockAnyComputer } from './computers.ts';
+import { abandonFork, removeComputer, setError } from './ends.ts';
+import { type ComputerHostRow, isLost, listHosts } from './hosts.ts';
+
+type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
+
+const dayMs = 86_400_000;
+/** A host that holds nothing and has been silent for so long is forgotten; one that comes back says so by itself. */
+const silentMs = 7 * dayMs;
+/** What is left of deleted computers on hosts that are gone. */
+const remainsMs = 90 * dayMs;
+
+/** A host, and how many computers have their homes there. */
+export interface HostUse extends ComputerHostRow {
+  computers: number;
+  isLost: boolean;
+}
+
+export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]> {
+  const [rows] = await database.pool.query<RowDataPacket[]>(
+    'SELECT host_id AS id, COUNT(*) AS computers FROM computers WHERE host_id IS NOT NULL GROUP BY host_id',
+  );
+  const counts = new Map(rows.map(({ id, computers }) => [String(id), Number(computers)]));
+  const hosts = await listHosts(database);
+  return hosts.map((host) => ({ ...host, computers: counts.get(host.id) ?? 0, isLost: isLost(host, config) }));
+}
+
+/**
+ * For a host that will not come back: forgets it, and tells of each of its computers that its home is gone. They can be
+ * recovered with an empty one, or deleted. Returns how many there are. Throws 404, 409 `HOST_ANSWERS`.
+ */
+export async function removeHost(deps: Deps, hostId: string): Promise<number> {
+  const { database, config } = deps;
+  await transaction(database, async (tx) => {
+    const [host] = await select<Pick<ComputerHostRow, 'seenAt'>>(
+      tx,
+      'SELECT seen_at AS seenAt FROM computer_hosts WHERE id = ? FOR UPDATE',
+      [hostId],
+    );
+    if (host === undefined) throw notFound('host');
+    if (!isLost(host, config)) {
+      const detail = 'This host answers. Stop the process that runs it first; its computers would go on.';
+      throw new DomainError('conflict', 'HOST_ANSWERS', detail);
+    }
+    await execute(tx, 'DELETE FROM computer_remains WHERE host_id = ?', [hostId]);
+    await execute(tx, 'DELETE FROM computer_hosts WHERE id = ?', [hostId]);
+  });
+  // From here on they are refused as those of a removed host: what is told of each may take its time, or be done again.
+  const [rows] = await database.pool.query<RowDataPacket[]>('SELECT id FROM computers WHERE host_id = ?', [hostId]);
+  for (const { id } of rows) await tellOf(deps, String(id), hostId);
+  return rows.length;
+}
+
+async function tellOf(deps: Deps, computerId: string, hostId: string): Promise<void> {
+  await transaction(deps.database, async (tx) => {
+    const computer = await lockAnyComputer(tx, computerId);
+    if (computer?.hostId !== hostId) return;
+    if (computer.wish === 'delete') await removeComputer(tx, computer, { isHomeGone: true });
+    else if (computer.wish === 'fork') await abandonFork(tx, computer, 'HOST_REMOVED');
+    else await setError(deps, tx, computer, 'HOST_REMOVED');
+  });
+}
+
+/** Deletes the rows of hosts that hold nothing and never came back, and what waits for hosts that are gone. */
+export async function forgetSilentHosts({ pool }: Pick<Database, 'pool'>, now: Date): Promise<number> {
+  const before = (ms: number) => new Date(now.getTime() - ms);
+  const [silent] = await pool.query<RowDataPacket[]>(
+    `SELECT h.id FROM computer_hosts h WHERE h.seen_at < ?
+       AND NOT EXISTS (SELECT 1 FROM computers c WHERE c.host_id = h.id)
+       AND NOT EXISTS (SELECT 1 FROM computer_remains r WHERE r.host_id = h.id AND r.since >= ?) LIMIT 100`,
+    [before(silentMs), before(remainsMs)],
+  );
+  for (const { id } of silent) {
+    await pool.query('DELETE FROM computer_remains WHERE host_id = ?', [id]);
+    // Unless it has just come back.
+    await pool.query('DELETE FROM computer_hosts WHERE id = ? AND seen_at < ?', [id, before(silentMs)]);
+  }
+  return silent.length;
+}

@@ -1,0 +1,121 @@
+import { checkHosts } from '../../../bin/support/checkComputers.ts';
+import { findComputer, getComputer } from '../../../models/computers/computer.ts';
+import { findHost, reportHost } from '../../../models/computers/hosts.ts';
+import { forgetSilentHosts, removeHost } from '../../../models/computers/removedHosts.ts';
+import { nextStep } from '../../../models/computers/steps.ts';
+import { askToDelete, askToRecover, askToWake } from '../../../models/computers/wishes.ts';
+import { newId } from '../../../models/ids.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { runAtrium } from '../../support/atrium.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// Hosts that never come back: what their computers say, what can still be done with them, and what becomes of the rows.
+
+let environment: TestEnvironment;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+beforeEach(async () => {
+  const { pool } = environment.database;
+  for (const table of ['computer_hosts', 'computer_remains', 'computers']) await pool.query(`DELETE FROM ${table}`);
+});
+
+async function buildHost(silentDays = 0): Promise<string> {
+  const id = newId('computerHost');
+  const host = { id, address: null, drivers: ['bubblewrap'] as const };
+  await reportHost(environment.database, { ...host, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning: 100 });
+  await environment.database.pool.query('UPDATE computer_hosts SET seen_at = seen_at - INTERVAL ? HOUR WHERE id = ?', [
+    silentDays * 24,
+    id,
+  ]);
+  return id;
+}
+
+async function buildOn(hostId: string, status: string, wish: string | null = null) {
+  const { database } = environment;
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
+  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
+  const sql = 'UPDATE computers SET status = ?, wish = ?, host_id = ?, generation = 1 WHERE id = ?';
+  await database.pool.query(sql, [status, wish, hostId, id]);
+  const request = { spaceId: space.id, computerId: id, actor: { userId: user.id, credentialId: null, address: null } };
+  return { id, request, get: () => getComputer(database, space.id, id) };
+}
+
+test('its computers say that their homes are gone, and can be recovered on another host or deleted', async () => {
+  const [gone, other] = [await buildHost(2), await buildHost()];
+  const each = { running: await buildOn(gone, 'running'), stopped: await buildOn(gone, 'stopped') };
+  const [half, away] = [await buildOn(gone, 'created', 'fork'), await buildOn(gone, 'stopped', 'delete')];
+  const elsewhere = await buildOn(other, 'running');
+  expect(await removeHost(environment, gone)).toBe(4);
+  for (const { get } of Object.values(each)) {
+    expect(await get()).toMatchObject({ status: 'error', errorCode: 'HOST_REMOVED', wish: null });
+  }
+  expect(await elsewhere.get()).toMatchObject({ status: 'running', errorCode: null });
+  for (const { id } of [half, away]) expect(await findComputer(environment.database, id)).toBeUndefined();
+  const removed = { kind: 'conflict', code: 'HOST_REMOVED' };
+  const { request } = each.running;
+  await expect(askToWake(environment, request)).rejects.toMatchObject(removed);
+  await expect(askToRecover(environment, { ...request, discardHome: false })).rejects.toMatchObject(removed);
+  await askToRecover(environment, { ...request, discardHome: true });
+  expect(await nextStep(environment, each.running.id)).toMatchObject({ do: 'start', hostId: other, generation: 2 });
+  await askToDelete(environment, each.stopped.request);
+  expect(await nextStep(environment, each.stopped.id)).toEqual({ do: 'rest' });
+  expect(await findComputer(environment.database, each.stopped.id)).toBeUndefined();
+});
+
+test('a start that was asked for as the host was removed says so, and does not wait for it', async () => {
+  const gone = await buildHost(2);
+  const computer = await buildOn(gone, 'starting', 'wake');
+  await environment.database.pool.query('DELETE FROM computer_hosts WHERE id = ?', [gone]);
+  expect(await nextStep(environment, computer.id)).toEqual({ do: 'rest' });
+  expect(await computer.get()).toMatchObject({ status: 'error', errorCode: 'HOST_REMOVED' });
+});
+
+test('the operator sees what hosts there are, and removes one that is silent, but none that answers', async () => {
+  const [gone, other] = [await buildHost(2), await buildHost()];
+  await buildOn(gone, 'stopped');
+  expect(await checkHosts(environment.config)).toMatchObject({
+    state: 'wrong',
+    detail: expect.stringMatching(new RegExp(`${gone} is silent since .* with the homes of 1 computers: start it`)),
+  });
+  const run = (...args: string[]) => runAtrium(['host', ...args], environment.environment);
+  const { stdout } = await run('list', '--json');
+  expect(JSON.parse(stdout)).toEqual(
+    [gone, other]
+      .toSorted()
+      .map((id) => expect.objectContaining({ id, computers: id === gone ? 1 : 0, isLost: id === gone })),
+  );
+  expect(await run('remove', other)).toMatchObject({ code: 1, output: expect.stringMatching(/^This host answers\./) });
+  expect(await run('remove', 'hst_absent')).toMatchObject({ code: 1 });
+  expect(await run('remove', gone, '--json')).toMatchObject({ code: 0, stdout: `{"id":"${gone}","computers":1}\n` });
+  expect(await findHost(environment.database, gone)).toBeUndefined();
+  expect(await checkHosts(environment.config)).toMatchObject({ state: 'ok' });
+});
+
+test('hosts that hold nothing are forgotten after a week; one with computers, or that was there, never', async () => {
+  const { database } = environment;
+  const [silent, holding, recent, clearing] = [
+    await buildHost(8),
+    await buildHost(8),
+    await buildHost(6),
+    await buildHost(8),
+  ];
+  await buildOn(holding, 'stopped');
+  const remains = (days: number, id: string, host: string) =>
+    database.pool.query(
+      'INSERT INTO computer_remains (computer_id, host_id, since) VALUES (?, ?, NOW() - INTERVAL ? DAY)',
+      [id, host, days],
+    );
+  await remains(8, 'cmp_new', clearing);
+  await remains(91, 'cmp_old', silent);
+  expect(await forgetSilentHosts(database, new Date())).toBe(1);
+  const left = await Promise.all([silent, holding, recent, clearing].map((id) => findHost(database, id)));
+  expect(left.map((host) => host !== undefined)).toEqual([false, true, true, true]);
+  const [rows] = await database.pool.query('SELECT computer_id AS id FROM computer_remains');
+  expect(rows).toEqual([{ id: 'cmp_new' }]);
+});
