@@ -1,11 +1,12 @@
-# The API and the worker, for production: the same image, another command. See docker-compose.yml.
+# The API and the worker, for production: the same image, another command. See docker-compose.yml. `--target host` is
+# that image with what computers need, and with what they find in /usr.
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # The pinned Node of package.json is for machines that have none: the image brings its own.
 RUN npm ci --omit=dev && rm -rf node_modules/node-linux-* node_modules/.bin/node
 
-FROM node:24-bookworm-slim
+FROM node:24-bookworm-slim AS product
 WORKDIR /app
 # Repositories are cloned with it.
 RUN apt-get update && apt-get install --yes --no-install-recommends git ca-certificates && rm -rf /var/lib/apt/lists/*
@@ -19,3 +20,14 @@ VOLUME /data
 EXPOSE 8080
 ENTRYPOINT ["node", "bin/atrium.ts"]
 CMD ["api"]
+
+FROM product AS host
+USER root
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends bubblewrap ca-certificates curl git jq less openssh-client perl procps python3 python3-pip python3-venv unzip vim-tiny \
+ && rm -rf /var/lib/apt/lists/*
+USER node
+CMD ["worker"]
+
+# The last is what is built where none is named.
+FROM product

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { addBilling } from './commands/billing.ts';
+import { addBuildGvisor } from './commands/buildGvisor.ts';
 import { addCode } from './commands/code.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addHost } from './commands/host.ts';
@@ -36,6 +37,7 @@ const commands = [
   addRotateKey,
   addReplaceAuthority,
   addHost,
+  addBuildGvisor,
   addBilling,
 ];
 for (const add of commands) add(program);

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError } from './errors.ts';
-import { integer } from './kinds.ts';
+import { integer, list } from './kinds.ts';
 
+const driver = z.enum(['bubblewrap', 'gvisor', 'docker']);
 const cores = 'a number of cores from 0.1 to 64';
 const cpu = z.coerce.number(cores).min(0.1, cores).max(64, cores);
 const memory = integer(128, 1_048_576);
@@ -11,7 +12,15 @@ const idle = integer(1, 10_080);
 
 export const computerSettings = z.object({
   ATRIUM_COMPUTERS: z.enum(['auto', 'off']).default('auto'),
-  ATRIUM_COMPUTER_DRIVER: z.enum(['bubblewrap', 'gvisor', 'docker']).default('bubblewrap'),
+  ATRIUM_COMPUTER_DRIVER: driver.default('bubblewrap'),
+  ATRIUM_COMPUTERS_DRIVERS: list.pipe(z.array(driver)).optional(),
+  ATRIUM_COMPUTERS_RUNSC: z.string().min(1).optional(),
+  ATRIUM_COMPUTERS_DOCKER: z
+    .url({ protocol: /^(unix|tcp|http)$/ })
+    .max(255)
+    .optional(),
+  ATRIUM_COMPUTERS_DOCKER_IMAGE: z.string().min(1).max(255).optional(),
+  DOCKER_HOST: z.string().optional(),
   ATRIUM_COMPUTERS_DIR: z.string().min(1).optional(),
   ATRIUM_COMPUTERS_HOST: z.string().min(1).default('127.0.0.1'),
   ATRIUM_COMPUTERS_PORT: integer(0, 65_535).default(0),
@@ -45,12 +54,34 @@ const mebibyte = 1_048_576;
 /** A host that has been silent for so many of its beats is taken for lost. */
 const beatsToLoss = 6;
 
+type DriverEnvironment = Pick<
+  ComputerEnvironment,
+  | 'ATRIUM_COMPUTERS_DRIVERS'
+  | 'ATRIUM_COMPUTERS_RUNSC'
+  | 'ATRIUM_COMPUTERS_DOCKER'
+  | 'ATRIUM_COMPUTERS_DOCKER_IMAGE'
+  | 'DOCKER_HOST'
+>;
+
+/** What a host runs computers with, and where it finds that. Undefined is as usual for the machine. */
+export function driversOf(env: DriverEnvironment) {
+  return Object.freeze({
+    drivers: env.ATRIUM_COMPUTERS_DRIVERS,
+    runsc: env.ATRIUM_COMPUTERS_RUNSC,
+    docker: Object.freeze({
+      address: env.ATRIUM_COMPUTERS_DOCKER ?? (env.DOCKER_HOST || undefined),
+      image: env.ATRIUM_COMPUTERS_DOCKER_IMAGE,
+    }),
+  });
+}
+
 /** Computers: what they may use, how many there may be, and how long anything about them may take. */
 export function computersConfig(env: ComputerEnvironment) {
   const computers = Object.freeze({
     /** Whether worker processes run computers, where the machine can. */
     hosted: env.ATRIUM_COMPUTERS === 'auto',
     driver: env.ATRIUM_COMPUTER_DRIVER,
+    ...driversOf(env),
     dir: env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers'),
     /** Where a worker process serves its computers to the other processes, and the address that it announces to them. */
     server: Object.freeze({

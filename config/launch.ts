@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { driversOf } from './computers.ts';
 import { type Environment, parseEnvironment } from './index.ts';
 
 /**
@@ -16,6 +17,7 @@ export function loadLaunchConfig(environment: Environment = process.env) {
     http: Object.freeze({ host: env.ATRIUM_HOST, port: env.ATRIUM_PORT }),
     bucket: env.ATRIUM_S3_BUCKET,
     computers: env.ATRIUM_COMPUTERS === 'auto',
+    computerDrivers: driversOf(env),
     computersDir: resolve(env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers')),
     /** An address that is given is never also started. */
     need: Object.freeze({

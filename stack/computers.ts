@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { findProgram, type StackContext } from './context.ts';
 import { StackError } from './errors.ts';
+import { cachedGvisor } from './gvisor.ts';
 import { canInstall, installPackages } from './install.ts';
 
 /** What computers run on, by program. */
@@ -29,8 +30,12 @@ export async function prepareComputers(context: StackContext): Promise<Record<st
       context.report(`${error.message}. Computers are off, or have no limit on their disks.`);
     }
   }
-  if (context.environment.ATRIUM_COMPUTERS_DIR) return {};
-  return { ATRIUM_COMPUTERS_DIR: join(context.servicesDir, 'computers') };
+  const { environment, servicesDir } = context;
+  const runsc = environment.ATRIUM_COMPUTERS_RUNSC ? undefined : cachedGvisor(context);
+  return {
+    ...(!environment.ATRIUM_COMPUTERS_DIR && { ATRIUM_COMPUTERS_DIR: join(servicesDir, 'computers') }),
+    ...(runsc !== undefined && { ATRIUM_COMPUTERS_RUNSC: runsc }),
+  };
 }
 
 /** For `atrium doctor`: what is missing here for computers, and how it comes. */

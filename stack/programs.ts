@@ -66,10 +66,16 @@ export function describeProgram(
     : { missing: false, detail: `missing; "npm start" gets it (${program.buildTime})` };
 }
 
-type Download = (context: StackContext, folder: string, version: string) => Promise<string | undefined>;
+type BuildContext = Omit<StackContext, 'servicesDir' | 'ports' | 'bucket'>;
+
+type Download<C> = (context: C, folder: string, version: string) => Promise<string | undefined>;
 
 /** The machine's own, the cache's, downloaded, or built. */
-export async function getProgram(context: StackContext, program: GoProgram, download?: Download): Promise<string> {
+export async function getProgram<C extends BuildContext>(
+  context: C,
+  program: GoProgram,
+  download?: Download<C>,
+): Promise<string> {
   const onPath = findProgram(program.name, context.environment);
   if (onPath !== undefined) return shared(onPath);
   const cached = join(context.cacheDir, `${program.name}-${program.version}`);
@@ -98,7 +104,7 @@ export async function getProgram(context: StackContext, program: GoProgram, down
   }
 }
 
-async function build(context: StackContext, program: GoProgram, folder: string): Promise<string> {
+async function build(context: BuildContext, program: GoProgram, folder: string): Promise<string> {
   const go = findProgram('go', context.environment);
   if (go === undefined) {
     throw new StackError(
@@ -147,7 +153,7 @@ function removeLeftovers(cacheDir: string, name: string): void {
  * A path to the program that the services' users can run. Root's cache folder is closed to them: then a second link to
  * the same file, or a copy where links do not reach, stands under /var/lib/atrium.
  */
-function shared(program: string): string {
+export function shared(program: string): string {
   if (process.getuid?.() !== 0 || isReachableByOthers(program)) return program;
   const { size, mtimeMs, mode } = statSync(program);
   const version = [size, Math.round(mtimeMs)].map((number) => number.toString(36)).join('-');

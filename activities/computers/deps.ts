@@ -5,7 +5,7 @@ import type { CommonDeps } from '../deps.ts';
 /** What is asked of the machine that runs computers. All of it may be asked for twice. */
 export interface ComputerHost {
   readonly hostId: string;
-  readonly driver: DriverName;
+  readonly drivers: readonly DriverName[];
   start(spec: ComputerSpec): Promise<unknown>;
   stop(computerId: string, options?: { generation?: number }): Promise<void>;
   pause(computerId: string): Promise<void>;

@@ -5,6 +5,7 @@ import type { ComputerHostRow } from '../../models/computers/hosts.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { openDatabase } from '../../models/database.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
+import { cachedGvisor } from '../../stack/gvisor.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 
 const answerMs = 3_000;
@@ -16,11 +17,32 @@ const answerMs = 3_000;
 export async function checkComputers(launch: LaunchConfig): Promise<CheckResult> {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
   const programs = describeSandboxPrograms(launch);
-  const { refused, off: missing, room } = await describeMachine(launch.computersDir);
-  if (refused !== undefined) return off(programs.missing ? `sandboxes: ${programs.detail}` : refused);
+  const { drivers, off: missing, room } = await describeMachine(launch.computersDir, options(launch));
+  if (drivers.every(({ refused }) => refused !== undefined)) {
+    // Elsewhere there are only containers.
+    const isLinux = process.platform === 'linux';
+    if (programs.missing && isLinux) return off(`sandboxes: ${programs.detail}`);
+    return off(drivers.at(isLinux ? 0 : -1)?.refused ?? 'no driver is wanted');
+  }
   if (missing.length > 0) return off(`they run, but ${missing.join('; ')}`);
   const limits = 'each with a user of its own and limits of CPU, memory, tasks and disk';
   return ok(room === undefined ? limits : `${limits}; ${room}`);
+}
+
+/** Which drivers this machine has, and for each other one what it would take. */
+export async function checkDrivers(launch: LaunchConfig): Promise<CheckResult> {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const { drivers } = await describeMachine(launch.computersDir, options(launch));
+  const there = drivers.filter(({ refused }) => refused === undefined).map(({ name }) => name);
+  const others = drivers.flatMap(({ name, refused }) => (refused === undefined ? [] : `no ${name}: ${refused}`));
+  const detail = [there.join(', ') || 'none', ...others].join('; ');
+  return there.length > 0 ? ok(detail) : off(detail);
+}
+
+/** Where a start would find what was built for it, as it does. */
+function options(launch: LaunchConfig) {
+  const { drivers, runsc = cachedGvisor(launch), docker } = launch.computerDrivers;
+  return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
 }
 
 /** Whether the hosts of this installation answer, from here, at the addresses that they announce. */

@@ -7,7 +7,7 @@ import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
-import { checkComputers, checkHosts } from './checkComputers.ts';
+import { checkComputers, checkDrivers, checkHosts } from './checkComputers.ts';
 import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
 import { checkEgress, checkMcpServers } from './checkTools.ts';
@@ -35,6 +35,7 @@ export async function runChecks(): Promise<Check[]> {
 
   await check('git', () => describeGit(launch));
   await check('computers', () => checkComputers(launch));
+  await check('drivers of computers', () => checkDrivers(launch));
   if (launch.need.temporal) await check('temporal access', () => checkTemporalAccess(launch, running));
 
   const environment = { ...running?.environment, ...launch.environment };

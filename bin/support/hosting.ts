@@ -4,7 +4,7 @@ import type { ComputerDeps } from '../../activities/computers/deps.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
-import type { Host } from '../../integrations/computers/host/host.ts';
+import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import { HostError } from '../../integrations/computers/host/hostErrors.ts';
 import type { ComputerEgress } from '../../integrations/egress/computerEgress.ts';
 import { computerEnvironment } from '../../integrations/egress/computerEnvironment.ts';
@@ -57,7 +57,7 @@ export async function startHosting(
   const deps = { ...services, workflows, host, environment: computerEnvironment(trust.paths) };
   const beat = new HostBeat(deps, {
     address: served?.address ?? null,
-    drivers: [host.driver],
+    drivers: host.drivers,
     cpuMilli: availableParallelism() * 1_000,
     memoryMiB: Math.floor(totalmem() / mebibyte),
     maxRunning: config.computers.perHost,
@@ -93,6 +93,11 @@ export async function startHosting(
   };
 }
 
+/** What is undefined is as usual for the machine. */
+function driverOptions({ drivers, runsc, docker }: Services['config']['computers']): Partial<HostOptions> {
+  return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
+}
+
 async function makeHost(
   { config, logger, egressAuthorities }: Services,
   egress: ComputerEgress,
@@ -102,6 +107,7 @@ async function makeHost(
     const host = await createHost({
       dir: config.computers.dir,
       ...(config.computers.imageMiB !== undefined && { imageMiB: config.computers.imageMiB }),
+      ...driverOptions(config.computers),
       egress,
       readOnly: () => trust.readOnly,
       log: (level, facts, message) => logger[level](facts, message),

@@ -19,6 +19,8 @@ export interface ComputerSpec {
   /** Counts the starts: of a process or a message that belongs to an older one, nothing is believed. */
   generation: number;
   limits: ComputerLimits;
+  /** What it is run with; the first that its host has, if undefined. */
+  driver?: DriverName;
   /** Variables for every process. */
   env: Record<string, string>;
 }

@@ -15,6 +15,7 @@ import {
   limitsOf,
 } from './computer.ts';
 import { defaultComputerName } from './defaultComputer.ts';
+import { assertOffered } from './hosts.ts';
 import { placeholderVariables } from './placeholders.ts';
 
 /** What a caller says of a computer. What is left out stays as it is, or is the operator’s default. */
@@ -66,6 +67,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
 
   async function rowOf(spaceId: string, id: string, fields: ComputerFields): Promise<Record<string, unknown>> {
     assertWithinLimits(fields, config);
+    if (fields.driver != null) await assertOffered(database, fields.driver, config);
     const { name, env } = fields;
     const columns = { driver: 'driver', cpuMilli: 'cpu_milli', memoryMiB: 'memory_mib', diskMiB: 'disk_mib' } as const;
     const row: Record<string, unknown> = {};
@@ -84,7 +86,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
   }
 
   return {
-    /** Throws 404, 409 `TOO_MANY_COMPUTERS`, 422 `LIMIT_TOO_HIGH` or `BAD_ENV`. The same id again is the same computer. */
+    /** Throws 404, 409 `TOO_MANY_COMPUTERS`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV` or `DRIVER_NOT_OFFERED`. The same id again is the same computer. */
     async create(
       spaceId: string,
       id: string,

@@ -51,6 +51,24 @@ export async function listHosts({ pool }: Pick<Database, 'pool'>): Promise<Compu
   return rows as ComputerHostRow[];
 }
 
+/**
+ * Throws 422 `DRIVER_NOT_OFFERED` unless some host has it now. The one that computers have which name none is always
+ * taken, as it is from those.
+ */
+export async function assertOffered(
+  database: Pick<Database, 'pool'>,
+  driver: ComputerDriver,
+  config: Pick<Config, 'computers'>,
+): Promise<void> {
+  if (driver === config.computers.driver) return;
+  const hosts = await listHosts(database);
+  const offered = hosts.filter((host) => !isLost(host, config)).flatMap(({ drivers }) => drivers.split(','));
+  if (offered.includes(driver)) return;
+  throw new DomainError('unprocessable', 'DRIVER_NOT_OFFERED', 'The computer cannot be run here.', {
+    errors: [{ pointer: '/driver', detail: `is one that no host here has: ${driver}` }],
+  });
+}
+
 export function isLost(host: Pick<ComputerHostRow, 'seenAt'> | undefined, { computers }: Pick<Config, 'computers'>) {
   return host === undefined || Date.now() - host.seenAt.getTime() > computers.hostLostMs;
 }

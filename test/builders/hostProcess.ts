@@ -33,7 +33,7 @@ interface Failure {
 }
 
 export type HostReply =
-  | { ready: Pick<Host, 'hostId' | 'driver' | 'rights' | 'limits'> }
+  | { ready: Pick<Host, 'hostId' | 'drivers' | 'rights' | 'limits'> }
   | { refused: Failure }
   | { ended: { computerId: string; end: HolderEnd } }
   | { id: number; value?: unknown; error?: Failure };

@@ -3,7 +3,10 @@ import { parseEnvironment, settingNames } from '../../config/index.ts';
 
 const page = readFileSync('docs/configuration.md', 'utf8');
 const rows = new Map(
-  [...page.matchAll(/^\| `(ATRIUM_\w+)` \| (?:`(.*?)`)? ?\|/gm)].map(([, name = '', value]) => [name, value]),
+  [...page.matchAll(/^\| `(ATRIUM_\w+|DOCKER_HOST)` \| (?:`(.*?)`)? ?\|/gm)].map(([, name = '', value]) => [
+    name,
+    value,
+  ]),
 );
 
 test('docs/configuration.md has a row for each variable, and no other', () => {

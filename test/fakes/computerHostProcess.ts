@@ -40,7 +40,7 @@ async function asked(call: Call, computerId: string, more = ''): Promise<void> {
 
 const host: ComputerHost = {
   hostId,
-  driver: 'bubblewrap',
+  drivers: ['bubblewrap'],
   async start({ computerId, generation, env }) {
     await asked('start', computerId, `${generation} ${Object.keys(env).join(',')}`);
     const now = new Date().toISOString();

@@ -1,6 +1,9 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeSandboxPrograms, prepareComputers } from '../../stack/computers.ts';
 import { findProgram } from '../../stack/context.ts';
+import { getGvisor } from '../../stack/gvisor.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { createStackContext } from '../support/stackContext.ts';
 
 const isComplete = ['bwrap', 'mkfs.btrfs'].every((name) => findProgram(name, process.env) !== undefined);
@@ -13,6 +16,23 @@ test('computers get a folder that their users can reach, unless one is set', asy
   expect(await prepareComputers(context)).toEqual(isLinux ? { ATRIUM_COMPUTERS_DIR: folder } : {});
   const set = createStackContext({ environment: { ...environment, ATRIUM_COMPUTERS_DIR: '/elsewhere' } });
   expect(await prepareComputers(set)).toEqual({});
+});
+
+test('gVisor is built once when asked for, and found by starts', async () => {
+  const folder = join(temporaryFolder(), 'bin');
+  mkdirSync(folder);
+  const go = '#!/bin/sh\necho "$@" > "$GOBIN/runsc"; chmod 755 "$GOBIN/runsc"\n';
+  writeFileSync(join(folder, 'go'), go, { mode: 0o755 });
+  const environment = { PATH: `${folder}:/usr/bin:/bin`, ATRIUM_COMPUTERS_DIR: '/elsewhere' };
+  const context = createStackContext({ environment });
+  expect(await prepareComputers(context)).toEqual({});
+  const built = await getGvisor(context);
+  expect(readFileSync(built, 'utf8')).toMatch(/^install .*gvisor\.dev\/gvisor\/runsc@v0\.0\.0-/);
+  rmSync(join(folder, 'go'));
+  expect(await getGvisor(context)).toBe(built);
+  expect(await prepareComputers(context)).toEqual(isLinux ? { ATRIUM_COMPUTERS_RUNSC: built } : {});
+  const told = createStackContext({ ...context, environment: { ...environment, ATRIUM_COMPUTERS_RUNSC: '/my/runsc' } });
+  expect(await prepareComputers(told)).toEqual({});
 });
 
 test('what they run on is named, with how it comes', () => {

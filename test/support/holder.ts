@@ -106,7 +106,7 @@ export async function heldComputer(
   send({ type: 'release' });
   const running = await report();
   if (running.type !== 'running') throw new Error(JSON.stringify(running));
-  const { init } = blocked.pids;
+  const init = blocked.pids?.init ?? 0;
   return {
     client: new HostClient({ socketPath: spec.socketPath }),
     spec,

@@ -18,8 +18,8 @@ try {
 }
 process.on('disconnect', () => process.exit(0));
 process.on('message', (call: HostCall) => void answer(call));
-const { hostId, driver, rights, limits } = host;
-reply({ ready: { hostId, driver, rights, limits } });
+const { hostId, drivers, rights, limits } = host;
+reply({ ready: { hostId, drivers, rights, limits } });
 
 async function answer({ id, method, args }: HostCall): Promise<void> {
   try {

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { chmod, copyFile, link, mkdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { agentFolder } from '../host/holderSpec.ts';
+import { installProgram } from '../host/installProgram.ts';
 import { bundle } from './bundle.ts';
 import { makeFirstPipes } from './pipes.ts';
 
@@ -21,26 +22,8 @@ export async function prepareAgent(folder: string): Promise<string[]> {
   const program = Buffer.from(bundle(main));
   await install(`${folder}/agent.cjs`, 0o644, (path) => writeFile(path, program));
   await install(`${folder}/pty.node`, 0o644, (path) => copyFile(pty, path));
-  await installNode(`${folder}/node`);
+  await installProgram(process.execPath, `${folder}/node`);
   return ['/usr/bin/sh', '-c', makeFirstPipes, `${agentFolder}/node`, ...nodeOptions, `${agentFolder}/agent.cjs`];
-}
-
-/** A second link to our own Node, where every user may run that; else a copy. It is large: what is there already stays. */
-async function installNode(path: string): Promise<void> {
-  const own = await stat(process.execPath);
-  const there = await stat(path).catch(() => undefined);
-  if (there?.size === own.size && there.mtimeMs === own.mtimeMs) return;
-  const temporary = `${path}.${process.pid}`;
-  await rm(temporary, { force: true });
-  try {
-    if ((own.mode & 0o005) !== 0o005) throw new Error('Others may not run it, and a link is no different.');
-    await link(process.execPath, temporary);
-  } catch {
-    await copyFile(process.execPath, temporary);
-    await chmod(temporary, 0o755);
-    await utimes(temporary, own.atime, own.mtime); // by which it is known
-  }
-  await rename(temporary, path);
 }
 
 /** Computers that run have the old file open, and keep it. */

@@ -1,7 +1,8 @@
 import { agentFolder, type SandboxCommand } from '../host/holderSpec.ts';
+import { seccompFilter } from '../seccomp/bpf.ts';
+import type { Machine } from '../seccomp/syscalls.ts';
 import type { ComputerLimits } from '../types.ts';
-import { seccompFilter } from './seccomp.ts';
-import type { Machine } from './syscalls.ts';
+import { environment, home, hostFiles, temporaryFolders, uid } from './view.ts';
 
 export interface SandboxOptions {
   /** `bwrap`, `prlimit` as absolute paths. */
@@ -27,22 +28,6 @@ export interface SandboxOptions {
   terminals: 'holders' | 'shared';
 }
 
-const home = '/home/user';
-/** The one user whom it knows, whoever that is outside. */
-const uid = '1000';
-
-const environment: Record<string, string> = {
-  PATH: '/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-  HOME: home,
-  USER: 'user',
-  LOGNAME: 'user',
-  SHELL: '/bin/bash',
-  LANG: 'C.UTF-8',
-};
-
-const fromEtc = ['ssl', 'alternatives', 'fonts', 'ld.so.cache', 'X11', 'xdg', 'chromium', 'chromium.d'];
-const ownEtc = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];
-
 /** The command line of a sandbox: every namespace of its own, nothing of the host but `/usr`, and a filtered kernel. */
 export function sandboxCommand(options: SandboxOptions): SandboxCommand {
   const { programs, limits, command, network } = options;
@@ -67,31 +52,23 @@ export function sandboxCommand(options: SandboxOptions): SandboxCommand {
 
 function bwrapArguments(options: SandboxOptions): string[] {
   const { homeDir, agentDir, etcDir, limits, readOnly, network, terminals } = options;
-  // Temporary files count as memory. Together they leave some, with which they can be cleared up.
-  const temporary = (path: string, perms: string, share: number) => {
-    const size = String(Math.ceil(limits.memoryMiB * 1024 * 1024 * share));
-    return ['--size', size, '--perms', perms, '--tmpfs', path];
-  };
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
     ...(network === 'own' ? ['--unshare-net'] : []),
     // Should its holder be killed, the kernel ends it.
     ...['--die-with-parent', '--disable-userns', '--new-session', '--hostname', 'computer'],
-    ...['--ro-bind', '/usr', '/usr'],
-    ...['bin', 'lib', 'lib64', 'sbin'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]),
-    ...fromEtc.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
-    ...ownEtc.flatMap((name) => ['--ro-bind', `${etcDir}/${name}`, `/etc/${name}`]),
+    ...hostFiles(etcDir),
     ...['--proc', '/proc', '--dev', '/dev'],
     ...(terminals === 'holders' ? ['--dev-bind', '/dev/pts', '/dev/pts'] : []),
-    ...temporary('/dev/shm', '1777', 1 / 4),
-    ...temporary('/tmp', '1777', 1 / 2),
-    ...temporary('/run', '0755', 1 / 16),
+    ...temporaryFolders(limits).flatMap(({ path, mode, bytes }) => [
+      ...['--size', String(bytes), '--perms', mode, '--tmpfs', path],
+    ]),
     ...['--dir', '/var', '--symlink', '/tmp', '/var/tmp', '--symlink', '/run', '/var/run'],
     ...['--ro-bind', agentDir, agentFolder],
     ...readOnly.flatMap(({ from, to }) => ['--ro-bind', from, to]),
     ...['--bind', homeDir, home],
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
-    ...['--chdir', home, '--uid', uid, '--gid', uid, '--cap-drop', 'ALL'],
+    ...['--chdir', home, '--uid', String(uid), '--gid', String(uid), '--cap-drop', 'ALL'],
     ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--info-fd', '4', '--block-fd', '5', '--seccomp', '6'],
   ];

@@ -3,10 +3,11 @@ import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { ChannelViolation } from '../channel/frames.ts';
 import { readOomKills, readPids, WorkSettler } from '../host/cgroups/settleWork.ts';
-import type { HolderReport, HolderSpec } from '../host/holderSpec.ts';
+import type { HolderOrder, HolderReport, HolderSpec, SandboxCommand } from '../host/holderSpec.ts';
 import { roomForLogs } from '../processes/logRoom.ts';
 import { ProcessStore } from '../processes/processStore.ts';
 import { Agent } from './agent.ts';
+import { attachContainer } from './container.ts';
 import { HolderProcesses } from './processes.ts';
 import { makeSandbox, type Sandbox } from './sandbox.ts';
 import { Screens } from './screens.ts';
@@ -17,8 +18,8 @@ const closeDeadlineMs = 10_000;
 
 interface Starter {
   report: (message: HolderReport) => Promise<void>;
-  /** Whether the host lets the sandbox go on; false where it is gone. */
-  released: () => Promise<boolean>;
+  /** The host lets the sandbox go on; undefined where it is gone. */
+  released: () => Promise<HolderOrder | undefined>;
 }
 
 /** Makes a sandbox and holds it until it ends. Answers with the code to exit with. */
@@ -37,9 +38,10 @@ export async function holdComputer(spec: HolderSpec, { report, released }: Start
   };
   let sandbox: Sandbox;
   try {
+    const container = 'kind' in spec.sandbox ? await attachContainer(spec.sandbox) : undefined;
     if (become !== null) becomeUser(become);
     process.umask(0o077);
-    sandbox = await makeSandbox(spec.sandbox);
+    sandbox = container ?? (await makeSandbox(spec.sandbox as SandboxCommand));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     writeEnd(reason);
@@ -54,16 +56,24 @@ export async function holdComputer(spec: HolderSpec, { report, released }: Start
     return 1;
   };
   await report({ type: 'blocked', pids: sandbox.pids });
-  if (!(await released())) return fail('The host has ended before the computer ran.');
-  const reason = await hold(spec, sandbox, report).catch((error: unknown) => ({ failed: String(error) }));
+  const order = await released();
+  if (order === undefined) return fail('The host has ended before the computer ran.');
+  const reason = await hold(spec, sandbox, report, order).catch((error: unknown) => ({ failed: String(error) }));
   if (typeof reason !== 'string') return fail(reason.failed);
   writeEnd(reason);
   return 0;
 }
 
 /** Everything from the release of a sandbox to its end; the answer is why it has ended. */
-async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report']): Promise<string> {
+async function hold(
+  spec: HolderSpec,
+  sandbox: Sandbox,
+  report: Starter['report'],
+  order: HolderOrder,
+): Promise<string> {
   const { computer, cgroups, socketPath, settings } = spec;
+  const settle = cgroups?.settle;
+  const workOom = cgroups?.workOom ?? order.workOom;
   const startedAt = new Date().toISOString();
   const reasons: string[] = [];
   const end = (reason: string) => {
@@ -75,13 +85,13 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
     egressSocket: spec.egressSocket,
     onReady: () => {
       clearTimeout(slow);
-      if (cgroups !== null) own = new Set(readPids(cgroups.agentProcs));
+      if (settle != null) own = new Set(readPids(settle.agentProcs));
     },
     // That it is closed says nothing yet of why.
     onEnd: (error) => (error instanceof ChannelViolation ? end(error.message) : sandbox.kill()),
   });
   const slow = setTimeout(() => end('The computer’s agent did not start in time.'), settings.agentStartTimeoutMs);
-  const settler = cgroups === null ? undefined : new WorkSettler(cgroups, () => own);
+  const settler = settle == null ? undefined : new WorkSettler(settle, () => own);
   const { limits } = computer;
   const store = new ProcessStore(spec.processesDir, { ...limits, maxDiskBytes: roomForLogs(limits) });
   const screens = new Screens(store);
@@ -90,7 +100,7 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
     agent,
     store,
     screens,
-    oomKills: () => (cgroups === null ? 0 : readOomKills(cgroups)),
+    oomKills: () => (workOom === undefined ? 0 : readOomKills(workOom)),
     onStarted: () => settler?.settle(),
   });
   const usage = new Usage(() => processes.running > 0);
@@ -134,7 +144,9 @@ async function hold(spec: HolderSpec, sandbox: Sandbox, report: Starter['report'
   rmSync(socketPath, { force: true });
   server.close();
   await atMost(1_000, once(server, 'close'));
-  return reasons[0] ?? how;
+  // Where the sandbox is one whole, there is no single process that could be ended for it.
+  const ranOut = settle === null && workOom !== undefined && readOomKills(workOom) > 0;
+  return reasons[0] ?? (ranOut ? 'It took more memory than its limit.' : how);
 }
 
 /** Whether somebody uses the computer, and when that was last. */

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import type { HolderReport, HolderSpec } from '../host/holderSpec.ts';
+import type { HolderOrder, HolderReport, HolderSpec } from '../host/holderSpec.ts';
 import { holdComputer } from './holder.ts';
 
 /**
@@ -27,7 +27,8 @@ const report = (message: HolderReport) =>
   });
 const released = async () => {
   const order = await lines.next();
-  return order.done !== true && (JSON.parse(order.value) as { type?: string }).type === 'release';
+  const said = order.done === true ? undefined : (JSON.parse(order.value) as HolderOrder);
+  return said?.type === 'release' ? said : undefined;
 };
 process.exitCode = await holdComputer(spec, { report, released });
 process.exit();

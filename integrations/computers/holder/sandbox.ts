@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import type { SandboxCommand } from '../host/holderSpec.ts';
+import type { SandboxCommand, SandboxPids } from '../host/holderSpec.ts';
 
 const maxComplaint = 2_000;
 const maxInfo = 10_000;
@@ -10,7 +10,7 @@ export interface Sandbox {
   /** Its agent’s standard output and input. */
   output: Readable;
   input: Writable;
-  pids: { monitor: number; init: number };
+  pids: SandboxPids | null;
   release(): void;
   kill(): void;
   /** Settles with how it ended, in one line, for a person. */

@@ -2,6 +2,8 @@ import type { HolderCgroups } from './holderSpec.ts';
 import type { ComputerRecord } from './records.ts';
 import type { Stamp } from './stamps.ts';
 
+export type MaybePromise<T> = T | Promise<T>;
+
 /** What keeps the processes of a computer together: cgroups, or where there are none, what descends from its sandbox. */
 export interface Confinement {
   kind: 'cgroups' | 'processes';
@@ -13,18 +15,19 @@ export interface Confinement {
   joinSandbox(computerId: string, pids: number[]): void;
   /** Limits the CPU of the holder too, once it has started its computer: nobody waits for that any longer. */
   settleHolder(record: ComputerRecord): void;
-  freeze(record: ComputerRecord): void;
-  thaw(record: ComputerRecord): void;
+  freeze(record: ComputerRecord): MaybePromise<void>;
+  thaw(record: ComputerRecord): MaybePromise<void>;
   /** Whether everything inside stands still. */
-  isFrozen(record: ComputerRecord): boolean;
+  isFrozen(record: ComputerRecord): MaybePromise<boolean>;
   /** Tells all of it to end, the holder too. Asked again until nothing is `left`. */
   kill(record: ComputerRecord): void;
   left(record: ComputerRecord): Stamp[];
   /** Removes what is empty; false while it is not. */
-  remove(computerId: string): boolean;
-  usage(record: ComputerRecord): ProcessUsage;
+  remove(computerId: string): MaybePromise<boolean>;
+  /** Throws where nothing of it is there any more. */
+  usage(record: ComputerRecord): MaybePromise<ProcessUsage>;
   /** All that there are, for the sweep. */
-  list(): string[];
+  list(): MaybePromise<string[]>;
   /** Gives back what it has made of its own, where no computer is left. */
   close(): void;
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { ComputerLimits } from '../types.ts';
-import type { HostContext } from './context.ts';
+import { driverOf, type HostContext } from './context.ts';
 import { unfinished } from './disks/disks.ts';
 import { isDiskFull } from './disks/room.ts';
 import { isRunning } from './end.ts';
@@ -82,13 +82,13 @@ export async function inLaneOf(
 
 /** An ordinary copy takes its time, in which nothing may write. Should this process die, a sweep lets it go on. */
 async function whileFrozen(context: HostContext, record: ComputerRecord, work: () => Promise<void>): Promise<void> {
-  if (!isRunning(record.run) || isPaused(context, record)) return work();
+  if (!isRunning(record.run) || (await isPaused(context, record))) return work();
   try {
     if (!(await freeze(context, record))) {
       throw new HostError('TIMED_OUT', `${record.computerId} did not stand still in time`);
     }
     await work();
   } finally {
-    context.confinement.thaw(record);
+    await driverOf(context, record).confinement.thaw(record);
   }
 }

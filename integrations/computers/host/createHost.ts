@@ -95,7 +95,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
 
   return {
     hostId: context.hostId,
-    driver: 'bubblewrap',
+    drivers: [...context.drivers.keys()],
     rights: context.rights,
     limits: context.limits,
     async start(spec) {

@@ -28,10 +28,10 @@ async function aborted(ended: AbortSignal, signal: AbortSignal | undefined): Pro
 }
 
 /** Looks until it is so, soon at first and then less often. False when it is not so in time. */
-export async function until(isSo: () => boolean, ms: number): Promise<boolean> {
+export async function until(isSo: () => boolean | Promise<boolean>, ms: number): Promise<boolean> {
   const end = performance.now() + ms;
   for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, 50)) {
-    if (isSo()) return true;
+    if (await isSo()) return true;
     if (performance.now() > end) return false;
     await sleep(waitMs);
   }

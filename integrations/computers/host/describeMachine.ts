@@ -1,11 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { trySandbox } from '../bubblewrap/trySandbox.ts';
+import { findBubblewrap } from '../bubblewrap/driver.ts';
+import { findDocker } from '../docker/driver.ts';
+import { findRunsc } from '../gvisor/driver.ts';
+import type { DriverName } from '../types.ts';
 import { socketLimit } from './cgroups/computerCgroup.ts';
 import { type CgroupRoots, findCgroups } from './cgroups/mounts.ts';
 import { closedFolderAdvice } from './closedFolder.ts';
 import { isMounted } from './disks/btrfs.ts';
 import { type DiskRoom, describeRoom, isScarce, roomIn, roomInImage } from './disks/room.ts';
+import { driverNames } from './drivers.ts';
+import type { HostOptions } from './host.ts';
 import { hostLayout } from './layout.ts';
 import { findOwnView, terminalAdvice } from './ownView.ts';
 import { findSystemProgram } from './programs.ts';
@@ -13,30 +18,41 @@ import { usualFirstUid } from './uids.ts';
 
 /** For `atrium doctor`: whether this machine can run computers, and what of their limits would not hold. */
 export interface MachineDescription {
-  /** Why not, with what to do. */
-  refused?: string;
+  /** With each, why this machine does not have it, and what to do. */
+  drivers: { name: DriverName; refused: string | undefined }[];
   off: string[];
   /** For people: what there is for homes, where there are some. */
   room?: string;
 }
 
 /** Looks, and changes nothing. */
-export async function describeMachine(dir: string): Promise<MachineDescription> {
-  if (process.platform !== 'linux') return { refused: 'bubblewrap needs Linux', off: [] };
-  const bwrap = findSystemProgram('bwrap');
-  if (bwrap === undefined) {
-    return { refused: 'bubblewrap is missing; install it (Debian and Ubuntu: apt-get install bubblewrap)', off: [] };
-  }
+export async function describeMachine(
+  dir: string,
+  { drivers: wanted = driverNames, runsc, docker = {} }: Pick<HostOptions, 'drivers' | 'runsc' | 'docker'> = {},
+): Promise<MachineDescription> {
   const asRoot = process.getuid?.() === 0;
-  const refused = await trySandbox(bwrap, asRoot ? usualFirstUid : undefined);
-  if (refused !== undefined) return { refused, off: [] };
+  const bubblewrap = refusalOf(await findBubblewrap(asRoot ? usualFirstUid : undefined));
+  const refusals: Record<DriverName, () => Promise<string | undefined>> = {
+    bubblewrap: async () => bubblewrap,
+    gvisor: async () => refusalOf(findRunsc(runsc)) ?? bubblewrap,
+    docker: async () => refusalOf(await findDocker(docker)),
+  };
+  const drivers = await Promise.all(
+    driverNames
+      .filter((name) => wanted.includes(name))
+      .map(async (name) => ({ name, refused: await refusals[name]() })),
+  );
+  if (process.platform !== 'linux' || drivers.every(({ refused }) => refused !== undefined)) {
+    return { drivers, off: [] };
+  }
   if (!asRoot) {
     return {
+      drivers,
       off: ['not root: computers share one user, and CPU, memory, tasks and disks have no limit of the kernel’s'],
     };
   }
   const closed = closedFolderAdvice(dir);
-  if (closed !== undefined) return { refused: closed, off: [] };
+  if (closed !== undefined) return { drivers: drivers.map(({ name }) => ({ name, refused: closed })), off: [] };
   const cgroups = findCgroups(readFileSync('/proc/self/mountinfo', 'utf8'), 'atrium-doctor');
   const lines = [
     'missing' in cgroups ? cgroups.missing : socketAdvice(cgroups.roots),
@@ -45,8 +61,11 @@ export async function describeMachine(dir: string): Promise<MachineDescription> 
   ];
   const room = roomFor(dir);
   if (room !== undefined && isScarce(room)) lines.push(`their disk is nearly full: ${describeRoom(room)}`);
-  return { off: lines.filter((line) => line !== undefined), ...(room !== undefined && { room: describeRoom(room) }) };
+  const off = lines.filter((line) => line !== undefined);
+  return { drivers, off, ...(room !== undefined && { room: describeRoom(room) }) };
 }
+
+const refusalOf = (found: { refused: string } | object) => ('refused' in found ? (found.refused as string) : undefined);
 
 /** Where neither version of cgroups counts what sockets keep. */
 export function socketAdvice({ version, memory }: CgroupRoots): string | undefined {

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
-import type { HostContext } from './context.ts';
+import { driverOf, type HostContext } from './context.ts';
 import { until } from './deadline.ts';
+import type { Driver } from './driver.ts';
 import type { HolderEnd } from './holderSpec.ts';
 import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
@@ -16,7 +17,12 @@ export function isRunning(run: ComputerRun | null | undefined): run is LiveRun {
 }
 
 /** Kills all that a computer has, from whatever state, until nothing is left, and removes what confined it. */
-export async function clear({ confinement, deadlines }: HostContext, record: ComputerRecord): Promise<void> {
+export async function clear(
+  context: HostContext,
+  record: ComputerRecord,
+  { confinement }: Driver = driverOf(context, record),
+): Promise<void> {
+  const { deadlines } = context;
   const ofThisBoot = record.run?.bootId === bootId() ? record : { ...record, run: null };
   // What is dying has left its cgroup already, and still has memory and files: it is waited for as well.
   const seen = new Map<number, Stamp>();
@@ -42,13 +48,13 @@ export async function end(
   reason: string,
   graceMs: number,
 ): Promise<HolderEnd> {
-  const { confinement } = context;
+  const { confinement } = driverOf(context, record);
   const { run } = record;
   if (run === null) throw new HostError('COMPUTER_NOT_RUNNING', `${record.computerId} was never started`);
   if (run.phase === 'ended' && run.end !== null) return run.end;
   const { holder } = run;
   if (graceMs > 0 && isRunning(run) && holder !== null) {
-    if (run.pausedAt !== null) confinement.thaw(record);
+    if (run.pausedAt !== null) await confinement.thaw(record);
     killIfAlive(holder, 'SIGTERM');
     // The holder counts the grace; with a little more for itself to write down what it saw.
     await until(() => !isAlive(holder), graceMs + 1_000);

@@ -1,16 +1,15 @@
 import { HostClient } from '../hostClient.ts';
 import type { ComputerSpec } from '../types.ts';
-import type { HostContext } from './context.ts';
+import { driverOf, type HostContext } from './context.ts';
 import { within } from './deadline.ts';
 import { clear } from './end.ts';
-import { endFirst } from './endFirst.ts';
 import { FilePlaces, usualFileLimits } from './filePlaces.ts';
 import { HostError } from './hostErrors.ts';
 import type { Lanes } from './lanes.ts';
 import { computerLayout } from './layout.ts';
 import type { ComputerRecord, ComputerRun } from './records.ts';
 import { bootId, isAlive, stampOf } from './stamps.ts';
-import { holderSpec, reported, required } from './start.ts';
+import { holderSpec, joinSandbox, reported, required } from './start.ts';
 
 /** It reads and writes files for somebody who waits, and nothing else. */
 const limits = { cpuMilli: 1_000, memoryMiB: 256, maxTasks: 16, maxProcesses: 1 };
@@ -129,25 +128,23 @@ export class FileSandboxes {
     run: ComputerRun,
     holder: ReturnType<HostContext['holders']['take']>,
   ): Promise<void> {
-    const { confinement, layout } = this.#context;
+    const { layout } = this.#context;
+    const driver = driverOf(this.#context, record);
+    const { confinement } = driver;
     const cgroups = confinement.prepare(record);
     run.holder = required(stampOf(holder.pid), 'its holder');
     confinement.joinHolder(record.computerId, holder.pid);
     const { filesSocket, filesEnd } = computerLayout(layout, computerId);
     holder.send({
-      ...holderSpec(this.#context, { ...record, computerId }, run.spec, cgroups),
+      ...(await holderSpec(this.#context, record, run.spec, cgroups)),
       purpose: 'files',
       socketPath: filesSocket,
       endFile: filesEnd,
       egressSocket: null,
     });
     const { pids } = await reported(holder, 'blocked');
-    const monitor = required(stampOf(pids.monitor), 'its sandbox');
-    const init = required(stampOf(pids.init), 'its sandbox');
-    run.sandbox = { monitor, init };
-    confinement.joinSandbox(record.computerId, [pids.monitor, pids.init]);
-    endFirst([pids.monitor, pids.init]);
-    holder.send({ type: 'release' });
+    run.sandbox = joinSandbox(driver, record, pids);
+    holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
     await reported(holder, 'running');
     confinement.settleHolder(record);
   }

@@ -1,3 +1,4 @@
+import type { EngineAddress } from '../docker/engine.ts';
 import type { ComputerSpec } from '../types.ts';
 
 /**
@@ -29,11 +30,20 @@ export interface HolderSpec {
   /** The process store's folder. It outlives holders. */
   processesDir: string;
   endFile: string;
-  sandbox: SandboxCommand;
+  sandbox: SandboxSource;
   cgroups: HolderCgroups | null;
   /** The unix socket of this computer's egress proxy; null where it has no way out. */
   egressSocket: string | null;
   settings: HolderSettings;
+}
+
+export type SandboxSource = SandboxCommand | ContainerSource;
+
+/** A container that the host has created and will start: the holder attaches to it while it may still reach the engine. */
+export interface ContainerSource extends Pick<SandboxCommand, 'home' | 'env'> {
+  kind: 'container';
+  engine: EngineAddress;
+  containerId: string;
 }
 
 /** How to spawn the sandbox: `spawn(file, args, { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'pipe', …descriptors] })`. */
@@ -56,12 +66,17 @@ export interface SandboxCommand {
  * started since to `work`, and the holder calls it after each start.
  */
 export interface HolderCgroups {
+  /** Null where a sandbox is one whole, whose processes nobody outside can tell apart. */
+  settle: SettleFiles | null;
+  /** Has a line `oom_kill N`. */
+  workOom: string;
+}
+
+export interface SettleFiles {
   /** Lists the pids in `agent`. */
   agentProcs: string;
   /** Each is written a pid to move it; several in cgroups v1. */
   workProcs: string[];
-  /** Has a line `oom_kill N`. */
-  workOom: string;
 }
 
 export interface HolderSettings {
@@ -76,13 +91,23 @@ export interface HolderSettings {
 export type HolderReport =
   | {
       type: 'blocked';
-      /** bwrap's own pid, and that of the first process in the sandbox, as the host sees them. */
-      pids: { monitor: number; init: number };
+      /** Null where they are no processes of the holder’s. */
+      pids: SandboxPids | null;
     }
   | { type: 'running'; startedAt: string }
   | { type: 'failed'; reason: string };
 
-export type HolderOrder = { type: 'release' };
+/** bwrap's own pid, and that of the first process in the sandbox, as the host sees them. */
+export interface SandboxPids {
+  monitor: number;
+  init: number;
+}
+
+export interface HolderOrder {
+  type: 'release';
+  /** As in `HolderCgroups`, where it is known only now. */
+  workOom?: string;
+}
 
 /** Why a holder has ended. */
 export interface HolderEnd {

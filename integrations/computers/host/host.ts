@@ -1,3 +1,4 @@
+import type { DockerOptions } from '../docker/driver.ts';
 import type { HostClient } from '../hostClient.ts';
 import type { ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
 import type { FileLimits } from './filePlaces.ts';
@@ -7,7 +8,11 @@ import type { HostLimits } from './machine.ts';
 export interface HostOptions {
   /** Where it keeps everything; made where it is missing. As root, other users must be able to enter it. */
   dir: string;
-  driver?: DriverName;
+  /** Those that it is to have, where its machine has them; all, if undefined. */
+  drivers?: readonly DriverName[];
+  /** gVisor’s program, where it is not on the system’s own path. */
+  runsc?: string;
+  docker?: DockerOptions;
   /** Of all homes together, where they are an image; four fifths of what is free, if undefined. */
   imageMiB?: number;
   /** Of all computers together; what the machine has but a tenth, if undefined, and never more. */
@@ -66,7 +71,8 @@ export interface HostRights {
 export interface Host {
   /** Stays the same for this folder. */
   readonly hostId: string;
-  readonly driver: DriverName;
+  /** What computers can be started with here; the first is what one gets that does not say. */
+  readonly drivers: readonly DriverName[];
   readonly rights: HostRights;
   /** What all of its computers may have together. */
   readonly limits: HostLimits;

@@ -21,12 +21,17 @@ export function hostLayout(dir: string) {
   };
 }
 
-/** A socket’s path may have 107 bytes; the longest here is `/.run/.cmp_<26 letters>.egress`, with some to spare. */
-const longestForSockets = 107 - 54;
+/**
+ * A socket’s path may have 107 bytes (of macOS 103); the longest here is `/.run/.cmp_<26 letters>.egress`, with some to
+ * spare.
+ */
+const longestForSockets = (process.platform === 'linux' ? 107 : 103) - 54;
 
 function shortRuns(dir: string): string {
   const name = createHash('sha256').update(dir).digest('hex').slice(0, 12);
-  return process.getuid?.() === 0 ? `/run/atrium-${name}` : join(tmpdir(), `atrium-${process.getuid?.()}-${name}`);
+  return process.getuid?.() === 0
+    ? `/run/atrium-${name}`
+    : join(process.platform === 'linux' ? tmpdir() : '/tmp', `atrium-${process.getuid?.()}-${name}`);
 }
 
 export type HostLayout = ReturnType<typeof hostLayout>;

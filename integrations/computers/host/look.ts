@@ -1,7 +1,7 @@
 import { HostClient } from '../hostClient.ts';
 import { diskBytesOfStore } from '../processes/logRoom.ts';
 import type { ComputerMetrics, HostedState } from '../types.ts';
-import type { HostContext } from './context.ts';
+import { driverOf, type HostContext } from './context.ts';
 import { within } from './deadline.ts';
 import { isRunning } from './end.ts';
 import { ifThere } from './ifThere.ts';
@@ -17,7 +17,7 @@ export async function inspect(context: HostContext, record: ComputerRecord | und
   if (!isRunning(run)) return { state: 'gone' };
   const client = new HostClient({ socketPath: computerLayout(context.layout, record.computerId).socket });
   const { startedAt, lastActiveAt, runningProcesses } = await within(client.status(), holderMs, 'its holder’s answer');
-  const state = isPaused(context, record) ? 'paused' : 'running';
+  const state = (await isPaused(context, record)) ? 'paused' : 'running';
   return { state, generation: run.spec.generation, startedAt, lastActiveAt, runningProcesses };
 }
 
@@ -30,18 +30,17 @@ export async function inspectForList(context: HostContext, record: ComputerRecor
     if (!isRunning(run)) return { state: 'gone' };
     const now = new Date().toISOString();
     const { generation } = run.spec;
-    const state = isPaused(context, record) ? 'paused' : 'running';
+    const state = (await isPaused(context, record)) ? 'paused' : 'running';
     return { state, generation, startedAt: run.startedAt ?? now, lastActiveAt: now, runningProcesses: 1 };
   }
 }
 
-export async function metrics(
-  { confinement, disks, layout }: HostContext,
-  record: ComputerRecord,
-): Promise<ComputerMetrics> {
+export async function metrics(context: HostContext, record: ComputerRecord): Promise<ComputerMetrics> {
+  const { disks, layout } = context;
+  const { confinement } = driverOf(context, record);
   const paths = computerLayout(layout, record.computerId);
   const [diskBytes, logBytes] = await Promise.all([disks.usedBytes(paths.home), diskBytesOfStore(paths.processes)]);
   const nothing = { cpuSeconds: 0, memoryBytes: 0, memoryPeakBytes: 0, tasks: 0, oomKills: 0 };
-  const usage = isRunning(record.run) ? (ifThere(() => confinement.usage(record)) ?? nothing) : nothing;
+  const usage = isRunning(record.run) ? ((await ifThere(() => confinement.usage(record))) ?? nothing) : nothing;
   return { ...usage, diskBytes, logBytes };
 }

@@ -1,4 +1,4 @@
-import type { HostContext } from './context.ts';
+import type { ComputerRecord } from './records.ts';
 import { run } from './run.ts';
 
 /** Of the network of one computer, as root sets them from outside: those that it cannot do without. */
@@ -32,8 +32,9 @@ const script = [
   ...lines(bounds).map((line) => `{ ${line}; } 2>/dev/null || :`),
 ].join('\n');
 
-/** Sets up the network of a sandbox that is not let go yet. Without root, the sandbox is in one that has its ports open. */
-export async function prepareNetwork({ programs, uids }: HostContext, pid: number): Promise<void> {
-  if (uids === undefined || programs.nsenter === undefined) return;
-  await run(programs.nsenter, [`--net=/proc/${pid}/ns/net`, '--', '/bin/sh', '-c', script], { timeoutMs: 5_000 });
+/** Sets up the network of a sandbox that is not let go yet, as root. */
+export async function prepareNetwork(nsenter: string, { run: started }: ComputerRecord): Promise<void> {
+  await run(nsenter, [`--net=/proc/${started?.sandbox?.init.pid}/ns/net`, '--', '/bin/sh', '-c', script], {
+    timeoutMs: 5_000,
+  });
 }

@@ -11,17 +11,18 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { writeEtc } from '../bubblewrap/etc.ts';
-import type { Machine } from '../bubblewrap/syscalls.ts';
-import { trySandbox } from '../bubblewrap/trySandbox.ts';
+import type { DriverName } from '../types.ts';
 import { cgroupConfinement } from './cgroups/cgroupConfinement.ts';
 import { limitRoots } from './cgroups/computerCgroup.ts';
-import { findCgroups, makeRoots } from './cgroups/mounts.ts';
+import { type CgroupRoots, findCgroups, makeRoots } from './cgroups/mounts.ts';
 import { closedFolderAdvice } from './closedFolder.ts';
 import type { Confinement } from './confinement.ts';
 import { socketAdvice } from './describeMachine.ts';
 import { btrfsDisks } from './disks/btrfs.ts';
 import type { Disks } from './disks/disks.ts';
 import { watchedDisks } from './disks/watched.ts';
+import type { Driver } from './driver.ts';
+import { openDrivers } from './drivers.ts';
 import type { HostOptions, HostRights } from './host.ts';
 import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
@@ -36,16 +37,14 @@ import { openUids, type Uids } from './uids.ts';
 export interface Machinery {
   hostId: string;
   limits: HostLimits;
-  machine: Machine;
-  programs: { bwrap: string; prlimit: string; nsenter: string | undefined };
   rights: HostRights;
   uids: Uids | undefined;
   ownView: OwnView | undefined;
+  /** At least one; the first is what a computer gets that does not say. */
+  drivers: ReadonlyMap<DriverName, Driver>;
+  /** Of the machine itself, which holds holders also where a driver has another for its sandboxes. */
   confinement: Confinement;
   disks: Disks;
-  agentDir: string;
-  etcDir: string;
-  agentCommand: string[];
 }
 
 /** Throws `COMPUTERS_OFF` with what to do where this machine cannot run computers. */
@@ -54,9 +53,6 @@ export async function setUpMachine(
   options: HostOptions,
   prepareAgent: (folder: string) => Promise<string[]>,
 ): Promise<Machinery> {
-  const programs = requiredPrograms();
-  const machine = process.arch;
-  if (machine !== 'x64' && machine !== 'arm64') throw off(`there is no system-call filter for ${machine}`);
   makeFolders(layout);
   const hostId = identify(layout);
   const without = new Set(options.without);
@@ -64,23 +60,35 @@ export async function setUpMachine(
   if (isRoot() && uids === undefined) {
     throw off('Atrium is root, and cannot run anything as another user here; start it as a user who is not root');
   }
-  const refusal = await trySandbox(programs.bwrap, uids?.first);
-  if (refusal !== undefined) throw off(refusal);
   const missing: string[] = uids === undefined ? ['not root: all computers share one user'] : [];
   const ownView = uids === undefined ? undefined : await findOwnView();
   if (uids !== undefined && ownView === undefined) missing.push(terminalAdvice);
   const limits = hostLimits(options.memoryMiB);
-  const confinement = confine(hostId, without.has('cgroups'), limits, missing);
+  const roots = cgroupRoots(hostId, without.has('cgroups'), limits, missing);
+  const confinement = roots === undefined ? treeConfinement() : cgroupConfinement(roots);
   if (uids !== undefined) missing.push(...raiseMachineSettings());
-  const disks = await openDisks(layout, options, without.has('image'), missing);
   const agentDir = join(layout.runtime, 'agent');
   const etcDir = join(layout.runtime, 'etc');
   await writeEtc(etcDir);
+  const setting = {
+    hostId,
+    runtimeDir: layout.runtime,
+    agentDir,
+    etcDir,
+    agentCommand: await prepareAgent(agentDir),
+    firstUid: uids?.first,
+    confinement,
+    ownView,
+    roots,
+  };
+  const { drivers, refused } = await openDrivers(setting, options);
+  if (drivers.size === 0)
+    throw off(refused.map(({ name, refused: reason }) => `${name}: ${reason}`).join('; ') || 'no driver is wanted');
+  for (const { name, refused: reason } of refused) options.log?.('info', { driver: name, reason }, 'A driver is off');
+  const disks = await openDisks(layout, options, without.has('image'), missing);
   return {
     hostId,
     limits,
-    machine,
-    programs,
     rights: {
       users: uids !== undefined,
       cgroups: confinement.kind === 'cgroups',
@@ -89,27 +97,15 @@ export async function setUpMachine(
     },
     uids,
     ownView,
+    drivers,
     confinement,
     disks,
-    agentDir,
-    etcDir,
-    agentCommand: await prepareAgent(agentDir),
   };
 }
 
 export const isRoot = () => process.getuid?.() === 0;
 
 const off = (reason: string) => new HostError('COMPUTERS_OFF', reason);
-
-function requiredPrograms(): Machinery['programs'] {
-  if (process.platform !== 'linux') throw off('bubblewrap needs Linux');
-  const bwrap = findSystemProgram('bwrap');
-  if (bwrap === undefined)
-    throw off('bubblewrap is missing; install it (Debian and Ubuntu: apt-get install bubblewrap)');
-  const prlimit = findSystemProgram('prlimit');
-  if (prlimit === undefined) throw off('prlimit is missing; install util-linux');
-  return { bwrap, prlimit, nsenter: findSystemProgram('nsenter') };
-}
 
 function makeFolders({ dir, runtime, logs, runs }: HostLayout): void {
   mkdirSync(dir, { recursive: true });
@@ -135,7 +131,7 @@ function identify({ identity }: HostLayout): string {
   return hostId;
 }
 
-function confine(hostId: string, refused: boolean, limits: HostLimits, missing: string[]): Confinement {
+function cgroupRoots(hostId: string, refused: boolean, limits: HostLimits, missing: string[]): CgroupRoots | undefined {
   const found = refused
     ? { missing: 'cgroups are not used' }
     : isRoot()
@@ -146,10 +142,10 @@ function confine(hostId: string, refused: boolean, limits: HostLimits, missing: 
     const advice = socketAdvice(found.roots);
     if (advice !== undefined) missing.push(advice);
     limitRoots(found.roots, limits);
-    return cgroupConfinement(found.roots);
+    return found.roots;
   }
   missing.push(failure?.missing ?? '');
-  return treeConfinement();
+  return undefined;
 }
 
 async function openDisks(

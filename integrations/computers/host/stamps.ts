@@ -1,12 +1,15 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { ifThere } from './ifThere.ts';
 
 /** A process that is not mistaken for a later one with its pid. */
 export interface Stamp {
   pid: number;
-  /** In clock ticks since the machine’s start. */
+  /** In clock ticks since the machine’s start; the date, where the system tells no more. */
   startTime: string;
 }
+
+const hasProc = existsSync('/proc/self/stat');
 
 /** The fields of /proc/PID/stat after the name, which may hold anything: state, parent, … */
 function statFields(pid: number): string[] | undefined {
@@ -15,10 +18,19 @@ function statFields(pid: number): string[] | undefined {
 }
 
 export function stampOf(pid: number): Stamp | undefined {
+  if (!hasProc) return stampByPs(pid);
   const fields = statFields(pid);
   const startTime = fields?.[19];
   // A zombie holds nothing any more but its number.
   return startTime === undefined || fields?.[0] === 'Z' ? undefined : { pid, startTime };
+}
+
+/** For systems such as macOS. What runs in computers there is the engine’s, so only holders are looked at. */
+export function stampByPs(pid: number): Stamp | undefined {
+  const asked = ['-o', 'stat=', '-o', 'lstart=', '-p', String(pid)];
+  const { stdout } = spawnSync('/bin/ps', asked, { encoding: 'utf8', env: { LC_ALL: 'C', TZ: 'UTC' } });
+  const [, state, startTime] = /^\s*(\S+)\s+(\S.*\S)\s*$/.exec(stdout ?? '') ?? [];
+  return startTime === undefined || state?.startsWith('Z') ? undefined : { pid, startTime };
 }
 
 export function isAlive(stamp: Stamp): boolean {

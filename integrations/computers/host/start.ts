@@ -1,16 +1,15 @@
 import { existsSync, rmSync } from 'node:fs';
-import { sandboxCommand } from '../bubblewrap/sandbox.ts';
 import type { ComputerSpec } from '../types.ts';
-import type { HostContext } from './context.ts';
+import { driverOf, type HostContext } from './context.ts';
 import { within } from './deadline.ts';
 import { describeRoom, isDiskFull, leastForHome } from './disks/room.ts';
+import type { Driver } from './driver.ts';
 import { clear, end, isRunning } from './end.ts';
 import { endFirst } from './endFirst.ts';
-import type { HolderCgroups, HolderReport, HolderSpec } from './holderSpec.ts';
+import type { HolderCgroups, HolderReport, HolderSpec, SandboxPids } from './holderSpec.ts';
 import type { Holder } from './holders.ts';
 import { HostError } from './hostErrors.ts';
 import { computerLayout } from './layout.ts';
-import { prepareNetwork } from './network.ts';
 import { type ComputerRecord, type ComputerRun, readRecord, writeRecord } from './records.ts';
 import { giveFolder, makeComputerDir } from './setUp.ts';
 import { bootId, type Stamp, stampOf } from './stamps.ts';
@@ -20,6 +19,9 @@ export async function start(
   spec: ComputerSpec,
   signal: AbortSignal,
 ): Promise<{ startedAt: string }> {
+  if (spec.driver !== undefined && !context.drivers.has(spec.driver)) {
+    throw new HostError('START_FAILED', `this host does not run computers with ${spec.driver}`);
+  }
   const known = readRecord(context.layout, spec.computerId);
   const running = known && (await settleEarlier(context, known, spec));
   if (running !== undefined) return running;
@@ -119,7 +121,9 @@ async function launch(
   holder: Holder,
   givenUp: AbortSignal,
 ) {
-  const { confinement, layout } = context;
+  const { layout } = context;
+  const driver = driverOf(context, record);
+  const { confinement } = driver;
   const save = (change: Partial<ComputerRun>) => {
     givenUp.throwIfAborted(); // its end is written down already
     Object.assign(started, change);
@@ -130,21 +134,29 @@ async function launch(
   const cgroups = confinement.prepare(record);
   save({ holder: required(stampOf(holder.pid), 'its holder') });
   confinement.joinHolder(record.computerId, holder.pid);
-  holder.send(holderSpec(context, record, started.spec, cgroups));
+  holder.send(await holderSpec(context, record, started.spec, cgroups));
   const { pids } = await reported(holder, 'blocked');
-  const [monitor, init] = [pids.monitor, pids.init].map((pid) => required(stampOf(pid), 'its sandbox')) as [
-    Stamp,
-    Stamp,
-  ];
-  confinement.joinSandbox(record.computerId, [monitor.pid, init.pid]);
-  endFirst([monitor.pid, init.pid]);
-  save({ sandbox: { monitor, init } });
-  await prepareNetwork(context, init.pid);
-  holder.send({ type: 'release' });
+  const sandbox = joinSandbox(driver, record, pids);
+  save({ sandbox });
+  holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
   const { startedAt } = await reported(holder, 'running');
   save({ phase: 'running', startedAt });
   confinement.settleHolder(record);
   return { startedAt };
+}
+
+/** Puts the processes of a sandbox where they are limited. A container’s are where the engine has put them. */
+export function joinSandbox(
+  { confinement }: Driver,
+  { computerId }: ComputerRecord,
+  pids: SandboxPids | null,
+): ComputerRun['sandbox'] {
+  if (pids === null) return null;
+  const monitor = required(stampOf(pids.monitor), 'its sandbox');
+  const init = required(stampOf(pids.init), 'its sandbox');
+  confinement.joinSandbox(computerId, [monitor.pid, init.pid]);
+  endFirst([monitor.pid, init.pid]);
+  return { monitor, init };
 }
 
 export function required(stamp: Stamp | undefined, what: string): Stamp {
@@ -162,14 +174,22 @@ export async function reported<T extends HolderReport['type']>(
   throw new HostError('START_FAILED', reason);
 }
 
-export function holderSpec(
+/** `record` may be that of a short-lived sandbox on the files of the spec’s computer. */
+export async function holderSpec(
   context: HostContext,
   record: ComputerRecord,
   spec: ComputerSpec,
   cgroups: HolderCgroups | null,
-): HolderSpec {
-  const { options, deadlines, programs, machine, agentDir, etcDir, agentCommand } = context;
-  const paths = computerLayout(context.layout, record.computerId);
+): Promise<HolderSpec> {
+  const { options, deadlines } = context;
+  const paths = computerLayout(context.layout, spec.computerId);
+  const sandbox = driverOf(context, record).sandbox({
+    record,
+    computerDir: paths.dir,
+    homeDir: paths.home,
+    limits: spec.limits,
+    readOnly: options.readOnly?.(spec) ?? [],
+  });
   return {
     computer: spec,
     purpose: 'computer',
@@ -177,18 +197,7 @@ export function holderSpec(
     socketPath: paths.socket,
     processesDir: paths.processes,
     endFile: paths.end,
-    sandbox: sandboxCommand({
-      programs,
-      machine,
-      homeDir: paths.home,
-      agentDir,
-      etcDir,
-      limits: spec.limits,
-      readOnly: options.readOnly?.(spec) ?? [],
-      command: agentCommand,
-      network: record.uid === null ? 'outer' : 'own',
-      terminals: context.ownView === undefined ? 'shared' : 'holders',
-    }),
+    sandbox: await sandbox,
     cgroups,
     egressSocket: options.egress === undefined ? null : paths.egressSocket,
     settings: {

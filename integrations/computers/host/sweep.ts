@@ -1,10 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { HostContext } from './context.ts';
+import { driverOf, type HostContext } from './context.ts';
 import { unfinished } from './disks/disks.ts';
 import { clear, end, isRunning } from './end.ts';
 import { computerLayout } from './layout.ts';
-import { isPaused } from './pause.ts';
 import { type ComputerRecord, readRecord, removeComputerDir, writeRecord } from './records.ts';
 
 /** Ends it and removes all that it had. Written down first, so that what is cut off is finished by the sweep. */
@@ -21,7 +20,7 @@ export async function destroy(context: HostContext, record: ComputerRecord): Pro
 
 /** What a record, seen without anybody working on it, asks to be done; undefined where it is in order. */
 export async function setRight(context: HostContext, record: ComputerRecord): Promise<string | undefined> {
-  const { confinement } = context;
+  const { confinement } = driverOf(context, record);
   const { computerId, run } = record;
   if (record.removing === true) {
     await destroy(context, record);
@@ -30,8 +29,8 @@ export async function setRight(context: HostContext, record: ComputerRecord): Pr
   if (run === null) return undefined;
   const { phase } = run;
   if (isRunning(run)) {
-    if (run.pausedAt !== null || !confinement.isFrozen(record) || isPaused(context, record)) return undefined;
-    confinement.thaw(record);
+    if (run.pausedAt !== null || !(await confinement.isFrozen(record))) return undefined;
+    await confinement.thaw(record);
     return `${computerId}: let it go on, which stood still without an order`;
   }
   if (phase !== 'ended') {
@@ -49,12 +48,19 @@ const endedReason = (phase: 'starting' | 'running') =>
 
 /** Cgroups that belong to no computer, and copies that were never finished. */
 export async function removeStrays(context: HostContext, isBusy: (computerId: string) => boolean): Promise<string[]> {
-  const { layout, confinement, disks } = context;
+  const { layout, disks } = context;
   const done: string[] = [];
-  for (const computerId of confinement.list()) {
-    if (isBusy(computerId) || readRecord(layout, computerId)?.run?.phase === 'running') continue;
-    await clear(context, { computerId, uid: null, limits: noLimits, run: null });
-    done.push(`${computerId}: removed its cgroups`);
+  for (const driver of context.drivers.values()) {
+    try {
+      for (const computerId of await driver.confinement.list()) {
+        if (isBusy(computerId) || readRecord(layout, computerId)?.run?.phase === 'running') continue;
+        await clear(context, { computerId, uid: null, limits: noLimits, run: null }, driver);
+        done.push(`${computerId}: removed what confined it`);
+      }
+    } catch (error) {
+      // An engine that does not answer keeps nothing else from it.
+      done.push(`${driver.name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
   for (const name of readdirSync(layout.homes)) {
     const suffix = unfinished('');

@@ -1,5 +1,6 @@
 import { getComputer } from '../../../models/computers/computer.ts';
 import { addDefaultComputer } from '../../../models/computers/defaultComputer.ts';
+import { reportHost } from '../../../models/computers/hosts.ts';
 import { openDatabase, transaction } from '../../../models/database.ts';
 import { computers as migration } from '../../../models/migrations/0024-computers.ts';
 import { buildApi, type Client, type TestApi } from '../../builders/api.ts';
@@ -158,6 +159,23 @@ test('wrong input is refused', async () => {
       ],
     },
   ]);
+});
+
+test('a driver can be chosen that a living host has; what names none is taken without', async () => {
+  const { as, path } = await owner();
+  const { database, config } = api.environment;
+  expect((await as.post(path, { driver: config.computers.driver })).status).toBe(201);
+  const refused = await as.post(path, { driver: 'gvisor' });
+  expect([refused.status, refused.body]).toMatchObject([
+    422,
+    { code: 'DRIVER_NOT_OFFERED', errors: [{ pointer: '/driver' }] },
+  ]);
+  const host = { id: 'hst_drivers', address: null, cpuMilli: 1_000, memoryMiB: 1_000, maxRunning: 1 };
+  await reportHost(database, { ...host, drivers: ['bubblewrap', 'gvisor'] });
+  const made = await as.post(path, { driver: 'gvisor' });
+  expect([made.status, made.body.driver]).toEqual([201, 'gvisor']);
+  await database.pool.query('UPDATE computer_hosts SET seen_at = seen_at - INTERVAL 1 HOUR WHERE id = ?', [host.id]);
+  expect(codeOf(await as.post(path, { driver: 'gvisor' }))).toEqual([422, 'DRIVER_NOT_OFFERED']);
 });
 
 test('a space has no more computers than it may, however many are asked for at once', async () => {

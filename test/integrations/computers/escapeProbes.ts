@@ -1,4 +1,4 @@
-import { inspected, refused } from '../../../integrations/computers/bubblewrap/syscalls.ts';
+import { inspected, refused } from '../../../integrations/computers/seccomp/syscalls.ts';
 
 /**
  * Who runs the same program outside of a sandbox, where it must get through: the computer’s own user, another
@@ -67,8 +67,8 @@ export const probes: Probe[] = [
     'my $v = pack("QQ", 0, 8); letin("process_vm_readv", $c{pid} + 0, $v, 0, $v, 0, 0) unless !kill(0, $c{pid}); stopped()',
   ),
   root(
-    'the environment of the first process',
-    'open(my $f, "<", "/proc/1/environ") or stopped(); sysread($f, my $x, 1) ? through() : stopped()',
+    'more in the environment of the first process than every process has',
+    'open(my $f, "<", "/proc/1/environ") or stopped(); local $/; my %e = map { (split /=/, $_, 2)[0] => 1 } split /\\0/, <$f> // ""; delete @e{qw(PATH HOME USER LOGNAME SHELL LANG HOSTNAME PWD OLDPWD SHLVL _)}; %e ? through() : stopped()',
     perhaps,
   ),
   {

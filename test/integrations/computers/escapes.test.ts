@@ -12,7 +12,6 @@ import { type RemoteHost, startHostProcess } from '../../builders/hostProcess.ts
 import { drivers } from './drivers.ts';
 import { prelude, probes, type Twin } from './escapeProbes.ts';
 
-const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
 const mark = 'atrium-canary-4711';
 
 /** A process of the computer’s own user on the host, with everything that a sandbox must not reach. */
@@ -47,17 +46,23 @@ function elf64(code: number[]): Buffer {
   return Buffer.concat([header, Buffer.from(code)]);
 }
 
+/** test eax, eax; exit(42) if the call was answered, exit(43) if it failed */
+const ending = [
+  ...[0x85, 0xc0, 0x78, 7, 0xbf, 42, 0, 0, 0, 0xeb, 5, 0xbf, 43, 0, 0, 0],
+  ...[0xb8, 60, 0, 0, 0, 0x0f, 0x05],
+];
+
 const programs = {
-  // mov eax, 20 (getpid); int 0x80; then exit(42)
-  'a system call by int 0x80': elf64([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xb8, 60, 0, 0, 0, 0xbf, 42, 0, 0, 0, 0x0f, 0x05]),
-  // mov eax, 0x40000027 (getpid of x32); syscall; then exit(42)
-  'a system call of x32': elf64([0xb8, 0x27, 0, 0, 0x40, 0x0f, 0x05, 0xb8, 60, 0, 0, 0, 0xbf, 42, 0, 0, 0, 0x0f, 0x05]),
+  // mov eax, 20 (getpid); int 0x80
+  'a system call by int 0x80': elf64([0xb8, 20, 0, 0, 0, 0xcd, 0x80, ...ending]),
+  // mov eax, 0x40000027 (getpid of x32); syscall
+  'a system call of x32': elf64([0xb8, 0x27, 0, 0, 0x40, 0x0f, 0x05, ...ending]),
 };
 
 /** Each probe is run inside a computer, and outside of one by somebody for whom it gets through. */
-describe('ways out of a sandbox', () => {
+describe.each(drivers.filter(({ isFull }) => isFull))('ways out of $name', ({ name: of, driver, missing, options }) => {
   if (missing !== undefined) {
-    process.stderr.write(`\nNOT RUN: ways out of a sandbox: ${missing}\n`);
+    process.stderr.write(`\nNOT RUN: ways out of ${of}: ${missing}\n`);
     it(`are not tried here: ${missing}`, () => expect(missing).not.toBe(''));
     return;
   }
@@ -157,11 +162,14 @@ describe('ways out of a sandbox', () => {
   it.each(foreign)('%s', async (_name, bytes) => {
     await client.writeFile('program', bytes, { mode: 0o755 });
     const inside = await runOn(client, ['./program']);
-    expect(inside).toMatchObject({ state: 'killed', signal: 'SIGSYS' });
+    // gVisor’s kernel has no such calls.
+    if (driver === 'gvisor') expect(inside.exitCode).toBe(43);
+    else expect(inside).toMatchObject({ state: 'killed', signal: 'SIGSYS' });
     const copy = join(remote.dir, 'program');
     writeFileSync(copy, bytes, { mode: 0o755 });
     chmodSync(copy, 0o755);
-    expect((await bare([copy], 'user')).exitCode).toBe(42);
+    // Not every kernel has x32, and of one without it the call fails.
+    expect([42, 43]).toContain((await bare([copy], 'user')).exitCode);
   });
 
   it('a subvolume of its own, past the limit of the home', async () => {

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sandboxAdvice } from '../../../integrations/computers/bubblewrap/trySandbox.ts';
@@ -16,7 +18,13 @@ import {
 } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
 import { type CgroupRoots, findCgroups, makeRoots } from '../../../integrations/computers/host/cgroups/mounts.ts';
 import { readUsage } from '../../../integrations/computers/host/cgroups/usage.ts';
-import { describeMachine, socketAdvice } from '../../../integrations/computers/host/describeMachine.ts';
+import {
+  describeMachine,
+  type MachineDescription,
+  socketAdvice,
+} from '../../../integrations/computers/host/describeMachine.ts';
+import { stampByPs } from '../../../integrations/computers/host/stamps.ts';
+import type { DriverName } from '../../../integrations/computers/types.ts';
 import { usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { canBeOtherUser } from '../../support/otherUser.ts';
@@ -63,15 +71,17 @@ describe('what keeps a machine from running computers', () => {
       output += chunk;
     });
     await once(child, 'close');
-    expect(JSON.parse(output)).toMatchObject({ refused: expect.stringContaining('user.max_user_namespaces is 0') });
+    const refused = expect.stringContaining('user.max_user_namespaces is 0');
+    expect((JSON.parse(output) as MachineDescription).drivers).toContainEqual({ name: 'bubblewrap', refused });
   });
 });
 
 describe('doctor', () => {
   it('changes nothing while it looks', async () => {
     const dir = join(tmpdir(), `atrium-none-${process.pid}`);
-    const { off, refused } = await describeMachine(dir);
-    expect(refused === undefined || refused.length > 10).toBe(true);
+    const { off, drivers } = await describeMachine(dir);
+    expect(drivers.map(({ name }) => name)).toEqual(['bubblewrap', 'gvisor', 'docker']);
+    for (const { refused } of drivers) expect(refused === undefined || refused.length > 10).toBe(true);
     expect(Array.isArray(off)).toBe(true);
     expect(existsSync(dir)).toBe(false);
   });
@@ -84,16 +94,46 @@ itAsRoot('a folder that other users cannot enter is refused, with what to do', i
     const dir = join(parent, 'computers');
     const advice = new RegExp(`${parent} may be entered by root only.*ATRIUM_COMPUTERS_DIR.*chmod o\\+x ${parent}`);
     // Doctor says so before anything is started.
-    await expect(describeMachine(dir)).resolves.toMatchObject({ refused: expect.stringMatching(advice) });
+    const refused = expect.stringMatching(advice);
+    expect((await describeMachine(dir)).drivers[0]).toEqual({ name: 'bubblewrap', refused });
     await expect(startHostProcess({ dir })).rejects.toMatchObject({
       code: 'COMPUTERS_OFF',
       message: expect.stringMatching(advice),
     });
     chmodSync(parent, 0o711);
-    await expect(describeMachine(dir)).resolves.not.toHaveProperty('refused');
+    expect((await describeMachine(dir)).drivers[0]?.refused).toBeUndefined();
   } finally {
     rmSync(parent, { recursive: true, force: true });
   }
+});
+
+it('knows a process again also where there is no /proc', () => {
+  const stamp = stampByPs(process.pid);
+  expect(stamp).toEqual({ pid: process.pid, startTime: expect.stringMatching(/\d\d:\d\d:\d\d/) });
+  expect(stampByPs(process.pid)).toEqual(stamp);
+  expect(stampByPs(4_194_305)).toBeUndefined();
+});
+
+describe('of a driver, doctor says what it lacks', () => {
+  const refusal = async (name: DriverName, options: Parameters<typeof describeMachine>[1]) => {
+    const { drivers } = await describeMachine('/nonexistent', { drivers: [name], ...options });
+    return drivers[0]?.refused;
+  };
+
+  it('gVisor: its program', async () => {
+    expect(await refusal('gvisor', { runsc: '/nonexistent/runsc' })).toContain('ATRIUM_COMPUTERS_RUNSC');
+  });
+
+  it('docker: an engine, or the image', async () => {
+    const at = (address: string) => refusal('docker', { docker: { address } });
+    expect(await at('ssh://somewhere')).toContain('ssh://somewhere');
+    expect(await at('unix:///nonexistent/docker.sock')).toContain('cannot be used');
+    const engine = createServer((_request, response) => response.writeHead(404).end('{"message":"No such image"}'));
+    engine.listen(0, '127.0.0.1');
+    await once(engine, 'listening');
+    expect(await at(`tcp://127.0.0.1:${(engine.address() as AddressInfo).port}`)).toContain('no image atrium-computer');
+    engine.close();
+  });
 });
 
 describe('cgroups', () => {
@@ -144,7 +184,7 @@ describe('cgroups', () => {
     expect(makeRoots(roots)).toBeUndefined();
     expect(readFileSync(join(top, 'cgroup.subtree_control'), 'utf8')).toBe('+cpu +memory +pids');
     mkdirSync(join(root, 'cmp_a/box/work'), { recursive: true });
-    makeComputerCgroup(roots, 'cmp_a', { ...usualLimits, cpuMilli: 1_500, memoryMiB: 100, maxTasks: 50 });
+    makeComputerCgroup(roots, 'cmp_a', { ...usualLimits, cpuMilli: 1_500, memoryMiB: 100, maxTasks: 50 }, 'apart');
     const read = (path: string) => readFileSync(join(root, 'cmp_a', path), 'utf8');
     expect(read('box/cpu.max')).toBe('150000 100000');
     expect(read('box/work/memory.max')).toBe(String(100 * 1_048_576));
@@ -173,7 +213,9 @@ describe('cgroups', () => {
     try {
       moveTo(roots, 'cmp_a', 'box/agent', [child.pid ?? 0]);
       expect(pidsIn(roots, 'cmp_a')).toEqual([child.pid]);
-      expect(holderCgroups(roots, 'cmp_a', 0).workProcs).toEqual([join(root, 'cmp_a/box/work/cgroup.procs')]);
+      expect(holderCgroups(roots, 'cmp_a', 0, 'apart').settle?.workProcs).toEqual([
+        join(root, 'cmp_a/box/work/cgroup.procs'),
+      ]);
       setFrozen(roots, 'cmp_a', true);
       while (readFrozen(roots, 'cmp_a')?.reached !== true) await new Promise(setImmediate);
       killOnce(roots, 'cmp_a');

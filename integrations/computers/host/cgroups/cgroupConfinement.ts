@@ -5,16 +5,20 @@ import * as cgroup from './computerCgroup.ts';
 import type { CgroupRoots } from './mounts.ts';
 import { readUsage } from './usage.ts';
 
-/** Computers in cgroups, which hold whatever a process does: nothing gets out of one, or is missed when it is killed. */
-export function cgroupConfinement(roots: CgroupRoots): Confinement {
+/**
+ * Computers in cgroups, which hold whatever a process does: nothing gets out of one, or is missed when it is killed. In
+ * a sandbox that is `whole`, what belongs to the agent and what to its work is one and the same for the host.
+ */
+export function cgroupConfinement(roots: CgroupRoots, kind: cgroup.BoxKind = 'apart'): Confinement {
   return {
     kind: 'cgroups',
     prepare({ computerId, uid, limits }) {
-      cgroup.makeComputerCgroup(roots, computerId, limits);
-      return cgroup.holderCgroups(roots, computerId, uid ?? process.getuid?.() ?? 0);
+      cgroup.makeComputerCgroup(roots, computerId, limits, kind);
+      return cgroup.holderCgroups(roots, computerId, uid ?? process.getuid?.() ?? 0, kind);
     },
     joinHolder: (computerId, pid) => cgroup.moveTo(roots, computerId, 'holder', [pid]),
-    joinSandbox: (computerId, pids) => cgroup.moveTo(roots, computerId, 'box/agent', pids),
+    joinSandbox: (computerId, pids) =>
+      cgroup.moveTo(roots, computerId, kind === 'apart' ? 'box/agent' : 'box/work', pids),
     // One that was started without cgroups has none.
     settleHolder: ({ computerId, limits }) => ifThere(() => cgroup.limitHolderCpu(roots, computerId, limits)),
     freeze: ({ computerId }) => cgroup.setFrozen(roots, computerId, true),

@@ -10,15 +10,21 @@ import { type CgroupRoots, enableControllers, folders } from './mounts.ts';
  * What the sandbox itself may use beside the computer’s limits: bwrap, the agent, and a thread of the agent’s for each
  * terminal.
  */
-export const agentTasks = ({ maxProcesses }: ComputerLimits) => 32 + maxProcesses;
+export const agentTasks = ({ maxProcesses }: Pick<ComputerLimits, 'maxProcesses'>) => 32 + maxProcesses;
 const agentMemoryMiB = 128;
 /** The holder reads what a computer says, so it is bounded as well. */
 const holderMemoryMiB = 512;
 const leastHolderMilli = 250;
 const leastSocketsMiB = 32;
+/** gVisor’s kernel, and its view of the home’s files. */
+const sentryMemoryMiB = 128;
+const sentryTasks = 256;
 const periodUs = 100_000;
 /** Not in every kernel’s v1. */
 export const socketLimit = 'memory.kmem.tcp.limit_in_bytes';
+
+/** Whether the agent can be told from its work; else one cgroup, `work`, has all. */
+export type BoxKind = 'apart' | 'whole';
 
 /**
  * The cgroups of one computer: `holder`, and `box` with all that is inside, in which `agent` is apart from `work`, so
@@ -28,7 +34,7 @@ const leaves = ['holder', join('box', 'agent'), join('box', 'work')];
 
 const inMiB = (mebibytes: number) => String(mebibytes * 1024 * 1024);
 
-export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: ComputerLimits): void {
+export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: ComputerLimits, kind: BoxKind): void {
   for (const root of folders(roots)) {
     for (const path of ['', 'box', ...leaves]) mkdirSync(join(root, id, path), { recursive: true, mode: 0o755 });
   }
@@ -36,13 +42,19 @@ export function makeComputerCgroup(roots: CgroupRoots, id: string, limits: Compu
   setCpu(roots, join(id, 'box'), Math.max(1_000, limits.cpuMilli * (periodUs / 1_000)));
   setMemory(roots, join(id, 'holder'), holderMemoryMiB);
   setMemory(roots, join(id, 'box', 'agent'), agentMemoryMiB);
-  setMemory(roots, join(id, 'box', 'work'), limits.memoryMiB);
+  const { memoryMiB, maxTasks } = kind === 'apart' ? limits : wholeLimits(limits);
+  setMemory(roots, join(id, 'box', 'work'), memoryMiB);
   setSocketMemory(roots, join(id, 'box', 'agent'), leastSocketsMiB);
   setSocketMemory(roots, join(id, 'box', 'work'), Math.max(leastSocketsMiB, Math.ceil(limits.memoryMiB / 4)));
   // What has just been started is among the agent’s for a moment: together they are bounded by the box.
-  writeFileSync(join(roots.pids, id, 'box', 'pids.max'), String(limits.maxTasks + agentTasks(limits)));
+  writeFileSync(join(roots.pids, id, 'box', 'pids.max'), String(maxTasks + agentTasks(limits)));
   writeFileSync(join(roots.pids, id, 'box', 'agent', 'pids.max'), String(agentTasks(limits)));
-  writeFileSync(join(roots.pids, id, 'box', 'work', 'pids.max'), String(limits.maxTasks));
+  writeFileSync(join(roots.pids, id, 'box', 'work', 'pids.max'), String(maxTasks));
+}
+
+/** Inside, the sandbox’s own kernel counts the tasks, each of which is a few of the host’s. */
+function wholeLimits({ memoryMiB, maxTasks }: ComputerLimits) {
+  return { memoryMiB: memoryMiB + agentMemoryMiB + sentryMemoryMiB, maxTasks: maxTasks * 4 + sentryTasks };
 }
 
 /** What all computers together may have. */
@@ -90,19 +102,25 @@ function setSocketMemory({ version, memory }: CgroupRoots, path: string, mebibyt
 }
 
 /** Lets the holder, which runs as the computer’s own user, move processes between its own two cgroups; no more. */
-export function holderCgroups(roots: CgroupRoots, id: string, uid: number): HolderCgroups {
+export function holderCgroups(roots: CgroupRoots, id: string, uid: number, kind: BoxKind): HolderCgroups {
   const procs = (path: string) => folders(roots).map((root) => join(root, id, path, 'cgroup.procs'));
+  const oom = roots.version === 2 ? 'memory.events' : 'memory.oom_control';
+  const workOom = join(roots.memory, id, 'box', 'work', oom);
+  if (kind === 'whole') return { settle: null, workOom };
   const shared = roots.version === 2 ? procs('box') : []; // v2 asks for the right to the nearest common folder
   for (const file of [...shared, ...procs('box/agent'), ...procs('box/work')]) chownSync(file, uid, uid);
-  const oom = roots.version === 2 ? 'memory.events' : 'memory.oom_control';
   return {
-    agentProcs: join(roots.memory, id, 'box', 'agent', 'cgroup.procs'),
-    workProcs: procs('box/work'),
-    workOom: join(roots.memory, id, 'box', 'work', oom),
+    settle: { agentProcs: join(roots.memory, id, 'box', 'agent', 'cgroup.procs'), workProcs: procs('box/work') },
+    workOom,
   };
 }
 
-export function moveTo(roots: CgroupRoots, id: string, path: 'holder' | 'box/agent', pids: number[]): void {
+export function moveTo(
+  roots: CgroupRoots,
+  id: string,
+  path: 'holder' | 'box/agent' | 'box/work',
+  pids: number[],
+): void {
   for (const root of folders(roots)) {
     for (const pid of pids) writeFileSync(join(root, id, path, 'cgroup.procs'), String(pid));
   }

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { HolderCgroups } from '../holderSpec.ts';
+import type { SettleFiles } from '../holderSpec.ts';
+import { ifThere } from '../ifThere.ts';
 
 const rounds = 5;
 const soonMs = 20;
@@ -11,11 +12,11 @@ const laterMs = 1_000;
  * forks while it is moved leaves a child behind: it is looked for again, until there is none.
  */
 export class WorkSettler {
-  readonly #cgroups: HolderCgroups;
+  readonly #cgroups: SettleFiles;
   readonly #own: () => ReadonlySet<number>;
   #again: NodeJS.Timeout | undefined;
 
-  constructor(cgroups: HolderCgroups, own: () => ReadonlySet<number>) {
+  constructor(cgroups: SettleFiles, own: () => ReadonlySet<number>) {
     this.#cgroups = cgroups;
     this.#own = own;
   }
@@ -28,7 +29,7 @@ export class WorkSettler {
 }
 
 /** Whether all of it has been moved, in a few rounds. */
-export function settleWork({ agentProcs, workProcs }: HolderCgroups, keep: ReadonlySet<number>): boolean {
+export function settleWork({ agentProcs, workProcs }: SettleFiles, keep: ReadonlySet<number>): boolean {
   for (let round = 0; round < rounds; round += 1) {
     const strays = readPids(agentProcs).filter((pid) => !keep.has(pid));
     if (strays.length === 0) return true;
@@ -51,6 +52,6 @@ function tryToMove(file: string, pid: number): void {
 }
 
 /** How often the OOM killer has ended a process of this computer. */
-export function readOomKills({ workOom }: HolderCgroups): number {
-  return Number(/^oom_kill (\d+)$/m.exec(readFileSync(workOom, 'utf8'))?.[1] ?? 0);
+export function readOomKills(workOom: string): number {
+  return Number(/^oom_kill (\d+)$/m.exec(ifThere(() => readFileSync(workOom, 'utf8')) ?? '')?.[1] ?? 0);
 }

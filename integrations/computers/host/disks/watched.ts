@@ -1,9 +1,12 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { run } from '../run.ts';
 import { type Disks, unfinished } from './disks.ts';
 import { roomIn } from './room.ts';
 
 const copyTimeoutMs = 10 * 60_000;
+const isGnu = process.platform === 'linux';
+const copyOptions = isGnu ? ['--archive', '--reflink=auto'] : ['-a'];
+const removeOptions = isGnu ? ['-rf', '--one-file-system'] : ['-rf'];
 
 /** Homes that are ordinary folders. Nothing here keeps their limits: the host’s watcher does, as well as it can. */
 export function watchedDisks(homes: string): Disks {
@@ -16,29 +19,24 @@ export function watchedDisks(homes: string): Disks {
     },
     async snapshot(from, to, signal) {
       await this.remove(unfinished(to));
-      const copy = ['--archive', '--reflink=auto', '--', from, unfinished(to)];
+      const copy = [...copyOptions, '--', from, unfinished(to)];
       await run('cp', copy, { timeoutMs: copyTimeoutMs, signal });
     },
     async finish(to, { uid, signal }) {
       await giveAll(unfinished(to), uid, signal);
-      await run('mv', ['--no-target-directory', '--', unfinished(to), to]);
+      renameSync(unfinished(to), to);
     },
     room: () => roomIn(homes),
     async usedBytes(home) {
       // A file that goes while it is counted makes du fail, but it has counted the rest.
-      const output = await run('sh', [
-        '-c',
-        'du --summarize --one-file-system --block-size=1 -- "$1" || :',
-        'sh',
-        home,
-      ]);
-      return Number(/^\d+/.exec(output)?.[0] ?? 0);
+      const output = await run('sh', ['-c', 'du -skx -- "$1" || :', 'sh', home]);
+      return Number(/^\d+/.exec(output)?.[0] ?? 0) * 1_024;
     },
     async remove(home) {
       if (!existsSync(home)) return;
       // Folders that their owner has closed to itself; and trees deeper than a path may be long, which rmSync refuses.
       if (process.getuid?.() !== 0) await run('chmod', ['-R', 'u+rwx', '--', home], { timeoutMs: copyTimeoutMs });
-      await run('rm', ['-rf', '--one-file-system', '--', home], { timeoutMs: copyTimeoutMs });
+      await run('rm', [...removeOptions, '--', home], { timeoutMs: copyTimeoutMs });
       rmSync(home, { recursive: true, force: true });
     },
     async close() {},

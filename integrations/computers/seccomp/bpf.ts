@@ -1,4 +1,19 @@
-import { auditArch, inspected, type Machine, refused } from './syscalls.ts';
+import {
+  AF_NETLINK,
+  auditArch,
+  btrfsRequests,
+  errors,
+  families,
+  filterOptions,
+  inspected,
+  type Machine,
+  netlinkProtocols,
+  newNamespaces,
+  refused,
+  SOL_SOCKET,
+  sharingRequests,
+  terminalRequests,
+} from './syscalls.ts';
 
 // Classic BPF, as the kernel takes it: 8 bytes an instruction. Offsets into struct seccomp_data.
 const LD = 0x20;
@@ -15,32 +30,10 @@ const argument = (index: number) => 16 + 8 * index;
 const ALLOW = 0x7fff0000;
 const KILL = 0x80000000;
 const errno = (number: number) => 0x00050000 | number;
-const EPERM = 1;
-const ENOTTY = 25;
-const ENOSYS = 38;
-const EPROTONOSUPPORT = 93;
-const EAFNOSUPPORT = 97;
+const { EPERM, ENOTTY, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT } = errors;
 
-/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. NEWTIME is not for clone. */
-const newNamespaces = 0x7e020000;
 /** Numbers from here on are those of the x32 interface. */
 const x32 = 0x40000000;
-/** They type into the terminal of whoever started the sandbox. */
-const terminalRequests = [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */];
-/** The low 16 bits of FICLONE, FICLONERANGE and FIDEDUPERANGE. */
-const sharingRequests = [0x9409, 0x940d, 0x9436];
-const btrfsRequests = 0x9400;
-/** AF_UNIX, AF_INET, AF_INET6. */
-const families = [1, 2, 10];
-const AF_NETLINK = 16;
-/**
- * Those by which programs list network interfaces and watch devices. What waits in a netlink socket counts against no
- * limit of memory, and by others of them programs could send each other as much as they like.
- */
-const netlinkProtocols = [0 /* NETLINK_ROUTE */, 15 /* NETLINK_KOBJECT_UEVENT */];
-const SOL_SOCKET = 1;
-/** SO_ATTACH_FILTER and the like: the compiled filters of the whole machine share one space, this sandbox’s own too. */
-const filterOptions = [26, 50, 51, 52];
 
 type Instruction = [code: number, whenTrue: number, whenFalse: number, value: number];
 
@@ -95,7 +88,6 @@ export function seccompFilter(machine: Machine): Buffer {
     ...ifEqual(inspected.ioctl[column], [
       load(argument(1)),
       ...terminalRequests.flatMap((request) => ifEqual(request, [answer(errno(EPERM))])),
-      // A subvolume of its own would not count against the limit of the home.
       [AND, 0, 0, 0xffff],
       ...sharingRequests.flatMap((request) => ifEqual(request, [answer(ALLOW)])),
       [AND, 0, 0, 0xff00],

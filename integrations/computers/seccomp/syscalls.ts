@@ -1,4 +1,4 @@
-/** What Linux calls the machines that the filter is written for. */
+/** What Node calls the machines that the filters are written for. */
 export type Machine = 'x64' | 'arm64';
 
 /** From the kernel’s `audit.h`: what a system call says of the machine that it was made for. */
@@ -12,6 +12,28 @@ export const inspected = {
   setsockopt: [54, 208],
   socket: [41, 198],
 } as const;
+
+/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. NEWTIME is not for clone. */
+export const newNamespaces = 0x7e020000;
+/** They type into the terminal of whoever started the sandbox. */
+export const terminalRequests = [0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */];
+/** The low 16 bits of FICLONE, FICLONERANGE and FIDEDUPERANGE. */
+export const sharingRequests = [0x9409, 0x940d, 0x9436];
+/** A subvolume of its own would not count against the limit of the home. */
+export const btrfsRequests = 0x9400;
+/** AF_UNIX, AF_INET, AF_INET6. */
+export const families = [1, 2, 10];
+export const AF_NETLINK = 16;
+/**
+ * Those by which programs list network interfaces and watch devices. What waits in a netlink socket counts against no
+ * limit of memory, and by others of them programs could send each other as much as they like.
+ */
+export const netlinkProtocols = [0 /* NETLINK_ROUTE */, 15 /* NETLINK_KOBJECT_UEVENT */];
+export const SOL_SOCKET = 1;
+/** SO_ATTACH_FILTER and the like: the compiled filters of the whole machine share one space, this sandbox’s own too. */
+export const filterOptions = [26, 50, 51, 52];
+
+export const errors = { EPERM: 1, ENOTTY: 25, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const;
 
 /**
  * System calls that always fail with EPERM: what makes or enters namespaces and mounts, what reaches into the kernel,

@@ -1,0 +1,54 @@
+import type { Driver, DriverSetting, OpenedDriver } from '../host/driver.ts';
+import { prepareNetwork } from '../host/network.ts';
+import { findSystemProgram } from '../host/programs.ts';
+import type { Machine } from '../seccomp/syscalls.ts';
+import { sandboxCommand } from './sandbox.ts';
+import { trySandbox } from './trySandbox.ts';
+
+export interface BubblewrapPrograms {
+  bwrap: string;
+  prlimit: string;
+  machine: Machine;
+}
+
+/** What a bubblewrap sandbox needs of the machine, or what of it is missing. Tries one, as the user who would own it. */
+export async function findBubblewrap(uid: number | undefined): Promise<BubblewrapPrograms | { refused: string }> {
+  if (process.platform !== 'linux') return { refused: 'bubblewrap needs Linux' };
+  const machine = process.arch;
+  if (machine !== 'x64' && machine !== 'arm64') return { refused: `there is no system-call filter for ${machine}` };
+  const bwrap = findSystemProgram('bwrap');
+  if (bwrap === undefined) {
+    return { refused: 'bubblewrap is missing; install it (Debian and Ubuntu: apt-get install bubblewrap)' };
+  }
+  const prlimit = findSystemProgram('prlimit');
+  if (prlimit === undefined) return { refused: 'prlimit is missing; install util-linux' };
+  const refused = await trySandbox(bwrap, uid);
+  return refused === undefined ? { bwrap, prlimit, machine } : { refused };
+}
+
+/** Sandboxes of namespaces and a system-call filter, on the kernel of the host. */
+export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriver> {
+  const found = await findBubblewrap(setting.firstUid);
+  if ('refused' in found) return { name: 'bubblewrap', ...found };
+  const { agentDir, etcDir, agentCommand, confinement } = setting;
+  const { machine, ...programs } = found;
+  const nsenter = setting.firstUid === undefined ? undefined : findSystemProgram('nsenter');
+  return {
+    name: 'bubblewrap',
+    confinement,
+    sandbox: ({ record, homeDir, limits, readOnly }) =>
+      sandboxCommand({
+        programs,
+        machine,
+        homeDir,
+        agentDir,
+        etcDir,
+        limits,
+        readOnly,
+        command: agentCommand,
+        network: record.uid === null ? 'outer' : 'own',
+        terminals: setting.ownView === undefined ? 'shared' : 'holders',
+      }),
+    ...(nsenter !== undefined && { beforeRelease: (record) => prepareNetwork(nsenter, record).then(() => ({})) }),
+  } satisfies Driver;
+}

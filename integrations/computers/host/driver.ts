@@ -1,0 +1,52 @@
+import type { ComputerLimits, DriverName } from '../types.ts';
+import type { CgroupRoots } from './cgroups/mounts.ts';
+import type { Confinement } from './confinement.ts';
+import type { HolderOrder, SandboxSource } from './holderSpec.ts';
+import type { OwnView } from './ownView.ts';
+import type { ComputerRecord } from './records.ts';
+
+/** A sandbox that is about to be made. */
+export interface SandboxOrder {
+  /** Its `computerId` is the name by which the confinement knows it. */
+  record: ComputerRecord;
+  /** Of the computer, on this host: a folder for what is only its host’s, and its home. */
+  computerDir: string;
+  homeDir: string;
+  limits: ComputerLimits;
+  /** Files or folders of the host that it sees read-only, such as a certificate bundle. */
+  readOnly: { from: string; to: string }[];
+}
+
+/**
+ * What makes sandboxes, and what holds together the processes in them. Whichever it is, the first process inside is the
+ * agent, which does what its holder asks for over its standard input and output.
+ */
+export interface Driver {
+  readonly name: DriverName;
+  readonly confinement: Confinement;
+  /** What the holder is told to make, or to attach to. Of what this makes itself, the confinement removes the rest. */
+  sandbox(order: SandboxOrder): SandboxSource | Promise<SandboxSource>;
+  /** The sandbox is there, and within its limits; nothing in it has run yet. */
+  beforeRelease?(record: ComputerRecord): Promise<Pick<HolderOrder, 'workOom'>>;
+}
+
+/** What drivers find on the machine, and share. */
+export interface DriverSetting {
+  hostId: string;
+  /** Where programs for sandboxes are kept, which every user may read. */
+  runtimeDir: string;
+  agentDir: string;
+  /** What sandboxes have of /etc, as `writeEtc` has written it. */
+  etcDir: string;
+  agentCommand: string[];
+  /** Of one of the computers; undefined where they share ours. */
+  firstUid: number | undefined;
+  confinement: Confinement;
+  /** Undefined where a holder has no mounts of its own. */
+  ownView: OwnView | undefined;
+  /** Where there are cgroups, which the confinement uses. */
+  roots: CgroupRoots | undefined;
+}
+
+/** A driver, or why this machine does not have it, with what to do. */
+export type OpenedDriver = Driver | { name: DriverName; refused: string };

@@ -1,0 +1,27 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { isExecutable, type StackContext } from './context.ts';
+import { prepareDataDir } from './folders.ts';
+import { type GoProgram, getProgram, shared } from './programs.ts';
+
+/** A version of the module’s branch `go`, the only one that the Go command can build. */
+const gvisor: GoProgram = {
+  name: 'runsc',
+  title: 'gVisor',
+  version: '0.0.0-20260905035102-160fafc42237',
+  module: 'gvisor.dev/gvisor/runsc',
+  buildTime: 'about 2 minutes on 2 cores',
+};
+
+/** The `runsc` command: the machine’s own, the cache’s, or built. No start does that by itself. */
+export function getGvisor(context: Omit<StackContext, 'servicesDir' | 'ports' | 'bucket'>): Promise<string> {
+  prepareDataDir(context.dataDir);
+  mkdirSync(context.cacheDir, { recursive: true });
+  return getProgram(context, gvisor);
+}
+
+/** The cache’s, where it was built before. */
+export function cachedGvisor({ cacheDir }: Pick<StackContext, 'cacheDir'>): string | undefined {
+  const cached = join(cacheDir, `${gvisor.name}-${gvisor.version}`);
+  return isExecutable(cached) ? shared(cached) : undefined;
+}
