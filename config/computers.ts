@@ -6,6 +6,7 @@ import { integer, list } from './kinds.ts';
 const driver = z.enum(['bubblewrap', 'gvisor', 'docker']);
 const cores = 'a number of cores from 0.1 to 64';
 const cpu = z.coerce.number(cores).min(0.1, cores).max(64, cores);
+const factor = 'a number from 1 to 100';
 const memory = integer(128, 1_048_576);
 const disk = integer(64, 16_777_216);
 const idle = integer(1, 10_080);
@@ -29,6 +30,8 @@ export const computerSettings = z.object({
     .max(255)
     .optional(),
   ATRIUM_COMPUTERS_IMAGE_MIB: integer(256, 1_000_000_000).optional(),
+  ATRIUM_COMPUTERS_MEMORY_MIB: integer(256, 1_000_000_000).optional(),
+  ATRIUM_COMPUTERS_OVERCOMMIT: z.coerce.number(factor).min(1, factor).max(100, factor).default(4),
   ATRIUM_COMPUTER_CPU: cpu.default(1),
   ATRIUM_COMPUTER_CPU_MAX: cpu.default(4),
   ATRIUM_COMPUTER_MEMORY_MIB: memory.default(2_048),
@@ -91,6 +94,10 @@ export function computersConfig(env: ComputerEnvironment) {
     }),
     /** Of the image that holds the homes; without it, most of what is free. */
     imageMiB: env.ATRIUM_COMPUTERS_IMAGE_MIB,
+    /** What all computers of this host may use together; without it, what the machine has but a tenth. */
+    memoryMiB: env.ATRIUM_COMPUTERS_MEMORY_MIB,
+    /** How much memory the running computers of a host may be promised, as a multiple of what they have together. */
+    overcommit: env.ATRIUM_COMPUTERS_OVERCOMMIT,
     defaults: Object.freeze({
       cpuMilli: Math.round(env.ATRIUM_COMPUTER_CPU * 1_000),
       memoryMiB: env.ATRIUM_COMPUTER_MEMORY_MIB,

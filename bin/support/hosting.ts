@@ -1,4 +1,4 @@
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import type { ComputerDeps } from '../../activities/computers/deps.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
@@ -27,8 +27,6 @@ export interface Hosting {
    */
   stop(options: { withComputers: boolean }): Promise<void>;
 }
-
-const mebibyte = 1_048_576;
 
 /**
  * Makes this process a host of computers. Undefined where that is switched off, or where the machine cannot run any,
@@ -59,7 +57,7 @@ export async function startHosting(
     address: served?.address ?? null,
     drivers: host.drivers,
     cpuMilli: availableParallelism() * 1_000,
-    memoryMiB: Math.floor(totalmem() / mebibyte),
+    memoryMiB: host.limits.memoryMiB,
     maxRunning: config.computers.perHost,
   });
   const worker = await startWorker({
@@ -108,6 +106,7 @@ async function makeHost(
       dir: config.computers.dir,
       ...(config.computers.imageMiB !== undefined && { imageMiB: config.computers.imageMiB }),
       ...driverOptions(config.computers),
+      ...(config.computers.memoryMiB !== undefined && { memoryMiB: config.computers.memoryMiB }),
       egress,
       readOnly: () => trust.readOnly,
       log: (level, facts, message) => logger[level](facts, message),

@@ -1,9 +1,7 @@
-import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import type { Database } from '../database.ts';
 import { DomainError } from '../errors.ts';
-import { select } from '../sql.ts';
-import type { Computer, ComputerDriver } from './computer.ts';
+import type { ComputerDriver } from './computer.ts';
 
 /** What a host says of itself. */
 export interface HostReport {
@@ -71,55 +69,6 @@ export async function assertOffered(
 
 export function isLost(host: Pick<ComputerHostRow, 'seenAt'> | undefined, { computers }: Pick<Config, 'computers'>) {
   return host === undefined || Date.now() - host.seenAt.getTime() > computers.hostLostMs;
-}
-
-interface LoadedHost extends Pick<ComputerHostRow, 'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'seenAt'> {
-  running: number;
-  usedMiB: number | string;
-}
-
-/**
- * The host that runs the computer: the one with its home, else the least loaded that can. Throws 503 `NO_HOST`, or
- * `HOST_LOST` where its home is on a host that does not answer, and 409 `HOST_REMOVED` on one that never will.
- */
-export async function placeComputer(
-  tx: Transaction,
-  computer: Pick<Computer, 'id' | 'hostId'>,
-  driver: ComputerDriver,
-  config: Pick<Config, 'computers'>,
-): Promise<string> {
-  const hosts = await select<LoadedHost>(
-    tx,
-    `SELECT h.id, h.drivers, h.memory_mib AS memoryMiB, h.max_running AS maxRunning, h.seen_at AS seenAt,
-       COUNT(c.id) AS running, COALESCE(SUM(COALESCE(c.memory_mib, ?)), 0) AS usedMiB
-       FROM computer_hosts h
-       LEFT JOIN computers c ON c.host_id = h.id AND c.status IN ('starting', 'running', 'paused', 'stopping') AND c.id <> ?
-      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at ORDER BY h.id`,
-    [config.computers.defaults.memoryMiB, computer.id],
-  );
-  if (computer.hostId !== null && !hosts.some(({ id }) => id === computer.hostId)) throw hostRemoved();
-  const living = hosts.filter((host) => !isLost(host, config));
-  const can = living.filter((host) => host.drivers.split(',').includes(driver));
-  if (computer.hostId !== null) {
-    if (!living.some(({ id }) => id === computer.hostId)) throw hostLost();
-    if (can.some(({ id }) => id === computer.hostId)) return computer.hostId;
-    throw noHost(`The host of this computer cannot run it with ${driver} now.`);
-  }
-  const [least] = can
-    .filter((host) => host.running < host.maxRunning)
-    .sort((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
-  if (least === undefined) {
-    throw noHost(can.length === 0 ? `No host here runs computers with ${driver}.` : 'Every host is full.');
-  }
-  return least.id;
-}
-
-function loadOf({ usedMiB, memoryMiB }: LoadedHost): number {
-  return Number(usedMiB) / Math.max(1, memoryMiB);
-}
-
-function noHost(detail: string): DomainError {
-  return new DomainError('unavailable', 'NO_HOST', detail, { retryAfterSeconds: 30 });
 }
 
 export function hostLost(): DomainError {

@@ -3,7 +3,7 @@ import type { Config } from '../../config/index.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { execute, select } from '../sql.ts';
 import { type Computer, limitsOf } from './computer.ts';
-import { placeComputer } from './hosts.ts';
+import { placeComputer } from './placing.ts';
 
 /** Statuses in which a computer takes up one of the space's places for running ones. */
 export const activeStatuses = ['starting', 'running', 'paused', 'stopping'] as const;

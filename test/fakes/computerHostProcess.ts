@@ -86,7 +86,7 @@ const beat = new HostBeat(deps, {
   address: null,
   drivers: ['bubblewrap'],
   cpuMilli: 2_000,
-  memoryMiB: 8_192,
+  memoryMiB: 262_144,
   maxRunning: config.computers.perHost,
 });
 const taskQueue = hostTaskQueue(config.installation, hostId);

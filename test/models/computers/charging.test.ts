@@ -33,7 +33,7 @@ beforeEach(() =>
     address: null,
     drivers: ['bubblewrap'],
     cpuMilli: 2_000,
-    memoryMiB: 8_192,
+    memoryMiB: 262_144,
     maxRunning: 100,
   }),
 );

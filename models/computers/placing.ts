@@ -1,0 +1,88 @@
+import type { Transaction } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import { DomainError } from '../errors.ts';
+import { select } from '../sql.ts';
+import type { Computer, ComputerDriver } from './computer.ts';
+import { type ComputerHostRow, hostLost, hostRemoved, isLost } from './hosts.ts';
+
+interface Load {
+  running: number;
+  usedMiB: number | string;
+}
+type LoadedHost = Pick<ComputerHostRow, 'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'seenAt'> & Load;
+type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB'>;
+type Settings = Pick<Config, 'computers'>;
+
+/** Whose memory is taken: what it may use, whether it does or not. */
+const takesMemory = "status IN ('starting', 'running', 'paused', 'stopping')";
+
+/**
+ * The host that runs the computer: the one with its home, else the least loaded that can. Hosts are locked one by one, so
+ * that no two computers take the last place. Throws 503 `NO_HOST`, also where the host with its home has no room, or
+ * `HOST_LOST` where that one does not answer, and 409 `HOST_REMOVED` where it never will.
+ */
+export async function placeComputer(
+  tx: Transaction,
+  computer: Placed,
+  driver: ComputerDriver,
+  config: Settings,
+): Promise<string> {
+  const hosts = await loadedHosts(tx, computer, config);
+  const living = hosts.filter((host) => !isLost(host, config));
+  const can = living.filter((host) => host.drivers.split(',').includes(driver));
+  if (computer.hostId !== null) {
+    if (!hosts.some(({ id }) => id === computer.hostId)) throw hostRemoved();
+    if (!living.some(({ id }) => id === computer.hostId)) throw hostLost();
+    const own = can.find(({ id }) => id === computer.hostId);
+    if (own === undefined) throw noHost(`The host of this computer cannot run it with ${driver} now.`);
+    if (await takePlace(tx, own, computer, config)) return own.id;
+    throw noHost('The host with this computer’s home has no room for it now. Stop others, or try again later.');
+  }
+  const byLoad = can.toSorted((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
+  for (const host of byLoad.filter((one) => hasRoom(one, one, computer, config))) {
+    if (await takePlace(tx, host, computer, config)) return host.id;
+  }
+  throw noHost(can.length === 0 ? `No host here runs computers with ${driver}.` : 'No host has room for it now.');
+}
+
+function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings): Promise<LoadedHost[]> {
+  return select<LoadedHost>(
+    tx,
+    `SELECT h.id, h.drivers, h.memory_mib AS memoryMiB, h.max_running AS maxRunning, h.seen_at AS seenAt,
+       COUNT(c.id) AS running, COALESCE(SUM(COALESCE(c.memory_mib, ?)), 0) AS usedMiB
+       FROM computer_hosts h
+       LEFT JOIN computers c ON c.host_id = h.id AND c.${takesMemory} AND c.id <> ?
+      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at ORDER BY h.id`,
+    [computers.defaults.memoryMiB, computer.id],
+  );
+}
+
+/** Counts again with the host locked: whoever was there first has been committed by then. */
+async function takePlace(tx: Transaction, host: LoadedHost, computer: Placed, config: Settings): Promise<boolean> {
+  await select(tx, 'SELECT id FROM computer_hosts WHERE id = ? FOR UPDATE', [host.id]);
+  const [load] = await select<Load>(
+    tx,
+    `SELECT COUNT(*) AS running, COALESCE(SUM(COALESCE(memory_mib, ?)), 0) AS usedMiB
+       FROM computers WHERE host_id = ? AND ${takesMemory} AND id <> ?`,
+    [config.computers.defaults.memoryMiB, host.id, computer.id],
+  );
+  return load !== undefined && hasRoom(host, load, computer, config);
+}
+
+function hasRoom(
+  host: LoadedHost,
+  { running, usedMiB }: Load,
+  { memoryMiB }: Placed,
+  { computers }: Settings,
+): boolean {
+  const needed = Number(usedMiB) + (memoryMiB ?? computers.defaults.memoryMiB);
+  return running < host.maxRunning && needed <= host.memoryMiB * computers.overcommit;
+}
+
+function loadOf({ usedMiB, memoryMiB }: LoadedHost): number {
+  return Number(usedMiB) / Math.max(1, memoryMiB);
+}
+
+function noHost(detail: string): DomainError {
+  return new DomainError('unavailable', 'NO_HOST', detail, { retryAfterSeconds: 30 });
+}
