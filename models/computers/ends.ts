@@ -29,6 +29,8 @@ export async function endStep(deps: Deps, { computerId, generation, step, code }
   await transaction(deps.database, async (tx) => {
     const computer = await lockAnyComputer(tx, computerId);
     if (computer === undefined || computer.generation !== generation) return;
+    // Nobody wanted it when the host looked. What is wanted now, be it the same again, is the next step.
+    if (code === 'NOT_ORDERED') return;
     if (step === 'start' && code === 'GENERATION_ENDED' && isCutOff(deps, computer)) {
       // Its host was killed while it started, and has ended what there was of it: it is started by another number.
       await change(tx, computer, { generation: generation + 1 });

@@ -67,8 +67,18 @@ export async function assertOffered(
   });
 }
 
+/** Silent for too long: nobody is sent there now. */
 export function isLost(host: Pick<ComputerHostRow, 'seenAt'> | undefined, { computers }: Pick<Config, 'computers'>) {
   return host === undefined || Date.now() - host.seenAt.getTime() > computers.hostLostMs;
+}
+
+/**
+ * Whether what is wanted of its computers is given up. Not while this process has been up for less than a host may be
+ * silent: both may have been away together, and the host be back in a moment.
+ */
+export function isGivenUp(host: Pick<ComputerHostRow, 'seenAt'> | undefined, config: Pick<Config, 'computers'>) {
+  if (host === undefined) return true; // it was removed
+  return isLost(host, config) && process.uptime() * 1_000 > config.computers.hostLostMs;
 }
 
 export function hostLost(): DomainError {

@@ -3,7 +3,7 @@ import type { Config } from '../../config/index.ts';
 import { DomainError } from '../errors.ts';
 import { select } from '../sql.ts';
 import type { Computer, ComputerDriver } from './computer.ts';
-import { type ComputerHostRow, hostLost, hostRemoved, isLost } from './hosts.ts';
+import { type ComputerHostRow, hostLost, hostRemoved, isGivenUp, isLost } from './hosts.ts';
 
 interface Load {
   running: number;
@@ -28,16 +28,16 @@ export async function placeComputer(
   config: Settings,
 ): Promise<string> {
   const hosts = await loadedHosts(tx, computer, config);
-  const living = hosts.filter((host) => !isLost(host, config));
-  const can = living.filter((host) => host.drivers.split(',').includes(driver));
+  const runs = (host: LoadedHost) => host.drivers.split(',').includes(driver);
   if (computer.hostId !== null) {
-    if (!hosts.some(({ id }) => id === computer.hostId)) throw hostRemoved();
-    if (!living.some(({ id }) => id === computer.hostId)) throw hostLost();
-    const own = can.find(({ id }) => id === computer.hostId);
-    if (own === undefined) throw noHost(`The host of this computer cannot run it with ${driver} now.`);
+    const own = hosts.find(({ id }) => id === computer.hostId);
+    if (own === undefined) throw hostRemoved();
+    if (isGivenUp(own, config)) throw hostLost();
+    if (!runs(own)) throw noHost(`The host of this computer cannot run it with ${driver} now.`);
     if (await takePlace(tx, own, computer, config)) return own.id;
     throw noHost('The host with this computer’s home has no room for it now. Stop others, or try again later.');
   }
+  const can = hosts.filter((host) => !isLost(host, config) && runs(host));
   const byLoad = can.toSorted((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
   for (const host of byLoad.filter((one) => hasRoom(one, one, computer, config))) {
     if (await takePlace(tx, host, computer, config)) return host.id;

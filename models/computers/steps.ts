@@ -8,7 +8,7 @@ import { type Computer, limitsOf } from './computer.ts';
 import { endComputerOperations } from './computerOperations.ts';
 import { lockAnyComputer } from './computers.ts';
 import { abandonFork, removeComputer, setError, stopped, succeed } from './ends.ts';
-import { findHost, isLost } from './hosts.ts';
+import { findHost, isGivenUp } from './hosts.ts';
 import { detailOf, reasonCode } from './reasons.ts';
 import { beginStart, change, isActive } from './starting.ts';
 
@@ -44,7 +44,7 @@ async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<
   const { database, config } = deps;
   const { status, wish, hostId } = computer;
   const host = hostId === null ? undefined : await findHost(database, hostId);
-  const isHostLost = hostId !== null && isLost(host, config);
+  const isHostLost = hostId !== null && isGivenUp(host, config);
   if (wish === 'delete') {
     if (hostId !== null && !isHostLost) return stepOf('destroy', computer, config);
     await removeComputer(tx, computer, { isHomeGone: hostId === null });

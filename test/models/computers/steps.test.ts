@@ -1,0 +1,76 @@
+import { jest } from '@jest/globals';
+import { getComputer } from '../../../models/computers/computer.ts';
+import { endStep } from '../../../models/computers/ends.ts';
+import { reportHost } from '../../../models/computers/hosts.ts';
+import { nextStep } from '../../../models/computers/steps.ts';
+import { askToPause, askToWake } from '../../../models/computers/wishes.ts';
+import { newId } from '../../../models/ids.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// What is next for a computer, and what becomes of it when something went wrong at an unlucky moment.
+
+let environment: TestEnvironment;
+let hostId: string;
+beforeAll(async () => {
+  environment = await createTestEnvironment({});
+});
+afterAll(() => environment.close());
+beforeEach(async () => {
+  hostId = newId('computerHost');
+  const report = { address: null, drivers: ['bubblewrap'] as const, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning: 9 };
+  await environment.database.pool.query('DELETE FROM computers');
+  await environment.database.pool.query('DELETE FROM computer_hosts');
+  await reportHost(environment.database, { id: hostId, ...report });
+});
+afterEach(() => jest.restoreAllMocks());
+
+async function computer() {
+  const { database } = environment;
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
+  const { id: computerId = '' } = (rows as { id: string }[])[0] ?? {};
+  const request = { spaceId: space.id, computerId, actor: { userId: user.id, credentialId: null, address: null } };
+  return { computerId, request, now: () => getComputer(database, space.id, computerId) };
+}
+
+describe('a host that has not been heard of', () => {
+  const silent = () =>
+    environment.database.pool.query("UPDATE computer_hosts SET seen_at = '2020-01-01' WHERE id = ?", [hostId]);
+  const upFor = (seconds: number) => jest.spyOn(process, 'uptime').mockReturnValue(seconds);
+
+  it('is waited for by a process that was away itself, so that nothing wanted is lost by a restart of both', async () => {
+    const { computerId, request, now } = await computer();
+    await askToWake(environment, request);
+    await silent();
+    upFor(1);
+    await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'start', hostId });
+    await endStep(environment, { computerId, generation: 1, step: 'start' });
+    await askToPause(environment, request);
+    await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'pause' });
+    await expect(now()).resolves.toMatchObject({ status: 'running', wish: 'pause' });
+  });
+
+  it('is lost for one that has been there all the time', async () => {
+    const { computerId, request, now } = await computer();
+    await askToWake(environment, request);
+    await silent();
+    upFor(3_600);
+    await expect(nextStep(environment, computerId)).resolves.toEqual({ do: 'rest' });
+    await expect(now()).resolves.toMatchObject({ status: 'error', errorCode: 'HOST_LOST' });
+  });
+});
+
+it('does not fail what is wanted now because it was not wanted a moment ago, when the host looked', async () => {
+  const { computerId, request, now } = await computer();
+  await askToWake(environment, request);
+  await endStep(environment, { computerId, generation: 1, step: 'start' });
+  const { operation } = await askToPause(environment, request);
+  await endStep(environment, { computerId, generation: 1, step: 'pause', code: 'NOT_ORDERED' });
+  await expect(now()).resolves.toMatchObject({ wish: 'pause' });
+  await operation?.reload();
+  expect(operation?.status).toBe('running');
+  await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'pause' });
+});
