@@ -31,12 +31,28 @@ export async function endStep(deps: Deps, { computerId, generation, step, code }
     if (computer === undefined || computer.generation !== generation) return;
     // Nobody wanted it when the host looked. What is wanted now, be it the same again, is the next step.
     if (code === 'NOT_ORDERED') return;
-    if (step === 'start' && code === 'GENERATION_ENDED' && isCutOff(deps, computer)) {
-      // Its host was killed while it started, and has ended what there was of it: it is started by another number.
+    if (code === 'COMPUTER_STOPPED' && isWantedStill(step, computer)) return;
+    if (step === 'start' && isStartedAgain(code) && isCutOff(deps, computer)) {
       await change(tx, computer, { generation: generation + 1 });
     } else if (code !== undefined) await failed[step](deps, tx, computer, reasonCode(code));
     else await done[step](deps, tx, computer);
   });
+}
+
+/**
+ * Whether an interruption came too late, for something that had been done by then: a pause or a copy that nobody has
+ * taken back is made all the same.
+ */
+function isWantedStill(step: HostStep, { wish, status }: Computer): boolean {
+  return (step === 'pause' && wish === 'pause' && status === 'running') || (step === 'fork' && wish === 'fork');
+}
+
+/**
+ * By another number: its host was killed while it started, and has ended what there was of it; or the start was
+ * interrupted for what had been done by then, and what there is of it is being ended.
+ */
+function isStartedAgain(code: string | undefined): boolean {
+  return code === 'GENERATION_ENDED' || code === 'COMPUTER_STOPPED';
 }
 
 /** Whether this start was begun and never done, and there is time left for another. */

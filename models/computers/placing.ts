@@ -49,7 +49,7 @@ function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings)
   return select<LoadedHost>(
     tx,
     `SELECT h.id, h.drivers, h.memory_mib AS memoryMiB, h.max_running AS maxRunning, h.seen_at AS seenAt,
-       COUNT(c.id) AS running, COALESCE(SUM(COALESCE(c.memory_mib, ?)), 0) AS usedMiB
+       COUNT(c.id) AS running, SUM(CASE WHEN c.id IS NULL THEN 0 ELSE COALESCE(c.memory_mib, ?) END) AS usedMiB
        FROM computer_hosts h
        LEFT JOIN computers c ON c.host_id = h.id AND c.${takesMemory} AND c.id <> ?
       GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at ORDER BY h.id`,

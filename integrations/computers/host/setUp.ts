@@ -141,7 +141,8 @@ function cgroupRoots(hostId: string, refused: boolean, limits: HostLimits, missi
   if ('roots' in found && failure === undefined) {
     const advice = socketAdvice(found.roots);
     if (advice !== undefined) missing.push(advice);
-    limitRoots(found.roots, limits);
+    const exceeded = limitRoots(found.roots, limits);
+    if (exceeded !== undefined) missing.push(exceeded.missing);
     return found.roots;
   }
   missing.push(failure?.missing ?? '');

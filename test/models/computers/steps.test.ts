@@ -3,7 +3,7 @@ import { getComputer } from '../../../models/computers/computer.ts';
 import { endStep } from '../../../models/computers/ends.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
-import { askToPause, askToWake } from '../../../models/computers/wishes.ts';
+import { askToPause, askToStop, askToWake } from '../../../models/computers/wishes.ts';
 import { newId } from '../../../models/ids.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -60,6 +60,40 @@ describe('a host that has not been heard of', () => {
     upFor(3_600);
     await expect(nextStep(environment, computerId)).resolves.toEqual({ do: 'rest' });
     await expect(now()).resolves.toMatchObject({ status: 'error', errorCode: 'HOST_LOST' });
+  });
+});
+
+describe('an interruption that comes too late, for what had been done by then,', () => {
+  it('does not end a start that nobody has taken back: it is made by another number', async () => {
+    const { computerId, request, now } = await computer();
+    const { operation } = await askToWake(environment, request);
+    await endStep(environment, { computerId, generation: 1, step: 'start', code: 'COMPUTER_STOPPED' });
+    await expect(now()).resolves.toMatchObject({ status: 'starting', wish: 'wake', generation: 2 });
+    await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'start', generation: 2 });
+    await operation?.reload();
+    expect(operation?.status).toBe('running');
+  });
+
+  it('does not end a pause either, but one that was taken back has ended', async () => {
+    const { computerId, request, now } = await computer();
+    await askToWake(environment, request);
+    await endStep(environment, { computerId, generation: 1, step: 'start' });
+    await askToPause(environment, request);
+    await endStep(environment, { computerId, generation: 1, step: 'pause', code: 'COMPUTER_STOPPED' });
+    await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'pause' });
+    await askToStop(environment, request);
+    await endStep(environment, { computerId, generation: 1, step: 'pause', code: 'COMPUTER_STOPPED' });
+    await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'stop' });
+    await expect(now()).resolves.toMatchObject({ status: 'stopping', wish: 'stop' });
+  });
+
+  it('does end a start that somebody stopped', async () => {
+    const { computerId, request, now } = await computer();
+    await askToWake(environment, request);
+    await askToStop(environment, request);
+    await endStep(environment, { computerId, generation: 1, step: 'start', code: 'COMPUTER_STOPPED' });
+    await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'stop', generation: 1 });
+    await expect(now()).resolves.toMatchObject({ status: 'stopping' });
   });
 });
 

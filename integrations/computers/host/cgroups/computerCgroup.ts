@@ -57,10 +57,18 @@ function wholeLimits({ memoryMiB, maxTasks }: ComputerLimits) {
   return { memoryMiB: memoryMiB + agentMemoryMiB + sentryMemoryMiB, maxTasks: maxTasks * 4 + sentryTasks };
 }
 
-/** What all computers together may have. */
-export function limitRoots(roots: CgroupRoots, { memoryMiB, tasks }: HostLimits): void {
-  setMemory(roots, '', memoryMiB);
+/** What all computers together may have. Says so where those that run have more already. */
+export function limitRoots(roots: CgroupRoots, { memoryMiB, tasks }: HostLimits): { missing: string } | undefined {
   writeFileSync(join(roots.pids, 'pids.max'), String(tasks));
+  try {
+    setMemory(roots, '', memoryMiB);
+    return undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
+    return {
+      missing: `computers use more than ${memoryMiB} MiB together; that limit holds once the host starts with less`,
+    };
+  }
 }
 
 /**
