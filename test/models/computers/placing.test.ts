@@ -65,9 +65,9 @@ it('promises the memory of a host only so many times', async () => {
 it('starts one whose home is on a full host neither there nor elsewhere', async () => {
   const [own] = [await host(1_000)];
   const [a, b] = [await computer(), await computer()];
-  await a.wake();
+  await expect(a.wake()).resolves.toBe(own);
   await stop(a.id);
-  await b.wake();
+  await expect(b.wake()).resolves.toBe(own);
   await host(8_000);
   await expect(a.wake()).resolves.toBe(full);
   await expect(a.now()).resolves.toMatchObject({ status: 'stopped', hostId: own });
