@@ -10,6 +10,9 @@ import { dialPort } from './ports.ts';
 import { Processes } from './processes.ts';
 import { type AgentRequest, Refusal } from './requests.ts';
 
+/** Before the agent, a sandbox has its own first process, and a shell. */
+const firstPids = 9;
+
 /**
  * The agent: the first process in a sandbox, which does there what its holder asks for. It ends with its channel, and
  * with it everything in the sandbox.
@@ -63,9 +66,12 @@ async function take(stream: ChannelStream, request: AgentRequest): Promise<void>
   }
 }
 
-/** The sandbox’s first process waits for all that are left in it, so none may be. */
+/**
+ * The sandbox’s first process waits for all that are left in it, so none may be. In any other place than a sandbox of
+ * its own, where it is one of the first, this would end whatever else runs on the machine.
+ */
 function endAll(): never {
-  for (let round = 0; round < 1_000; round++) {
+  for (let round = 0; round < 1_000 && process.pid <= firstPids; round++) {
     try {
       // Everything in the sandbox but its first process and us.
       process.kill(-1, 'SIGKILL');
