@@ -22,7 +22,11 @@ export class FollowedScreen {
   #asked = Promise.withResolvers<void>();
   #advanced = Promise.withResolvers<void>();
   #askers = 0;
+  /** While output is being drawn, what is on the screen belongs to no position. */
+  #isDrawing = false;
   #isOver = false;
+  /** Whether to read on elsewhere. */
+  #hasSkipped = false;
 
   /** `isTooMuch` says whether all screens together take too much memory. */
   constructor(process: LiveProcess, size: Size, isTooMuch: () => boolean) {
@@ -53,7 +57,8 @@ export class FollowedScreen {
     this.#askers++;
     this.#asked.resolve();
     try {
-      while (!this.#isOver && this.#screen.readTo < target && !signal.aborted) await this.#advanced.promise;
+      const isBehind = () => this.#isDrawing || this.#screen.readTo < target;
+      while (!this.#isOver && isBehind() && !signal.aborted) await this.#advanced.promise;
       signal.throwIfAborted();
       return this.#isOver ? undefined : this.#now();
     } finally {
@@ -71,20 +76,25 @@ export class FollowedScreen {
   async #read(): Promise<void> {
     const decoder = new RecordDecoder();
     for await (const bytes of readLog(this.#process.log, { after: this.#screen.readTo, follow: true })) {
+      this.#isDrawing = true;
       for (const record of decoder.push(bytes)) {
         if (record.kind === 'exit') this.#isOver = true;
         if (record.kind === 'resize') this.#drawn = undefined;
         await this.#screen.take(record);
       }
+      await this.#skipWhereFar();
+      this.#isDrawing = false;
       this.#tell();
-      if (this.#isOver || this.#isTooMuch()) return;
+      if (this.#isOver || this.#isTooMuch() || this.#hasSkipped) return;
       if (this.#screen.readTo - this.#checkpointAt >= checkpointBytes) await this.#checkpoint();
-      const { outputBytes, pty } = this.#process.info();
-      if (outputBytes - this.#screen.readTo > maxLagBytes) {
-        return this.#screen.skipTo(outputBytes - drawnAtLeastBytes, pty ?? undefined);
-      }
       if (this.#askers === 0) await this.#pause(bytes.length / bytesPerMs);
     }
+  }
+
+  async #skipWhereFar(): Promise<void> {
+    const { outputBytes, pty } = this.#process.info();
+    this.#hasSkipped = outputBytes - this.#screen.readTo > maxLagBytes;
+    if (this.#hasSkipped) await this.#screen.skipTo(outputBytes - drawnAtLeastBytes, pty ?? undefined);
   }
 
   async #checkpoint(): Promise<void> {

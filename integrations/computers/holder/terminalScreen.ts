@@ -80,9 +80,9 @@ export class TerminalScreen {
     this.#isWithinLine = false;
     const bytes = Buffer.concat([this.#held, payload.subarray(skipped)]);
     const length = bytes.length - unfinishedAtEnd(bytes);
+    await this.#write(bytes.subarray(0, length));
     this.#held = Buffer.from(bytes.subarray(length));
     this.#position = position + payload.length - this.#held.length;
-    await this.#write(bytes.subarray(0, length));
     if (this.#lengthAtCursor() > maxCellLength) this.#terminal.reset();
   }
 

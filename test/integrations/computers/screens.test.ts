@@ -133,6 +133,23 @@ describe('the screen of a terminal', () => {
     await process.end(exit);
   });
 
+  it('shows all that came before its position, and nothing after, whenever it is asked for', async () => {
+    const { screens, process } = await terminal();
+    screens.follow(process, size);
+    let text = '';
+    for (let round = 0; round < 40; round++) {
+      const more = `${round},`;
+      const saying = say(process, more);
+      text += more;
+      for (let asked = 0; asked < 30; asked++) {
+        const { data, position } = await screens.draw('p', size, never);
+        expect((await shown(data)).replaceAll('\r\n', '')).toBe(text.slice(0, position));
+      }
+      await saying;
+    }
+    await process.end(exit);
+  });
+
   it('takes bounded memory, whatever a program sends', async () => {
     const screen = new TerminalScreen({ cols: 1_000, rows: 500 });
     expect(screen.cells).toBeLessThanOrEqual(1_000_000);
