@@ -13,6 +13,9 @@ import type { DriveDeps } from './drive/deps.ts';
 import { createDriveActivities } from './drive/index.ts';
 import { driveSweeps } from './drive/sweeps.ts';
 import { createEgressSweeps, type EgressDeps, egressSweeps } from './egress/sweeps.ts';
+import type { GitDeps } from './git/deps.ts';
+import { createGitActivities } from './git/index.ts';
+import { gitSweeps } from './git/sweeps.ts';
 import { createIdentitySweeps, type IdentityDeps, identitySweeps } from './identity/sweeps.ts';
 import type { MailDeps } from './mail/deps.ts';
 import { createMailActivities } from './mail/index.ts';
@@ -30,7 +33,8 @@ export type MainDeps = ChatDeps &
   EgressDeps &
   IdentityDeps &
   SecretDeps &
-  ComputerDeps;
+  ComputerDeps &
+  GitDeps;
 
 /** Every activity of the main queue, by the name that workflows call it. */
 function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take'>) {
@@ -45,6 +49,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createIdentitySweeps(deps),
     ...createSecretSweeps(deps),
     ...createComputerActivities(deps),
+    ...createGitActivities(deps),
   };
 }
 
@@ -73,4 +78,5 @@ export const sweeps = [
   ...identitySweeps,
   ...driveSweeps,
   ...computerSweeps,
+  ...gitSweeps,
 ] as const satisfies readonly (keyof Activities)[];

@@ -57,7 +57,9 @@ export type AuditAction =
   | 'port-link.created'
   | 'port-link.revoked'
   | 'git-credential.added'
-  | 'git-credential.removed';
+  | 'git-credential.removed'
+  | 'repository.cloned'
+  | 'repository.clone-retried';
 
 export interface AuditEntry extends Actor {
   id: string;

@@ -19,6 +19,8 @@ export type OperationKind =
   | 'recoverComputer'
   | 'forkComputer'
   | 'deleteComputer'
+  | 'cloneRepository'
+  | 'retryClone'
   | 'setUpBilling'
   | 'topUp'
   | 'autoTopUp';

@@ -5,6 +5,7 @@ import { createLauncherKit } from './launcherKit.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
 import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
 import { createComputerLauncher } from './launchers/computers.ts';
+import { createGitLauncher } from './launchers/git.ts';
 import { createMailLauncher } from './launchers/mail.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
 
@@ -26,10 +27,12 @@ export function createLauncher(options: {
   const { config, headStart, logger } = options;
   const kit = createLauncherKit(options);
   const computers = createComputerLauncher(kit, config);
+  const repositories = createGitLauncher(kit, config);
   return {
     ...createChatLauncher(kit, config, headStart),
     ...computers,
-    ...createOperationLauncher(kit, config, logger, computers),
+    ...repositories,
+    ...createOperationLauncher(kit, config, logger, { ...computers, ...repositories }),
     ...createMailLauncher(kit),
     ...createBillingLauncher(kit),
   };

@@ -19,6 +19,11 @@ export function computerWorkflowId(computerId: string): string {
   return `computer/${computerId}`;
 }
 
+/** A repository's, for as long as something is to be done in it. */
+export function repositoryWorkflowId(itemId: string): string {
+  return `repository/${itemId}`;
+}
+
 /** One for each notification, by the provider's id for it. */
 export function settlementWorkflowId(eventId: string): string {
   return `settlePayment/${eventId}`;

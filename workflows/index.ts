@@ -8,6 +8,7 @@ export { runChatTurn } from './chat/runChatTurn.ts';
 export { computer } from './computers/computer.ts';
 export { completeUpload } from './drive/completeUpload.ts';
 export { purgeTrash } from './drive/purgeTrash.ts';
+export { repository } from './git/repository.ts';
 export { sendMail } from './mail/sendMail.ts';
 export { purgeDeleted } from './operations/purgeDeleted.ts';
 export { sweep } from './operations/sweep.ts';

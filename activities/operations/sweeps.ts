@@ -13,7 +13,10 @@ export function createOperationSweeps({ config, database, logger, workflows }: C
 
   async function lookAfter(operation: UnendedOperation, isWell: boolean): Promise<Swept> {
     const { id, kind, cancelRequestedAt } = operation;
-    if (workflows.isOfObject(kind)) return asSwept(await workflows.startOperation(operation), 'reminded');
+    if (workflows.isOfObject(kind)) {
+      const tell = cancelRequestedAt === null ? workflows.startOperation : workflows.cancelOperation;
+      return asSwept(await tell(operation), 'reminded');
+    }
     const state = isWell ? 'running' : await workflows.describeOperation(kind, id);
     if (state === 'running') {
       return cancelRequestedAt === null ? 'left' : asSwept(await workflows.cancelOperation(operation), 'reminded');

@@ -5,4 +5,7 @@ export const access = {
   listGitCredentials: 'viewer',
   addGitCredential: 'editor',
   removeGitCredential: 'editor',
+  cloneRepository: 'editor',
+  getRepository: 'viewer',
+  retryClone: 'editor',
 } as const satisfies AccessRows;

@@ -11,10 +11,13 @@ import { checkTimeoutMs } from '../../api/service/readiness.ts';
 import { startWorkerProbes, type WorkerProbes } from '../../api/service/workerProbes.ts';
 import type { Config } from '../../config/index.ts';
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
+import { type RunningEgressProxy, startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
+import { createGitMirrors } from '../../integrations/git/createGitMirrors.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPushFetch } from '../../integrations/push/pushFetch.ts';
 import { createPushSender } from '../../integrations/push/pushSender.ts';
+import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
 import { ensureSchedules, hasSchedules } from '../../temporal/schedules.ts';
@@ -65,7 +68,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
 
     /** Starts the worker of the main queue, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
-      const main = createMain(mainDeps(services, launcher, liveComputers));
+      const proxy = await startEgressProxy({ guard: services.egressGuard });
+      const main = createMain(mainDeps(services, launcher, liveComputers, proxy));
       const taskQueue = mainTaskQueue(config.installation);
       const { activities } = main;
       const worker = await startWorker({
@@ -83,6 +87,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
           headStarts = undefined;
           await worker.stop();
           await main.headStarts.close();
+          await proxy[Symbol.asyncDispose]();
         },
       };
     },
@@ -143,7 +148,12 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   };
 }
 
-function mainDeps(services: Services, launcher: Launcher, liveComputers: LiveComputers): MainDeps {
+function mainDeps(
+  services: Services,
+  launcher: Launcher,
+  liveComputers: LiveComputers,
+  proxy: RunningEgressProxy,
+): MainDeps {
   const { config, logger, database, catalogue, storage, documents, identity, push, egressGuard } = services;
   return {
     ...services,
@@ -156,6 +166,12 @@ function mainDeps(services: Services, launcher: Launcher, liveComputers: LiveCom
     mails: identity.mails,
     mailer: config.signIn.mail && createMailer(config.signIn.mail),
     members: identity.members,
+    gitMirrors: createGitMirrors({
+      ...services,
+      proxy,
+      records: createMirrorRecords(database, config),
+      ownerOf: (spaceId) => services.egressRules.owner(spaceId, 'git'),
+    }),
     arrivals: identity.arrivals,
     pushSender: createPushSender({
       keys: push.keys,

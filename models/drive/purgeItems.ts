@@ -1,5 +1,6 @@
 import { Op } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
+import { removeRepositories } from '../git/removal.ts';
 import { type Operation, operationModels } from '../operation.ts';
 import { intoTrash, openAny } from './changes.ts';
 import { appContainerId } from './containers.ts';
@@ -131,6 +132,11 @@ async function removeItems(database: Database, items: DriveItem[]): Promise<void
       replacements: [numbers],
       transaction: tx,
     });
+    const repositories = items.filter(({ kind }) => kind === 'repository');
+    await removeRepositories(
+      tx,
+      repositories.map(({ id }) => id),
+    );
     await DriveItem.destroy({ where: { number: numbers }, transaction: tx });
   });
 }

@@ -109,3 +109,13 @@ export type GitCredentials = ReturnType<typeof createGitCredentials>;
 function sealedContext(id: string): string {
   return `git_credentials/${id}`;
 }
+
+/** Whether a credential is for a remote: for its very server, and a path that the remote’s is or is below. */
+export function covers(
+  { host, pathPrefix }: Pick<GitCredential, 'host' | 'pathPrefix'>,
+  remote: { url: string; path: string },
+): boolean {
+  if (new URL(remote.url).host !== host) return false;
+  const [wanted, path] = [pathPrefix, `/${remote.path}`].map((text) => text.replace(/\.git$/, '')) as [string, string];
+  return wanted === '/' || path === wanted || path.startsWith(`${wanted}/`);
+}

@@ -1,3 +1,5 @@
 import type { AreaPurge } from '../areaPurge.ts';
 
-export const gitPurge: AreaPurge = { ofSpace: ['git_credentials'] };
+export const gitPurge: AreaPurge = {
+  ofSpace: ['git_credentials', 'git_orders', 'git_bundles', 'git_repositories'],
+};

@@ -26,6 +26,7 @@ import { portLinks } from './0026-port-links.ts';
 import { gitCredentials } from './0027-git-credentials.ts';
 import { portLinkAskers } from './0027-port-link-askers.ts';
 import { computerSecretHeaders } from './0028-computer-secret-headers.ts';
+import { gitRepositories } from './0029-git-repositories.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -56,4 +57,5 @@ export const migrations: Migration[] = [
   gitCredentials,
   portLinkAskers,
   computerSecretHeaders,
+  gitRepositories,
 ];

@@ -19,6 +19,7 @@ export const layers: Record<string, Layer> = {
     named: {
       frame: { 'areas.ts': 'the app serves what is listed there' },
       drive: { chat: 'the files of a thread are for whoever may read the thread' },
+      git: { drive: 'a repository is an item, for whoever may see that' },
     },
   },
   workflows: { joins: ['index.ts'] },
@@ -44,7 +45,14 @@ export const layers: Record<string, Layer> = {
         turnLog: 'a turn ends with its log',
         identity: 'a turn has the authority of the credential that asked for it',
       },
-      drive: { chat: 'the container of a thread is its owner’s' },
+      drive: {
+        chat: 'the container of a thread is its owner’s',
+        git: 'a repository goes with its item',
+      },
+      git: {
+        drive: 'a repository is an item, and its bundles are objects of the drive',
+        computers: 'its working tree is on a computer',
+      },
       computers: {
         secrets: 'a placeholder stands for a secret of the space',
         billing: 'a running computer costs by the minute',

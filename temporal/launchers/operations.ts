@@ -7,12 +7,14 @@ import type { OperationReference } from '../operations/operation.ts';
 import { kindKey, spaceIdKey, userIdKey } from '../searchKeys.ts';
 import { operationWorkflowId } from '../workflowIds.ts';
 import type { ComputerLauncher } from './computers.ts';
+import type { GitLauncher } from './git.ts';
 
 export function createOperationLauncher(
   kit: LauncherKit,
   config: Config,
   logger: Logger,
-  computers: Pick<ComputerLauncher, 'startComputer' | 'interruptComputer'>,
+  objects: Pick<ComputerLauncher, 'startComputer' | 'interruptComputer'> &
+    Pick<GitLauncher, 'startRepository' | 'interruptRepository'>,
 ) {
   return {
     /**
@@ -26,8 +28,9 @@ export function createOperationLauncher(
         return 'late';
       }
       if ('object' in definition) {
-        const subject = { id: operation.subjectId, spaceId: operation.spaceId ?? '' };
-        return definition.isUrgent ? computers.interruptComputer(subject) : computers.startComputer(subject);
+        const subject = subjectOf(operation);
+        if (definition.object === 'repository') return objects.startRepository(subject);
+        return definition.isUrgent ? objects.interruptComputer(subject) : objects.startComputer(subject);
       }
       const { workflow, args, taskQueue } = definition.start(operation, config);
       const attributes: SearchAttributePair[] = [
@@ -42,12 +45,21 @@ export function createOperationLauncher(
     /** Whether it has no workflow of its own: that of its subject does it, and has to be told again. */
     isOfObject,
 
-    /** Asks an operation's workflow to cancel. */
-    cancelOperation: ({ kind, id }: Pick<OperationReference, 'kind' | 'id'>) =>
-      kit.cancel(operationWorkflowId(kind, id)),
+    /** Asks the workflow that does an operation to cancel it. */
+    cancelOperation(operation: OperationReference): Promise<Reached> {
+      const definition = findDefinition(operation.kind);
+      if (definition !== undefined && 'object' in definition && definition.object === 'repository') {
+        return objects.interruptRepository(subjectOf(operation));
+      }
+      return kit.cancel(operationWorkflowId(operation.kind, operation.id));
+    },
 
     describeOperation: (kind: string, id: string) => kit.describe(operationWorkflowId(kind, id)),
     runningOperations: <Reference extends Pick<OperationReference, 'kind' | 'id'>>(operations: readonly Reference[]) =>
       kit.running(operations, ({ kind, id }) => operationWorkflowId(kind, id)),
   };
+}
+
+function subjectOf({ subjectId, spaceId }: OperationReference): { id: string; spaceId: string } {
+  return { id: subjectId, spaceId: spaceId ?? '' };
 }

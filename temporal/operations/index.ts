@@ -3,6 +3,7 @@ import { billingOperations } from './billing.ts';
 import { chatOperations } from './chat.ts';
 import { computerOperations } from './computers.ts';
 import { driveOperations } from './drive.ts';
+import { gitOperations } from './git.ts';
 import { identityOperations } from './identity.ts';
 import type { OperationDefinition } from './operation.ts';
 
@@ -11,6 +12,7 @@ const operations: Readonly<Record<OperationKind, OperationDefinition>> = {
   ...chatOperations,
   ...computerOperations,
   ...driveOperations,
+  ...gitOperations,
   ...billingOperations,
   ...identityOperations,
 };

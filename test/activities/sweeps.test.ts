@@ -3,6 +3,7 @@ import { createChatSweeps } from '../../activities/chat/sweeps.ts';
 import { createComputerSweeps } from '../../activities/computers/sweeps.ts';
 import { createDriveSweeps } from '../../activities/drive/sweeps.ts';
 import { createEgressSweeps } from '../../activities/egress/sweeps.ts';
+import { createGitSweeps } from '../../activities/git/sweeps.ts';
 import { createIdentitySweeps } from '../../activities/identity/sweeps.ts';
 import { createMailSweeps } from '../../activities/mail/sweeps.ts';
 import { type MainDeps, sweeps } from '../../activities/main.ts';
@@ -25,6 +26,7 @@ test('every sweep of every area is run', () => {
     createComputerSweeps,
     createDriveSweeps,
     createEgressSweeps,
+    createGitSweeps,
     createIdentitySweeps,
     createMailSweeps,
     createOperationSweeps,

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type Database, transaction } from '../../models/database.ts';
+import { newId } from '../../models/ids.ts';
 import { insert } from '../../models/sql.ts';
 import type { ChatUser } from './chat.ts';
 import { driveOf } from './drive.ts';
@@ -55,7 +56,29 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   await send('POST', `${space}/mcp-servers`, { name: 'tools', url: 'http://127.0.0.1:9/mcp' });
   await send('POST', `${space}/computers`, {});
   await send('POST', `${space}/git/credentials`, { name: 'Git server', host: 'git.example.com', secret: 'a token' });
+  const itemId = newId('driveItem');
+  const ofRepository = { item_id: itemId, space_id: user.spaceId, created_at: new Date() };
   await insertRows(product.environment.database, {
+    git_repositories: {
+      ...ofRepository,
+      computer_id: computerId,
+      tree_path: `repositories/${itemId}`,
+      url: 'https://git.example.com/tool.git',
+      operation_id: 'op_1',
+      status: 'ready',
+      status_at: new Date(),
+      version: 1,
+      created_by: user.id,
+    },
+    git_bundles: { ...ofRepository, version: 1, object_key: null, bytes: 0, manifest: '{}' },
+    git_orders: {
+      ...ofRepository,
+      id: newId('operation'),
+      kind: 'retryClone',
+      input: '{}',
+      step: 0,
+      deadline_at: new Date(),
+    },
     port_links: {
       id: `prt_${randomUUID()}`,
       space_id: user.spaceId,

@@ -85,6 +85,8 @@ export async function anyBodyFor(operation: Operation, world: World): Promise<un
 const bodyObjects: Record<string, (world: World) => Promise<string>> = {
   parentId: async (world) => builderOf('itemId', 'Drive')(world),
   containerId: async (world) => `thread:${await builderOf('threadId', 'Threads')(world)}`,
+  credentialId: async (world) => builderOf('credentialId', 'Git')(world),
+  computerId: async (world) => builderOf('computerId', 'Computers')(world),
   spaceId: async (world) => world.spaceId,
   threadId: async (world) => builderOf('threadId', 'Threads')(world),
 };

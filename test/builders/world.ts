@@ -177,6 +177,12 @@ export const objects: Record<string, Builder> = {
     const body = { path: `/file ${randomUUID()}`, size: 1 };
     return (await world.send<{ id: string }>('editor', 'POST', `/api/spaces/${world.spaceId}/drive/uploads`, body)).id;
   },
+  // From a server that does not answer.
+  'Git.itemId': async (world) => {
+    const body = { url: 'https://git.example.com/tool.git', name: randomUUID() };
+    return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/git/clone`, body)).id;
+  },
+  driveItemId: (world) => builderOf('itemId', 'Git')(world),
   credentialId: async (world) => {
     const body = { name: 'Git server', host: 'git.example.com', secret: 'a token' };
     const path = `/api/spaces/${world.spaceId}/git/credentials`;

@@ -15,8 +15,9 @@ const sentences = [
   /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,
   /^Activity task failed$/,
   /^(Activity|activity ScheduleToClose) timeout$/,
-  /^(HOST_FAILED|START_FAILED)$/,
+  /^(HOST_FAILED|START_FAILED|NOT_ORDERED|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
+  /^UnhandledCommand$/, // a signal came in between
 ];
 
 /** What the program calls its workflows and activities in the Temporal UI. */
@@ -58,6 +59,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   modelId: [modelId],
   nanos: [/^\d+$/],
   operationId: [id],
+  orderId: [id],
   queuePrefix: [/^test-[0-9a-f]{12}-host-$/],
   seconds: [/^\d+$/],
   spaceId: [id],

@@ -131,12 +131,11 @@ export class MirrorFolder implements AsyncDisposable {
     const { records, storage, config } = this.#deps;
     let bundle: SavedMirror['bundles'][number] | null = null;
     if (made !== null) {
-      const { spaceId, itemId } = this.#ref;
-      const name = `${next.version}-${randomBytes(6).toString('hex')}.bundle`;
-      const objectKey = `git/${spaceId}/${itemId}/${name}`;
+      // Flat and random, as all of the store's: rows say what it belongs to.
+      const objectKey = randomBytes(20).toString('hex');
       await records.plan(this.#ref, objectKey);
       git.signal.throwIfAborted();
-      const options = { fileName: name, maxBytes: config.maxBytes * 2, reserve: async () => undefined };
+      const options = { fileName: 'repository.bundle', maxBytes: config.maxBytes * 2, reserve: async () => undefined };
       await storage.write(objectKey, made.open(), options);
       bundle = { version: next.version, objectKey, bytes: made.bytes };
     }

@@ -57,6 +57,7 @@ const onlyOnceAllowed: Record<string, string> = {
   resizeProcess: '409 COMPUTER_NOT_RUNNING',
   readComputerFile: '409 COMPUTER_NOT_RUNNING',
   listComputerFiles: '409 COMPUTER_NOT_RUNNING',
+  retryClone: '409 GIT_CLONE_UNDER_WAY',
   restoreDriveItem: '409 NOT_IN_TRASH',
   getDriveContent: '409 NOT_A_FILE',
   getDriveUrl: '409 NOT_A_FILE',

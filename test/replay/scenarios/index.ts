@@ -3,6 +3,7 @@ import { chatScenarios } from './chat.ts';
 import { chatContextScenarios } from './chatContext.ts';
 import { computerScenarios } from './computers.ts';
 import { driveScenarios } from './drive.ts';
+import { gitScenarios } from './git.ts';
 import { mailScenarios } from './mail.ts';
 import { operationScenarios } from './operations.ts';
 import type { Scenario } from './scenario.ts';
@@ -14,6 +15,7 @@ export const scenarios: Scenario[] = [
   ...chatContextScenarios,
   ...computerScenarios,
   ...driveScenarios,
+  ...gitScenarios,
   ...mailScenarios,
   ...operationScenarios,
 ];

@@ -1,0 +1,28 @@
+import { ApplicationFailure, activityInfo } from '@temporalio/activity';
+import { mayPass } from '../../integrations/git/rules/failures.ts';
+import { DomainError } from '../../models/errors.ts';
+import { isAway } from '../../models/unavailable.ts';
+
+/** How often something is tried that fails in ways that may pass. */
+const attempts = 3;
+
+/** What has failed, for people; git's own words are not. */
+export function describe(error: unknown): { code: string; detail: string } {
+  if (error instanceof DomainError) return { code: error.code, detail: error.message };
+  return { code: 'GIT_FAILED', detail: 'It could not be done; the log says why.' };
+}
+
+/**
+ * The same for the workflow, by its code alone. It is tried again for as long as a part of Atrium is away, and a few
+ * times where the other side may be to blame.
+ */
+export function failureOf(error: unknown): ApplicationFailure {
+  const { code } = describe(error);
+  const mayBeAgain = isAway(error) || (mayPass(error) && activityInfo().attempt < attempts);
+  return ApplicationFailure.create({ type: code, message: code, nonRetryable: !mayBeAgain });
+}
+
+/** Nobody wants it of the repository any more. */
+export function notOrdered(): ApplicationFailure {
+  return ApplicationFailure.create({ type: 'NOT_ORDERED', message: 'NOT_ORDERED', nonRetryable: true });
+}

@@ -1,0 +1,9 @@
+import type { GitDeps } from './deps.ts';
+import { createMirrorActivities } from './mirrorActivities.ts';
+import { createRepositorySteps } from './steps.ts';
+import { createGitSweeps } from './sweeps.ts';
+
+/** What the main queue does for repositories. */
+export function createGitActivities(deps: GitDeps) {
+  return { ...createRepositorySteps(deps), ...createMirrorActivities(deps), ...createGitSweeps(deps) };
+}

@@ -1,0 +1,20 @@
+import type { Request } from 'express';
+import type { Placed } from '../../models/drive/changes.ts';
+import { notFound } from '../../models/errors.ts';
+import { getRepository, type Repository } from '../../models/git/repository.ts';
+import { authorizeItem } from '../drive/authorizeDrive.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+
+export type PlacedRepository = Repository & { placed: Placed };
+
+/** A repository whose item the caller may see. 404 when it is in the trash, another space's, or an item of another kind. */
+export async function authorizeRepository(
+  deps: RouteDeps,
+  req: Request,
+  where: { spaceId: string; itemId: string },
+): Promise<PlacedRepository> {
+  const placed = await authorizeItem(deps, callerOf(req), where);
+  if (placed.item.kind !== 'repository') throw notFound('repository');
+  return { ...(await getRepository(deps.database, where.spaceId, where.itemId)), placed };
+}

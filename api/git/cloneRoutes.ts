@@ -1,0 +1,90 @@
+import type { Request } from 'express';
+import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
+import { parseRemoteUrl, type RemoteUrl } from '../../integrations/git/rules/remoteUrl.ts';
+import { checkName } from '../../models/drive/names.ts';
+import { DomainError } from '../../models/errors.ts';
+import { askToClone, askToRetryClone } from '../../models/git/cloning.ts';
+import { covers } from '../../models/git/credentials.ts';
+import type { RepositoryFilter } from '../../models/git/repository.ts';
+import type { Operation } from '../../models/operation.ts';
+import { authorizeItem } from '../drive/authorizeDrive.ts';
+import { answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeRepository } from './authorizeRepository.ts';
+import { presentRepository } from './presentRepository.ts';
+
+/** Other orders of the repository may come before it. */
+const waitMs = 5 * 60_000;
+
+/** Repositories, from where they are cloned from. */
+export function cloneRoutes(deps: RouteDeps) {
+  const { config, database, launcher } = deps;
+  const router = createRouter();
+  const deadlineMs = config.git.timeoutMs + waitMs;
+
+  router.post('/api/spaces/:spaceId/git/clone', async (req, res) => {
+    const { spaceId } = pathOf<'cloneRepository'>(req);
+    const { name, branch = null, depth = null, filter = null, ...body } = bodyOf<'cloneRepository'>(req);
+    const { parentId, computerId, credentialId = null } = body;
+    const remote = parseRemoteUrl(body.url);
+    if (branch !== null) checkBranchName(branch);
+    if (parentId !== undefined) await authorizeItem(deps, callerOf(req), { spaceId, itemId: parentId });
+    if (credentialId !== null) await requireFitting(spaceId, credentialId, remote);
+    await makeOnce<'cloneRepository'>(deps, req, res, 'driveItem', async (id) => {
+      const operation = await askToClone(database, {
+        ...{ spaceId, id, url: remote.url, branch, depth, credentialId, parentId, computerId, deadlineMs },
+        // The contract's pattern says the same.
+        filter: filter as RepositoryFilter | null,
+        name: name === undefined ? { text: nameOf(remote), isPreferred: true } : { text: name, isPreferred: false },
+        actor: actorOf(req),
+      });
+      begin(operation);
+      return show(req, { spaceId, itemId: id });
+    });
+  });
+
+  router.get('/api/spaces/:spaceId/git/:itemId', async (req, res) => {
+    answer<'getRepository'>(res, 200, await show(req, pathOf<'getRepository'>(req)));
+  });
+
+  router.post('/api/spaces/:spaceId/drive/retry-clone/:driveItemId', async (req, res) => {
+    const { spaceId, driveItemId: itemId } = pathOf<'retryClone'>(req);
+    await authorizeRepository(deps, req, { spaceId, itemId });
+    begin(await askToRetryClone(database, { spaceId, itemId, actor: actorOf(req), deadlineMs }));
+    answer<'retryClone'>(res, 200, { id: itemId });
+  });
+
+  async function show(req: Request, where: { spaceId: string; itemId: string }) {
+    return presentRepository(await authorizeRepository(deps, req, where));
+  }
+
+  function begin(operation: Operation | undefined): void {
+    if (operation?.status === 'running') void launcher.startOperation(operation);
+  }
+
+  /** A credential is shown to its own server only, so it is of no use elsewhere. */
+  async function requireFitting(spaceId: string, credentialId: string, remote: RemoteUrl): Promise<void> {
+    if (covers(await deps.gitCredentials.get(spaceId, credentialId), remote)) return;
+    throw new DomainError('unprocessable', 'GIT_CREDENTIAL_ELSEWHERE', 'The credential is not for this repository.', {
+      errors: [{ pointer: '/credentialId', detail: 'is for another server, or another path of it' }],
+    });
+  }
+
+  return router;
+}
+
+/** What a repository is called where nobody says: as its URL ends. */
+function nameOf({ path }: RemoteUrl): string {
+  try {
+    const name = decodeURIComponent(path.split('/').at(-1) ?? '').replace(/\.git$/, '');
+    checkName(name);
+    return name;
+  } catch {
+    return 'repository';
+  }
+}

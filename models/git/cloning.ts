@@ -1,0 +1,159 @@
+import type { Transaction } from 'sequelize';
+import { type Actor, appendAudit } from '../audit.ts';
+import { getComputer } from '../computers/computer.ts';
+import { defaultComputer } from '../computers/defaultComputer.ts';
+import { type Database, transaction } from '../database.ts';
+import { driveContainerId } from '../drive/containers.ts';
+import { driveModels } from '../drive/models.ts';
+import { numberedName } from '../drive/names.ts';
+import { addItem, chooseName, makeFolders, openFolder } from '../drive/tree.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { type Operation, operationModels } from '../operation.ts';
+import { insert, select } from '../sql.ts';
+import { beginOrder, ordersOf } from './orders.ts';
+import { changeRepository, lockRepository, type Repository, type RepositoryFilter } from './repository.ts';
+
+export interface CloneRequest {
+  spaceId: string;
+  /** The item's. The same one again is the same repository. */
+  id: string;
+  actor: Actor & { userId: string };
+  /** Without user and password. */
+  url: string;
+  credentialId: string | null;
+  branch: string | null;
+  depth: number | null;
+  filter: RepositoryFilter | null;
+  parentId: string | undefined;
+  /** As its item is called; a name that is `preferred` only gives way to one that is there. */
+  name: { text: string; isPreferred: boolean };
+  computerId: string | undefined;
+  deadlineMs: number;
+}
+
+/**
+ * Puts a repository into the drive that is to be cloned, and begins that. Throws 404 for the folder, the credential or
+ * the computer, 409 `NAME_TAKEN`.
+ */
+export async function askToClone(database: Database, request: CloneRequest): Promise<Operation | undefined> {
+  const { spaceId, id, actor, credentialId, computerId } = request;
+  const { userId } = actor;
+  const computer =
+    computerId === undefined
+      ? await defaultComputer(database, spaceId)
+      : await getComputer(database, spaceId, computerId);
+  return transaction(
+    database,
+    async (tx) => {
+      const { Drive, DriveItem } = driveModels(tx);
+      const drive = await Drive.lock(spaceId, tx);
+      const known = await lockRepository(tx, id);
+      if (known !== undefined) return findOperation(tx, known.operationId);
+      if (credentialId !== null) await requireCredential(tx, spaceId, credentialId);
+      const folder =
+        request.parentId === undefined
+          ? await makeFolders(drive, { spaceId, containerId: driveContainerId, userId }, [], tx)
+          : await openFolder(spaceId, request.parentId, tx);
+      const { text, isPreferred } = request.name;
+      const taken = await DriveItem.childOf(folder.itself.id, text, tx);
+      const name = await chooseName(folder, text, taken, isPreferred ? 'rename' : 'error', tx);
+      await addItem(drive, folder, { spaceId, id, kind: 'repository', name, userId }, tx);
+      const order = { kind: 'cloneRepository', input: {}, userId, deadlineMs: request.deadlineMs } as const;
+      const operation = await beginOrder(tx, { itemId: id, spaceId }, order);
+      const now = new Date();
+      await insert(tx, 'git_repositories', {
+        item_id: id,
+        space_id: spaceId,
+        computer_id: computer.id,
+        tree_path: await freeTreePath(tx, computer.id, name),
+        url: request.url,
+        credential_id: credentialId,
+        branch: request.branch,
+        depth: request.depth,
+        filter: request.filter,
+        operation_id: operation.id,
+        status: 'cloning',
+        status_at: now,
+        version: 0,
+        created_by: userId,
+        created_at: now,
+      });
+      await appendAudit(tx, spaceId, actor, 'repository.cloned', id);
+      return operation;
+    },
+    { retryDuplicates: true },
+  );
+}
+
+async function findOperation(tx: Transaction, id: string): Promise<Operation | undefined> {
+  return (await operationModels(tx).Operation.findByPk(id, { transaction: tx })) ?? undefined;
+}
+
+async function requireCredential(tx: Transaction, spaceId: string, id: string): Promise<void> {
+  const sql = 'SELECT id FROM git_credentials WHERE id = ? AND space_id = ?';
+  if ((await select(tx, sql, [id, spaceId])).length === 0) throw notFound('credential');
+}
+
+/** Where no other repository of the computer is. */
+async function freeTreePath(tx: Transaction, computerId: string, name: string): Promise<string> {
+  const sql = 'SELECT 1 FROM git_repositories WHERE computer_id = ? AND tree_path = ?';
+  for (let number = 1; ; number++) {
+    const path = `repositories/${number === 1 ? name : numberedName(name, number)}`;
+    if ((await select(tx, sql, [computerId, path])).length === 0) return path;
+  }
+}
+
+/**
+ * Begins a clone again that has failed; it goes on from what arrived. Throws 404, 409 `GIT_CLONE_UNDER_WAY` or
+ * `GIT_CLONE_SUCCEEDED`.
+ */
+export async function askToRetryClone(
+  database: Database,
+  {
+    spaceId,
+    itemId,
+    actor,
+    deadlineMs,
+  }: { spaceId: string; itemId: string; actor: Actor & { userId: string }; deadlineMs: number },
+): Promise<Operation> {
+  return transaction(database, async (tx) => {
+    const repository = await lockRepository(tx, itemId);
+    if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
+      throw notFound('repository');
+    }
+    await requireFailed(tx, repository);
+    const order = { kind: 'retryClone', input: {}, userId: actor.userId, deadlineMs } as const;
+    const operation = await beginOrder(tx, repository, order);
+    const begun = { status: 'cloning', errorCode: null, errorDetail: null, operationId: operation.id } as const;
+    await changeRepository(tx, repository, begun);
+    await appendAudit(tx, spaceId, actor, 'repository.clone-retried', itemId);
+    return operation;
+  });
+}
+
+async function requireFailed(tx: Transaction, { itemId, status }: Repository): Promise<void> {
+  if (status === 'ready') {
+    throw new DomainError(
+      'conflict',
+      'GIT_CLONE_SUCCEEDED',
+      'The repository has been cloned. Pull to bring it up to date.',
+    );
+  }
+  if (status === 'cloning' || (await ordersOf(tx, itemId)).length > 0) {
+    throw new DomainError('conflict', 'GIT_CLONE_UNDER_WAY', 'The repository is being cloned.', {
+      retryAfterSeconds: 5,
+    });
+  }
+}
+
+/** What a clone has brought; it is `ready` when its order ends. */
+export async function recordClone(
+  database: Database,
+  itemId: string,
+  brought: Pick<Repository, 'defaultBranch' | 'facts'>,
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const repository = await lockRepository(tx, itemId);
+    if (repository !== undefined) await changeRepository(tx, repository, brought);
+  });
+}

@@ -1,0 +1,126 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operation.ts';
+import { execute, insert, select } from '../sql.ts';
+import type { Repository } from './repository.ts';
+
+/** What callers ask of a repository. */
+export type GitOrderKind = Extract<OperationKind, 'cloneRepository' | 'retryClone'>;
+
+/** What an operation is to do with a repository. One after the other is worked through, by their ids. */
+export interface GitOrder {
+  /** The operation's. */
+  id: string;
+  itemId: string;
+  kind: GitOrderKind;
+  input: Record<string, unknown>;
+  /** How many of its steps are done. */
+  step: number;
+  result: Record<string, unknown> | null;
+  /** Why its last attempt failed, for people. */
+  failure: { code: string; detail: string } | null;
+  createdAt: Date;
+  deadlineAt: Date;
+}
+
+const maxWaiting = 50;
+
+const columns =
+  'id, item_id AS itemId, kind, input, step, result, failure, created_at AS createdAt, deadline_at AS deadlineAt';
+
+function orderOf(row: object): GitOrder {
+  const { input, result, failure, ...rest } = row as Omit<GitOrder, 'input' | 'result' | 'failure'> & {
+    input: string;
+    result: string | null;
+    failure: string | null;
+  };
+  return {
+    ...rest,
+    input: JSON.parse(input) as Record<string, unknown>,
+    result: result === null ? null : (JSON.parse(result) as Record<string, unknown>),
+    failure: failure === null ? null : (JSON.parse(failure) as GitOrder['failure']),
+  };
+}
+
+/**
+ * Begins an operation of a locked repository. The same id again is the same operation. Throws 409
+ * `GIT_REPOSITORY_BUSY`.
+ */
+export async function beginOrder(
+  tx: Transaction,
+  { itemId, spaceId }: Pick<Repository, 'itemId' | 'spaceId'>,
+  order: { id?: string; kind: GitOrderKind; input: Record<string, unknown>; userId: string; deadlineMs: number },
+): Promise<Operation> {
+  const { Operation } = operationModels(tx);
+  const { kind, input, userId, deadlineMs } = order;
+  const known = order.id === undefined ? null : await Operation.findByPk(order.id, { transaction: tx });
+  if (known !== null) return known;
+  const waiting = await select(tx, 'SELECT id FROM git_orders WHERE item_id = ? LIMIT ?', [itemId, maxWaiting]);
+  if (waiting.length === maxWaiting) {
+    const detail = 'Too much is still to be done in this repository. Try again when some of it has ended.';
+    throw new DomainError('conflict', 'GIT_REPOSITORY_BUSY', detail, { retryAfterSeconds: 10 });
+  }
+  const operation = await Operation.begin(
+    { kind, spaceId, userId, subjectId: itemId, ...(order.id !== undefined && { id: order.id }) },
+    tx,
+  );
+  const now = new Date();
+  await insert(tx, 'git_orders', {
+    id: operation.id,
+    item_id: itemId,
+    space_id: spaceId,
+    kind,
+    input: JSON.stringify(input),
+    step: 0,
+    created_at: now,
+    deadline_at: new Date(now.getTime() + deadlineMs),
+  });
+  return operation;
+}
+
+/** The one that is to be worked at. */
+export async function oldestOrder(tx: Transaction, itemId: string): Promise<GitOrder | undefined> {
+  const sql = `SELECT ${columns} FROM git_orders WHERE item_id = ? ORDER BY id LIMIT 1`;
+  const [row] = await select<object>(tx, sql, [itemId]);
+  return row && orderOf(row);
+}
+
+export async function findOrder({ pool }: Pick<Database, 'pool'>, id: string): Promise<GitOrder | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM git_orders WHERE id = ?`, [id]);
+  return rows[0] && orderOf(rows[0]);
+}
+
+/** All of a repository's that are still to be done, oldest first. */
+export async function ordersOf(tx: Transaction, itemId: string): Promise<GitOrder[]> {
+  const rows = await select<object>(tx, `SELECT ${columns} FROM git_orders WHERE item_id = ? ORDER BY id`, [itemId]);
+  return rows.map(orderOf);
+}
+
+/** Ends an order with its operation. */
+export async function endOrder(tx: Transaction, { id }: Pick<GitOrder, 'id'>, end: OperationEnd): Promise<void> {
+  await execute(tx, 'DELETE FROM git_orders WHERE id = ?', [id]);
+  await operationModels(tx).Operation.end(id, end, tx);
+}
+
+/** Keeps why an attempt failed: the history has the code alone. */
+export async function noteFailure(
+  { pool }: Pick<Database, 'pool'>,
+  id: string,
+  failure: NonNullable<GitOrder['failure']>,
+): Promise<void> {
+  await pool.query('UPDATE git_orders SET failure = ? WHERE id = ?', [JSON.stringify(failure), id]);
+}
+
+/** Whether an order need not be worked at any more. */
+export async function isCalledOff({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT 1 FROM git_orders o
+       JOIN git_repositories r ON r.item_id = o.item_id AND r.removed_at IS NULL
+       JOIN operations p ON p.id = o.id AND p.status = 'running' AND p.cancel_requested_at IS NULL
+      WHERE o.id = ?`,
+    [id],
+  );
+  return rows.length === 0;
+}

@@ -1,0 +1,111 @@
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { type OperationEnd, operationModels } from '../operation.ts';
+import { execute } from '../sql.ts';
+import { endOrder, type GitOrder, type GitOrderKind, oldestOrder, ordersOf } from './orders.ts';
+import { changeRepository, lockRepository, type Repository } from './repository.ts';
+
+/** What an order is made of. Each may be done twice, and has then been done once. */
+export type OrderStep = 'clone';
+
+/** What a repository's workflow does next. */
+export type RepositoryStep =
+  | { do: 'rest' }
+  /** Its item is gone for good. */
+  | { do: 'remove' }
+  | { do: OrderStep; orderId: string; deadlineMs: number };
+
+/** How a step ended: without a code, well. */
+export interface RepositoryStepEnd {
+  itemId: string;
+  orderId: string;
+  step: OrderStep;
+  code?: string;
+}
+
+/** The code of what somebody has called off. */
+export const calledOff = 'CALLED_OFF';
+
+const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
+  cloneRepository: ['clone'],
+  retryClone: ['clone'],
+};
+
+/** The shortest time that a step is given, however long ago it was asked for. */
+const leastStepMs = 5_000;
+
+const removed: OperationEnd = {
+  status: 'failed',
+  code: 'GIT_REPOSITORY_REMOVED',
+  detail: 'The repository was deleted meanwhile.',
+};
+
+/**
+ * Says what is to be done next: the first step that is not done of the oldest order. Orders that are over, called off or
+ * late end here.
+ */
+export async function nextRepositoryStep(database: Database, itemId: string): Promise<RepositoryStep> {
+  return transaction(database, async (tx) => {
+    const repository = await lockRepository(tx, itemId);
+    if (repository === undefined) return { do: 'rest' };
+    if (repository.removedAt !== null) {
+      for (const order of await ordersOf(tx, itemId)) await endOrder(tx, order, removed);
+      return { do: 'remove' };
+    }
+    for (;;) {
+      const order = await oldestOrder(tx, itemId);
+      if (order === undefined) return { do: 'rest' };
+      const operation = await operationModels(tx).Operation.findByPk(order.id, { transaction: tx });
+      const step = stepsOf[order.kind][order.step];
+      if (operation === null || operation.status !== 'running') {
+        await execute(tx, 'DELETE FROM git_orders WHERE id = ?', [order.id]);
+      } else if (operation.cancelRequestedAt !== null) await fail(tx, repository, order, calledOff);
+      else if (Date.now() > order.deadlineAt.getTime()) await fail(tx, repository, order, 'TIMED_OUT');
+      else if (step === undefined) await succeed(tx, repository, order);
+      else {
+        const deadlineMs = Math.max(leastStepMs, order.deadlineAt.getTime() - Date.now());
+        return { do: step, orderId: order.id, deadlineMs };
+      }
+    }
+  });
+}
+
+/** Records how a step ended. The same end again changes nothing. */
+export async function endRepositoryStep(database: Database, end: RepositoryStepEnd): Promise<void> {
+  const { itemId, orderId, step, code } = end;
+  await transaction(database, async (tx) => {
+    const repository = await lockRepository(tx, itemId);
+    const order = await oldestOrder(tx, itemId);
+    // Of one that is gone, the next look ends all orders.
+    if (repository === undefined || repository.removedAt !== null) return;
+    if (order?.id !== orderId || stepsOf[order.kind][order.step] !== step) return;
+    if (code !== undefined) return fail(tx, repository, order, code);
+    if (order.step + 1 === stepsOf[order.kind].length) return succeed(tx, repository, order);
+    await execute(tx, 'UPDATE git_orders SET step = step + 1 WHERE id = ?', [orderId]);
+  });
+}
+
+const isClone = ({ kind }: GitOrder) => kind === 'cloneRepository' || kind === 'retryClone';
+
+async function succeed(tx: Transaction, repository: Repository, order: GitOrder): Promise<void> {
+  const settled = { progress: null, errorCode: null, errorDetail: null };
+  if (isClone(order)) await changeRepository(tx, repository, { status: 'ready', ...settled });
+  await endOrder(tx, order, { status: 'succeeded', result: { id: order.itemId, ...order.result } });
+}
+
+async function fail(tx: Transaction, repository: Repository, order: GitOrder, code: string): Promise<void> {
+  const detail = order.failure?.code === code ? order.failure.detail : detailOf(code);
+  // What arrived stays, and so does the progress that says how much that is.
+  if (isClone(order)) {
+    await changeRepository(tx, repository, { status: 'failed', errorCode: code, errorDetail: detail.slice(0, 500) });
+  }
+  const end = code === calledOff ? ({ status: 'cancelled' } as const) : ({ status: 'failed', code, detail } as const);
+  await endOrder(tx, order, end);
+}
+
+/** For what nothing else has explained. */
+function detailOf(code: string): string {
+  if (code === calledOff) return 'Somebody called it off.';
+  if (code === 'TIMED_OUT') return 'It was not done in its time.';
+  return 'It could not be done; the log says why.';
+}

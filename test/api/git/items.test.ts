@@ -1,0 +1,107 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildChatUser } from '../../builders/chat.ts';
+import { driveOf } from '../../builders/drive.ts';
+import { buildGit, gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+// A repository as an item of the drive: it moves, goes into the trash and comes back as any item does, and goes for good
+// with all that there is of it.
+
+let product: TestGit;
+
+beforeAll(async () => {
+  product = await buildGit(hurriedSweeper);
+}, 60_000);
+afterAll(() => product.close());
+beforeEach(() => product.server.reset());
+
+async function cloned() {
+  const user = await buildChatUser(product);
+  const [git, drive] = [gitOf(user), driveOf(product, user)];
+  const { id } = (await git.clone({ url: remoteRepository(product.server).url })).body;
+  return { user, git, drive, id, repository: await git.cloned(id) };
+}
+
+const rowsOf = async (table: string, id: string) => {
+  const sql = `SELECT * FROM ${table} WHERE item_id = ?`;
+  const [rows] = await product.environment.database.pool.query(sql, [id]);
+  return rows as { object_key?: string }[];
+};
+const mirrorOf = (id: string) => join(product.environment.config.git.dir, id);
+
+test('it is shown in the tree, moves and is renamed, and stays what it is', async () => {
+  const { git, drive, id, repository } = await cloned();
+  const tree = await (await drive.send('GET', '/fs/tree?format=text')).text();
+  expect(tree).toContain(`${repository.name}  (repository)`);
+  const moved = await drive.send('PATCH', `/items/${id}`, { path: '/work/renamed' });
+  expect([moved.status, await moved.json()]).toEqual([
+    200,
+    expect.objectContaining({ kind: 'repository', path: '/work/renamed' }),
+  ]);
+  expect(await git.get(id)).toMatchObject({ name: 'renamed', path: '/work/renamed', treePath: repository.treePath });
+});
+
+test('it is no file: nothing is downloaded of it, and nothing goes below it', async () => {
+  const { drive, id } = await cloned();
+  for (const path of [`/items/${id}/content`, `/items/${id}/url`]) {
+    const refused = await drive.send('GET', path);
+    expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([409, 'NOT_A_FILE']);
+  }
+  const below = await drive.send('POST', '/folders', { parentId: id, name: 'below' });
+  expect([below.status, ((await below.json()) as { code: string }).code]).toEqual([409, 'NOT_A_FOLDER']);
+});
+
+test('in the trash it is not seen, and is as it was when it comes back', async () => {
+  const { git, drive, id, repository } = await cloned();
+  expect((await drive.send('DELETE', `/items/${id}`)).status).toBe(204);
+  expect((await git.send('GET', `/git/${id}`)).status).toBe(404);
+  expect((await git.retry(id)).status).toBe(404);
+  expect((await drive.send('POST', `/items/${id}/restore`)).status).toBe(200);
+  expect(await git.get(id)).toEqual(repository);
+  expect(await rowsOf('git_bundles', id)).toHaveLength(1);
+});
+
+test('what is deleted for good takes its bundles and its mirror along', async () => {
+  const { user, drive, git, id } = await cloned();
+  const [{ object_key: key } = {}] = await rowsOf('git_bundles', id);
+  expect([await product.bucket.keys(), existsSync(mirrorOf(id))]).toEqual([expect.arrayContaining([key]), true]);
+  await drive.send('DELETE', `/items/${id}?permanent=true`);
+  await waitFor('the repository to go', async () => (await rowsOf('git_repositories', id)).length === 0);
+  await waitFor('its bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
+  expect([await rowsOf('git_bundles', id), existsSync(mirrorOf(id))]).toEqual([[], false]);
+  const used = async () => (await user.get<{ usedBytes: number }>(`${git.space}/drive`)).usedBytes;
+  await waitFor('its bytes to be given back', async () => (await used()) === 0);
+});
+
+test('with its folder, too, and while it is still being cloned', async () => {
+  const user = await buildChatUser(product);
+  const [git, drive] = [gitOf(user), driveOf(product, user)];
+  const { id: parentId } = (await (await drive.send('POST', '/folders', { path: '/work' })).json()) as { id: string };
+  let isHeld = false;
+  product.server.interfere = (req) => {
+    isHeld ||= req.url?.endsWith('/git-upload-pack') ?? false;
+    return isHeld;
+  };
+  const { id, operationId } = (await git.clone({ url: remoteRepository(product.server).url, parentId })).body;
+  await waitFor('the clone to be held', () => isHeld);
+  await drive.send('DELETE', `/items/${parentId}?permanent=true`);
+  await waitFor('the repository to go', async () => (await rowsOf('git_repositories', id)).length === 0);
+  expect(await git.operation(operationId ?? '')).toMatchObject({
+    status: 'failed',
+    error: { code: 'GIT_REPOSITORY_REMOVED' },
+  });
+  expect([await rowsOf('git_orders', id), existsSync(mirrorOf(id))]).toEqual([[], false]);
+});
+
+test('a deleted space leaves nothing of it', async () => {
+  const { user, git, id } = await cloned();
+  const [{ object_key: key } = {}] = await rowsOf('git_bundles', id);
+  expect((await user.fetch(git.space, { method: 'DELETE' })).ok).toBe(true);
+  for (const table of ['git_repositories', 'git_bundles', 'git_orders']) {
+    await waitFor(`${table} to be empty`, async () => (await rowsOf(table, id)).length === 0);
+  }
+  await waitFor('its bundle to go', async () => !(await product.bucket.keys()).includes(key ?? ''));
+  await waitFor('its mirror to go', () => !existsSync(mirrorOf(id)));
+});

@@ -1,0 +1,80 @@
+import type { Environment } from '../../../config/index.ts';
+import { repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
+import type { ChatUser } from '../../builders/chat.ts';
+import { gitOf, localGitServer, remoteRepository } from '../../builders/repository.ts';
+import type { GitServer } from '../../support/gitServer.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
+import { waitFor } from '../../support/waitFor.ts';
+import type { Scenario } from './scenario.ts';
+
+export const gitScenarios: Scenario[] = [
+  withServer('repository/cloned', async ({ git, url }) => {
+    const { id } = (await git.clone({ url })).body;
+    await git.cloned(id);
+    return id;
+  }),
+  withServer('repository/retried', async ({ git, server, url }) => {
+    server.requires = 'nobody:knows';
+    const { id } = (await git.clone({ url })).body;
+    await git.cloned(id);
+    server.reset();
+    await git.retry(id);
+    await git.cloned(id);
+    return id;
+  }),
+  withServer('repository/calledOff', async ({ user, git, server, url }) => {
+    const held = hold(server);
+    const { id, operationId } = (await git.clone({ url })).body;
+    await held();
+    await user.fetch(`/api/operations/${operationId}/cancel`, { method: 'POST' });
+    await git.cloned(id);
+    return id;
+  }),
+  withServer('repository/removed', async ({ user, git, server, url }) => {
+    const held = hold(server);
+    const { id, operationId } = (await git.clone({ url })).body;
+    await held();
+    await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });
+    await waitFor('the end of it', async () => (await git.operation(operationId ?? '')).status !== 'running');
+    return id;
+  }),
+];
+
+interface Walk {
+  user: ChatUser;
+  git: ReturnType<typeof gitOf>;
+  server: GitServer;
+  url: string;
+}
+
+/** A path of a repository, from a git server of its own. It names the item. */
+function withServer(name: string, walk: (walk: Walk) => Promise<string>): Scenario {
+  let server: GitServer;
+  return {
+    name,
+    async environment(): Promise<Environment> {
+      const local = await localGitServer();
+      server = local.server;
+      return { ...hurriedSweeper, ...local.environment };
+    },
+    async run(_product, user) {
+      const git = gitOf(user);
+      try {
+        const id = await walk({ user, git, server, url: remoteRepository(server).url });
+        return repositoryWorkflowId(id);
+      } finally {
+        await server[Symbol.asyncDispose]();
+      }
+    },
+  };
+}
+
+/** The server takes what asks for a pack, and says nothing; the function waits for that. */
+function hold(server: GitServer): () => Promise<unknown> {
+  let isHeld = false;
+  server.interfere = (req) => {
+    isHeld ||= req.url?.endsWith('/git-upload-pack') ?? false;
+    return isHeld;
+  };
+  return () => waitFor('the clone to be held', () => isHeld);
+}
