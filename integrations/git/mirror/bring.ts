@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isUnexplained } from '../rules/describeFailure.ts';
 import type { CloneSource, GitFilter } from '../types.ts';
 import type { Git } from './git.ts';
 import { growFrom, isMostlyNewest } from './grow.ts';
@@ -33,14 +34,21 @@ export async function bring(
   const depths = depth === undefined ? [] : [`--depth=${depth}`];
   if (kept > 0) {
     remote.tell('connecting', { keptObjects: kept });
-    await configure(git, 'tree:0');
-    const isWhole = depth === undefined && filter === undefined;
-    if (isWhole && (await isMostlyNewest(git, remote, tip))) {
-      await growFrom(git, remote, branch, tip);
-      await remote.do(git, [...fetchCommand, '--no-filter', 'origin', ...refspecs]);
-    } else await fetchSkeleton(git, remote, depths, refspecs);
-    await fetchMissing(git, remote, { filter: filter ?? null, roots: ['--all'] });
-    return becomeOrdinary(git, filter ?? null);
+    try {
+      await configure(git, 'tree:0');
+      const isWhole = depth === undefined && filter === undefined;
+      if (isWhole && (await isMostlyNewest(git, remote, tip))) {
+        await growFrom(git, remote, branch, tip);
+        await remote.do(git, [...fetchCommand, '--no-filter', 'origin', ...refspecs]);
+      } else await fetchSkeleton(git, remote, depths, refspecs);
+      await fetchMissing(git, remote, { filter: filter ?? null, roots: ['--all'] });
+      return await becomeOrdinary(git, filter ?? null);
+    } catch (error) {
+      git.signal.throwIfAborted();
+      // What was kept is of no use, and would not be at the next attempt either: it is begun anew.
+      if (!isUnexplained(error)) throw error;
+      remote.tell('connecting', { keptObjects: 0 });
+    }
   }
   await initRepository(git, filter ?? null);
   const filters = filter === undefined ? [] : [`--filter=${filter}`];

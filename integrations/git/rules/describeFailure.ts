@@ -1,4 +1,4 @@
-import type { DomainError } from '../../../models/errors.ts';
+import { DomainError } from '../../../models/errors.ts';
 import { type GitFailure, gitError } from './failures.ts';
 
 export interface FailedRun {
@@ -9,6 +9,8 @@ export interface FailedRun {
 }
 
 type Described = [code: GitFailure, sentence: string];
+
+const unexplained = 'Git has failed on our side.';
 
 /**
  * What git's words mean, first match first. The sentences are ours: git's name URLs, and a server can make it say
@@ -93,8 +95,13 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
   if (rejection !== undefined) return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, cause);
   const text = `${run.said}\n${run.output}`;
   const [, meaning] = meanings.find(([pattern]) => pattern.test(text)) ?? [];
-  const [code, sentence]: Described = meaning ?? ['GIT_FAILED', 'Git has failed on our side.'];
+  const [code, sentence]: Described = meaning ?? ['GIT_FAILED', unexplained];
   return gitError(code, sentence, cause);
+}
+
+/** Whether git has failed for a reason that is neither the remote's nor the machine's: its repository may be damaged. */
+export function isUnexplained(error: unknown): boolean {
+  return error instanceof DomainError && error.code === 'GIT_FAILED' && error.message === unexplained;
 }
 
 /** `! [remote rejected] main -> main (protected branch hook declined)` */
