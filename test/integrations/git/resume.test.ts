@@ -125,6 +125,20 @@ test('a shallow and a partial one go on too, and stay what they are', async () =
   }
 });
 
+test('one that cannot go on from what was kept is begun anew', async () => {
+  const whole = await sentInAll('tip.git');
+  world.server.reset();
+  world.server.cutAfter = Math.floor(whole / 2);
+  const ref = world.ref();
+  const source = { url: world.server.url('tip.git') };
+  await expect(world.mirrors.clone(ref, source, world.hooks())).rejects.toMatchObject({ code: 'GIT_REMOTE_FAILED' });
+  world.server.cutAfter = undefined;
+  // Of a commit that is nowhere.
+  writeFileSync(join(world.folderOf(ref), 'partial.git', 'refs', 'heads', 'lost'), `${'d'.repeat(40)}\n`);
+  await world.mirrors.clone(ref, source, world.hooks());
+  expectComplete(ref, 'tip.git');
+});
+
 test('a process that is killed in the middle leaves what arrived, and the next one waits for its git and goes on', async () => {
   const whole = await sentInAll('history.git');
   world.server.reset();
