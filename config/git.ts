@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { integer } from './kinds.ts';
 
@@ -21,8 +21,8 @@ const mebibyte = 1_048_576;
 /** Git on our side: what a remote may send, and for how long. */
 export function gitConfig(env: GitEnvironment) {
   return Object.freeze({
-    /** The mirrors of this machine, a cache of what is in the object store. */
-    dir: env.ATRIUM_GIT_DIR ?? join(env.ATRIUM_DATA_DIR, 'git'),
+    /** The mirrors of this machine, a cache of what is in the object store. Absolute: git works in folders of its own. */
+    dir: resolve(env.ATRIUM_GIT_DIR ?? join(env.ATRIUM_DATA_DIR, 'git')),
     /** Of one clone, fetch or push, over the network; and of one file that git writes. */
     maxBytes: env.ATRIUM_GIT_MAX_MIB * mebibyte,
     /** What a checkout would bring. */
@@ -36,7 +36,7 @@ export function gitConfig(env: GitEnvironment) {
     /** How long a remote may send less than 1,000 bytes a second. */
     silenceSeconds: env.ATRIUM_GIT_SILENCE_SECONDS,
     /** Certificates of authorities that are trusted in place of the system's. */
-    caFile: env.ATRIUM_GIT_CA_FILE,
+    caFile: env.ATRIUM_GIT_CA_FILE === undefined ? undefined : resolve(env.ATRIUM_GIT_CA_FILE),
   });
 }
 

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { ConfigError, loadConfig } from '../../config/index.ts';
 
 // A wrong setting stops the start with one line that names it and says what would be right.
@@ -35,4 +36,10 @@ test.each([
   [{ ATRIUM_BILLING_CURRENCY: 'jpy', ATRIUM_PORT: '0' }, 'none'],
 ])('%j', (settings, line) => {
   expect(lineFor(settings)).toEqual(typeof line === 'string' ? line : expect.stringMatching(line));
+});
+
+test('git gets absolute folders, for it works in others than ours', () => {
+  const { git } = loadConfig({ ...addresses, ATRIUM_DATA_DIR: 'data', ATRIUM_GIT_CA_FILE: 'ca.pem' });
+  expect([git.dir, git.caFile]).toEqual([resolve('data/git'), resolve('ca.pem')]);
+  expect(loadConfig({ ...addresses, ATRIUM_GIT_DIR: 'mirrors' }).git.dir).toBe(resolve('mirrors'));
 });
