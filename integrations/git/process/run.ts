@@ -80,7 +80,7 @@ export async function runGit(run: GitRun): Promise<GitOutcome> {
     const answer = { ...outcome, output: collected(), said: said() };
     if (answer.code === 127) throw gitError('GIT_NOT_INSTALLED', 'Git is not installed on this machine.');
     // What we could not read explains more than what git made of its half.
-    if (failure !== undefined && (failure as NodeJS.ErrnoException).code !== 'EPIPE') throw failure;
+    if (failure !== undefined && !isClosed(failure)) throw failure;
     return answer;
   } finally {
     run.signal.removeEventListener('abort', kill);
@@ -145,6 +145,12 @@ async function feed(stdin: Writable | null, input: GitRun['input']): Promise<unk
     await pipeline(input, stdin);
     return undefined;
   } catch (error) {
-    return error;
+    // Git may be done with the last of it, and gone, before we hear that it was taken.
+    return isClosed(error) && input.readableEnded ? undefined : error;
   }
+}
+
+/** Whether it was git that has closed its input. */
+function isClosed(error: unknown): boolean {
+  return ['EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(String((error as NodeJS.ErrnoException).code));
 }
