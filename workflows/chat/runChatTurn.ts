@@ -9,11 +9,11 @@ import {
   proxyLocalActivities,
   setHandler,
   sleep,
-  workflowInfo,
 } from '@temporalio/workflow';
 import type { CallModelResult } from '../../activities/chat/runStep.ts';
 import type { SummarizeThreadResult } from '../../activities/chat/summarizeThread.ts';
 import type { Activities } from '../../activities/main.ts';
+import { isHistoryFull } from '../historyLimit.ts';
 import { afterTurn } from './afterTurn.ts';
 import { longWork, untilTheDatabaseIsBack } from './retries.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
@@ -109,11 +109,6 @@ async function answer(input: RunChatTurnInput, answers: Answers, time: WorkingTi
     }
   }
   return { kind: 'stepLimit' };
-}
-
-function isHistoryFull({ maxHistoryEvents = Number.POSITIVE_INFINITY }: RunChatTurnInput): boolean {
-  const { continueAsNewSuggested, historyLength } = workflowInfo();
-  return continueAsNewSuggested || historyLength >= maxHistoryEvents;
 }
 
 /** One model call, with its retries and fallbacks. A step interrupted by a crash goes on from what is written. */

@@ -1,6 +1,5 @@
 import {
   ActivityFailure,
-  ApplicationFailure,
   allHandlersFinished,
   CancellationScope,
   condition,
@@ -11,11 +10,12 @@ import {
   proxyActivities,
   proxyLocalActivities,
   setHandler,
-  workflowInfo,
 } from '@temporalio/workflow';
 import type { HostActivities } from '../../activities/computers/hostActivities.ts';
 import type { Activities } from '../../activities/main.ts';
 import type { ComputerStep, HostStep } from '../../models/computers/steps.ts';
+import { failureCode } from '../failureCode.ts';
+import { isHistoryFull } from '../historyLimit.ts';
 
 /** Ids and limits only: what is wanted of the computer is in its row. */
 export interface ComputerInput {
@@ -96,7 +96,7 @@ async function takeStep(input: ComputerInput, step: HostWork, scope = new Cancel
     await scope.run(() => onHost(input, step)[step.do]({ computerId, generation }));
   } catch (error) {
     if (isCancellation(error)) code = 'COMPUTER_STOPPED';
-    else if (error instanceof ActivityFailure) code = codeOf(error);
+    else if (error instanceof ActivityFailure) code = failureCode(error);
     else throw error; // our bug: the task is retried until it is fixed
   }
   await endComputerStep({ computerId, generation, step: step.do, ...(code !== undefined && { code }) });
@@ -138,13 +138,4 @@ function onHost(input: ComputerInput, { hostId, deadlineMs, generation }: HostWo
     fork: (what) => host.forkComputer.executeWithOptions({ summary }, [what]),
     destroy: (what) => host.destroyComputer.executeWithOptions({ summary }, [what]),
   };
-}
-
-function codeOf(error: ActivityFailure): string {
-  return error.cause instanceof ApplicationFailure && error.cause.type ? error.cause.type : 'TIMED_OUT';
-}
-
-function isHistoryFull({ maxHistoryEvents }: ComputerInput): boolean {
-  const { continueAsNewSuggested, historyLength } = workflowInfo();
-  return continueAsNewSuggested || historyLength >= maxHistoryEvents;
 }

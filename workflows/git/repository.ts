@@ -1,7 +1,6 @@
 import {
   ActivityCancellationType,
   ActivityFailure,
-  ApplicationFailure,
   allHandlersFinished,
   CancellationScope,
   condition,
@@ -12,10 +11,11 @@ import {
   proxyActivities,
   proxyLocalActivities,
   setHandler,
-  workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import type { OrderStep, RepositoryStep } from '../../models/git/steps.ts';
+import { failureCode } from '../failureCode.ts';
+import { isHistoryFull } from '../historyLimit.ts';
 
 /** Ids and limits only: what is to be done is in rows. */
 export interface RepositoryInput {
@@ -106,7 +106,7 @@ async function takeStep(
     await work;
   } catch (error) {
     if (isCancellation(error)) code = 'CALLED_OFF';
-    else if (error instanceof ActivityFailure) code = codeOf(error);
+    else if (error instanceof ActivityFailure) code = failureCode(error);
     else throw error; // our bug: the task is retried until it is fixed
   } finally {
     isOver = true;
@@ -128,13 +128,4 @@ function workOf(input: RepositoryInput, { do: step, orderId, deadlineMs }: Order
   });
   const works: Record<OrderStep, (what: { itemId: string; orderId: string }) => Promise<void>> = { clone: cloneMirror };
   return works[step]({ itemId, orderId });
-}
-
-function codeOf({ cause }: ActivityFailure): string {
-  return cause instanceof ApplicationFailure && cause.type ? cause.type : 'TIMED_OUT';
-}
-
-function isHistoryFull({ maxHistoryEvents }: RepositoryInput): boolean {
-  const { continueAsNewSuggested, historyLength } = workflowInfo();
-  return continueAsNewSuggested || historyLength >= maxHistoryEvents;
 }
