@@ -24,6 +24,7 @@ export function parseRemoteUrl(given: string): RemoteUrl {
   if (!/^https:\/\/[^/]/i.test(given)) refuse('it must begin with https://');
   const authority = given.slice('https://'.length).split(/[/?#]/, 1)[0] ?? '';
   if (authority.includes('@')) refuse('it holds a user or a token: store that as a credential');
+  checkPath(given.slice('https://'.length + authority.length).split(/[?#]/, 1)[0] ?? '');
   const url = URL.parse(given);
   if (url === null || url.protocol !== 'https:' || url.hostname === '') refuse('it is not a URL');
   if (url.username !== '' || url.password !== '') refuse('it holds a user or a token: store that as a credential');
@@ -34,6 +35,26 @@ export function parseRemoteUrl(given: string): RemoteUrl {
   if (/%(0[0-9a-d]|7f|00)/i.test(path)) refuse('it has an encoded control character');
   const port = Number(url.port || 443);
   return { url: `https://${url.host}/${path}`, host: url.hostname, port, path };
+}
+
+/**
+ * A path must mean the same however often it is decoded: a server that decodes `/team/..%2fother` before it resolves
+ * dots would be shown the credential for `/team`.
+ */
+function checkPath(path: string): void {
+  if (/%(?:2f|5c|25)/i.test(path)) refuse('it has an encoded slash, backslash or percent sign');
+  for (const segment of path.split('/')) {
+    // Some servers take what follows a semicolon for a parameter of the segment, and leave it out.
+    if (/^\.\.?(?:;|$)/.test(decode(segment))) refuse('it has . or .. as a part of its path');
+  }
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return refuse('its percent-encoding is not that of text');
+  }
 }
 
 function refuse(why: string): never {

@@ -70,6 +70,8 @@ test.each([
   ['ext::sh -c touch% /tmp/x', 'GIT_URL_REFUSED'],
   ['file:///etc', 'GIT_URL_REFUSED'],
   ['--upload-pack=touch /tmp/x', 'GIT_URL_REFUSED'],
+  ['https://git.example.com/team/..%2fother/a.git', 'GIT_URL_REFUSED'],
+  ['https://git.example.com/team/%2e%2e/other/a.git', 'GIT_URL_REFUSED'],
   ['https://ghp_sooPersonal@git.example.com/a.git', 'GIT_URL_REFUSED'],
 ])('%s is not cloned, nor repeated', async (url, code) => {
   const { git } = await newUser();
