@@ -106,11 +106,12 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       }),
 
     fetchFiles: (ref, source, commits, hooks) =>
-      withMirror(ref, hooks.signal, async (folder, { manifest }) => {
+      withMirror(ref, hooks.signal, async (folder, saved) => {
+        const { manifest } = saved;
         if (manifest.filter === null) return null;
         using remote = remoteOf(ref, source, hooks);
         const known = await knownCommits(folder.git, commits);
-        await bringFiles(folder.git, remote, known);
+        await folder.enrich(saved, (git) => bringFiles(git, remote, known));
         return await makeBundle(folder.git, folder.bundles, {
           manifest,
           roots: known.map((id) => `${id}^{tree}`),

@@ -13,8 +13,11 @@ import {
   initRepository,
   isSameManifest,
   namesIn,
+  packsIn,
   readManifest,
   removeLeftovers,
+  removeLooseObjects,
+  removePacks,
   replaceFile,
   writeManifest,
 } from './repository.ts';
@@ -26,6 +29,13 @@ export interface FolderDeps {
   storage: Pick<ObjectStore, 'read' | 'write'>;
   /** After so many bundles, one of everything takes their place: a restore reads them all. */
   maxChain?: number;
+}
+
+interface FolderState {
+  version: number;
+  isClean: boolean;
+  /** Those before the change that makes it unclean. */
+  packs?: string[];
 }
 
 const defaultMaxChain = 40;
@@ -81,11 +91,10 @@ export class MirrorFolder implements AsyncDisposable {
     const state = await this.#readState();
     if (state?.version === saved.version && state.isClean) return;
     await this.#removeOldBundles();
-    const isUsable = state !== undefined && state.version <= saved.version;
     const { git } = this;
-    await this.#writeState({ version: isUsable ? state.version : 0, isClean: false });
-    if (isUsable) await removeLeftovers(git, { keepTemporaryPacks: false });
-    else await initRepository(git, saved.manifest.filter);
+    const isUsable = state !== undefined && state.version <= saved.version && (await this.#undo(state));
+    if (!isUsable) await initRepository(git, saved.manifest.filter);
+    await this.#begin(isUsable ? state.version : 0);
     const from = isUsable ? state.version : 0;
     for (const bundle of saved.bundles.filter(({ version }) => version > from)) {
       await takeInOwn(git, await this.#deps.storage.read(bundle.objectKey), saved.manifest);
@@ -98,15 +107,22 @@ export class MirrorFolder implements AsyncDisposable {
   }
 
   /**
-   * Runs what changes the mirror, and saves the change: the bundle first, then the row. A process that is killed in
-   * between leaves refs that the next one puts back.
+   * Runs what changes the mirror, and saves the change: the bundle first, then the row. One that fails or is killed in
+   * between leaves refs and objects that the next one puts back or removes.
    */
   async change(saved: SavedMirror | undefined, work: (git: Git) => Promise<void>): Promise<MirrorState> {
-    await this.#writeState({ version: saved?.version ?? 0, isClean: false });
+    await this.#begin(saved?.version ?? 0);
     await work(this.git);
     const state = await this.save(this.git, saved);
     await this.#writeState({ version: state.version, isClean: true });
     return state;
+  }
+
+  /** Runs what brings objects that no ref needs, and keeps them if it ends well. */
+  async enrich(saved: SavedMirror, work: (git: Git) => Promise<void>): Promise<void> {
+    await this.#begin(saved.version);
+    await work(this.git);
+    await this.#writeState({ version: saved.version, isClean: true });
   }
 
   /** Makes what has been cloned the mirror. */
@@ -160,12 +176,33 @@ export class MirrorFolder implements AsyncDisposable {
     await rm(this.root, { recursive: true, force: true });
   }
 
-  async #readState(): Promise<{ version: number; isClean: boolean } | undefined> {
+  /** From here on until the state is clean again, objects may come that nobody has checked. */
+  async #begin(version: number): Promise<void> {
+    await this.#writeState({ version, isClean: false, packs: await packsIn(this.git) });
+  }
+
+  /**
+   * Removes what has come since a change was begun that has not ended: of a fetch that failed, git may not have checked
+   * it. False where the objects that were there before are not all there.
+   */
+  async #undo({ isClean, packs }: FolderState): Promise<boolean> {
+    const { git } = this;
+    await removeLeftovers(git, { keepTemporaryPacks: false });
+    if (isClean) return true;
+    const now = await packsIn(git);
+    if (packs === undefined || !packs.every((name) => now.includes(name))) return false;
+    await removePacks(
+      git,
+      now.filter((name) => !packs.includes(name)),
+    );
+    // Git makes packs alone of what it checks.
+    await removeLooseObjects(git);
+    return true;
+  }
+
+  async #readState(): Promise<FolderState | undefined> {
     try {
-      const state = JSON.parse(await readFile(join(this.root, 'state.json'), 'utf8')) as {
-        version: number;
-        isClean: boolean;
-      };
+      const state = JSON.parse(await readFile(join(this.root, 'state.json'), 'utf8')) as FolderState;
       await stat(join(this.git.dir, 'HEAD'));
       return state;
     } catch {
@@ -173,7 +210,7 @@ export class MirrorFolder implements AsyncDisposable {
     }
   }
 
-  async #writeState(state: { version: number; isClean: boolean }): Promise<void> {
+  async #writeState(state: FolderState): Promise<void> {
     await replaceFile(join(this.root, 'state.json'), JSON.stringify(state));
   }
 

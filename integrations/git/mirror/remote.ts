@@ -9,6 +9,7 @@ import { parseProgress } from '../rules/progress.ts';
 import { parseRemoteUrl } from '../rules/remoteUrl.ts';
 import type { GitHooks, GitPhase, GitProgress, RemoteSource } from '../types.ts';
 import type { Git, GitCall } from './git.ts';
+import { hasUnchecked, packsIn } from './repository.ts';
 
 export interface RemoteOptions {
   config: GitConfig;
@@ -54,6 +55,7 @@ export class Remote implements Disposable {
   async do(git: Git, args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
     const { config, source } = this.#options;
     const proxyUrl = this.#passage.environment.https_proxy ?? '';
+    const before = await packsIn(git);
     let isSmart = false;
     let outcome: GitOutcome;
     try {
@@ -79,7 +81,9 @@ export class Remote implements Disposable {
       throw this.#explain(error);
     }
     // Git also reads plain files of any web server, a page to sign in for one, and checks no object that it gets so.
-    if (!isSmart) throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.', notSmart);
+    if (!isSmart || (await hasUnchecked(git, { before, isFiltered: !args.includes('--no-filter') }))) {
+      throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.', notSmart);
+    }
     return outcome;
   }
 

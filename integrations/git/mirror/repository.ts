@@ -46,6 +46,47 @@ export async function removeLeftovers(git: Git, options: { keepTemporaryPacks: b
   }
 }
 
+/** The names of packs, without an ending. */
+export async function packsIn(git: Git): Promise<string[]> {
+  const names = await namesIn(join(git.dir, 'objects', 'pack'));
+  return names.filter((name) => name.endsWith('.pack')).map((name) => name.slice(0, -'.pack'.length));
+}
+
+export async function removePacks(git: Git, names: readonly string[]): Promise<void> {
+  const packs = join(git.dir, 'objects', 'pack');
+  for (const file of await namesIn(packs)) {
+    // The file of a pack goes with all that is beside it.
+    if (names.some((name) => file.startsWith(`${name}.`))) await rm(join(packs, file), { force: true });
+  }
+}
+
+export async function removeLooseObjects(git: Git): Promise<void> {
+  for (const folder of await looseFolders(git)) await rm(folder, { recursive: true, force: true });
+}
+
+/**
+ * Whether a fetch has brought what git does not check. It may start others, for single objects of a partial clone, and
+ * a server can answer each of them in another way.
+ */
+export async function hasUnchecked(
+  git: Git,
+  { before, isFiltered }: { before: readonly string[]; isFiltered: boolean },
+): Promise<boolean> {
+  if ((await looseFolders(git)).length > 0) return true;
+  // Only of a fetch with a filter git marks the packs that it has checked.
+  if (!isFiltered) return false;
+  const packs = join(git.dir, 'objects', 'pack');
+  const names = await namesIn(packs);
+  const isPartial = names.some((name) => name.endsWith('.promisor'));
+  const added = names.filter((name) => name.endsWith('.pack') && !before.includes(name.slice(0, -'.pack'.length)));
+  return isPartial && added.some((name) => !names.includes(name.replace(/pack$/, 'promisor')));
+}
+
+async function looseFolders({ dir }: Git): Promise<string[]> {
+  const objects = join(dir, 'objects');
+  return (await namesIn(objects)).filter((name) => /^[0-9a-f]{2}$/.test(name)).map((name) => join(objects, name));
+}
+
 export async function namesIn(folder: string): Promise<string[]> {
   return readdir(folder).catch(() => []);
 }

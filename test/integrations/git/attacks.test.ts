@@ -296,6 +296,45 @@ test('a server that gives its files one by one, which git would take unchecked, 
   expect(existsSync(state)).toBe(false);
 });
 
+test('what a fetch that failed got file by file is not there for the next one', async () => {
+  const bare = world.server.create('broken-dumb.git');
+  commitFiles(bare, { a: 'a' });
+  const ref = world.ref();
+  const source = { url: world.server.url('broken-dumb.git') };
+  await world.mirrors.clone(ref, source, world.hooks());
+  const tip = commitFiles(bare, { b: 'b' });
+  const [tree, blob] = [gitIn(bare, 'rev-parse', `${tip}^{tree}`), gitIn(bare, 'rev-parse', `${tip}:b`)];
+  // Its list of refs is a git server's; all else are files, one of which it fails to send.
+  const lacks = `/objects/${blob.slice(0, 2)}/${blob.slice(2)}`;
+  let lists = 0;
+  world.server.interfere = (req, res) => {
+    const url = URL.parse(req.url ?? '', 'https://x');
+    const path = url?.pathname ?? '';
+    if (path.endsWith('/info/refs')) lists += 1;
+    if (lists <= 1) return false;
+    const file = join(world.server.root, path);
+    if (path.endsWith('/info/refs')) res.end(`${tip}\trefs/heads/main\n`);
+    else if (path.endsWith(lacks)) res.writeHead(500).end();
+    else if (existsSync(file)) res.end(readFileSync(file));
+    else res.writeHead(404).end();
+    return true;
+  };
+  await expect(world.mirrors.fetch(ref, source, world.hooks())).rejects.toMatchObject({ code: 'GIT_REMOTE_FAILED' });
+  const asked = world.server.requests.map(({ url }) => url);
+  expect(asked).toContainEqual(expect.stringContaining(`${tree.slice(0, 2)}/${tree.slice(2)}`));
+
+  world.server.interfere = undefined;
+  await using made = (await world.mirrors.bundleFor(ref, [], world.hooks().signal)).bundle;
+  expect(made?.manifest.refs['refs/heads/main']).not.toBe(tip);
+  const mirror = join(world.folderOf(ref), 'mirror.git');
+  const has = (id: string) => spawnSync('git', [`--git-dir=${mirror}`, 'cat-file', '-e', id]).status === 0;
+  expect([tip, tree].map(has)).toEqual([false, false]);
+  // Nothing is wrong with the rest of it, and the same fetch from a git server works.
+  const fetched = await world.mirrors.fetch(ref, source, world.hooks());
+  expect(fetched.manifest.refs['refs/remotes/origin/main']).toBe(tip);
+  expect(has(blob)).toBe(true);
+});
+
 test('a hook that got into a mirror does not run', async () => {
   const bare = world.server.create('hooked.git');
   commitFiles(bare, { a: 'a' });
