@@ -3,7 +3,7 @@ import type { Config } from '../../config/index.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import type { EgressOwner } from '../egress/guard.ts';
 import type { RunningEgressProxy } from '../egress/startEgressProxy.ts';
-import { refspecsOf } from './mirror/bring.ts';
+import { fetchedRefs, refspecsOf } from './mirror/bring.ts';
 import { makeBundle } from './mirror/bundleFile.ts';
 import { bringFiles, cloneInto, resultOf } from './mirror/clone.ts';
 import { type FolderDeps, MirrorFolder } from './mirror/folder.ts';
@@ -11,9 +11,10 @@ import type { Git } from './mirror/git.ts';
 import { measureTree } from './mirror/measure.ts';
 import { pushRefs } from './mirror/push.ts';
 import { listRemote, notSmart, Remote } from './mirror/remote.ts';
-import { initRepository, isStorableRef, readManifest, replaceFile } from './mirror/repository.ts';
+import { initRepository, readManifest, replaceFile } from './mirror/repository.ts';
 import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
 import { gitError } from './rules/failures.ts';
+import { isAcceptableRef } from './rules/refName.ts';
 import type { GitHooks, GitMirrors, RemoteSource, RepositoryRef, SavedMirror } from './types.ts';
 
 export interface GitMirrorsDeps extends Omit<FolderDeps, 'config'> {
@@ -79,7 +80,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       withMirror(ref, hooks.signal, async (folder, saved) => {
         using remote = remoteOf(ref, source, hooks);
         return await folder.change(saved, async (git) => {
-          const { branches } = await listRemote(git, remote, config);
+          const { branches, unusable } = await listRemote(git, remote, config);
           const { manifest } = saved;
           const isShallow = manifest.shallow.length > 0;
           const tracked = Object.keys(manifest.refs)
@@ -91,7 +92,9 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
           // Git takes none for all of them.
           if (refspecs.length === 0) return;
           const options = ['--progress', '--no-write-fetch-head', '--no-recurse-submodules', '--force'];
-          await remote.do(git, ['fetch', ...options, ...(isShallow ? [] : ['--prune']), 'origin', ...refspecs]);
+          const prune = isShallow ? [] : ['--prune'];
+          const { args, call } = fetchedRefs(refspecs, unusable);
+          await remote.do(git, ['fetch', ...options, ...prune, ...args], call);
         });
       }),
 
@@ -178,7 +181,7 @@ function isId(text: string | undefined): text is string {
 }
 
 async function moveHead(git: Git, head: string): Promise<void> {
-  const isBranch = head.startsWith('refs/heads/') && isStorableRef(head);
+  const isBranch = head.startsWith('refs/heads/') && isAcceptableRef(head);
   if (!isBranch && !isId(head)) throw gitError('GIT_BRANCH_NAME_REFUSED', 'HEAD cannot be there.');
   await replaceFile(join(git.dir, 'HEAD'), isBranch ? `ref: ${head}\n` : `${head}\n`);
 }

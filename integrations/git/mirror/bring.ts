@@ -15,6 +15,21 @@ export function refspecsOf(branch: string | null): string[] {
   return ['+refs/heads/*:refs/remotes/origin/*', '+refs/tags/*:refs/tags/*'];
 }
 
+interface FetchedRefs {
+  args: string[];
+  call: { input: Buffer };
+}
+
+/** How a fetch is told what to bring, and what not, whichever bytes that is named by. */
+export function fetchedRefs(refspecs: readonly string[], unusable: readonly Buffer[]): FetchedRefs {
+  const input = Buffer.concat(unusable.flatMap((name) => [Buffer.from('^'), name, Buffer.from('\n')]));
+  // Tags that git follows by itself come whatever is to be left out.
+  const isTag = (name: string) => /^\+?refs\/tags\//.test(name);
+  const followsNone = refspecs.some(isTag) || unusable.some((name) => isTag(name.toString('latin1')));
+  const tags = followsNone ? ['--no-tags'] : [];
+  return { args: [...tags, '--stdin', '--end-of-options', 'origin', ...refspecs], call: { input } };
+}
+
 /**
  * Brings a remote's objects and refs into a repository of its own. The first time that is one fetch. When that has been
  * cut, what arrived of it is kept, and the next attempt asks for what is missing: by telling what is here, where that is
@@ -24,13 +39,13 @@ export async function bring(
   git: Git,
   remote: Remote,
   source: CloneSource,
-  { branch, tip }: { branch: string; tip: string },
+  { branch, tip, unusable }: { branch: string; tip: string; unusable: readonly Buffer[] },
 ): Promise<void> {
   const { depth, filter } = source;
   // What is larger than a limit cannot be told from what is missing.
   const canResume = filter === undefined || filter === 'blob:none';
   const kept = canResume ? await keepArrived(git) : 0;
-  const refspecs = refspecsOf(depth === undefined ? null : branch);
+  const refs = fetchedRefs(refspecsOf(depth === undefined ? null : branch), unusable);
   const depths = depth === undefined ? [] : [`--depth=${depth}`];
   if (kept > 0) {
     remote.tell('connecting', { keptObjects: kept });
@@ -39,9 +54,9 @@ export async function bring(
       const isWhole = depth === undefined && filter === undefined;
       if (isWhole && (await isMostlyNewest(git, remote, tip))) {
         await growFrom(git, remote, branch, tip);
-        await remote.do(git, [...fetchCommand, '--no-filter', 'origin', ...refspecs]);
-      } else await fetchSkeleton(git, remote, depths, refspecs);
-      await fetchMissing(git, remote, { filter: filter ?? null, roots: ['--all'] });
+        await remote.do(git, [...fetchCommand, '--no-filter', ...refs.args], refs.call);
+      } else await fetchSkeleton(git, remote, depths, refs);
+      await fetchMissing(git, remote, { filter: filter ?? null, roots: 'all' });
       return await becomeOrdinary(git, filter ?? null);
     } catch (error) {
       git.signal.throwIfAborted();
@@ -52,7 +67,7 @@ export async function bring(
   }
   await initRepository(git, filter ?? null);
   const filters = filter === undefined ? [] : [`--filter=${filter}`];
-  await remote.do(git, [...fetchCommand, ...depths, ...filters, 'origin', ...refspecs]);
+  await remote.do(git, [...fetchCommand, ...depths, ...filters, ...refs.args], refs.call);
 }
 
 /** How many objects of an earlier attempt can be used. */
@@ -66,10 +81,10 @@ async function keepArrived(git: Git): Promise<number> {
 }
 
 /** The commits alone, with all refs: from these it can be told what is missing. */
-async function fetchSkeleton(git: Git, remote: Remote, depths: string[], refspecs: string[]): Promise<void> {
+async function fetchSkeleton(git: Git, remote: Remote, depths: string[], refs: FetchedRefs): Promise<void> {
   // A commit that is here would pass for one whose history is, and git would not ask where a shallow clone ends.
   const anew = depths.length > 0 ? [...depths, '--refetch'] : [];
-  await remote.do(git, [...fetchCommand, ...anew, '--filter=tree:0', 'origin', ...refspecs]);
+  await remote.do(git, [...fetchCommand, ...anew, '--filter=tree:0', ...refs.args], refs.call);
 }
 
 /** What came in pieces was not checked as a whole. */

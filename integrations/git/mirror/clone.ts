@@ -20,7 +20,7 @@ export async function cloneInto(
 ): Promise<CloneResult> {
   const git = folder.partial;
   remote.tell('connecting');
-  const { branches, defaultBranch } = await listRemote(await repositoryToAsk(git), remote, config);
+  const { branches, defaultBranch, unusable } = await listRemote(await repositoryToAsk(git), remote, config);
   const branch = source.branch ?? defaultBranch;
   if (source.branch !== undefined && !branches.has(source.branch)) {
     throw gitError('GIT_REF_UNKNOWN', 'The remote has no such branch.');
@@ -28,13 +28,15 @@ export async function cloneInto(
   let tree = emptyTree;
   if (branch === null) await initRepository(git, source.filter ?? null);
   else {
-    await bring(git, remote, source, { branch, tip: branches.get(branch) ?? '' });
-    const commit = (await git.text(['rev-parse', '--verify', `refs/remotes/origin/${branch}^{commit}`])).trim();
+    await bring(git, remote, source, { branch, tip: branches.get(branch) ?? '', unusable });
+    const commit = (
+      await git.text(['rev-parse', '--verify', '--end-of-options', `refs/remotes/origin/${branch}^{commit}`])
+    ).trim();
     if (source.filter !== undefined) await bringFiles(git, remote, [commit]);
     remote.tell('checking');
     tree = await measureTree(git, commit, config);
-    await git.do(['update-ref', '--no-deref', `refs/heads/${branch}`, commit]);
-    await git.do(['symbolic-ref', 'HEAD', `refs/heads/${branch}`]);
+    await git.do(['update-ref', '--no-deref', '--end-of-options', `refs/heads/${branch}`, commit]);
+    await git.do(['symbolic-ref', '--end-of-options', 'HEAD', `refs/heads/${branch}`]);
   }
   remote.tell('saving');
   const state = await folder.save(git, undefined);

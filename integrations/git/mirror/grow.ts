@@ -14,13 +14,20 @@ const step = { first: 100, most: 2_000 };
  */
 export async function isMostlyNewest(git: Git, remote: Remote, tip: string): Promise<boolean> {
   if ((await readShallow(git)).length > 0) return true;
-  const commit = await git.run(['cat-file', 'commit', tip]);
+  const commit = await git.run(['cat-file', '--end-of-options', 'commit', tip]);
   const tree = /^tree ([0-9a-f]{40})\n/.exec(String(commit.output))?.[1];
   if (commit.code !== 0 || tree === undefined) return false;
   // Folders may come after files. Those of one commit are few.
-  if ((await git.run(['cat-file', '-e', tree])).code !== 0) await fetchObjects(git, remote, [tree]);
+  if ((await git.run(['cat-file', '-e', '--end-of-options', tree])).code !== 0) await fetchObjects(git, remote, [tree]);
   await fetchKind(git, remote, { filter: 'blob:none', roots: [tree] });
-  const listed = await git.run(['rev-list', '--objects', '--no-object-names', '--missing=allow-any', tree]);
+  const listed = await git.run([
+    'rev-list',
+    '--objects',
+    '--no-object-names',
+    '--missing=allow-any',
+    '--end-of-options',
+    tree,
+  ]);
   if (listed.code !== 0) return false;
   const sizes = await git.text(['cat-file', '--batch-check=%(objectsize:disk)', '--buffer'], {
     input: String(listed.output),
@@ -37,13 +44,21 @@ export async function growFrom(git: Git, remote: Remote, branch: string, tip: st
   if ((await readShallow(git)).length === 0) {
     await fetchMissing(git, remote, { filter: null, roots: [`${tip}^{tree}`] });
     await writeShallow(git, [tip]);
-    await git.do(['update-ref', '--no-deref', `refs/remotes/origin/${branch}`, tip]);
+    await git.do(['update-ref', '--no-deref', '--end-of-options', `refs/remotes/origin/${branch}`, tip]);
   }
   const refspec = `+refs/heads/${branch}:refs/remotes/origin/${branch}`;
   for (let commits = step.first; ; commits = Math.min(commits * 2, step.most)) {
     const before = await readShallow(git);
     if (before.length === 0) return;
-    await remote.do(git, [...fetchCommand, '--no-filter', '--no-tags', `--deepen=${commits}`, 'origin', refspec]);
+    await remote.do(git, [
+      ...fetchCommand,
+      '--no-filter',
+      '--no-tags',
+      `--deepen=${commits}`,
+      '--end-of-options',
+      'origin',
+      refspec,
+    ]);
     // It has got no further: the rest is asked for in another way.
     if ((await readShallow(git)).join() === before.join()) return writeShallow(git, []);
   }

@@ -34,7 +34,7 @@ export async function measureTree(git: Git, commit: string, config: GitConfig): 
       tooLarge.abort(gitError('GIT_TOO_LARGE', tooLargeSentence(config)));
     }
   };
-  await git.do(['ls-tree', '-r', '-l', '-z', '--full-tree', commit], {
+  await git.do(['ls-tree', '-r', '-l', '-z', '--full-tree', '--end-of-options', commit], {
     signal: AbortSignal.any([git.signal, tooLarge.signal]),
     output(chunk) {
       if (tooLarge.signal.aborted) return;

@@ -11,7 +11,8 @@ const maxRounds = 500;
 
 interface Reachable {
   filter: GitFilter | null;
-  roots: readonly string[];
+  /** Objects by their ids, or all that refs name. */
+  roots: readonly string[] | 'all';
 }
 
 /**
@@ -39,7 +40,8 @@ export async function fetchKind(git: Git, remote: Remote, reachable: Reachable):
 /** The objects that belong to roots and are not here; what they would refer to is not known yet. */
 async function listMissing(git: Git, { filter, roots }: Reachable): Promise<string[]> {
   const filters = filter === null ? [] : [`--filter=${filter}`];
-  const listed = await git.text(['rev-list', '--objects', '--quiet', '--missing=print', ...filters, ...roots]);
+  const [which, input] = roots === 'all' ? ['--all'] : ['--stdin', roots.map((root) => `${root}\n`).join('')];
+  const listed = await git.text(['rev-list', '--objects', '--quiet', '--missing=print', ...filters, which], { input });
   return listed
     .split('\n')
     .filter((line) => line.startsWith('?'))
@@ -52,7 +54,7 @@ async function listMissing(git: Git, { filter, roots }: Reachable): Promise<stri
  */
 export async function fetchObjects(git: Git, remote: Remote, ids: readonly string[]): Promise<void> {
   for (let at = 0; at < ids.length; at += maxAsked) {
-    await remote.do(git, [...fetchCommand, '--no-tags', '--filter=tree:0', '--stdin', 'origin'], {
+    await remote.do(git, [...fetchCommand, '--no-tags', '--filter=tree:0', '--stdin', '--end-of-options', 'origin'], {
       accepts: /did not send all necessary objects/,
       settings: { 'fetch.negotiationAlgorithm': 'noop' },
       input: ids

@@ -1,6 +1,7 @@
 import { DomainError } from '../../../models/errors.ts';
 import { cleanWords, withoutSecrets } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
+import { isAcceptableRef } from '../rules/refName.ts';
 import type { PushRef, RefManifest } from '../types.ts';
 import type { Git } from './git.ts';
 import type { Remote } from './remote.ts';
@@ -16,7 +17,7 @@ export async function pushRefs(
   refs: readonly PushRef[],
 ): Promise<string> {
   const specs = refs.map(({ from, to, force }) => {
-    if (!/^refs\/(?:heads|tags)\/[^/]/.test(to))
+    if (!/^refs\/(?:heads|tags)\//.test(to) || !isAcceptableRef(to))
       throw gitError('GIT_BRANCH_NAME_REFUSED', 'This ref cannot be pushed.');
     if (from !== null && manifest.refs[from] === undefined)
       throw gitError('GIT_REF_UNKNOWN', 'There is no such branch.');
@@ -37,6 +38,7 @@ export async function pushRefs(
       '--no-follow-tags',
       '--recurse-submodules=no',
       ...leases,
+      '--end-of-options',
       'origin',
       ...specs.map(({ spec }) => spec),
     ]);
@@ -61,7 +63,13 @@ function trackedOf({ refs }: RefManifest, to: string): string | undefined {
 }
 
 async function isAlreadyThere(git: Git, remote: Remote, manifest: RefManifest, refs: readonly PushRef[]) {
-  const { output } = await remote.do(git, ['ls-remote', '--quiet', 'origin', ...refs.map(({ to }) => to)]);
+  const { output } = await remote.do(git, [
+    'ls-remote',
+    '--quiet',
+    '--end-of-options',
+    'origin',
+    ...refs.map(({ to }) => to),
+  ]);
   const there = new Map(
     String(output)
       .split('\n')
@@ -73,6 +81,7 @@ async function isAlreadyThere(git: Git, remote: Remote, manifest: RefManifest, r
 async function track(git: Git, manifest: RefManifest, from: string | null, to: string): Promise<void> {
   if (!to.startsWith('refs/heads/')) return;
   const name = trackedPrefix + to.slice('refs/heads/'.length);
-  if (from !== null) await git.do(['update-ref', '--no-deref', name, manifest.refs[from] ?? '']);
-  else if (manifest.refs[name] !== undefined) await git.do(['update-ref', '--no-deref', '-d', name]);
+  if (from !== null) await git.do(['update-ref', '--no-deref', '--end-of-options', name, manifest.refs[from] ?? '']);
+  else if (manifest.refs[name] !== undefined)
+    await git.do(['update-ref', '--no-deref', '-d', '--end-of-options', name]);
 }

@@ -6,6 +6,7 @@ import { remoteSettings } from '../process/environment.ts';
 import { type GitOutcome, traced } from '../process/run.ts';
 import { gitError } from '../rules/failures.ts';
 import { parseProgress } from '../rules/progress.ts';
+import { parseRemoteRefs, type RemoteRefs } from '../rules/remoteRefs.ts';
 import { parseRemoteUrl } from '../rules/remoteUrl.ts';
 import type { GitHooks, GitPhase, GitProgress, RemoteSource } from '../types.ts';
 import type { Git, GitCall } from './git.ts';
@@ -118,38 +119,14 @@ export class Remote implements Disposable {
   }
 }
 
-export interface RemoteRefs {
-  /** Short names of branches. */
-  branches: Map<string, string>;
-  /** The branch that the remote has checked out; null for a remote without a commit. */
-  defaultBranch: string | null;
-}
-
 const maxRefBytes = 600;
 
 /** Asks what there is. It costs a round trip, and says early and clearly that a remote cannot be cloned. */
 export async function listRemote(git: Git, remote: Remote, config: GitConfig): Promise<RemoteRefs> {
   const { output } = await remote.do(
     git,
-    ['ls-remote', '--quiet', '--symref', 'origin', 'HEAD', 'refs/heads/*', 'refs/tags/*'],
+    ['ls-remote', '--quiet', '--symref', '--end-of-options', 'origin', 'HEAD', 'refs/heads/*', 'refs/tags/*'],
     { maxOutputBytes: config.maxRefs * maxRefBytes },
   );
-  const lines = String(output)
-    .split('\n')
-    .filter((line) => line !== '');
-  if (lines.length > config.maxRefs) {
-    throw gitError('GIT_TOO_LARGE', `The remote has more than ${config.maxRefs} branches and tags.`);
-  }
-  const branches = new Map<string, string>();
-  let [named, head]: (string | undefined)[] = [];
-  for (const line of lines) {
-    const [what = '', name = ''] = line.split('\t');
-    if (name === 'HEAD' && what.startsWith('ref: refs/heads/')) named = what.slice('ref: refs/heads/'.length);
-    else if (name === 'HEAD') head = what;
-    else if (name.startsWith('refs/heads/')) branches.set(name.slice('refs/heads/'.length), what);
-  }
-  // A remote whose HEAD is not on a branch: one that is at the same commit, or the one most likely meant.
-  const same = [...branches].filter(([, id]) => id === head).map(([name]) => name);
-  const likely = [named, 'main', 'master', ...same, ...branches.keys()].filter((name) => name !== undefined);
-  return { branches, defaultBranch: likely.find((name) => branches.has(name)) ?? null };
+  return parseRemoteRefs(output, config);
 }

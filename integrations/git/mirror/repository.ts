@@ -1,6 +1,9 @@
+import { isUtf8 } from 'node:buffer';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gitError } from '../rules/failures.ts';
+import { isStorableRef } from '../rules/refName.ts';
+import { linesOf } from '../rules/remoteRefs.ts';
 import type { GitFilter, RefManifest } from '../types.ts';
 import type { Git } from './git.ts';
 
@@ -93,9 +96,13 @@ export async function namesIn(folder: string): Promise<string[]> {
 
 /** Where all refs are now. */
 export async function readManifest(git: Git, filter: GitFilter | null): Promise<RefManifest> {
-  const listed = await git.text(['for-each-ref', '--format=%(objectname) %(refname)']);
+  const { output } = await git.do(['for-each-ref', '--format=%(objectname) %(refname)']);
   const refs: Record<string, string> = {};
-  for (const line of listed.split('\n').filter((each) => each !== '')) refs[line.slice(41)] = line.slice(0, 40);
+  for (const line of linesOf(output)) {
+    const [id = '', name = ''] = String(line).split(' ');
+    // A server may offer other refs than those that it listed. Of bytes that are not text, a row would name another one.
+    if (isUtf8(line) && isStorableRef(name)) refs[name] = id;
+  }
   const head = (await readFile(join(git.dir, 'HEAD'), 'utf8')).trim();
   return { head: head.replace(/^ref: /, ''), refs, shallow: await readShallow(git), filter };
 }
@@ -127,15 +134,6 @@ export async function writeShallow(git: Git, shallow: readonly string[]): Promis
 
 function headFile(head: string): string {
   return head.startsWith('refs/') ? `ref: ${head}\n` : `${head}\n`;
-}
-
-/** Refs that a mirror has: of these namespaces, and without what would be more than a name in a file of git's. */
-export function isStorableRef(name: string): boolean {
-  return (
-    /^refs\/(?:heads|tags|remotes\/origin|atrium)\/[^/]/.test(name) &&
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: git refuses these
-    !/[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[./]$/.test(name)
-  );
 }
 
 /** The ids that refs have, each once. */

@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { DomainError } from '../../../models/errors.ts';
 import { gitError } from '../rules/failures.ts';
+import { isAcceptableRef } from '../rules/refName.ts';
 import type { RefManifest, RefUpdate } from '../types.ts';
 import { packIn } from './bundleFile.ts';
 import type { Git } from './git.ts';
-import { isStorableRef, namesIn, removeLeftovers, writeShallow } from './repository.ts';
+import { namesIn, removeLeftovers, writeShallow } from './repository.ts';
 
 /** Takes in a bundle that we have made ourselves. Its hashes are checked, its contents have been. */
 export async function takeInOwn(git: Git, bundle: Readable, { shallow, filter }: RefManifest): Promise<void> {
@@ -72,7 +73,7 @@ export async function requireConnected(
 export async function moveRefs(git: Git, now: RefManifest, refs: readonly RefUpdate[]): Promise<void> {
   const moves = refs.filter(({ name, to }) => (now.refs[name] ?? null) !== to);
   for (const { name, from } of moves) {
-    if (!isStorableRef(name)) throw gitError('GIT_BRANCH_NAME_REFUSED', 'A ref has a name that is not allowed.');
+    if (!isAcceptableRef(name)) throw gitError('GIT_BRANCH_NAME_REFUSED', 'A ref has a name that is not allowed.');
     if ((now.refs[name] ?? null) !== from) throw gitError('GIT_CONFLICT', 'A branch has moved in the meantime.');
   }
   // First those that go: a branch `a` stands in the way of `a/b`.

@@ -10,7 +10,7 @@ export interface GitRun {
   /** The size of any file that it writes, and its address space. */
   limits: { fileBytes: number; memoryBytes: number };
   /** What it reads; else nothing. */
-  input?: string | Readable | undefined;
+  input?: string | Buffer | Readable | undefined;
   /** Where its output goes: into a file that is open, or to a listener; else it is collected, up to a limit. */
   output?: { descriptor: number } | ((chunk: Buffer) => void) | undefined;
   maxOutputBytes?: number;
@@ -137,7 +137,7 @@ function collect(stdout: Readable | null, run: GitRun, kill: () => void): () => 
 /** Never rejects: whether a failure counts depends on how git ends. */
 async function feed(stdin: Writable | null, input: GitRun['input']): Promise<unknown> {
   if (stdin === null || input === undefined) return undefined;
-  if (typeof input === 'string') {
+  if (typeof input === 'string' || Buffer.isBuffer(input)) {
     stdin.on('error', () => undefined).end(input);
     return undefined;
   }

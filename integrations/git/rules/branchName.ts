@@ -1,7 +1,7 @@
 import { gitError } from './failures.ts';
 
 /** A file of that name is made below `.git/refs/heads`, with `.lock` behind it. */
-const maxBytes = 240;
+export const maxNameBytes = 240;
 
 /** Names that git would take and then read as something else. */
 const pseudoRefs =
@@ -10,7 +10,7 @@ const pseudoRefs =
 /** Why this cannot be a branch, or undefined: git's own rules (git-check-ref-format), and those that keep it one. */
 export function refusalOfBranchName(name: string): string | undefined {
   if (name === '') return 'it is empty';
-  if (Buffer.byteLength(name) > maxBytes) return `it is longer than ${maxBytes} bytes`;
+  if (Buffer.byteLength(name) > maxNameBytes) return `it is longer than ${maxNameBytes} bytes`;
   if (!name.isWellFormed()) return 'it is not text';
   // biome-ignore lint/suspicious/noControlCharactersInRegex: git refuses these
   if (/[\x00-\x20\x7f~^:?*[\\]/.test(name)) return 'it has a space, a control character, or one of ~ ^ : ? * [ \\';

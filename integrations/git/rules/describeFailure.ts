@@ -70,7 +70,11 @@ const meanings: [pattern: RegExp, meaning: Described][] = [
     ['GIT_CONFLICT', 'The remote has changes that are not here: pull them first.'],
   ],
   [
-    /not valid: |not a git repository|is this a git repository|invalid server response|protocol error|bad line length|unknown capability|expected flush|unexpected flush/i,
+    /mismatched algorithms|does not support this repository's hash algorithm/,
+    ['GIT_REMOTE_REFUSED', 'The repository uses SHA-256 for its ids; only those of SHA-1 can be cloned here.'],
+  ],
+  [
+    /not valid: |malformed response|not a git repository|is this a git repository|invalid server response|protocol error|bad line length|unknown capability|expected flush|unexpected flush/i,
     ['GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.'],
   ],
   [
