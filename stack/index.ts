@@ -10,7 +10,7 @@ import { getTemporal, getVersitygw } from './programs.ts';
 import type { Report } from './report.ts';
 import type { Service } from './services.ts';
 import { supervise } from './supervise.ts';
-import { startTemporalServer, type TemporalServer } from './temporalServer.ts';
+import { probeTemporal, startTemporalServer, type TemporalServer } from './temporalServer.ts';
 
 export interface StackOptions {
   dataDir: string;
@@ -53,6 +53,8 @@ interface Started {
   address: string;
   openBecause?: string | undefined;
   environment: Record<string, string>;
+  /** Fails where it does not answer. */
+  probe?: ((address: string) => Promise<void>) | undefined;
 }
 
 /**
@@ -98,6 +100,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
           ATRIUM_TEMPORAL_ADDRESS: address,
           ...(uiUrl !== undefined && { ATRIUM_TEMPORAL_UI_URL: uiUrl }),
         }),
+        probeTemporal,
       ),
     );
   }
@@ -127,12 +130,13 @@ type Start = () => Promise<Started>;
 function again<T extends Omit<Started, 'environment'>>(
   start: (former?: T) => Promise<T>,
   toEnvironment: (part: T) => Record<string, string>,
+  probe?: (address: string) => Promise<void>,
 ): Start {
   let former: T | undefined;
   return async () => {
     former = await start(former);
     const { service, address, openBecause } = former;
-    return { service, address, openBecause, environment: toEnvironment(former) };
+    return { service, address, openBecause, environment: toEnvironment(former), probe };
   };
 }
 
@@ -155,9 +159,16 @@ function running(
 ): Stack {
   let stopping: Promise<void> | undefined;
   let changed: () => void = () => undefined;
-  const parts = started.map(([first, start]) =>
-    supervise(first, { start, report, signal, onRestart: () => changed() }),
-  );
+  const parts = started.map(([first, start]) => {
+    const { probe } = first;
+    return supervise(first, {
+      start,
+      report,
+      signal,
+      onRestart: () => changed(),
+      probe: probe && (({ address }) => probe(address)),
+    });
+  });
   const stopAll = async () => {
     for (const part of parts.toReversed()) await part.stop();
   };

@@ -38,11 +38,14 @@ export interface Service {
   describeEnd(): string;
   /** Asks it to end, and after a grace ends it. */
   stop(): Promise<void>;
+  /** Ends it because it hangs: with SIGQUIT, upon which a Go program writes into its log what it was doing. */
+  abort(): Promise<void>;
   /** Hands a socket over its channel, and waits until the service has answered. It is no longer ours then. */
   send(message: object, socket: Server): Promise<void>;
 }
 
 const stopTimeoutMs = 20_000;
+const abortTimeoutMs = 5_000;
 const maxLogBytes = 20 * 1024 * 1024;
 
 /**
@@ -88,6 +91,13 @@ export async function startService(context: StackContext, options: ServiceOption
   }
   writeFileSync(pidFile, JSON.stringify(processStamp(child.pid) ?? { pid: child.pid, startTime: '' }));
 
+  async function endWith(signal: NodeJS.Signals, graceMs: number): Promise<void> {
+    if (outcome === undefined) child.kill(signal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+    await exited;
+    clearTimeout(timer);
+  }
+
   const describeEnd = () => `${options.title} ${outcome}: ${reasonIn(logFile, log.size)} — the whole log is ${logFile}`;
   return {
     name: options.name,
@@ -99,12 +109,10 @@ export async function startService(context: StackContext, options: ServiceOption
       if (outcome !== undefined) throw new StackError(describeEnd());
     },
     async stop() {
-      if (outcome === undefined) child.kill('SIGTERM');
-      const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
-      await exited;
-      clearTimeout(timer);
+      await endWith('SIGTERM', stopTimeoutMs);
       rmSync(pidFile, { force: true });
     },
+    abort: () => endWith('SIGQUIT', abortTimeoutMs),
     async send(message, socket) {
       try {
         const answered = once(child, 'message');

@@ -20,12 +20,22 @@ export interface SuperviseOptions<P> {
   backoffMs?: readonly number[];
   /** After running for this long, an end counts as the first again. */
   settledMs?: number;
+  /** Fails when the part does not answer, and always comes to an end. */
+  probe?: ((part: P) => Promise<void>) | undefined;
+  probeEveryMs?: number;
+  /** A part that has failed so many probes in a row is ended, and so started again. */
+  maxSilentProbes?: number;
 }
 
 const usualBackoffMs = [500, 1_000, 2_000, 5_000, 10_000, 20_000] as const;
 const usualSettledMs = 60_000;
+const usualProbeEveryMs = 10_000;
+const usualMaxSilentProbes = 6;
 
-/** Restarts a part that ends unasked, each time after a longer wait. */
+/**
+ * Restarts a part that ends unasked, each time after a longer wait. One that runs on without ever answering again would
+ * hold up everything for good: it is ended.
+ */
 export function supervise<P extends { service: Service }>(first: P, options: SuperviseOptions<P>): Supervised<P> {
   const { backoffMs = usualBackoffMs, settledMs = usualSettledMs } = options;
   const stopped = new AbortController();
@@ -51,11 +61,29 @@ export function supervise<P extends { service: Service }>(first: P, options: Sup
     }
   }
 
+  async function endWhenSilent(over: AbortSignal): Promise<void> {
+    const { probe, probeEveryMs = usualProbeEveryMs, maxSilentProbes = usualMaxSilentProbes } = options;
+    if (probe === undefined) return;
+    for (let silent = 0; silent < maxSilentProbes; ) {
+      await sleep(probeEveryMs, undefined, { signal: over });
+      silent = await probe(part).then(
+        () => 0,
+        () => silent + 1,
+      );
+    }
+    over.throwIfAborted();
+    options.report(`${part.service.title} runs, but has not answered ${maxSilentProbes} times in a row. It is ended.`);
+    await part.service.abort();
+  }
+
   async function watch(): Promise<string> {
     const tries = { left: [...backoffMs] };
     for (;;) {
       const startedAt = performance.now();
+      const ended = new AbortController();
+      endWhenSilent(AbortSignal.any([ended.signal, stopping])).catch(() => undefined); // it has ended first
       await Promise.race([part.service.exited, aborted]);
+      ended.abort();
       stopping.throwIfAborted();
       if (performance.now() - startedAt > settledMs) tries.left = [...backoffMs];
       const failure = await bringBack(tries);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { Connection } from '@temporalio/client';
+import { Connection, isGrpcServiceError } from '@temporalio/client';
 import { searchAttributes } from '../temporal/searchAttributes.ts';
 import type { StackContext } from './context.ts';
 import type { GateOrder } from './gate/messages.ts';
@@ -18,6 +18,7 @@ const usualPort = 7233;
 const usualUiPort = 8233;
 /** Ports in the private network, where no other process has any. */
 const innerPorts = { server: usualPort, ui: usualUiPort };
+const grpcNotFound = 5;
 const startTimeoutMs = 180_000; // a slow disk, or a machine that is busy with other starts
 
 /**
@@ -159,6 +160,24 @@ function serverArguments(folder: string, port: number, ui: string[]): string[] {
     ...dynamicConfig.flatMap((value) => ['--dynamic-config-value', value]),
     ...attributes,
   ];
+}
+
+/**
+ * Fails where the server does not answer in time. Asks for a workflow that there is not, which it looks up in its
+ * database.
+ */
+export async function probeTemporal(address: string, timeoutMs = 10_000): Promise<void> {
+  const connection = await Connection.connect({ address, connectTimeout: timeoutMs });
+  try {
+    const execution = { workflowId: 'atrium-probe' };
+    await connection.withDeadline(Date.now() + timeoutMs, () =>
+      connection.workflowService.describeWorkflowExecution({ namespace: 'default', execution }),
+    );
+  } catch (error) {
+    if (!isGrpcServiceError(error) || error.code !== grpcNotFound) throw error;
+  } finally {
+    await connection.close();
+  }
 }
 
 /** The server listens before its default namespace is made: wait for that one. */

@@ -24,7 +24,7 @@ server.once('error', (error) => {
   process.exit(1);
 });
 server.once('exit', (code, signal) => process.exit(code ?? (signal === 'SIGKILL' ? 137 : 143)));
-process.on('SIGTERM', () => server.kill('SIGTERM'));
+for (const signal of ['SIGTERM', 'SIGQUIT'] as const) process.on(signal, () => server.kill(signal));
 process.on('SIGINT', () => undefined);
 process.once('disconnect', () => {
   server.kill('SIGKILL');

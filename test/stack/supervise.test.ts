@@ -9,6 +9,7 @@ function createService() {
     exited,
     describeEnd: () => 'The part ended with code 1: the disk is full',
     stop: async () => end(),
+    abort: async () => end(),
   } as unknown as Service;
   return { service, end };
 }
@@ -85,4 +86,41 @@ test('while all is being stopped, an end is nothing to make good', async () => {
   first.end();
   await part.stop();
   expect(lines).toEqual([]);
+});
+
+describe('one that runs and does not answer', () => {
+  const often = { backoffMs: [1], probeEveryMs: 1, maxSilentProbes: 3 };
+
+  test('is ended and started again', async () => {
+    const [first, second] = [createService(), createService()];
+    const lines: string[] = [];
+    const { promise: restarted, resolve: onRestart } = Promise.withResolvers<void>();
+    const report = (line: string) => void lines.push(line);
+    const probe = async (part: typeof first) => {
+      if (part === first) throw new Error('It hangs.');
+    };
+    const part = supervise(first, { start: async () => second, report, onRestart, signal, probe, ...often });
+    await restarted;
+    expect(part.now()).toBe(second);
+    expect(lines[0]).toBe('The part runs, but has not answered 3 times in a row. It is ended.');
+    await part.stop();
+  });
+
+  test('only now and then is left alone', async () => {
+    const first = createService();
+    const lines: string[] = [];
+    let probes = 0;
+    const { promise: probedOften, resolve } = Promise.withResolvers<void>();
+    const probe = async () => {
+      probes += 1;
+      if (probes === 30) resolve();
+      if (probes % 3 !== 0) throw new Error('It is slow.');
+    };
+    const report = (line: string) => void lines.push(line);
+    const start = async () => createService();
+    const part = supervise(first, { start, report, onRestart: () => undefined, signal, probe, ...often });
+    await probedOften;
+    expect([part.now() === first, lines]).toEqual([true, []]);
+    await part.stop();
+  });
 });

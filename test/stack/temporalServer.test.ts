@@ -4,7 +4,8 @@ import { Connection } from '@temporalio/client';
 import { processStamp } from '../../stack/fileLock.mjs';
 import { findPrivateNetwork } from '../../stack/gate/privateNetwork.ts';
 import { getTemporal } from '../../stack/programs.ts';
-import { startTemporalServer, type TemporalServer } from '../../stack/temporalServer.ts';
+import { serviceLog } from '../../stack/services.ts';
+import { probeTemporal, startTemporalServer, type TemporalServer } from '../../stack/temporalServer.ts';
 import { bytesOfServer, canBeOtherUser } from '../support/otherUser.ts';
 import { until } from '../support/processes.ts';
 import { createStackContext } from '../support/stackContext.ts';
@@ -128,6 +129,19 @@ test('a page of another origin starts no workflow, the UI’s own may', async ()
   expect((await ask(start, { ...own, origin: 'null' }, 'POST')).status).toBe(403);
   const answered = await ask(start, { ...own, origin }, 'POST');
   expect([answered.status, answered.text]).toEqual([400, expect.stringContaining('WorkflowType')]);
+});
+
+test('one that hangs answers no probe, and says in its log what it was doing when it is ended', async () => {
+  await probeTemporal(server.address);
+  const [gate = 0, ...ofServer] = processesOf(server.service.pid);
+  expect(gate).toBe(server.service.pid);
+  for (const pid of ofServer) process.kill(pid, 'SIGSTOP');
+  await expect(probeTemporal(server.address, 500)).rejects.toThrow();
+  for (const pid of ofServer) process.kill(pid, 'SIGCONT');
+  await probeTemporal(server.address);
+  await server.service.abort();
+  expect(readFileSync(serviceLog(context, 'temporal'), 'utf8')).toContain('goroutine 1 ');
+  server = await startTemporalServer(context, await getTemporal(context), server);
 });
 
 test('kill -9 of the gate ends the server', async () => {
