@@ -11,7 +11,7 @@ let environment: TestEnvironment;
 let wire: TcpProxy;
 let store: ObjectStore;
 beforeAll(async () => {
-  environment = await createTestEnvironment();
+  environment = await createTestEnvironment({ ATRIUM_S3_TIMEOUT_SECONDS: '60' }); // on a busy machine, a part takes long
   wire = await startTcpProxy(() => stackEnvironment().ATRIUM_S3_ENDPOINT ?? '');
   store = new ObjectStore({ ...environment.config.storage, endpoint: wire.url });
 });

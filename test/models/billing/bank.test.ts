@@ -48,7 +48,9 @@ test(
     const deadline = performance.now() + durationMs;
     let [reads, kills] = [0, 0];
     let nextKill = performance.now() + 2_000;
-    while (performance.now() < deadline) {
+    const done = () => all.reduce((sum, teller) => sum + teller.stdout().length, 0);
+    // However slow the machine is, enough must have happened.
+    while (performance.now() < deadline || kills === 0 || done() <= 50) {
       await expectBalanced();
       reads++;
       if (performance.now() > nextKill) {
@@ -70,12 +72,9 @@ test(
     expect(ends.map(({ signal }) => signal)).toEqual(all.map(() => 'SIGKILL'));
 
     const { transactions, entries } = await audit(database);
-    const done = all.reduce((sum, teller) => sum + teller.stdout().length, 0);
     process.stdout.write(
-      `bank: ${done} done, ${transactions} transactions, ${entries} entries, ${reads} reads, ${kills} kills\n`,
+      `bank: ${done()} done, ${transactions} transactions, ${entries} entries, ${reads} reads, ${kills} kills\n`,
     );
-    expect(kills).toBeGreaterThan(0);
-    expect(done).toBeGreaterThan(50);
     await expectBooksInOrder(database);
     await sweepOpenHolds();
     await expectBooksInOrder(database);
@@ -86,7 +85,7 @@ test(
     expect(Number(sums?.paid)).toBe(spaceCount * creditsPerSpace * 1_000_000);
     expect(sums?.sent).toBe(sums?.received);
   },
-  durationMs + 60_000,
+  durationMs + 180_000,
 );
 
 /** One statement, so one moment: what any reader may see while everything moves. */
