@@ -37,12 +37,13 @@ function createClone(): string {
   writeFileSync(
     join(folder, 'bin/atrium.ts'),
     `const args: string[] = process.argv.slice(2);
-     console.log('atrium', ...args);
-     if (args[0] === 'exit') process.exit(Number(args[1]));
      if (args[0] === 'wait') {
        setInterval(() => {}, 1000);
        process.on('SIGTERM', () => setTimeout(() => { console.log('stopped in order'); process.exit(7); }, 50));
-     }`,
+     }
+     // Last: the test sends its signals as soon as it reads this.
+     console.log('atrium', ...args);
+     if (args[0] === 'exit') process.exit(Number(args[1]));`,
   );
   return folder;
 }
