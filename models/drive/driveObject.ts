@@ -9,6 +9,8 @@ export type ObjectState = 'arriving' | 'kept' | 'doomed';
 
 /** A writer that is silent for this long is considered dead, and what it has sent is removed. */
 export const leaseMs = 5 * 60_000;
+/** A request that nobody waits for any more reaches the store within this time, or never. */
+const lateArrivalMs = 15 * 60_000;
 
 /** A key that no object has. */
 export function newObjectKey(): string {
@@ -126,27 +128,44 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       await DriveObject.update({ state: 'doomed', leaseExpiresAt: null }, { where: { spaceId } });
     }
 
+    /** What is to be removed now, of all spaces; or all of a space, whatever is still to be looked at again. */
     static async doomed(limit: number, spaceId?: string): Promise<DriveObject[]> {
+      const isDue = { leaseExpiresAt: { [Op.or]: [null, { [Op.lt]: new Date() }] } };
       return DriveObject.findAll({
-        where: { state: 'doomed', ...(spaceId === undefined ? {} : { spaceId }) },
+        where: { state: 'doomed', ...(spaceId === undefined ? isDue : { spaceId }) },
         limit,
       });
     }
 
+    /**
+     * Gives back the bytes of objects that are gone from the store, and has it look for them once more later: what was
+     * sent before they were given up may reach the store only then.
+     */
+    static async lookAgain(database: Database, objects: DriveObject[]): Promise<void> {
+      const change = { size: 0, leaseExpiresAt: new Date(Date.now() + lateArrivalMs) };
+      await DriveObject.release(database, objects, (where, tx) =>
+        DriveObject.update(change, { where, transaction: tx }),
+      );
+    }
+
     /** Deletes the rows of objects that are gone from the store, and gives their bytes back. */
     static async forget(database: Database, objects: DriveObject[]): Promise<void> {
+      await DriveObject.release(database, objects, (where, tx) => DriveObject.destroy({ where, transaction: tx }));
+    }
+
+    private static async release(
+      database: Database,
+      objects: DriveObject[],
+      change: (where: { objectKey: string[] }, tx: Transaction) => Promise<unknown>,
+    ): Promise<void> {
       const bySpace = Map.groupBy(objects, ({ spaceId }) => spaceId);
       for (const [spaceId, ofSpace] of bySpace) {
         await transaction(database, async (tx) => {
           // Locked first, as everywhere; a purged space's drive is gone, and its bytes with it.
           await Drive.wait(spaceId, tx);
-          const objectKeys = ofSpace.map(({ objectKey }) => objectKey);
-          const rows = await DriveObject.findAll({
-            where: { objectKey: objectKeys },
-            transaction: tx,
-            lock: tx.LOCK.UPDATE,
-          });
-          await DriveObject.destroy({ where: { objectKey: objectKeys }, transaction: tx });
+          const where = { objectKey: ofSpace.map(({ objectKey }) => objectKey) };
+          const rows = await DriveObject.findAll({ where, transaction: tx, lock: tx.LOCK.UPDATE });
+          await change(where, tx);
           const bytes = rows.reduce((sum, { size }) => sum + size, 0);
           await Drive.release(spaceId, bytes, tx);
         });

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 
 export const boundary = 'b-o-u-n-d-a-r-y';
 /** Against a server that never answers: the test then sees that there is no answer. */
-const silentTimeoutMs = 10_000;
+const silentTimeoutMs = 30_000;
 
 /** A part of a multipart body, as it is: header lines, an empty line, the content. */
 export function part(headers: string | readonly string[], content: string | Buffer): Buffer {

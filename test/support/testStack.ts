@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, readdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../config/index.ts';
@@ -15,11 +15,14 @@ import { testVariablePrefix } from './stackVariables.ts';
 import { chooseDatabase, databaseVariables, testDatabases, versionOf } from './testDatabase.ts';
 
 const folderPrefix = 'atrium-test-';
+const logsPrefix = 'atrium-logs-';
 /** Kept from run to run. */
 const compileCache = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'atrium-tests', 'compiled');
 
 let runServer: RunServer | undefined;
 let stack: Stack | undefined;
+/** What a part that came to an end by itself has written in its log may say why. */
+let keepsLogs = false;
 let stopDatabase: (() => Promise<void>) | undefined;
 let dataDir: string | undefined;
 let lock: { release(): void } | undefined;
@@ -51,6 +54,9 @@ export async function startTestStack(): Promise<void> {
     report,
     signal: abort.signal,
   });
+  stack.onRestart(() => {
+    keepsLogs = true;
+  });
   for (const [name, value] of Object.entries({ ...stack.environment, ...database?.environment })) {
     process.env[name.replace(/^ATRIUM_/, testVariablePrefix)] = value;
   }
@@ -72,7 +78,13 @@ export async function stopTestStack(): Promise<void> {
   await stack?.stop();
   await stopDatabase?.();
   lock?.release();
-  if (dataDir !== undefined) removeDataDir(dataDir);
+  if (dataDir === undefined) return;
+  if (keepsLogs) {
+    const kept = dataDir.replace(folderPrefix, logsPrefix);
+    cpSync(join(dataDir, 'logs'), kept, { recursive: true });
+    process.stderr.write(`A part of the stack had to be started again. The logs are in ${kept}.\n`);
+  }
+  removeDataDir(dataDir);
 }
 
 /** Calls `work` with the address of a database that the migrations have just made. */

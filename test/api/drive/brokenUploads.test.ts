@@ -46,8 +46,8 @@ const raw = (body: readonly Buffer[], options: Partial<RawUpload> = {}) =>
  */
 async function expectNothing(): Promise<void> {
   await waitFor('nothing to be left of the upload', async () => {
-    if ((await driveModels(product.environment.database).DriveObject.count({ where: { spaceId: user.spaceId } })) > 0)
-      return false;
+    const where = { spaceId: user.spaceId, state: ['arriving', 'kept'] };
+    if ((await driveModels(product.environment.database).DriveObject.count({ where })) > 0) return false;
     return expectNoOrphans(product, user.spaceId).then(
       () => true,
       () => false,
