@@ -33,6 +33,13 @@ export function createLiveComputers(deps: Deps): LiveComputers {
     async asIs({ spaceId, computerId }) {
       return clientOf(deps, await getComputer(deps.database, spaceId, computerId));
     },
+    async work({ spaceId, computerId }) {
+      const computer = await getComputer(deps.database, spaceId, computerId);
+      if (computer.status === 'paused') {
+        throw new DomainError('conflict', 'COMPUTER_PAUSED', 'The computer is paused. Wake it first.');
+      }
+      return clientOf(deps, computer, 'work');
+    },
     async running({ spaceId, computerId }) {
       const computer = await getComputer(deps.database, spaceId, computerId);
       if (computer.status !== 'running') {
@@ -66,13 +73,17 @@ async function untilEnded({ database, config }: Deps, { id }: Operation): Promis
   return undefined;
 }
 
-async function clientOf({ hostOf }: Deps, { id, hostId, status }: Computer): Promise<HostClient> {
+async function clientOf(
+  { hostOf }: Deps,
+  { id, hostId, status }: Computer,
+  purpose: 'files' | 'work' = 'files',
+): Promise<HostClient> {
   if (hostId === null) {
     throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer has never been used.');
   }
   const host = await hostOf(hostId);
   try {
-    return status === 'running' ? host.client(id) : await host.files(id);
+    return status === 'running' ? host.client(id) : await host[purpose](id);
   } catch (error) {
     throw error instanceof HostError ? notRunning(error) : error;
   }

@@ -22,12 +22,16 @@ export class RemoteHost implements LiveHost {
     return Promise.resolve(this.client(computerId));
   }
 
+  work(computerId: string): Promise<HostClient> {
+    return Promise.resolve(new HostClient(this.#endpointOf(computerId, 'work')));
+  }
+
   metrics(computerId: string): Promise<ComputerMetrics> {
     return new Requests(this.#endpointOf(computerId)).json('GET', '/metrics');
   }
 
-  #endpointOf(computerId: string): ComputerEndpoint {
-    const address = `${this.#address}/computers/${encodeURIComponent(computerId)}`;
+  #endpointOf(computerId: string, folder = 'computers'): ComputerEndpoint {
+    const address = `${this.#address}/${folder}/${encodeURIComponent(computerId)}`;
     return { address, token: () => this.#tokenFor(computerId) };
   }
 }

@@ -109,7 +109,7 @@ async function hold(
     processes,
     store,
     screens,
-    isForFiles: spec.purpose === 'files',
+    hasPorts: spec.purpose === 'computer',
     // To read keeps no computer awake, but for what is there only to be read.
     use: (method) => (method === 'GET' && spec.purpose === 'computer' ? () => undefined : usage.begin()),
     status: () => ({
@@ -125,7 +125,7 @@ async function hold(
   sandbox.release();
   await listen(server, socketPath);
   const idle =
-    spec.purpose === 'files' ? usage.whenIdle(settings.idleTimeoutMs, () => end('It was not used.')) : undefined;
+    spec.purpose !== 'computer' ? usage.whenIdle(settings.idleTimeoutMs, () => end('It was not used.')) : undefined;
   process.once('SIGTERM', () => {
     void processes.stop(settings.stopGraceMs).finally(() => end('It was stopped.'));
   });

@@ -19,8 +19,8 @@ interface ServerOptions {
   store: ProcessStore;
   screens: Screens;
   status: () => HolderStatus;
-  /** Whether it is for the files of a computer that does not run: no port of it can be reached. */
-  isForFiles: boolean;
+  /** Whether ports of it can be reached: not of what stands in for a computer that does not run. */
+  hasPorts: boolean;
   /** Somebody uses the computer by a request of this method; the answer is called when they have done. */
   use: (method: string) => () => void;
 }
@@ -50,7 +50,7 @@ export function createHolderServer(options: ServerOptions): Server {
   });
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => undefined);
-    if (options.isForFiles) return refuseUpgrade(socket, notRunning());
+    if (!options.hasPorts) return refuseUpgrade(socket, notRunning());
     if (open.ports >= mostPorts) return refuseUpgrade(socket, tooMany('connections to ports of'));
     open.ports++;
     const done = options.use('CONNECT');

@@ -4,7 +4,7 @@ import { HostClient } from '../hostClient.ts';
 import type { HostContext } from './context.ts';
 import { fork, type InSource, inLaneOf } from './copies.ts';
 import { end, isRunning } from './end.ts';
-import { FileSandboxes } from './files.ts';
+import { FileSandboxes, type SandboxWork } from './files.ts';
 import { createHolderPool } from './holders.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';
 import { HostError } from './hostErrors.ts';
@@ -46,8 +46,11 @@ export async function createHost(given: HostOptions): Promise<Host> {
     log: options.log ?? (() => undefined),
   };
   const lanes = new Lanes();
-  const fileSandboxes = new FileSandboxes(context, lanes);
-  const sweepAll = () => sweep(context, lanes, fileSandboxes);
+  const sandboxes: Record<SandboxWork, FileSandboxes> = {
+    files: new FileSandboxes(context, lanes, 'files'),
+    work: new FileSandboxes(context, lanes, 'work'),
+  };
+  const sweepAll = () => sweep(context, lanes, Object.values(sandboxes));
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
   for (const record of listRecords(layout).filter(({ run }) => isRunning(run))) {
     context.confinement.settleHolder(record); // the process before may have been killed just before that
@@ -62,17 +65,17 @@ export async function createHost(given: HostOptions): Promise<Host> {
     }
     return record;
   };
-  const socketOf = async (computerId: string, { running = false } = {}) => {
+  const socketOf: Host['socket'] = async (computerId, { running = false, purpose = 'files' } = {}) => {
     const seen = known(computerId);
     const { socket } = computerLayout(layout, computerId);
     // One that runs can be used whatever else is done with it, such as a copy.
     if (isRunning(seen.run)) return socket;
     if (running) throw new HostError('COMPUTER_NOT_RUNNING', `${computerId} does not run`);
     // Before its lane: nobody who starts or ends it waits for that.
-    using _place = await fileSandboxes.place(seen);
+    using _place = await sandboxes[purpose].place(seen);
     return await lanes.in(computerId, async () => {
       const record = known(computerId);
-      return isRunning(record.run) ? socket : fileSandboxes.open(record);
+      return isRunning(record.run) ? socket : sandboxes[purpose].open(record);
     });
   };
   const stop = (computerId: string, graceMs: number, reason: string, generation = Number.POSITIVE_INFINITY) => {
@@ -89,7 +92,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     watching.stop();
     await context.holders.close();
     await lanes.idle();
-    await fileSandboxes.closeAll();
+    await Promise.all(Object.values(sandboxes).map((each) => each.closeAll()));
     lock.release();
   };
 
@@ -100,7 +103,11 @@ export async function createHost(given: HostOptions): Promise<Host> {
     limits: context.limits,
     async start(spec) {
       if (!isComputerId(spec.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
-      return lanes.in(spec.computerId, (signal) => start(context, spec, signal));
+      return lanes.in(spec.computerId, async (signal) => {
+        // What is under way there would be beside what the computer itself runs, and not be known to it.
+        await sandboxes.work.close(spec.computerId);
+        return start(context, spec, signal);
+      });
     },
     stop: (computerId, { generation, graceMs = deadlines.stopGraceMs } = {}) =>
       stop(computerId, graceMs, 'it was stopped', generation),
@@ -110,7 +117,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
       if (!isComputerId(computerId)) return;
       const work = async () => {
         const record = readRecord(layout, computerId);
-        await fileSandboxes.close(computerId);
+        for (const each of Object.values(sandboxes)) await each.close(computerId);
         if (record !== undefined) await destroy(context, record);
       };
       await lanes.in(computerId, work, new HostError('COMPUTER_ABSENT', `${computerId} is being removed`));
@@ -137,6 +144,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
       return new HostClient({ socketPath: socket, processesDir: processes });
     },
     files: async (computerId) => new HostClient({ socketPath: await socketOf(computerId) }),
+    work: async (computerId) => new HostClient({ socketPath: await socketOf(computerId, { purpose: 'work' }) }),
     socket: socketOf,
     close,
     async shutdown() {
@@ -149,10 +157,11 @@ export async function createHost(given: HostOptions): Promise<Host> {
   };
 }
 
-async function sweep(context: HostContext, lanes: Lanes, files: FileSandboxes): Promise<string[]> {
+async function sweep(context: HostContext, lanes: Lanes, sandboxes: FileSandboxes[]): Promise<string[]> {
+  const isInUse = (name: string) => lanes.isBusy(name) || sandboxes.some((each) => each.has(name));
   const done: string[] = [];
   for (const { computerId } of listRecords(context.layout)) {
-    if (lanes.isBusy(computerId) || files.has(computerId)) continue; // in somebody’s hands
+    if (isInUse(computerId)) continue; // in somebody’s hands
     const look = async () => {
       const record = readRecord(context.layout, computerId);
       return record && setRight(context, record);
@@ -162,5 +171,5 @@ async function sweep(context: HostContext, lanes: Lanes, files: FileSandboxes): 
     const did = await lanes.in(computerId, look).catch(failed);
     if (did !== undefined) done.push(did);
   }
-  return [...done, ...(await removeStrays(context, (name) => lanes.isBusy(name) || files.has(name)))];
+  return [...done, ...(await removeStrays(context, isInUse))];
 }

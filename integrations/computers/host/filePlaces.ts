@@ -11,6 +11,8 @@ export interface FileLimits {
 }
 
 export const usualFileLimits: FileLimits = { perHost: 8, perSpace: 3, waitMs: 5_000, restMs: 1_000 };
+/** Of those that run something, which takes more. */
+export const usualWorkLimits: FileLimits = { perHost: 4, perSpace: 2, waitMs: 15_000, restMs: 1_000 };
 const mostWaiting = 32;
 const lookMs = 250;
 const retryAfterSeconds = 5;

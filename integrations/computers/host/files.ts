@@ -3,7 +3,7 @@ import type { ComputerSpec } from '../types.ts';
 import { driverOf, type HostContext } from './context.ts';
 import { within } from './deadline.ts';
 import { clear } from './end.ts';
-import { FilePlaces, usualFileLimits } from './filePlaces.ts';
+import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
 import { HostError } from './hostErrors.ts';
 import type { Lanes } from './lanes.ts';
 import { computerLayout } from './layout.ts';
@@ -11,9 +11,18 @@ import type { ComputerRecord, ComputerRun } from './records.ts';
 import { bootId, isAlive, stampOf } from './stamps.ts';
 import { holderSpec, joinSandbox, reported, required } from './start.ts';
 
-/** It reads and writes files for somebody who waits, and nothing else. */
-const limits = { cpuMilli: 1_000, memoryMiB: 256, maxTasks: 16, maxProcesses: 1 };
-const suffix = '.files';
+/** What is done in a short-lived sandbox. */
+export type SandboxWork = 'files' | 'work';
+
+/**
+ * For `files` it reads and writes files for somebody who waits, and nothing else. For `work` it also runs what Atrium
+ * itself starts, such as git.
+ */
+const limitsOf = {
+  files: { cpuMilli: 1_000, memoryMiB: 256, maxTasks: 16, maxProcesses: 1 },
+  work: { cpuMilli: 1_000, memoryMiB: 1_024, maxTasks: 128, maxProcesses: 8 },
+} as const;
+const usualPlaces: Record<SandboxWork, FileLimits> = { files: usualFileLimits, work: usualWorkLimits };
 const lookMs = 1_000;
 
 /**
@@ -22,15 +31,19 @@ const lookMs = 1_000;
  */
 export class FileSandboxes {
   readonly #context: HostContext;
+  readonly #purpose: SandboxWork;
+  readonly #suffix: string;
   readonly #lanes: Lanes;
   readonly #restMs: number;
   readonly #open = new Map<string, ComputerRecord>();
   readonly #places: FilePlaces;
 
-  constructor(context: HostContext, lanes: Lanes) {
+  constructor(context: HostContext, lanes: Lanes, purpose: SandboxWork) {
     this.#context = context;
+    this.#purpose = purpose;
+    this.#suffix = `.${purpose}`;
     this.#lanes = lanes;
-    const limits = { ...usualFileLimits, ...context.options.files };
+    const limits = { ...usualPlaces[purpose], ...context.options[purpose] };
     this.#restMs = limits.restMs;
     this.#places = new FilePlaces(limits, (computerIds) => this.#endRested(computerIds));
   }
@@ -42,10 +55,10 @@ export class FileSandboxes {
 
   /** The socket of its holder, which is started where there is none. One call at a time for each computer. */
   async open(record: ComputerRecord): Promise<string> {
-    const { filesSocket } = computerLayout(this.#context.layout, record.computerId);
+    const { socket } = this.#paths(record.computerId);
     const holder = this.#open.get(record.computerId)?.run?.holder;
     if (holder == null || !isAlive(holder)) await this.#start(record);
-    return filesSocket;
+    return socket;
   }
 
   async close(computerId: string): Promise<void> {
@@ -78,10 +91,10 @@ export class FileSandboxes {
 
   /** How long it has not been used; of one that is in use, it says a time after we have asked. */
   async #restedMs(computerId: string): Promise<number> {
-    const { filesSocket } = computerLayout(this.#context.layout, computerId);
+    const { socket } = this.#paths(computerId);
     const askedAt = Date.now();
     try {
-      const asked = new HostClient({ socketPath: filesSocket }).status();
+      const asked = new HostClient({ socketPath: socket }).status();
       return askedAt - Date.parse((await within(asked, lookMs, 'its holder’s answer')).lastActiveAt);
     } catch {
       return 0; // it begins or ends
@@ -94,16 +107,24 @@ export class FileSandboxes {
 
   /** By the computer’s id, or by the name of the confinement. */
   has(name: string): boolean {
-    return this.#open.has(name.endsWith(suffix) ? name.slice(0, -suffix.length) : name);
+    return this.#open.has(name.endsWith(this.#suffix) ? name.slice(0, -this.#suffix.length) : name);
+  }
+
+  #paths(computerId: string): { socket: string; end: string } {
+    const paths = computerLayout(this.#context.layout, computerId);
+    return this.#purpose === 'files'
+      ? { socket: paths.filesSocket, end: paths.filesEnd }
+      : { socket: paths.workSocket, end: paths.workEnd };
   }
 
   async #start({ computerId, uid, limits: own }: ComputerRecord): Promise<void> {
     await this.close(computerId);
     const context = this.#context;
+    const limits = limitsOf[this.#purpose];
     const spec: ComputerSpec = { computerId, spaceId: '', generation: 0, limits: { ...own, ...limits }, env: {} };
     const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
     const run: ComputerRun = { spec, phase: 'starting', bootId: bootId(), ...nothing };
-    const record: ComputerRecord = { computerId: `${computerId}${suffix}`, uid, limits: spec.limits, run };
+    const record: ComputerRecord = { computerId: `${computerId}${this.#suffix}`, uid, limits: spec.limits, run };
     const holder = context.holders.take();
     this.#open.set(computerId, record);
     this.#places.opened(computerId);
@@ -128,18 +149,17 @@ export class FileSandboxes {
     run: ComputerRun,
     holder: ReturnType<HostContext['holders']['take']>,
   ): Promise<void> {
-    const { layout } = this.#context;
     const driver = driverOf(this.#context, record);
     const { confinement } = driver;
     const cgroups = confinement.prepare(record);
     run.holder = required(stampOf(holder.pid), 'its holder');
     confinement.joinHolder(record.computerId, holder.pid);
-    const { filesSocket, filesEnd } = computerLayout(layout, computerId);
+    const { socket, end } = this.#paths(computerId);
     holder.send({
       ...(await holderSpec(this.#context, record, run.spec, cgroups)),
-      purpose: 'files',
-      socketPath: filesSocket,
-      endFile: filesEnd,
+      purpose: this.#purpose,
+      socketPath: socket,
+      endFile: end,
       egressSocket: null,
     });
     const { pids } = await reported(holder, 'blocked');

@@ -18,8 +18,11 @@ import type { ComputerSpec } from '../types.ts';
  */
 export interface HolderSpec {
   computer: ComputerSpec;
-  /** `files` is a short-lived sandbox on the home of a stopped computer: it starts no processes and has no network. */
-  purpose: 'computer' | 'files';
+  /**
+   * `files` is a short-lived sandbox on the home of a stopped computer: it starts no processes and has no network.
+   * `work` is one that starts processes, and has no network either.
+   */
+  purpose: 'computer' | 'files' | 'work';
   /**
    * Whom to become (setgroups([]), setgid, setuid) before anything else is touched, when the host is root. Nothing below
    * the checkout, and of the computer's folders only these, can be read from then on: import what is needed before.
@@ -84,7 +87,7 @@ export interface HolderSettings {
   agentStartTimeoutMs: number;
   /** After SIGTERM to the holder, processes get SIGTERM, and this much later SIGKILL, with `killedBy: 'stop'`. */
   stopGraceMs: number;
-  /** A `files` holder ends after this long without a request. */
+  /** A holder of a short-lived sandbox ends after this long without a request. */
   idleTimeoutMs: number;
 }
 

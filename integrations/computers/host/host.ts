@@ -2,6 +2,7 @@ import type { DockerOptions } from '../docker/driver.ts';
 import type { HostClient } from '../hostClient.ts';
 import type { ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
 import type { FileLimits } from './filePlaces.ts';
+import type { SandboxWork } from './files.ts';
 import type { HolderEnd } from './holderSpec.ts';
 import type { HostLimits } from './machine.ts';
 
@@ -19,6 +20,8 @@ export interface HostOptions {
   memoryMiB?: number;
   /** How many sandboxes may be open on homes of computers that do not run. */
   files?: Partial<FileLimits>;
+  /** The same, of those in which something is run. */
+  work?: Partial<FileLimits>;
   /** How many holders wait, started, for the next computer. */
   spareHolders?: number;
   /** Of the host, shown to every computer read-only. Asked at each start. */
@@ -101,8 +104,12 @@ export interface Host {
    * are few. Throws 429 or 503 `FILES_BUSY`.
    */
   files(computerId: string): Promise<HostClient>;
-  /** The socket of what answers `files`; with `running`, only that of one that runs. */
-  socket(computerId: string, options?: { running?: boolean }): Promise<string>;
+  /**
+   * The same, where processes may be started too: a stopped computer’s have no network, and end when it starts.
+   */
+  work(computerId: string): Promise<HostClient>;
+  /** The socket of what answers `files` or `work`; with `running`, only that of one that runs. */
+  socket(computerId: string, options?: { running?: boolean; purpose?: SandboxWork }): Promise<string>;
   /** Stops looking after the computers, which go on. */
   close(): Promise<void>;
   /** Stops every computer, and gives back what was mounted. */

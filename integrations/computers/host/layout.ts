@@ -53,6 +53,8 @@ export function computerLayout(layout: HostLayout, computerId: string) {
     egressDraft: join(layout.runs, `.${computerId}.egress`),
     end: join(run, 'end.json'),
     filesEnd: join(run, 'files-end.json'),
+    workSocket: join(run, 'work.sock'),
+    workEnd: join(run, 'work-end.json'),
   };
 }
 

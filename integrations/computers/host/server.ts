@@ -35,13 +35,14 @@ const connectionSilenceMs = silenceMs + 5_000;
 const keepAliveMs = 30_000;
 
 /** An id is a plain name, and what follows it is for the computer’s own holder: no path leads to another computer. */
-const target = /^\/computers\/([\w-]{1,64})([/?][\x21-\x7e]*)?$/;
+const target = /^\/(computers|work)\/([\w-]{1,64})([/?][\x21-\x7e]*)?$/;
 const bearer = /^Bearer ([\w.-]+)$/i;
 const requestHeaders = ['content-type', 'content-length', 'range', 'if-match', 'if-none-match'];
 
 /**
  * What other processes and machines reach this host’s computers by: below `/computers/{computerId}` what the computer’s
- * holder serves, and `/metrics`, for whoever has a token for that computer. `GET /` says which host this is.
+ * holder serves, and `/metrics`, for whoever has a token for that computer; below `/work/{computerId}` the same of what
+ * processes of Atrium’s own may be started in, also where the computer does not run. `GET /` says which host this is.
  */
 export function createHostServer(options: HostServerOptions): HostServer {
   const tunnels = new Set<Duplex>();
@@ -78,13 +79,13 @@ async function answer(options: HostServerOptions, req: IncomingMessage, res: Ser
   if (method === 'GET' && url === '/') return send(res, 200, { hostId: host.hostId });
   // Whoever may not come in is not listened to any longer.
   res.setHeader('connection', 'close');
-  const { computerId, path } = await admit(options, req);
+  const { computerId, path, purpose } = await admit(options, req);
   // A refusal may come while a body is still being sent: closing then would keep it from being read.
   res.setHeader('connection', 'keep-alive');
   if (method === 'GET' && path === '/metrics') return send(res, 200, await host.metrics(computerId));
   const gone = new AbortController();
   res.once('close', () => gone.abort());
-  const holder = new Requests({ socketPath: await host.socket(computerId) });
+  const holder = new Requests({ socketPath: await host.socket(computerId, { purpose }) });
   const headers = Object.fromEntries(requestHeaders.flatMap((name) => headerOf(req.headers, name)));
   const body = method === 'POST' || method === 'PUT' ? bodyOf(req) : undefined;
   const response = await holder.open(method, path, { headers, signal: gone.signal, ...(body && { body }) });
@@ -119,11 +120,12 @@ async function tunnel(options: HostServerOptions, req: IncomingMessage, socket: 
 /** The computer of the path, where the token is for that one. */
 async function admit({ verify }: HostServerOptions, req: IncomingMessage) {
   const [, token = ''] = bearer.exec(req.headers.authorization ?? '') ?? [];
-  const [, computerId, rest = '/'] = target.exec(req.url ?? '') ?? [];
+  const [, folder, computerId, rest = '/'] = target.exec(req.url ?? '') ?? [];
   if (computerId === undefined || (await verify(token)) !== computerId) {
     throw new DomainError('unauthenticated', 'INVALID_TOKEN', 'The token is not valid for this computer.');
   }
-  return { computerId, path: rest.startsWith('/') ? rest : `/${rest}` };
+  const purpose = folder === 'work' ? ('work' as const) : ('files' as const);
+  return { computerId, purpose, path: rest.startsWith('/') ? rest : `/${rest}` };
 }
 
 function headerOf(headers: IncomingHttpHeaders, name: string): [string, string][] {

@@ -41,6 +41,7 @@ const host: LiveHost = {
     filesOpened++;
     return client;
   },
+  work: () => Promise.reject(new Error('Nobody asks.')),
   metrics: () => Promise.reject(new Error('Nobody asks.')),
 };
 
