@@ -1,0 +1,66 @@
+import { buildHost, runOn, startComputer } from '../../builders/host.ts';
+import { waitFor } from '../../support/waitFor.ts';
+import { drivers } from './drivers.ts';
+
+const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
+
+/** What Atrium itself runs among the files of a computer that does not run, without waking it. */
+describe.each(usable)('$name', ({ options }) => {
+  it('runs processes on the home of a stopped computer, without network, and keeps what they said', async () => {
+    await using built = await buildHost(options);
+    const { host } = built;
+    const { spec, computerId, client } = await startComputer(host);
+    await runOn(client, 'echo kept > file');
+    await host.stop(computerId);
+    const work = await host.work(computerId);
+    const said = await runOn(work, 'cat file; echo more > written; cat /proc/net/route | wc -l', { processId: 'prc_w' });
+    expect(said.stdout).toBe('kept\n1\n');
+    await expect(work.dialPort(8000)).rejects.toMatchObject({ code: 'COMPUTER_NOT_RUNNING' });
+    await expect(host.inspect(computerId)).resolves.toEqual({ state: 'gone' });
+    expect(await host.sweep()).toEqual([]);
+    await host.start({ ...spec, generation: 2 });
+    const again = await host.work(computerId);
+    expect((await runOn(again, 'cat written')).stdout).toBe('more\n');
+    // The process is known by its id, wherever it ran.
+    await expect(again.process('prc_w')).resolves.toMatchObject({ state: 'exited', exitCode: 0 });
+  });
+
+  it('ends what runs there when the computer starts', async () => {
+    await using built = await buildHost(options);
+    const { host } = built;
+    const { spec, computerId } = await startComputer(host);
+    await host.stop(computerId);
+    const work = await host.work(computerId);
+    await work.startProcess({ processId: 'prc_long', command: 'while :; do date > beat; sleep 0.05; done' });
+    await waitFor('it to run', () => work.statFile('beat').catch(() => undefined));
+    await host.start({ ...spec, generation: 2 });
+    await expect(host.client(computerId).process('prc_long')).resolves.toMatchObject({
+      state: expect.stringMatching(/^(lost|killed)$/),
+    });
+    expect((await runOn(host.client(computerId), 'rm -f beat; sleep 0.3; ls')).stdout).toBe('');
+  });
+
+  it('counts them apart from those that read files', async () => {
+    await using built = await buildHost({ ...options, work: { perHost: 2, perSpace: 1, waitMs: 300, restMs: 0 } });
+    const { host } = built;
+    const stopped = async (spaceId: string) => {
+      const { computerId } = await startComputer(host, { spaceId });
+      await host.stop(computerId);
+      return computerId;
+    };
+    const [a1, a2, b1] = [await stopped('spc_a'), await stopped('spc_a'), await stopped('spc_b')];
+    const busy = await host.work(a1);
+    await busy.startProcess({ processId: 'prc_long', command: 'sleep 1000' });
+    await expect(host.work(a2)).rejects.toMatchObject({ kind: 'rateLimited', code: 'FILES_BUSY' });
+    expect((await runOn(await host.work(b1), 'echo other')).stdout).toBe('other\n');
+    expect((await (await host.files(a2)).listFiles('.')).entries).toEqual([]);
+    await busy.signalProcess('prc_long', 'SIGKILL');
+    expect(
+      (await runOn(await waitFor('room', () => host.work(a2).catch(() => undefined)), 'echo now')).stdout,
+    ).toBe('now\n');
+  });
+});
+
+if (usable.length === 0) {
+  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+}
