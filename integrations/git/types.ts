@@ -217,6 +217,11 @@ export interface TreeRef extends RepositoryRef {
   path: string;
 }
 
+/** A change of a tree. What has the same `workId` is done once, however often it is asked for. */
+export interface TreeWork extends TreeRef {
+  workId: string;
+}
+
 /** As `git status --porcelain=v2` tells it. */
 export interface GitStatus {
   /** Null where HEAD is detached. */
@@ -300,42 +305,45 @@ export interface GitTrees {
   branches(tree: TreeRef, signal: AbortSignal): Promise<GitBranch[]>;
   diff(tree: TreeRef, range: DiffRange, signal: AbortSignal): Promise<GitDiff>;
 
-  /** Makes the tree, or brings one up to date that a killed attempt has left. `url` becomes its `origin`. */
+  /** Whether its files are there. */
+  isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean>;
+  /** Makes the tree, in one step for whoever looks; one that is there stays as it is. `url` becomes its `origin`. */
   fill(
-    tree: TreeRef,
+    tree: TreeWork,
     bundle: MadeBundle | null,
     state: MirrorState,
     origin: { url: string | null },
     signal: AbortSignal,
   ): Promise<void>;
+  /** The ids that its branches and tags have, and HEAD. */
+  tips(tree: TreeRef, signal: AbortSignal): Promise<string[]>;
   /** Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, tags. */
-  update(tree: TreeRef, bundle: MadeBundle | null, state: MirrorState, signal: AbortSignal): Promise<void>;
+  update(tree: TreeWork, bundle: MadeBundle | null, state: MirrorState, signal: AbortSignal): Promise<void>;
+  /** Of these paths, or of everything. 409 `GIT_NOTHING_TO_COMMIT`, or `GIT_CONFLICT` where a merge is unresolved. */
   commit(
-    tree: TreeRef,
-    commit: { message: string; author: GitPerson; paths?: readonly string[] | undefined },
+    tree: TreeWork,
+    commit: { message: string; author: GitPerson; at: Date; paths?: readonly string[] | undefined },
     signal: AbortSignal,
   ): Promise<{ id: string; output: string }>;
+  /** `output` is git’s own words, which are none for a branch that is not checked out. 409 `GIT_BRANCH_EXISTS`. */
   branch(
-    tree: TreeRef,
+    tree: TreeWork,
     branch: { name: string; from?: string | undefined; checkout: boolean },
     signal: AbortSignal,
   ): Promise<{ output: string }>;
-  checkout(tree: TreeRef, to: { branch: string }, signal: AbortSignal): Promise<{ output: string }>;
+  checkout(tree: TreeWork, to: { branch: string }, signal: AbortSignal): Promise<{ output: string }>;
   /** Fast-forwards the current branch, or merges a ref into it; a conflict leaves the tree as it was. */
   merge(
-    tree: TreeRef,
-    merge: { ref: string; author: GitPerson; fastForwardOnly: boolean },
+    tree: TreeWork,
+    merge: { ref: string; author: GitPerson; at: Date; fastForwardOnly: boolean },
     signal: AbortSignal,
   ): Promise<{ output: string }>;
   /** What the mirror lacks, given what it has, with the moves of refs that belong to it. */
   bundleOut(
-    tree: TreeRef,
+    tree: TreeWork,
     mirror: MirrorState,
     signal: AbortSignal,
   ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }>;
-  /** Puts uncommitted work into `refs/atrium/wip`, without touching the index; null when there is none. */
-  saveWork(tree: TreeRef, signal: AbortSignal): Promise<string | null>;
-  /** Puts it back into a tree that has been filled again. */
-  restoreWork(tree: TreeRef, commit: string, signal: AbortSignal): Promise<void>;
-  remove(tree: TreeRef, signal: AbortSignal): Promise<void>;
+  /** Removes what `bundleOut` has left for the reader. */
+  settle(tree: TreeWork): Promise<void>;
 }

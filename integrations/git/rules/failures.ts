@@ -23,6 +23,19 @@ export const gitFailures = {
   GIT_OBJECTS_REFUSED: 'unprocessable',
   /** The remote or the mirror has moved in the meantime. */
   GIT_CONFLICT: 'conflict',
+  GIT_BRANCH_EXISTS: 'conflict',
+  GIT_NOTHING_TO_COMMIT: 'conflict',
+  /** The repository has no working tree on its computer yet, or not any more. */
+  GIT_TREE_MISSING: 'conflict',
+  /** Something else is where the working tree is to be. */
+  GIT_TREE_OCCUPIED: 'conflict',
+  /** Another git works in it, such as that of a person at a terminal. */
+  GIT_TREE_BUSY: 'conflict',
+  /** The computer's disk is full. */
+  GIT_TREE_FULL: 'conflict',
+  /** Git on the computer refuses in words of its own. */
+  GIT_TREE_FAILED: 'unprocessable',
+  GIT_TREE_TOO_SLOW: 'upstreamTimeout',
   /** Git itself failed in a way that says nothing about the remote. */
   GIT_FAILED: 'unavailable',
   GIT_NOT_INSTALLED: 'unavailable',

@@ -1,0 +1,12 @@
+import type { LiveComputers } from '../../computers/liveComputers.ts';
+import type { GitTrees } from '../types.ts';
+import { createChanges } from './changes.ts';
+import { createExchange } from './exchange.ts';
+import { createLooks } from './looks.ts';
+import { TreeShell } from './treeShell.ts';
+
+/** Git among the files of computers, by processes in their sandboxes. */
+export function createGitTrees(computers: Pick<LiveComputers, 'work'>): GitTrees {
+  const shell = new TreeShell(computers);
+  return { ...createLooks(shell), ...createExchange(shell), ...createChanges(shell) };
+}

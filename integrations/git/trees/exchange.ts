@@ -1,0 +1,214 @@
+import type { Readable } from 'node:stream';
+import { DomainError } from '../../../models/errors.ts';
+import { idsOf, isStorableRef } from '../mirror/repository.ts';
+import { gitError } from '../rules/failures.ts';
+import type { MadeBundle, MirrorState, RefManifest, RefUpdate, TreeRef, TreeWork } from '../types.ts';
+import { enterToChange, enterToLook } from './scripts.ts';
+import { exitCodes, type TreeShell } from './treeShell.ts';
+
+const maxListBytes = 32 * 1_048_576;
+/** A large tree is written to a disk that others use too. */
+const timeoutMs = 30 * 60_000;
+
+const isFilledScript = `${enterToLook}
+exit 0
+`;
+
+// Beside its place until it is whole. `$3` is the folder with what is to go in, `$4` its URL, `$5` its filter.
+const fillScript = `
+set -e
+tree="./$1" item=$2 inbox="$PWD/$3" url=$4 filter=$5
+done_with() { rm -rf -- "$inbox"; }
+if [ "$(cat "$tree/.git/atrium-item" 2>/dev/null)" = "$item" ]; then done_with; exit 0; fi
+mkdir -p -- "$(dirname -- "$tree")"
+if [ -e "$tree" ] || [ -L "$tree" ]; then rmdir -- "$tree" 2>/dev/null || exit ${exitCodes.occupied}; fi
+new="$(dirname -- "$tree")/.$(basename -- "$tree").filling"
+rm -rf -- "$new"
+git init --quiet -- "$new"
+cd -- "$new"
+export GIT_DIR="$(pwd -P)/.git" GIT_WORK_TREE="$(pwd -P)"
+if [ -n "$filter" ]; then
+  git config core.repositoryFormatVersion 1
+  git config extensions.partialClone origin
+  git config remote.origin.promisor true
+  git config remote.origin.partialclonefilter "$filter"
+fi
+if [ -n "$url" ]; then
+  git config remote.origin.url "$url"
+  git config remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
+fi
+if [ -s "$inbox/shallow" ]; then cp -- "$inbox/shallow" .git/shallow; fi
+if [ -s "$inbox/bundle" ]; then git bundle unbundle "$inbox/bundle" >/dev/null; rm -f -- "$inbox/bundle"; fi
+git update-ref --no-deref --stdin < "$inbox/refs"
+head=$(cat "$inbox/head")
+case "$head" in
+  refs/heads/*)
+    git symbolic-ref HEAD "$head"
+    branch=\${head#refs/heads/}
+    if git show-ref --verify --quiet "refs/remotes/origin/$branch"; then
+      git config "branch.$branch.remote" origin
+      git config "branch.$branch.merge" "$head"
+    fi
+    ;;
+  *) git update-ref --no-deref HEAD "$head" ;;
+esac
+if git rev-parse --verify --quiet HEAD >/dev/null; then git reset --quiet --hard; fi
+printf %s "$item" > .git/atrium-item
+cd - >/dev/null
+mv -T -- "$new" "$tree"
+done_with
+`;
+
+const listScript = `${enterToLook}
+git symbolic-ref --quiet HEAD || git rev-parse HEAD || exit $?
+exec git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags
+`;
+
+// `$1` has the bundle and the refs; those of the remote that are not named go.
+const updateScript = `${enterToChange}
+set -e
+cd - >/dev/null
+inbox="$PWD/$1"
+cd - >/dev/null
+if [ -s "$inbox/bundle" ]; then git bundle unbundle "$inbox/bundle" >/dev/null; rm -f -- "$inbox/bundle"; fi
+git update-ref --no-deref --stdin < "$inbox/refs"
+git for-each-ref --format='%(refname) %(symref)' refs/remotes/origin | while read -r name symref; do
+  [ -n "$symref" ] || grep -qxF -- "$name" "$inbox/names" || git update-ref --no-deref -d "$name"
+done
+rm -rf -- "$inbox"
+`;
+
+// `$1` has the tips that are wanted and the ids that the mirror has, some of which may be unknown here.
+const packScript = `${enterToLook}
+set -e
+cd - >/dev/null
+outbox="$PWD/$1"
+cd - >/dev/null
+git cat-file --batch-check='%(objectname) %(objecttype)' < "$outbox/have" \\
+  | sed -n 's/^\\([0-9a-f]*\\) \\(commit\\|tag\\)$/^\\1/p' > "$outbox/revisions"
+cat "$outbox/want" >> "$outbox/revisions"
+git pack-objects --revs --stdout --thin --delta-base-offset --quiet --missing=allow-any \\
+  < "$outbox/revisions" > "$outbox/pack.new"
+mv -- "$outbox/pack.new" "$outbox/pack"
+`;
+
+/** What goes between a tree and its mirror, by files in the computer’s home. */
+export function createExchange(shell: TreeShell) {
+  async function put(tree: TreeRef, path: string, body: Uint8Array | Readable, signal: AbortSignal): Promise<void> {
+    const client = await shell.client(tree);
+    await client.writeFile(path, body, { parents: true, mode: 0o600, signal });
+  }
+
+  const list = (tree: TreeRef, path: string, lines: readonly string[], signal: AbortSignal) =>
+    put(tree, path, Buffer.from(lines.map((line) => `${line}\n`).join('')), signal);
+
+  async function tipsOf(tree: TreeRef, signal: AbortSignal): Promise<{ head: string; refs: Record<string, string> }> {
+    const args = [tree.path, tree.itemId];
+    const { stdout, isCut } = await shell.do(tree, { script: listScript, args, maxBytes: maxListBytes, signal });
+    if (isCut) throw gitError('GIT_TOO_LARGE', 'The repository has more branches and tags than can be saved.');
+    const [head = '', ...lines] = stdout.toString().split('\n');
+    const refs: Record<string, string> = {};
+    for (const line of lines) {
+      const [id = '', name = ''] = [line.slice(0, 40), line.slice(41)];
+      if (/^[0-9a-f]{40}$/.test(id) && isStorableRef(name)) refs[name] = id;
+    }
+    return { head, refs };
+  }
+
+  return {
+    async isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean> {
+      const { code } = await shell.run(tree, { script: isFilledScript, args: [tree.path, tree.itemId], signal });
+      return code === 0;
+    },
+
+    async fill(
+      tree: TreeWork,
+      bundle: MadeBundle | null,
+      { manifest }: MirrorState,
+      { url }: { url: string | null },
+      signal: AbortSignal,
+    ): Promise<void> {
+      const inbox = boxOf(tree, 'in');
+      if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
+      if (manifest.shallow.length > 0) await list(tree, `${inbox}/shallow`, manifest.shallow, signal);
+      await list(tree, `${inbox}/refs`, updatesOf(manifest, /^refs\//), signal);
+      await list(tree, `${inbox}/head`, [manifest.head], signal);
+      const args = [tree.path, tree.itemId, inbox, url ?? '', manifest.filter ?? ''];
+      await shell.do(tree, { script: fillScript, args, id: `${tree.workId}-fill`, timeoutMs, signal });
+    },
+
+    async update(
+      tree: TreeWork,
+      bundle: MadeBundle | null,
+      { manifest }: MirrorState,
+      signal: AbortSignal,
+    ): Promise<void> {
+      const inbox = boxOf(tree, 'in');
+      const names = Object.keys(manifest.refs).filter((name) => name.startsWith('refs/remotes/origin/'));
+      if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
+      await list(tree, `${inbox}/refs`, updatesOf(manifest, /^refs\/(?:remotes\/origin|tags)\//), signal);
+      await list(tree, `${inbox}/names`, names, signal);
+      const args = [tree.path, tree.itemId, inbox];
+      await shell.do(tree, { script: updateScript, args, id: `${tree.workId}-update`, timeoutMs, signal });
+    },
+
+    async tips(tree: TreeRef, signal: AbortSignal): Promise<string[]> {
+      return [...new Set(Object.values((await tipsOf(tree, signal)).refs))];
+    },
+
+    async bundleOut(
+      tree: TreeWork,
+      { manifest }: MirrorState,
+      signal: AbortSignal,
+    ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }> {
+      const { head, refs } = await tipsOf(tree, signal);
+      const updates = movesOf(manifest, refs);
+      const known = new Set(idsOf(manifest));
+      const want = [...updates.map(({ to }) => to), isId(head) ? head : null];
+      const wanted = [...new Set(want.filter((id) => id !== null && !known.has(id)))];
+      if (wanted.length === 0) return { bundle: undefined, refs: updates, head };
+      const outbox = boxOf(tree, 'out');
+      await list(tree, `${outbox}/want`, wanted as string[], signal);
+      await list(tree, `${outbox}/have`, [...known], signal);
+      // Not by the order’s name: what is wanted may be more than an attempt before has packed.
+      await shell.do(tree, { script: packScript, args: [tree.path, tree.itemId, outbox], timeoutMs, signal });
+      const { body } = await (await shell.client(tree)).readFile(`${outbox}/pack`, { signal });
+      return { bundle: body, refs: updates, head };
+    },
+
+    async settle(tree: TreeWork): Promise<void> {
+      try {
+        await (await shell.client(tree)).deleteFile(boxOf(tree, 'out'), { recursive: true });
+      } catch (error) {
+        if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;
+      }
+    },
+  };
+}
+
+/** Below the home, where programs keep what may be lost. */
+function boxOf({ itemId }: TreeRef, way: 'in' | 'out'): string {
+  return `.cache/atrium/git/${itemId}-${way}`;
+}
+
+function isId(text: string): boolean {
+  return /^[0-9a-f]{40}$/.test(text);
+}
+
+/** Lines for `git update-ref --stdin`. */
+function updatesOf({ refs }: RefManifest, which: RegExp): string[] {
+  return Object.entries(refs)
+    .filter(([name]) => which.test(name))
+    .map(([name, id]) => `update ${name} ${id}`);
+}
+
+/** Branches and tags are the tree’s; what else the mirror has is its own. */
+function movesOf({ refs: saved }: RefManifest, refs: Record<string, string>): RefUpdate[] {
+  const gone = Object.keys(saved).filter((name) => /^refs\/(?:heads|tags)\//.test(name) && refs[name] === undefined);
+  return [
+    ...gone.map((name) => ({ name, from: saved[name] ?? null, to: null })),
+    ...Object.entries(refs)
+      .filter(([name, id]) => saved[name] !== id)
+      .map(([name, id]) => ({ name, from: saved[name] ?? null, to: id })),
+  ];
+}

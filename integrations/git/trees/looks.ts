@@ -1,0 +1,105 @@
+import { isStorableRef } from '../mirror/repository.ts';
+import { gitError } from '../rules/failures.ts';
+import type { DiffRange, GitBranch, GitCommit, GitDiff, GitStatus, TreeRef } from '../types.ts';
+import { parseLog, parseStatus } from './parse.ts';
+import { enterToLook } from './scripts.ts';
+import { exitCodes, failureOf, type TreeCall, type TreeShell } from './treeShell.ts';
+
+const maxChanges = 2_000;
+const maxStatusBytes = 1_048_576;
+const maxLogBytes = 4 * 1_048_576;
+const maxRefBytes = 8 * 1_048_576;
+const maxDiffBytes = 1_048_576;
+
+/** Names a commit, if there is one: what a caller gives is never an option or a range. */
+const resolve = `
+resolve() {
+  git rev-parse --verify --quiet --end-of-options "$1^{commit}" || exit ${exitCodes.nothing}
+}
+`;
+
+const statusScript = `${enterToLook}
+exec git status --porcelain=v2 --branch --untracked-files=all -z
+`;
+
+// An unborn branch has no commit, and that is no failure.
+const logScript = `${enterToLook}${resolve}
+if [ -n "$1" ]; then start=$(resolve "$1") || exit $?
+else start=$(git rev-parse --verify --quiet HEAD) || exit 0
+fi
+skip=$2 count=$3 path=$4
+export GIT_LITERAL_PATHSPECS=1
+set -- "$start"
+[ -n "$path" ] && set -- "$start" -- "$path"
+exec git log -z --skip="$skip" --max-count="$count" \\
+  --format='%H%x00%P%x00%an%x00%ae%x00%cn%x00%ce%x00%cI%x00%B' "$@"
+`;
+
+const branchesScript = `${enterToLook}
+exec git for-each-ref --format='%(refname)%00%(objectname)%00%(upstream:short)%00%(HEAD)%00%(symref)' \\
+  refs/heads refs/remotes/origin
+`;
+
+const diffScript = `${enterToLook}${resolve}
+from= to=
+if [ -n "$1" ]; then from=$(resolve "$1") || exit $?; fi
+if [ -n "$2" ]; then to=$(resolve "$2") || exit $?; fi
+staged=$3
+shift 3
+export GIT_LITERAL_PATHSPECS=1
+exec git diff --no-color --no-ext-diff $staged $from $to -- "$@"
+`;
+
+export function createLooks(shell: TreeShell) {
+  const look = async (tree: TreeRef, call: Omit<TreeCall, 'args'> & { args?: readonly string[] }) => {
+    const answer = await shell.run(tree, { ...call, args: [tree.path, tree.itemId, ...(call.args ?? [])] });
+    if (answer.code === exitCodes.nothing) throw gitError('GIT_REF_UNKNOWN', 'There is no such branch or commit.');
+    if (answer.code !== 0) throw failureOf(answer);
+    return answer;
+  };
+
+  return {
+    async status(tree: TreeRef, signal: AbortSignal): Promise<GitStatus> {
+      const { stdout, isCut } = await look(tree, { script: statusScript, maxBytes: maxStatusBytes, signal });
+      return parseStatus(stdout, { isCut, maxChanges });
+    },
+
+    async log(
+      tree: TreeRef,
+      page: { from?: string | undefined; after?: string | undefined; limit: number; path?: string | undefined },
+      signal: AbortSignal,
+    ): Promise<{ commits: GitCommit[]; next: string | null }> {
+      // Pages of one log begin where its first one did, whatever is committed meanwhile.
+      const [start = page.from ?? '', skip = '0'] = page.after?.split('.') ?? [];
+      const args = [start, skip, String(page.limit + 1), page.path ?? ''];
+      const { stdout } = await look(tree, { script: logScript, args, maxBytes: maxLogBytes, signal });
+      const found = parseLog(stdout);
+      const commits = found.slice(0, page.limit);
+      const first = page.after === undefined ? found[0]?.id : start;
+      const isMore = found.length > page.limit && commits.length > 0;
+      return { commits, next: isMore ? `${first}.${Number(skip) + commits.length}` : null };
+    },
+
+    async branches(tree: TreeRef, signal: AbortSignal): Promise<GitBranch[]> {
+      const { stdout } = await look(tree, { script: branchesScript, maxBytes: maxRefBytes, signal });
+      return stdout
+        .toString()
+        .split('\n')
+        .flatMap((line) => {
+          const [name = '', commit = '', upstream = '', current, symref] = line.split('\0');
+          // `origin/HEAD` is another name of one of them.
+          if (!isStorableRef(name) || symref !== '') return [];
+          const isRemote = name.startsWith('refs/remotes/');
+          const short = name.slice(isRemote ? 'refs/remotes/'.length : 'refs/heads/'.length);
+          return { name: short, commit, isRemote, isCurrent: current === '*', upstream: upstream || null };
+        });
+    },
+
+    async diff(tree: TreeRef, range: DiffRange, signal: AbortSignal): Promise<GitDiff> {
+      const { from = '', to = '', staged = false, paths = [] } = range;
+      const args = [from, to, staged ? '--cached' : '', ...paths];
+      const { stdout, isCut } = await look(tree, { script: diffScript, args, maxBytes: maxDiffBytes, signal });
+      return { text: stdout.toString(), truncated: isCut };
+    },
+  };
+}

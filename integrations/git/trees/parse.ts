@@ -1,0 +1,89 @@
+import type { GitChange, GitChangeKind, GitCommit, GitStatus } from '../types.ts';
+
+const kinds: Readonly<Record<string, GitChangeKind>> = {
+  A: 'added',
+  M: 'modified',
+  D: 'deleted',
+  R: 'renamed',
+  C: 'copied',
+  T: 'typeChanged',
+};
+
+/** `git status --porcelain=v2 --branch -z`, of which the end may be missing. */
+export function parseStatus(bytes: Buffer, options: { isCut: boolean; maxChanges: number }): GitStatus {
+  const fields = bytes.toString().split('\0');
+  // What follows the last separator is nothing, or the beginning of something.
+  fields.pop();
+  const status: GitStatus = {
+    ...{ branch: null, commit: null, upstream: null, ahead: 0, behind: 0 },
+    changes: [],
+    truncated: options.isCut,
+  };
+  for (let at = 0; at < fields.length; at++) {
+    const field = fields[at] ?? '';
+    if (field.startsWith('# ')) takeHeader(status, field);
+    else {
+      const isMove = field.startsWith('2 ');
+      const change = changeOf(field, isMove ? (fields[at + 1] ?? null) : null);
+      if (isMove) at += 1;
+      if (change === undefined) continue;
+      if (status.changes.length === options.maxChanges) {
+        status.truncated = true;
+        break;
+      }
+      status.changes.push(change);
+    }
+  }
+  return status;
+}
+
+function takeHeader(status: GitStatus, field: string): void {
+  const [, name, ...rest] = field.split(' ');
+  const value = rest.join(' ');
+  if (name === 'branch.head' && value !== '(detached)') status.branch = value;
+  else if (name === 'branch.oid' && value !== '(initial)') status.commit = value;
+  else if (name === 'branch.upstream') status.upstream = value;
+  else if (name === 'branch.ab') {
+    const [, ahead, behind] = /^\+(\d+) -(\d+)$/.exec(value) ?? [];
+    status.ahead = Number(ahead ?? 0);
+    status.behind = Number(behind ?? 0);
+  }
+}
+
+/** How many fields stand before the path, by what a line begins with. */
+const fieldsBefore: Readonly<Record<string, number>> = { 1: 8, 2: 9, u: 10, '?': 1 };
+
+function changeOf(field: string, oldPath: string | null): GitChange | undefined {
+  const before = fieldsBefore[field[0] ?? ''];
+  if (before === undefined) return undefined;
+  const parts = field.split(' ');
+  const path = parts.slice(before).join(' ');
+  if (path === '') return undefined;
+  if (field[0] === '?') return { path, oldPath: null, staged: null, unstaged: 'untracked' };
+  if (field[0] === 'u') return { path, oldPath: null, staged: 'conflicted', unstaged: 'conflicted' };
+  const [staged = '.', unstaged = '.'] = parts[1] ?? '';
+  return { path, oldPath, staged: kinds[staged] ?? null, unstaged: kinds[unstaged] ?? null };
+}
+
+const maxMessage = 10_000;
+const fieldsOfCommit = 8;
+
+/** `git log -z` with eight fields of each commit, of which the last may be cut. */
+export function parseLog(bytes: Buffer): GitCommit[] {
+  const fields = bytes.toString().split('\0');
+  const commits: GitCommit[] = [];
+  for (let at = 0; at + fieldsOfCommit <= fields.length; at += fieldsOfCommit) {
+    const [id = '', parents = '', name = '', email = '', committer = '', committerEmail = '', committedAt = '', message = ''] =
+      fields.slice(at, at + fieldsOfCommit);
+    if (!/^[0-9a-f]{40}$/.test(id)) break;
+    commits.push({
+      id,
+      parents: parents === '' ? [] : parents.split(' '),
+      author: { name, email },
+      committer: { name: committer, email: committerEmail },
+      committedAt,
+      message: message.trimEnd().slice(0, maxMessage),
+    });
+  }
+  return commits;
+}

@@ -1,0 +1,182 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../../models/errors.ts';
+import type { HostClient } from '../../computers/hostClient.ts';
+import type { LiveComputers } from '../../computers/liveComputers.ts';
+import { type Exit, noteOf } from '../../computers/processes/records.ts';
+import { cleanWords } from '../rules/describeFailure.ts';
+import { gitError } from '../rules/failures.ts';
+import type { TreeRef } from '../types.ts';
+import { treeEnvironment } from './environment.ts';
+
+export interface TreeCall {
+  /** A shell script of ours. Everything else comes in as its arguments, from `$1` on. */
+  script: string;
+  args?: readonly string[];
+  env?: Record<string, string>;
+  stdin?: string;
+  /**
+   * Who runs this again gets the process that has this name, or what it has said. Without one it is a new process each
+   * time, as reads are.
+   */
+  id?: string;
+  /** Of its standard output. What is longer is cut, and the process ended. */
+  maxBytes?: number;
+  timeoutMs?: number;
+  signal: AbortSignal;
+}
+
+export interface TreeAnswer {
+  code: number;
+  stdout: Buffer;
+  /** The end of what it said beside that. */
+  said: string;
+  isCut: boolean;
+}
+
+/** What our scripts end with, beside git’s own codes. */
+export const exitCodes = { nothing: 65, missing: 66, conflicted: 67, occupied: 73, busy: 75 } as const;
+
+const usualMaxBytes = 1_048_576;
+const usualTimeoutMs = 60_000;
+const maxSaid = 16_384;
+/** What says that the computer has started, stopped or been cut off meanwhile. */
+const interrupting = new Set(['COMPUTER_NOT_RUNNING', 'COMPUTER_CONNECTION_LOST', 'COMPUTER_NOT_ANSWERING']);
+const maxInterruptions = 5;
+/** How often a process is begun again that was ended by its computer, or has met a lock. */
+const maxBegun = 20;
+
+/** Runs git among the files of a computer: in it while it runs, else beside it. */
+export class TreeShell {
+  readonly #computers: Pick<LiveComputers, 'work'>;
+
+  constructor(computers: Pick<LiveComputers, 'work'>) {
+    this.#computers = computers;
+  }
+
+  client(tree: TreeRef): Promise<HostClient> {
+    return this.#computers.work(tree);
+  }
+
+  /** Runs a script to its end, whatever that is. It begins in the computer’s home. */
+  async run(tree: TreeRef, call: TreeCall): Promise<TreeAnswer> {
+    let interruptions = 0;
+    for (let begun = 1; begun <= maxBegun; begun++) {
+      const client = await this.client(tree);
+      try {
+        const answer = await attempt(client, call, begun);
+        if (answer !== undefined) return answer;
+      } catch (error) {
+        const code = error instanceof DomainError ? error.code : undefined;
+        // One of the same name from before an upgrade, whose script was another: the next one sees what it did.
+        if (code === 'PROCESS_ID_TAKEN') continue;
+        if (code === undefined || !interrupting.has(code) || ++interruptions > maxInterruptions) throw error;
+        await delay(interruptions * 200, undefined, { signal: call.signal });
+        begun--; // it may have come to its end: that is looked at first
+      }
+    }
+    throw gitError('GIT_TREE_BUSY', 'Git could not be run to its end on the computer.');
+  }
+
+  /** The same, where any end but a good one is a failure. */
+  async do(tree: TreeRef, call: TreeCall): Promise<TreeAnswer> {
+    const answer = await this.run(tree, call);
+    if (answer.code === 0 || answer.isCut) return answer;
+    throw failureOf(answer);
+  }
+}
+
+/** Undefined where it did not come to an end of its own, or met a lock before we looked. */
+async function attempt(client: HostClient, call: TreeCall, begun: number): Promise<TreeAnswer | undefined> {
+  const { script, args = [], stdin, maxBytes = usualMaxBytes, timeoutMs = usualTimeoutMs, signal } = call;
+  signal.throwIfAborted();
+  const processId = idOf(call, begun);
+  const { isNew } = await client.startProcess({
+    processId,
+    command: ['/bin/sh', '-c', script, 'sh', ...args],
+    env: { ...treeEnvironment, ...call.env, ATRIUM_ATTEMPT: String(begun) },
+    timeoutMs,
+    ...(stdin !== undefined && { stdin: Buffer.from(stdin).toString('base64') }),
+  });
+  const chunks: Buffer[] = [];
+  let [size, said, isCut] = [0, '', false];
+  let exit: Exit | undefined;
+  try {
+    for await (const record of client.output(processId, { follow: true, signal })) {
+      const { kind, payload } = record;
+      if (kind === 'stderr') said = `${said}${Buffer.from(payload).toString()}`.slice(-maxSaid);
+      else if (kind === 'exit') exit = noteOf<Exit>(record);
+      else if (kind === 'stdout' || kind === 'gap') {
+        // A gap is in the middle: what comes after it does not belong to what came before.
+        const room = kind === 'gap' ? 0 : Math.max(0, maxBytes - size);
+        isCut = kind === 'gap' || payload.length > room;
+        chunks.push(Buffer.from(payload.subarray(0, room)));
+        size += Math.min(payload.length, room);
+        if (isCut) break;
+      }
+    }
+  } catch (error) {
+    if (signal.aborted) await end(client, processId);
+    throw error;
+  }
+  const stdout = Buffer.concat(chunks);
+  if (isCut) {
+    await end(client, processId);
+    return { code: 0, stdout, said, isCut };
+  }
+  signal.throwIfAborted();
+  if (exit?.killedBy === 'timeout') throw gitError('GIT_TREE_TOO_SLOW', 'Git took too long on the computer.');
+  if (exit?.killedBy === 'memory') throw gitError('GIT_TOO_LARGE', 'Git needs more memory for it than there is.');
+  const code = exit?.exitCode;
+  if (code == null || (code === exitCodes.busy && !isNew)) return undefined;
+  return { code, stdout, said, isCut };
+}
+
+function idOf({ id }: TreeCall, begun: number): string {
+  if (id === undefined) return `git_${randomBytes(12).toString('hex')}`;
+  return begun === 1 ? id : `${id}-${begun}`;
+}
+
+async function end(client: HostClient, processId: string): Promise<void> {
+  await client.signalProcess(processId, 'SIGKILL').catch(() => undefined); // it has ended, or its computer has
+}
+
+/** What git’s words mean in a working tree, first match first. */
+const meanings: [pattern: RegExp, code: Parameters<typeof gitError>[0], sentence: string][] = [
+  [/a branch named .* already exists/, 'GIT_BRANCH_EXISTS', 'There is a branch of that name.'],
+  [
+    /cannot lock ref|unable to create directory|File name too long|cannot create/i,
+    'GIT_BRANCH_NAME_REFUSED',
+    'A branch cannot have this name beside those that are there.',
+  ],
+  [
+    /not a valid object name|unknown revision|did not match any file\(s\) known|invalid reference|not a commit|bad revision|ambiguous argument/i,
+    'GIT_REF_UNKNOWN',
+    'There is no such branch or commit.',
+  ],
+  [
+    /would be overwritten|Please commit your changes|you need to resolve your current index|not possible because you have unmerged|Automatic merge failed|not possible to fast-forward|You have not concluded/i,
+    'GIT_CONFLICT',
+    'Changes in the working tree, or commits of the branch, stand in the way.',
+  ],
+  [/No space left on device|Disk quota exceeded/i, 'GIT_TREE_FULL', 'There is no room left on the computer.'],
+  [/Unable to create .*\.lock|index file open failed/, 'GIT_TREE_BUSY', 'Another git works in this tree.'],
+];
+
+export function failureOf({ code, stdout, said }: TreeAnswer): DomainError {
+  if (code === exitCodes.missing) return treeMissing();
+  if (code === exitCodes.busy) return gitError('GIT_TREE_BUSY', 'Another git works in this tree.');
+  if (code === exitCodes.occupied) {
+    return gitError('GIT_TREE_OCCUPIED', 'Another folder is where the repository’s files are to be.');
+  }
+  const words = `${stdout.toString()}\n${said}`;
+  const cause = new Error(`git ended with ${code}: ${words.slice(-2_000)}`);
+  const [, known, sentence] = meanings.find(([pattern]) => pattern.test(words)) ?? [];
+  if (known !== undefined && sentence !== undefined) return gitError(known, sentence, cause);
+  const told = cleanWords(words, 300);
+  return gitError('GIT_TREE_FAILED', told === '' ? 'Git has failed on the computer.' : `Git says: ${told}`, cause);
+}
+
+export function treeMissing(): DomainError {
+  return gitError('GIT_TREE_MISSING', 'The repository’s files are not on its computer yet.');
+}
