@@ -21,6 +21,12 @@ export type OperationKind =
   | 'deleteComputer'
   | 'cloneRepository'
   | 'retryClone'
+  | 'fillRepository'
+  | 'createBranch'
+  | 'commitChanges'
+  | 'checkoutBranch'
+  | 'pushRepository'
+  | 'pullRepository'
   | 'setUpBilling'
   | 'topUp'
   | 'autoTopUp';

@@ -1,8 +1,11 @@
-import type { GitMirrors } from '../../integrations/git/types.ts';
+import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
+import type { GitMirrors, GitTrees } from '../../integrations/git/types.ts';
 import type { GitCredentials } from '../../models/git/credentials.ts';
 import type { CommonDeps } from '../deps.ts';
 
 export interface GitDeps extends CommonDeps {
   gitMirrors: GitMirrors;
+  gitTrees: GitTrees;
+  liveComputers: LiveComputers;
   gitCredentials: GitCredentials;
 }

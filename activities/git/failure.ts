@@ -18,8 +18,13 @@ export function describe(error: unknown): { code: string; detail: string } {
  */
 export function failureOf(error: unknown): ApplicationFailure {
   const { code } = describe(error);
-  const mayBeAgain = isAway(error) || (mayPass(error) && activityInfo().attempt < attempts);
+  const mayBeAgain = isAway(error) || isFull(error) || (mayPass(error) && activityInfo().attempt < attempts);
   return ApplicationFailure.create({ type: code, message: code, nonRetryable: !mayBeAgain });
+}
+
+/** There is a place for it as soon as others have done. */
+function isFull(error: unknown): boolean {
+  return error instanceof DomainError && error.code === 'FILES_BUSY';
 }
 
 /** Nobody wants it of the repository any more. */

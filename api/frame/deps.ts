@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import type { Config } from '../../config/index.ts';
 import type { HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { EgressGuard } from '../../integrations/egress/guard.ts';
+import type { GitTrees } from '../../integrations/git/types.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { Payments } from '../../integrations/payments/index.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
@@ -50,6 +51,7 @@ export interface ApiDeps {
   egressRules: EgressRules;
   mcpServers: McpServers;
   gitCredentials: GitCredentials;
+  gitTrees: GitTrees;
   launcher: Launcher;
   payments: Payments;
   push: PushStore;

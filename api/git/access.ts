@@ -8,4 +8,13 @@ export const access = {
   cloneRepository: 'editor',
   getRepository: 'viewer',
   retryClone: 'editor',
+  getRepositoryStatus: 'viewer',
+  listRepositoryCommits: 'viewer',
+  listRepositoryBranches: 'viewer',
+  getRepositoryDiff: 'viewer',
+  createBranch: 'editor',
+  commitChanges: 'editor',
+  checkoutBranch: 'editor',
+  pushRepository: 'editor',
+  pullRepository: 'editor',
 } as const satisfies AccessRows;

@@ -13,6 +13,7 @@ import type { Config } from '../../config/index.ts';
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import { type RunningEgressProxy, startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
 import { createGitMirrors } from '../../integrations/git/createGitMirrors.ts';
+import { createGitTrees } from '../../integrations/git/trees/createGitTrees.ts';
 import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPushFetch } from '../../integrations/push/pushFetch.ts';
@@ -64,7 +65,8 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     launcher,
     logger,
 
-    startApi: (): Promise<RunningApi> => startApi({ ...services, launcher, hostOf, liveComputers }),
+    startApi: (): Promise<RunningApi> =>
+      startApi({ ...services, launcher, hostOf, liveComputers, gitTrees: createGitTrees(liveComputers) }),
 
     /** Starts the worker of the main queue, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
@@ -166,6 +168,8 @@ function mainDeps(
     mails: identity.mails,
     mailer: config.signIn.mail && createMailer(config.signIn.mail),
     members: identity.members,
+    liveComputers,
+    gitTrees: createGitTrees(liveComputers),
     gitMirrors: createGitMirrors({
       ...services,
       proxy,

@@ -7,7 +7,13 @@ import { execute, insert, select } from '../sql.ts';
 import type { Repository } from './repository.ts';
 
 /** What callers ask of a repository. */
-export type GitOrderKind = Extract<OperationKind, 'cloneRepository' | 'retryClone'>;
+export type GitOrderKind = Extract<OperationKind, 'cloneRepository' | 'retryClone'> | GitChangeKind;
+
+/** Those that need a repository that has been cloned. */
+export type GitChangeKind = Extract<
+  OperationKind,
+  'fillRepository' | 'createBranch' | 'commitChanges' | 'checkoutBranch' | 'pushRepository' | 'pullRepository'
+>;
 
 /** What an operation is to do with a repository. One after the other is worked through, by their ids. */
 export interface GitOrder {
@@ -111,6 +117,15 @@ export async function noteFailure(
   failure: NonNullable<GitOrder['failure']>,
 ): Promise<void> {
   await pool.query('UPDATE git_orders SET failure = ? WHERE id = ?', [JSON.stringify(failure), id]);
+}
+
+/** Keeps what a step has brought, until its order ends: then it is the operation’s. */
+export async function keepResult(
+  { pool }: Pick<Database, 'pool'>,
+  id: string,
+  result: Record<string, unknown>,
+): Promise<void> {
+  await pool.query('UPDATE git_orders SET result = ? WHERE id = ?', [JSON.stringify(result), id]);
 }
 
 /** Whether an order need not be worked at any more. */

@@ -5,8 +5,11 @@ import { execute } from '../sql.ts';
 import { endOrder, type GitOrder, type GitOrderKind, oldestOrder, ordersOf } from './orders.ts';
 import { changeRepository, lockRepository, type Repository } from './repository.ts';
 
-/** What an order is made of. Each may be done twice, and has then been done once. */
-export type OrderStep = 'clone';
+/**
+ * What an order is made of. Each may be done twice, and has then been done once: `fill` makes the working tree where
+ * there is none, `change` changes it, `save` brings what it has to the mirror, `update` what the mirror has to it.
+ */
+export type OrderStep = 'clone' | 'fill' | 'change' | 'save' | 'fetch' | 'update' | 'push';
 
 /** What a repository's workflow does next. */
 export type RepositoryStep =
@@ -29,6 +32,13 @@ export const calledOff = 'CALLED_OFF';
 const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   cloneRepository: ['clone'],
   retryClone: ['clone'],
+  fillRepository: ['fill'],
+  createBranch: ['fill', 'change', 'save'],
+  commitChanges: ['fill', 'change', 'save'],
+  checkoutBranch: ['fill', 'change', 'save'],
+  // What was committed at a terminal is pushed too.
+  pushRepository: ['fill', 'save', 'push', 'update'],
+  pullRepository: ['fill', 'save', 'fetch', 'update', 'change', 'save'],
 };
 
 /** The shortest time that a step is given, however long ago it was asked for. */
@@ -90,6 +100,7 @@ const isClone = ({ kind }: GitOrder) => kind === 'cloneRepository' || kind === '
 async function succeed(tx: Transaction, repository: Repository, order: GitOrder): Promise<void> {
   const settled = { progress: null, errorCode: null, errorDetail: null };
   if (isClone(order)) await changeRepository(tx, repository, { status: 'ready', ...settled });
+  else await showNoProgress(tx, repository);
   await endOrder(tx, order, { status: 'succeeded', result: { id: order.itemId, ...order.result } });
 }
 
@@ -99,8 +110,13 @@ async function fail(tx: Transaction, repository: Repository, order: GitOrder, co
   if (isClone(order)) {
     await changeRepository(tx, repository, { status: 'failed', errorCode: code, errorDetail: detail.slice(0, 500) });
   }
+  else await showNoProgress(tx, repository);
   const end = code === calledOff ? ({ status: 'cancelled' } as const) : ({ status: 'failed', code, detail } as const);
   await endOrder(tx, order, end);
+}
+
+async function showNoProgress(tx: Transaction, repository: Repository): Promise<void> {
+  if (repository.progress !== null) await changeRepository(tx, repository, { progress: null });
 }
 
 /** For what nothing else has explained. */

@@ -119,13 +119,21 @@ function workOf(input: RepositoryInput, { do: step, orderId, deadlineMs }: Order
   const { itemId, heartbeatTimeoutMs } = input;
   // What arrived stays with the worker, so another attempt goes on from there. What the other side refuses fails at
   // once; the deadline is that of the whole order.
-  const { cloneMirror } = proxyActivities<Activities>({
+  const activities = proxyActivities<Activities>({
     scheduleToCloseTimeout: deadlineMs,
     heartbeatTimeout: heartbeatTimeoutMs,
     // The next order must not meet what is left of this one.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { initialInterval: '1 second', maximumInterval: '30 seconds' },
   });
-  const works: Record<OrderStep, (what: { itemId: string; orderId: string }) => Promise<void>> = { clone: cloneMirror };
+  const works: Record<OrderStep, (what: { itemId: string; orderId: string }) => Promise<void>> = {
+    clone: activities.cloneMirror,
+    fill: activities.fillTree,
+    change: activities.changeTree,
+    save: activities.saveTree,
+    fetch: activities.fetchMirror,
+    update: activities.updateTree,
+    push: activities.pushMirror,
+  };
   return works[step]({ itemId, orderId });
 }

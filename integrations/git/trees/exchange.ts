@@ -40,6 +40,7 @@ fi
 if [ -s "$inbox/shallow" ]; then cp -- "$inbox/shallow" .git/shallow; fi
 if [ -s "$inbox/bundle" ]; then git bundle unbundle "$inbox/bundle" >/dev/null; rm -f -- "$inbox/bundle"; fi
 git update-ref --no-deref --stdin < "$inbox/refs"
+git pack-refs --all
 head=$(cat "$inbox/head")
 case "$head" in
   refs/heads/*)

@@ -1,0 +1,125 @@
+import { gitError } from '../../integrations/git/rules/failures.ts';
+import type { GitPerson, MirrorState, TreeWork } from '../../integrations/git/types.ts';
+import { DomainError } from '../../models/errors.ts';
+import { type ChangeInput, recordTree } from '../../models/git/changes.ts';
+import { type GitOrder, keepResult } from '../../models/git/orders.ts';
+import type { Repository } from '../../models/git/repository.ts';
+import { operationModels } from '../../models/operation.ts';
+import type { GitDeps } from './deps.ts';
+import { notOrdered } from './failure.ts';
+import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
+import { remoteOf } from './remote.ts';
+
+/** What is done in working trees, and between them, their mirrors and remotes. */
+export function createTreeActivities(deps: GitDeps) {
+  const { database, gitMirrors, gitTrees } = deps;
+  const forOrdered = createOrdered(deps);
+  const step = (act: (work: OrderedWork & { tree: TreeWork }) => Promise<void>) => (work: RepositoryWork) =>
+    forOrdered(work, (ordered) => act({ ...ordered, tree: treeOf(ordered.repository, ordered.order) }));
+
+  return {
+    /** Makes the working tree, where there is none. */
+    fillTree: step(async ({ repository, order, tree, hooks: { signal } }) => {
+      await reach(deps, tree, order);
+      if (await gitTrees.isFilled(tree, signal)) return;
+      const { bundle, ...state } = await gitMirrors.bundleFor(repository, [], signal);
+      await using made = bundle;
+      await gitTrees.fill(tree, made, state, { url: repository.url }, signal);
+      await recordTree(database, repository.itemId, state.version);
+    }),
+
+    /** Does what the order says in the working tree. */
+    changeTree: step(async ({ order, tree, hooks: { signal } }) => {
+      await keepResult(database, order.id, await change(order, tree, signal));
+    }),
+
+    /** Brings to the mirror what has been committed and moved in the working tree, by whomever. */
+    saveTree: step(async ({ repository, tree, hooks: { signal } }) => {
+      const state = await stateOf(repository);
+      const { bundle, refs, head } = await gitTrees.bundleOut(tree, state, signal);
+      if (bundle !== undefined || refs.length > 0 || head !== state.manifest.head) {
+        const saved = await gitMirrors.receive(repository, { bundle, refs, head }, signal);
+        await recordTree(database, repository.itemId, saved.version);
+      }
+      if (bundle !== undefined) await gitTrees.settle(tree);
+    }),
+
+    /** Brings to the mirror what the remote has. */
+    fetchMirror: step(async ({ repository, hooks }) => {
+      await gitMirrors.fetch(repository, remoteOf(deps, repository), hooks);
+    }),
+
+    /** Brings to the working tree what the mirror has of the remote. */
+    updateTree: step(async ({ repository, tree, hooks: { signal } }) => {
+      const tips = await gitTrees.tips(tree, signal);
+      const { bundle, ...state } = await gitMirrors.bundleFor(repository, tips, signal);
+      await using made = bundle;
+      await gitTrees.update(tree, made, state, signal);
+    }),
+
+    /** Brings to the remote what the mirror has of a branch. */
+    pushMirror: step(async ({ repository, order, hooks }) => {
+      const { force = false, branch } = order.input as ChangeInput;
+      const name = `refs/heads/${branch ?? currentOf(await stateOf(repository))}`;
+      const source = remoteOf(deps, repository);
+      const { output } = await gitMirrors.push(repository, source, [{ from: name, to: name, force }], hooks);
+      await keepResult(database, order.id, { output });
+    }),
+  };
+
+  async function change(order: GitOrder, tree: TreeWork, signal: AbortSignal): Promise<Record<string, unknown>> {
+    const { name = '', from, checkout = false, branch = '', message = '', paths, author } = order.input as ChangeInput;
+    const at = order.createdAt;
+    switch (order.kind) {
+      case 'createBranch':
+        return { ...(await gitTrees.branch(tree, { name, from, checkout }, signal)) };
+      case 'checkoutBranch':
+        return { ...(await gitTrees.checkout(tree, { branch }, signal)) };
+      case 'commitChanges': {
+        const { id: commit, output } = await gitTrees.commit(tree, { message, author: personOf(author), at, paths }, signal);
+        return { commit, output };
+      }
+      case 'pullRepository': {
+        const { branch: current } = await gitTrees.status(tree, signal);
+        const ref = `refs/remotes/origin/${branch || current || 'HEAD'}`;
+        const how = { ref, author: personOf(author), at, fastForwardOnly: true };
+        return { ...(await gitTrees.merge(tree, how, signal)) };
+      }
+      default:
+        throw notOrdered();
+    }
+  }
+
+  async function stateOf(repository: Repository): Promise<MirrorState> {
+    const state = await gitMirrors.state(repository);
+    if (state === undefined) throw gitError('GIT_FAILED', 'Nothing has been saved of the repository.');
+    return state;
+  }
+}
+
+function treeOf({ spaceId, itemId, computerId, treePath: path }: Repository, { id: workId }: GitOrder): TreeWork {
+  return { spaceId, itemId, computerId, path, workId };
+}
+
+/** A computer that was never used has no files yet: it is woken once for that. */
+async function reach(deps: GitDeps, tree: TreeWork, { id }: GitOrder): Promise<void> {
+  try {
+    await deps.liveComputers.work(tree);
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.code !== 'COMPUTER_NOT_RUNNING') throw error;
+    const operation = await operationModels(deps.database).Operation.findByPk(id);
+    if (operation === null) throw notOrdered();
+    await deps.liveComputers.awake(tree, { userId: operation.userId, credentialId: null, address: null });
+  }
+}
+
+function currentOf({ manifest: { head } }: MirrorState): string {
+  if (head.startsWith('refs/heads/')) return head.slice('refs/heads/'.length);
+  throw gitError('GIT_REF_UNKNOWN', 'No branch is checked out. Say which one to push.');
+}
+
+/** Git refuses what has neither. */
+function personOf(author: ChangeInput['author']): GitPerson {
+  const { name = '', email = '' } = author ?? {};
+  return { name: name.trim() || email || 'Atrium', email };
+}

@@ -1,0 +1,123 @@
+import type { Request } from 'express';
+import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
+import { askForChange, type ChangeInput } from '../../models/git/changes.ts';
+import type { GitChangeKind } from '../../models/git/orders.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeRepository } from './authorizeRepository.ts';
+
+/** Other orders of the repository may come before it. */
+const waitMs = 5 * 60_000;
+
+/** What changes working trees, and what is sent to and fetched from remotes. The repository's workflow does it. */
+export function changeRoutes(deps: RouteDeps) {
+  const { config, database, identity } = deps;
+  const router = createRouter();
+  const base = '/api/spaces/:spaceId/git/:itemId';
+  const deadlineMs = config.git.timeoutMs + waitMs;
+
+  router.post(`${base}/branch`, async (req, res) => {
+    const where = pathOf<'createBranch'>(req);
+    const { name, checkout = false, from } = bodyOf<'createBranch'>(req);
+    checkBranchName(name);
+    const input = { name, checkout, ...(from !== undefined && { from }) };
+    await makeOnce<'createBranch'>(
+      deps,
+      req,
+      res,
+      'operation',
+      async (id) => outputOf(await change(req, where, { id, kind: 'createBranch', input })),
+      { status: 200 },
+    );
+  });
+
+  router.post(`${base}/commit`, async (req, res) => {
+    const where = pathOf<'commitChanges'>(req);
+    const { message, paths } = bodyOf<'commitChanges'>(req);
+    const input = { message, author: await authorOf(req), ...(paths !== undefined && { paths }) };
+    await makeOnce<'commitChanges'>(
+      deps,
+      req,
+      res,
+      'operation',
+      async (id) => {
+        const result = await change(req, where, { id, kind: 'commitChanges', input });
+        return result instanceof GoesOn ? result : { commit: String(result.commit), output: String(result.output ?? '') };
+      },
+      { status: 200 },
+    );
+  });
+
+  router.post(`${base}/checkout`, async (req, res) => {
+    const where = pathOf<'checkoutBranch'>(req);
+    const { branch } = bodyOf<'checkoutBranch'>(req);
+    checkBranchName(branch);
+    await makeOnce<'checkoutBranch'>(
+      deps,
+      req,
+      res,
+      'operation',
+      async (id) => outputOf(await change(req, where, { id, kind: 'checkoutBranch', input: { branch } })),
+      { status: 200 },
+    );
+  });
+
+  router.post(`${base}/push`, async (req, res) => {
+    const where = pathOf<'pushRepository'>(req);
+    const { branch, force = false } = bodyOf<'pushRepository'>(req) ?? {};
+    if (branch !== undefined) checkBranchName(branch);
+    const input = { force, ...(branch !== undefined && { branch }) };
+    await makeOnce<'pushRepository'>(
+      deps,
+      req,
+      res,
+      'operation',
+      async (id) => outputOf(await change(req, where, { id, kind: 'pushRepository', input })),
+      { status: 200 },
+    );
+  });
+
+  router.post(`${base}/pull`, async (req, res) => {
+    const where = pathOf<'pullRepository'>(req);
+    const { branch } = bodyOf<'pullRepository'>(req) ?? {};
+    if (branch !== undefined) checkBranchName(branch);
+    const input = { author: await authorOf(req), ...(branch !== undefined && { branch }) };
+    await makeOnce<'pullRepository'>(
+      deps,
+      req,
+      res,
+      'operation',
+      async (id) => outputOf(await change(req, where, { id, kind: 'pullRepository', input })),
+      { status: 200 },
+    );
+  });
+
+  /** What its operation has brought, or that it goes on. Throws why it has failed. */
+  async function change(
+    req: Request,
+    where: { spaceId: string; itemId: string },
+    order: { id: string; kind: GitChangeKind; input: ChangeInput },
+  ): Promise<Record<string, unknown> | GoesOn> {
+    await authorizeRepository(deps, req, where);
+    const operation = await askForChange(database, { ...where, ...order, actor: actorOf(req), deadlineMs });
+    const ended = await runOperation(deps, req, operation);
+    if (ended === undefined) return new GoesOn(operation);
+    if (ended.status !== 'succeeded') throw failureOf(ended);
+    return ended.result ?? {};
+  }
+
+  async function authorOf(req: Request): Promise<{ name: string; email: string }> {
+    const { name = '', email = '' } = (await identity.users.byId(actorOf(req).userId)) ?? {};
+    return { name, email };
+  }
+
+  return router;
+}
+
+function outputOf(result: Record<string, unknown> | GoesOn): { output: string } | GoesOn {
+  return result instanceof GoesOn ? result : { output: String(result.output ?? '') };
+}

@@ -1,0 +1,70 @@
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import type { Operation } from '../operation.ts';
+import { beginOrder, type GitChangeKind } from './orders.ts';
+import { changeRepository, lockRepository } from './repository.ts';
+
+/** What a change is made with, as its order keeps it. */
+export interface ChangeInput {
+  /** Of the branch that is made. */
+  name?: string;
+  from?: string;
+  checkout?: boolean;
+  /** Of the branch that is checked out, pushed or pulled. */
+  branch?: string;
+  force?: boolean;
+  message?: string;
+  paths?: string[];
+  /** Whose commits these are. */
+  author?: { name: string; email: string };
+}
+
+export interface ChangeRequest {
+  spaceId: string;
+  itemId: string;
+  /** The operation's. The same one again is the same operation. */
+  id?: string;
+  kind: GitChangeKind;
+  input: ChangeInput;
+  actor: Actor & { userId: string };
+  deadlineMs: number;
+}
+
+const actions: Readonly<Record<Exclude<GitChangeKind, 'fillRepository'>, string>> = {
+  createBranch: 'repository.branch-created',
+  commitChanges: 'repository.committed',
+  checkoutBranch: 'repository.checked-out',
+  pushRepository: 'repository.pushed',
+  pullRepository: 'repository.pulled',
+};
+
+/**
+ * Begins a change of a repository that has been cloned; its workflow makes it when its turn comes. Throws 404, 409
+ * `GIT_REPOSITORY_NOT_READY` or `GIT_REPOSITORY_BUSY`.
+ */
+export async function askForChange(database: Database, request: ChangeRequest): Promise<Operation> {
+  const { spaceId, itemId, kind, actor, id, input, deadlineMs } = request;
+  return transaction(database, async (tx) => {
+    const repository = await lockRepository(tx, itemId);
+    if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
+      throw notFound('repository');
+    }
+    if (repository.status !== 'ready') {
+      const detail = 'The repository has not been cloned yet, or that has failed.';
+      throw new DomainError('conflict', 'GIT_REPOSITORY_NOT_READY', detail, { retryAfterSeconds: 5 });
+    }
+    const order = { kind, input: { ...input }, userId: actor.userId, deadlineMs, ...(id !== undefined && { id }) };
+    const operation = await beginOrder(tx, repository, order);
+    if (kind !== 'fillRepository') await appendAudit(tx, spaceId, actor, actions[kind], itemId);
+    return operation;
+  });
+}
+
+/** The working tree is there, of this version. */
+export async function recordTree(database: Database, itemId: string, treeVersion: number): Promise<void> {
+  await transaction(database, async (tx) => {
+    const repository = await lockRepository(tx, itemId);
+    if (repository !== undefined) await changeRepository(tx, repository, { treeVersion });
+  });
+}
