@@ -2,6 +2,7 @@ import type { Request, Response } from 'express';
 import type { TreeRef } from '../../integrations/git/types.ts';
 import { DomainError } from '../../models/errors.ts';
 import { askForChange } from '../../models/git/changes.ts';
+import { requireReady } from '../../models/git/repository.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -9,7 +10,6 @@ import { failureOf, runOperation } from '../frame/operationAnswer.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeRepository } from './authorizeRepository.ts';
-import { requireReady } from './requireReady.ts';
 
 const maxBranches = 20_000;
 /** Other orders of the repository may come before it. */

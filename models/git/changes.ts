@@ -1,9 +1,9 @@
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { notFound } from '../errors.ts';
 import type { Operation } from '../operation.ts';
 import { beginOrder, type GitChangeKind } from './orders.ts';
-import { changeRepository, lockRepository } from './repository.ts';
+import { changeRepository, lockRepository, requireReady } from './repository.ts';
 
 /** What a change is made with, as its order keeps it. */
 export interface ChangeInput {
@@ -50,10 +50,7 @@ export async function askForChange(database: Database, request: ChangeRequest): 
     if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
       throw notFound('repository');
     }
-    if (repository.status !== 'ready') {
-      const detail = 'The repository has not been cloned yet, or that has failed.';
-      throw new DomainError('conflict', 'GIT_REPOSITORY_NOT_READY', detail, { retryAfterSeconds: 5 });
-    }
+    requireReady(repository);
     const order = { kind, input: { ...input }, userId: actor.userId, deadlineMs, ...(id !== undefined && { id }) };
     const operation = await beginOrder(tx, repository, order);
     if (kind !== 'fillRepository') await appendAudit(tx, spaceId, actor, actions[kind], itemId);

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
-import { notFound } from '../errors.ts';
+import { DomainError, notFound } from '../errors.ts';
 import { execute, select } from '../sql.ts';
 
 export type RepositoryStatus = 'cloning' | 'ready' | 'failed';
@@ -102,6 +102,13 @@ export async function getRepository(database: Database, spaceId: string, itemId:
   const found = await findRepository(database, itemId);
   if (found === undefined || found.spaceId !== spaceId || found.removedAt !== null) throw notFound('repository');
   return found;
+}
+
+/** Throws 409 `GIT_REPOSITORY_NOT_READY` for one that has not been cloned. */
+export function requireReady({ status }: Pick<Repository, 'status'>): void {
+  if (status === 'ready') return;
+  const detail = 'The repository has not been cloned yet, or that has failed.';
+  throw new DomainError('conflict', 'GIT_REPOSITORY_NOT_READY', detail, { retryAfterSeconds: 5 });
 }
 
 /** The row of a repository, locked. */

@@ -6,6 +6,7 @@ import { createHostOf } from '../../bin/support/hostOf.ts';
 import { createLiveComputers } from '../../bin/support/liveComputers.ts';
 import { createServices } from '../../bin/support/services.ts';
 import type { Environment } from '../../config/index.ts';
+import { createGitTrees } from '../../integrations/git/trees/createGitTrees.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createLauncher } from '../../temporal/launcher.ts';
@@ -34,11 +35,13 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
   const launcher = createLauncher({ client: temporal.client, config, logger, sharesWorkersConnection: false });
   const tokens = identity.hostTokens;
   const hostOf = createHostOf({ database, config, tokens, host: () => undefined, mayHost: () => false });
+  const liveComputers = createLiveComputers({ database, config, launcher, hostOf });
   const all: ApiDeps = {
     ...services,
     hostOf,
     launcher,
-    liveComputers: createLiveComputers({ database, config, launcher, hostOf }),
+    liveComputers,
+    gitTrees: createGitTrees(liveComputers),
     checks: [],
     draining: new AbortController().signal,
     closing: new AbortController().signal,

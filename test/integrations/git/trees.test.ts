@@ -1,0 +1,313 @@
+import { randomBytes } from 'node:crypto';
+import { renameSync } from 'node:fs';
+import { createGitTrees } from '../../../integrations/git/trees/createGitTrees.ts';
+import type { GitTrees, RepositoryRef, TreeWork } from '../../../integrations/git/types.ts';
+import { buildHost, runOn, startComputer } from '../../builders/host.ts';
+import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
+import { commitFiles, gitIn } from '../../support/gitRepository.ts';
+import { drivers } from '../computers/drivers.ts';
+
+// One is enough: what differs between them is tested with computers.
+const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options)).slice(0, 1);
+const author = { name: 'Ada Lovelace', email: 'ada@example.com' };
+const { signal } = new AbortController();
+let world: MirrorsWorld;
+
+beforeAll(async () => {
+  world = await buildMirrors();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+describe.each(usable)('$name', ({ options }) => {
+  let built: Awaited<ReturnType<typeof buildHost>>;
+  let computer: Awaited<ReturnType<typeof startComputer>>;
+  let trees: GitTrees;
+  beforeAll(async () => {
+    built = await buildHost(options);
+    computer = await startComputer(built.host);
+    trees = createGitTrees({ work: ({ computerId }) => built.host.work(computerId) });
+  });
+  afterAll(() => built[Symbol.asyncDispose]());
+
+  const run = async (command: string) => (await runOn(await built.host.work(computer.computerId), command)).stdout;
+
+  /** A repository that is cloned, with its tree; `work` is another order each time. */
+  async function filled(files: Record<string, string> = { 'a.txt': 'one\n' }, clone: { depth?: number } = {}) {
+    const ref: RepositoryRef = world.ref();
+    const name = `${ref.itemId}.git`;
+    const bare = world.server.create(name);
+    commitFiles(bare, { 'first.txt': '1' });
+    commitFiles(bare, files);
+    const source = { url: world.server.url(name), ...clone };
+    await world.mirrors.clone(ref, source, world.hooks());
+    const path = `repositories/${ref.itemId}`;
+    const work = (): TreeWork => ({
+      ...ref,
+      computerId: computer.computerId,
+      path,
+      workId: `op_${randomBytes(8).toString('hex')}`,
+    });
+    const { bundle, ...state } = await world.mirrors.bundleFor(ref, [], signal);
+    await using made = bundle;
+    const filling = work();
+    await trees.fill(filling, made, state, { url: source.url }, signal);
+    const save = async (tree = work()) => {
+      const now = await world.mirrors.state(ref);
+      if (now === undefined) throw new Error('Nothing is saved.');
+      const out = await trees.bundleOut(tree, now, signal);
+      return world.mirrors.receive(ref, out, signal);
+    };
+    return { ref, bare, source, work, path, state, filling, save };
+  }
+
+  it('fills a tree that is whole, with branch, upstream and origin, and again changes nothing', async () => {
+    const { work, path, state, source, filling } = await filled({ 'a.txt': 'one\n', 'folder/b.txt': 'two\n' });
+    const status = await trees.status(work(), signal);
+    expect(status).toEqual({
+      branch: 'main',
+      commit: state.manifest.refs['refs/heads/main'],
+      upstream: 'origin/main',
+      ahead: 0,
+      behind: 0,
+      changes: [],
+      truncated: false,
+    });
+    expect(await run(`cd ${path}; cat a.txt folder/b.txt; git config remote.origin.url; git fsck; ls -A ..`)).toBe(
+      `one\ntwo\n${source.url}\n${path.split('/')[1]}\n`,
+    );
+    await run(`echo mine > ${path}/a.txt`);
+    await trees.fill(filling, null, state, { url: source.url }, signal);
+    await trees.fill(work(), null, state, { url: source.url }, signal);
+    expect(await run(`cat ${path}/a.txt; ls -A .cache/atrium/git`)).toBe('mine\n');
+  });
+
+  it('makes the tree of a shallow clone', async () => {
+    const { path, state } = await filled({ 'a.txt': 'one\n' }, { depth: 1 });
+    expect(state.manifest.shallow).toHaveLength(1);
+    expect(await run(`cd ${path}; git log --format=%s | wc -l; git fsck; cat a.txt`)).toBe('1\none\n');
+  });
+
+  it('does not take the place of another folder', async () => {
+    const { ref, work, path, state } = await filled();
+    await run(`mkdir ${path}x; echo mine > ${path}x/file`);
+    const there = { ...work(), path: `${path}x` };
+    await expect(trees.fill(there, null, state, { url: null }, signal)).rejects.toMatchObject({
+      code: 'GIT_TREE_OCCUPIED',
+    });
+    await expect(trees.status(there, signal)).rejects.toMatchObject({ code: 'GIT_TREE_MISSING' });
+    expect(await trees.isFilled({ ...work(), itemId: 'itm_other' }, signal)).toBe(false);
+    expect(await trees.isFilled({ ...work(), ...ref }, signal)).toBe(true);
+  });
+
+  it('tells every kind of change, and cuts a list that is too long', async () => {
+    const { work, path } = await filled({ 'a.txt': 'a\n', 'b.txt': 'b\n', 'c.txt': 'c c c c\n', 'd.txt': 'd\n' });
+    await run(`cd ${path}; echo 1 > a.txt; rm b.txt; git mv c.txt 'c 2.txt'; echo new > 'ü\nx'; echo s > s; git add s`);
+    const { changes } = await trees.status(work(), signal);
+    const none = { oldPath: null, staged: null };
+    expect(changes.toSorted((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
+      { ...none, path: 'a.txt', unstaged: 'modified' },
+      { ...none, path: 'b.txt', unstaged: 'deleted' },
+      { path: 'c 2.txt', oldPath: 'c.txt', staged: 'renamed', unstaged: null },
+      { ...none, path: 's', staged: 'added', unstaged: null },
+      { ...none, path: 'ü\nx', unstaged: 'untracked' },
+    ]);
+    await run(`cd ${path}; mkdir many; cd many; seq 3000 | xargs touch`);
+    const many = await trees.status(work(), signal);
+    expect([many.changes.length, many.truncated]).toEqual([2_000, true]);
+  });
+
+  it('commits in the user’s name, once for an order, and the mirror has it after', async () => {
+    const { ref, work, path, save } = await filled();
+    await run(`cd ${path}; echo two >> a.txt; echo new > b.txt; rm first.txt`);
+    const order = work();
+    const commit = { message: 'Say more\n\nWith a body.', author, at: new Date('2026-01-31T12:00:00Z') };
+    const made = await trees.commit(order, commit, signal);
+    expect(made.output).toMatch(/^\[main [0-9a-f]+\] Say more\n 3 files changed/);
+    const { commits } = await trees.log(work(), { limit: 1 }, signal);
+    expect(commits).toEqual([
+      {
+        id: made.id,
+        parents: [expect.stringMatching(/^[0-9a-f]{40}$/)],
+        author,
+        committer: author,
+        committedAt: '2026-01-31T12:00:00+00:00',
+        message: 'Say more\n\nWith a body.',
+      },
+    ]);
+    // The same order reads on; another one finds nothing.
+    expect(await trees.commit(order, commit, signal)).toEqual(made);
+    await expect(trees.commit(work(), commit, signal)).rejects.toMatchObject({ code: 'GIT_NOTHING_TO_COMMIT' });
+    const { manifest } = await save();
+    expect(manifest.refs['refs/heads/main']).toBe(made.id);
+    expect((await world.mirrors.state(ref))?.manifest.refs['refs/heads/main']).toBe(made.id);
+  });
+
+  it('commits only the paths that are named', async () => {
+    const { work, path } = await filled();
+    await run(`cd ${path}; echo 2 > a.txt; echo 2 > first.txt; echo 2 > '*.txt'`);
+    await trees.commit(work(), { message: 'One', author, at: new Date(), paths: ['a.txt', '*.txt'] }, signal);
+    expect(await run(`cd ${path}; git show --format= --name-only HEAD; git status --porcelain`)).toBe(
+      '*.txt\na.txt\n M first.txt\n',
+    );
+  });
+
+  it('commits once, though the process was lost before its end was seen', async () => {
+    const { work, path } = await filled();
+    await run(`cd ${path}; echo 2 > a.txt`);
+    const order = work();
+    const commit = { message: 'Once', author, at: new Date() };
+    const { id } = await trees.commit(order, commit, signal);
+    // As a holder leaves it that was killed: the first process never came to an end that anybody saw.
+    const folder = `${built.dir}/${computer.computerId}/processes/${order.workId}-change`;
+    renameSync(folder, `${folder}x`);
+    expect((await trees.commit(order, commit, signal)).id).toBe(id);
+    expect(await run(`cd ${path}; git rev-list --count HEAD`)).toBe('3\n');
+  });
+
+  it('makes branches, with git’s own words, and refuses those that cannot be', async () => {
+    const { work, path, save } = await filled();
+    expect(await trees.branch(work(), { name: 'quiet', checkout: false }, signal)).toEqual({ output: '' });
+    expect(await trees.branch(work(), { name: 'ok', checkout: true }, signal)).toEqual({
+      output: "Switched to a new branch 'ok'",
+    });
+    expect(await trees.checkout(work(), { branch: 'main' }, signal)).toMatchObject({
+      output: expect.stringMatching(/^Switched to branch 'main'/),
+    });
+    const refused = (name: string, from?: string) => trees.branch(work(), { name, from, checkout: false }, signal);
+    await expect(refused('ok')).rejects.toMatchObject({ code: 'GIT_BRANCH_EXISTS' });
+    await expect(refused('ok/child')).rejects.toMatchObject({ code: 'GIT_BRANCH_NAME_REFUSED' });
+    await expect(refused('other', '--all')).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
+    await expect(trees.checkout(work(), { branch: 'nowhere' }, signal)).rejects.toMatchObject({
+      code: 'GIT_REF_UNKNOWN',
+    });
+    await run(`cd ${path}; git branch -D quiet`);
+    const { manifest } = await save();
+    expect(Object.keys(manifest.refs).filter((name) => name.startsWith('refs/heads/'))).toEqual([
+      'refs/heads/main',
+      'refs/heads/ok',
+    ]);
+    expect((await trees.branches(work(), signal)).map(({ name, isCurrent }) => [name, isCurrent])).toEqual([
+      ['main', true],
+      ['ok', false],
+      ['origin/main', false],
+    ]);
+  });
+
+  it('loses no uncommitted change by a checkout', async () => {
+    const { work, path } = await filled();
+    await run(`cd ${path}; git checkout -q -b other; echo x > a.txt; git -c user.name=A -c user.email=a@x commit -qam x;
+      git checkout -q main; echo mine > a.txt`);
+    await expect(trees.checkout(work(), { branch: 'other' }, signal)).rejects.toMatchObject({ code: 'GIT_CONFLICT' });
+    expect(await run(`cat ${path}/a.txt`)).toBe('mine\n');
+  });
+
+  it('pages a log that goes on meanwhile, and shows what differs', async () => {
+    const { work, path } = await filled();
+    const first = await trees.log(work(), { limit: 1 }, signal);
+    await run(`cd ${path}; echo more >> a.txt; git -c user.name=A -c user.email=a@x commit -qam later; echo 3 >> a.txt`);
+    const second = await trees.log(work(), { limit: 1, after: first.next ?? '' }, signal);
+    expect([first, second].flatMap(({ commits }) => commits.map(({ id }) => id))).toEqual(
+      gitIds(await run(`cd ${path}; git rev-list main~1`)),
+    );
+    expect(second.next).toBeNull();
+    const { text } = await trees.diff(work(), {}, signal);
+    expect(text).toMatch(/^diff --git a\/a.txt b\/a.txt\n[\s\S]*\n\+3\n$/);
+    expect((await trees.diff(work(), { from: 'main~1', to: 'main', paths: ['a.txt'] }, signal)).text).toContain('+more');
+    expect((await trees.diff(work(), { staged: true }, signal)).text).toBe('');
+    await expect(trees.diff(work(), { from: '--output=x' }, signal)).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
+    await run(`cd ${path}; head -c 3000000 /dev/zero | tr '\\0' 'x' | fold -w 80 > a.txt`);
+    const cut = await trees.diff(work(), {}, signal);
+    expect([cut.truncated, Buffer.byteLength(cut.text)]).toEqual([true, 1_048_576]);
+  });
+
+  it('brings what the remote has: commits, branches and what is gone', async () => {
+    const { ref, work, path, bare, source, save } = await filled();
+    const next = commitFiles(bare, { 'a.txt': 'theirs\n' });
+    gitIn(bare, 'branch', 'feature', next);
+    const bring = async () => {
+      await save();
+      await world.mirrors.fetch(ref, source, world.hooks());
+      const { bundle, ...state } = await world.mirrors.bundleFor(ref, await trees.tips(work(), signal), signal);
+      await using made = bundle;
+      await trees.update(work(), made, state, signal);
+    };
+    await bring();
+    expect(await trees.status(work(), signal)).toMatchObject({ ahead: 0, behind: 1 });
+    const merge = { ref: 'refs/remotes/origin/main', author, at: new Date(), fastForwardOnly: true };
+    expect((await trees.merge(work(), merge, signal)).output).toContain('Fast-forward');
+    expect(await run(`cat ${path}/a.txt`)).toBe('theirs\n');
+    expect((await trees.checkout(work(), { branch: 'feature' }, signal)).output).toContain('feature');
+    gitIn(bare, 'branch', '-D', 'feature');
+    await bring();
+    expect((await trees.branches(work(), signal)).map(({ name }) => name)).toEqual(['feature', 'main', 'origin/main']);
+    // Both sides have commits now.
+    await trees.checkout(work(), { branch: 'main' }, signal);
+    await run(`cd ${path}; echo ours > a.txt; git -c user.name=A -c user.email=a@x commit -qam ours`);
+    commitFiles(bare, { 'a.txt': 'theirs again\n' });
+    await bring();
+    await expect(trees.merge(work(), merge, signal)).rejects.toMatchObject({ code: 'GIT_CONFLICT' });
+    await expect(trees.merge(work(), { ...merge, fastForwardOnly: false }, signal)).rejects.toMatchObject({
+      code: 'GIT_CONFLICT',
+    });
+    expect(await run(`cd ${path}; git status --porcelain; cat a.txt`)).toBe('ours\n');
+  });
+
+  it('removes a lock whose git is gone, and waits for one that works', async () => {
+    const { work, path } = await filled();
+    await run(`cd ${path}; touch .git/index.lock .git/refs/heads/main.lock; echo 2 > a.txt`);
+    await trees.commit(work(), { message: 'Unlocked', author, at: new Date() }, signal);
+    // An editor is open in a terminal.
+    const client = await built.host.work(computer.computerId);
+    await client.startProcess({
+      processId: `prc_${randomBytes(4).toString('hex')}`,
+      command: `cd ${path}; echo 3 > a.txt; git add -A; GIT_EDITOR='touch edits; while [ -e edits ]; do sleep 0.1; done; echo >' git -c user.name=A -c user.email=a@x commit`,
+    });
+    await run(`cd ${path}; while [ ! -e edits ]; do sleep 0.05; done; touch .git/index.lock`);
+    await expect(trees.checkout(work(), { branch: 'main' }, signal)).rejects.toMatchObject({ code: 'GIT_TREE_BUSY' });
+    await run(`cd ${path}; rm -f edits`);
+    await expect(trees.checkout(work(), { branch: 'main' }, signal)).resolves.toBeDefined();
+  });
+
+  it('runs no hook, asks nobody, and takes in nothing that fsck refuses', async () => {
+    const { work, path, save } = await filled();
+    await run(`cd ${path}; printf '#!/bin/sh\\ntouch /home/*/hooked hooked\\nexit 1\\n' > .git/hooks/pre-commit;
+      mkdir -p .git/hooks; cp .git/hooks/pre-commit .git/hooks/post-checkout; chmod +x .git/hooks/*;
+      git config commit.gpgSign true; git config core.editor 'sleep 1000'; echo 2 > a.txt`);
+    await trees.commit(work(), { message: 'Quiet', author, at: new Date() }, signal);
+    await trees.branch(work(), { name: 'b', checkout: true }, signal);
+    expect(await run(`cd ${path}; find . -name hooked`)).toBe('');
+    await run(`cd ${path}; blob=$(git hash-object -w a.txt);
+      tree=$(printf '100644 blob %s\\t.git\\n' $blob | git -c core.protectHFS=false mktree --missing) &&
+      git update-ref refs/heads/evil $(git -c user.name=A -c user.email=a@x commit-tree -m evil $tree)`);
+    await expect(save()).rejects.toMatchObject({ code: 'GIT_OBJECTS_REFUSED' });
+    await run(`cd ${path}; git update-ref -d refs/heads/evil`);
+    expect((await save()).manifest.head).toBe('refs/heads/b');
+  });
+
+  it('works the same while the computer sleeps, and when it starts in the middle', async () => {
+    const { work, path, save } = await filled();
+    await built.host.stop(computer.computerId);
+    await run(`cd ${path}; echo asleep > a.txt`);
+    const { id } = await trees.commit(work(), { message: 'Asleep', author, at: new Date() }, signal);
+    expect((await save()).manifest.refs['refs/heads/main']).toBe(id);
+    // A filter holds the next one up until the computer has started.
+    await run(`cd ${path}; git config filter.slow.clean 'touch ../begun; while [ -e ../hold ]; do sleep 0.1; done; cat';
+      echo '*.txt filter=slow' > .git/info/attributes; touch ../hold; echo started > a.txt`);
+    const order = work();
+    const committed = trees.commit(order, { message: 'Started', author, at: new Date() }, signal);
+    const begun = `while [ ! -e repositories/begun ]; do sleep 0.05; done`;
+    await run(begun);
+    await built.host.start({ ...computer.spec, generation: computer.spec.generation + 1 });
+    await run('rm -f repositories/hold');
+    expect((await committed).output).toContain('Started');
+    expect(await run(`cd ${path}; git rev-list --count HEAD; git status --porcelain`)).toBe('4\n');
+  });
+});
+
+function gitIds(text: string): string[] {
+  return text.split('\n').filter((line) => line !== '');
+}
+
+if (usable.length === 0) {
+  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+}
