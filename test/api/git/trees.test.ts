@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { buildChatUser } from '../../builders/chat.ts';
+import { buildComputer } from '../../builders/computer.ts';
+import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
+import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { commitFiles, gitIn } from '../../support/gitRepository.ts';
+import { drivers } from '../../integrations/computers/drivers.ts';
+
+const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
+
+describe.runIf(usable.length > 0)('the working tree of a repository', () => {
+  let product: TestGit;
+  beforeAll(async () => {
+    product = await buildHostedGit();
+  }, 90_000);
+  afterAll(() => product.close());
+  beforeEach(() => product.server.reset());
+
+  async function cloned(files: Record<string, string> = { 'a.txt': 'one\n' }) {
+    const user = await buildChatUser(product);
+    const git = gitOf(user);
+    const remote = remoteRepository(product.server, files);
+    const { id } = (await git.clone({ url: remote.url })).body;
+    const repository = await git.cloned(id);
+    const computer = await buildComputer(product, user);
+    return { user, git, remote, id, repository, computer, tree: treeOf(git, id) };
+  }
+
+  test('is there when somebody looks, is changed, committed, branched and pushed, and outlives its folder', async () => {
+    const { user, git, remote, id, repository, computer, tree } = await cloned();
+    expect(await tree.status()).toMatchObject({
+      status: 200,
+      body: { branch: 'main', commit: remote.commit, upstream: 'origin/main', changes: [], truncated: false },
+    });
+    await computer.exec(`cd ${repository.treePath}; echo two >> a.txt; echo new > b.txt`);
+    expect((await tree.status()).body.changes).toEqual([
+      { path: 'a.txt', oldPath: null, staged: null, unstaged: 'modified' },
+      { path: 'b.txt', oldPath: null, staged: null, unstaged: 'untracked' },
+    ]);
+    expect(await tree.get('diff')).toMatchObject({ body: { text: expect.stringContaining('+two') } });
+
+    const branch = { name: 'try', checkout: true };
+    const key = { 'idempotency-key': randomUUID() };
+    const made = await tree.post('branch', branch, key);
+    expect([made.status, made.body]).toEqual([200, { output: "Switched to a new branch 'try'" }]);
+    expect((await tree.post('branch', branch, key)).body).toEqual(made.body);
+    expect(await tree.post('branch', branch)).toMatchObject({ status: 409, code: 'GIT_BRANCH_EXISTS' });
+    expect(await tree.post('branch', { name: 'origin/x' })).toMatchObject({
+      status: 422,
+      code: 'GIT_BRANCH_NAME_REFUSED',
+    });
+
+    const committed = await tree.post<{ commit: string; output: string }>('commit', { message: 'More' });
+    expect(committed).toMatchObject({ status: 200, body: { output: expect.stringContaining('[try ') } });
+    expect(await tree.post('commit', { message: 'More' })).toMatchObject({ status: 409, code: 'GIT_NOTHING_TO_COMMIT' });
+    const log = await tree.get<{ data: { id: string; author: object }[]; nextCursor: string }>('log?limit=1');
+    expect(log.body.data).toMatchObject([{ id: committed.body.commit, author: { email: user.email } }]);
+    expect(await tree.get(`log?limit=1&cursor=${log.body.nextCursor}`)).toMatchObject({
+      body: { data: [{ id: remote.commit }], nextCursor: null },
+    });
+
+    expect(await tree.post('push', {})).toMatchObject({ status: 200, body: { output: expect.stringContaining('try') } });
+    expect(gitIn(remote.bare, 'rev-parse', 'try')).toBe(committed.body.commit);
+    expect(await tree.get('branches')).toMatchObject({
+      body: { data: expect.arrayContaining([expect.objectContaining({ name: 'origin/try', isRemote: true })]) },
+    });
+
+    // The folder is lost: what was committed comes back from what was saved.
+    await computer.exec('rm -rf repositories');
+    expect((await tree.status()).body).toMatchObject({ branch: 'try', commit: committed.body.commit, changes: [] });
+    expect((await git.get(id)).status).toBe('ready');
+  }, 120_000);
+
+  test('is reached while its computer sleeps, which goes on sleeping', async () => {
+    const { computer, tree, repository } = await cloned();
+    await computer.exec('true');
+    await tree.status();
+    await computer.exec(`echo asleep > ${repository.treePath}/a.txt`);
+    await computer.expect(200, 'POST', '/stop');
+    expect((await tree.status()).body.changes).toMatchObject([{ path: 'a.txt' }]);
+    expect(await tree.post('commit', { message: 'Asleep' })).toMatchObject({ status: 200 });
+    expect(await tree.post('branch', { name: 'night', checkout: true })).toMatchObject({ status: 200 });
+    expect((await tree.status()).body).toMatchObject({ branch: 'night', changes: [] });
+    const { data } = await computer.user.get<{ data: { id: string; status: string }[] }>(
+      `/api/spaces/${computer.user.spaceId}/computers`,
+    );
+    expect(data).toContainEqual(expect.objectContaining({ id: computer.id, status: 'stopped' }));
+  }, 120_000);
+
+  test('is pulled forward, and left alone where both sides have commits', async () => {
+    const { computer, remote, tree, repository } = await cloned();
+    const theirs = commitFiles(remote.bare, { 'a.txt': 'theirs\n' });
+    expect(await tree.post('pull', {})).toMatchObject({ status: 200, body: { output: expect.stringContaining('Fast') } });
+    expect((await tree.status()).body).toMatchObject({ commit: theirs, behind: 0, changes: [] });
+    await computer.exec(`echo ours > ${repository.treePath}/a.txt`);
+    await tree.post('commit', { message: 'Ours' });
+    commitFiles(remote.bare, { 'a.txt': 'theirs again\n' });
+    expect(await tree.post('push', {})).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
+    expect(await tree.post('pull', {})).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
+    expect((await tree.status()).body).toMatchObject({ ahead: 1, changes: [] });
+  }, 120_000);
+
+  test('does what is asked of it one after the other', async () => {
+    const { tree } = await cloned();
+    const names = Array.from({ length: 6 }, (_, index) => `b${index}`);
+    const answers = await Promise.all(names.map((name) => tree.post('branch', { name, checkout: true })));
+    expect(answers.map(({ status }) => status)).toEqual(names.map(() => 200));
+    const { body } = await tree.get<{ data: { name: string; isRemote: boolean }[] }>('branches');
+    const made = body.data.filter(({ isRemote }) => !isRemote).map(({ name }) => name);
+    expect(made.toSorted()).toEqual([...names, 'main']);
+  }, 120_000);
+});
+
+if (usable.length === 0) {
+  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+}

@@ -1,0 +1,39 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { operations } from '../../api/types.gen.ts';
+import type { Environment } from '../../config/index.ts';
+import { createHost } from '../../integrations/computers/host/createHost.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
+import { buildGit, type gitOf, type TestGit } from './repository.ts';
+
+export type StatusBody = operations['getRepositoryStatus']['responses'][200]['content']['application/json'];
+
+/** An Atrium with a git server beside it that hosts computers, which end with it. */
+export async function buildHostedGit(overrides: Environment = {}): Promise<TestGit> {
+  const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
+  // The computers’ own users go through it.
+  chmodSync(dir, 0o755);
+  const product = await buildGit({
+    ...hurriedSweeper,
+    ATRIUM_COMPUTERS: 'auto',
+    ATRIUM_COMPUTERS_DIR: dir,
+    ...overrides,
+  });
+  const { close } = product;
+  return Object.assign(product, {
+    async close() {
+      await close();
+      await (await createHost({ dir })).shutdown();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  });
+}
+
+/** What is done in the tree of a repository, by the API. */
+export function treeOf(git: ReturnType<typeof gitOf>, itemId: string) {
+  const post = <T = { output: string }>(what: string, body: unknown, headers?: Record<string, string>) =>
+    git.send<T>('POST', `/git/${itemId}/${what}`, body, headers);
+  const get = <T>(what: string) => git.send<T>('GET', `/git/${itemId}/${what}`);
+  return { post, get, status: () => get<StatusBody>('status') };
+}
