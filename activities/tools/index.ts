@@ -1,4 +1,5 @@
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
+import type { GitTrees } from '../../integrations/git/types.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -8,22 +9,24 @@ import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
 import { computerTools } from './computers/index.ts';
 import { driveTools } from './drive/index.ts';
+import { gitTools } from './git/index.ts';
 import { mcpToolSource } from './mcp/mcp.ts';
 import { ToolRegistry } from './registry.ts';
 import { type WebFetchDeps, webFetchTool } from './web/webFetch.ts';
 
 /** What tools need. An area whose tools need more adds a field here. */
-export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'database' | 'logger'> {
+export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'database' | 'logger' | 'workflows'> {
   storage: ObjectStore;
   mcpServers: McpServers;
   liveComputers: LiveComputers;
-  identity: Pick<Identity, 'members' | 'keys'>;
+  gitTrees: GitTrees;
+  identity: Pick<Identity, 'members' | 'keys' | 'users'>;
 }
 
 /** Every tool there is. A new area is a file in this folder and a line here. */
 export function createTools(deps: ToolDeps): ToolRegistry {
   return new ToolRegistry({
-    tools: [...driveTools(deps), ...computerTools(deps), webFetchTool(deps), askUserTool],
+    tools: [...driveTools(deps), ...computerTools(deps), ...gitTools(deps), webFetchTool(deps), askUserTool],
     checked: knownClientTools,
     sources: [clientToolSource(deps.database), mcpToolSource(deps)],
     standingOf: (turn) => standingOf(deps.identity, turn),

@@ -157,19 +157,20 @@ function mainDeps(
   proxy: RunningEgressProxy,
 ): MainDeps {
   const { config, logger, database, catalogue, storage, documents, identity, push, egressGuard } = services;
+  const gitTrees = createGitTrees(liveComputers);
   return {
     ...services,
     workflows: launcher,
     modelRunner: createModelRunner({ config, catalogue }),
     metering: createMetering({ database, config, catalogue }),
     stopWatch: new StopWatch({ logger, database }),
-    tools: createTools({ ...services, liveComputers }),
+    tools: createTools({ ...services, liveComputers, gitTrees, workflows: launcher }),
     attachments: new AttachmentReader(storage, documents),
     mails: identity.mails,
     mailer: config.signIn.mail && createMailer(config.signIn.mail),
     members: identity.members,
     liveComputers,
-    gitTrees: createGitTrees(liveComputers),
+    gitTrees,
     gitMirrors: createGitMirrors({
       ...services,
       proxy,

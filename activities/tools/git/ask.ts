@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Turn } from '../../../models/chat/turn.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { askForChange, type ChangeInput } from '../../../models/git/changes.ts';
+import type { GitChangeKind } from '../../../models/git/orders.ts';
+import { idPrefixes } from '../../../models/ids.ts';
+import { operationModels } from '../../../models/operation.ts';
+import type { GitToolDeps } from './place.ts';
+
+const firstLookMs = 20;
+const longestLookMs = 500;
+/** Other orders of the repository may come before it. */
+const marginMs = 5 * 60_000;
+
+/** Has the repository’s workflow do something, and waits for its end. What has the same `id` is done once. */
+export async function ask(
+  { config, database, workflows }: GitToolDeps,
+  turn: Turn,
+  order: { id?: string; itemId: string; kind: GitChangeKind; input: ChangeInput },
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
+  const { spaceId, userId, apiKeyId: credentialId } = turn;
+  const actor = { userId, credentialId, address: null };
+  const deadlineMs = config.git.timeoutMs + marginMs;
+  const operation = await askForChange(database, { ...order, spaceId, actor, deadlineMs });
+  if (operation.status === 'running') void workflows.startOperation(operation);
+  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+    signal.throwIfAborted();
+    const now = await operationModels(database).Operation.findByPk(operation.id);
+    if (now?.status === 'succeeded') return now.result ?? {};
+    if (now === null || now.status !== 'running') {
+      const { errorCode, errorDetail } = now ?? {};
+      throw new DomainError('conflict', errorCode ?? 'OPERATION_CANCELLED', errorDetail ?? 'It was called off.');
+    }
+    await delay(waitMs, undefined, { signal });
+  }
+}
+
+/** The operation of a tool call: a call that runs again finds it. */
+export function operationIdOf(toolCallId: string): string {
+  return `${idPrefixes.operation}${toolCallId.slice(toolCallId.indexOf('_'))}`;
+}

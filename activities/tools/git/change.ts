@@ -1,0 +1,63 @@
+import { checkBranchName } from '../../../integrations/git/rules/branchName.ts';
+import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
+import { ask, operationIdOf } from './ask.ts';
+import { type GitToolDeps, type RepositoryInput, repositoryAt, repositoryProperty, revisionProperty } from './place.ts';
+
+const common = { access: 'act', role: 'editor', scope: 'git:write', timeoutMs: 15 * 60_000, afterCrash: 'again' } as const;
+
+/** Tools that change repositories, by their workflows: a call that runs again is the same order. */
+export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
+  return [
+    serverTool<RepositoryInput & { message: string; paths?: string[] }>({
+      ...common,
+      name: 'git_commit',
+      description:
+        'Commits what is changed, added and deleted in the working tree of a git repository, or only `paths`, in the name of the user.',
+      inputSchema: objectSchema(
+        {
+          repository: repositoryProperty,
+          message: { type: 'string', minLength: 1, maxLength: 20_000, pattern: '\\S' },
+          paths: {
+            type: 'array',
+            minItems: 1,
+            maxItems: 100,
+            items: { type: 'string', minLength: 1, maxLength: 4_096 },
+            description: 'Below the repository’s folder.',
+          },
+        },
+        ['repository', 'message'],
+      ),
+      async run({ message, paths, ...input }, { turn, toolCallId, signal }) {
+        const { itemId } = await repositoryAt(deps, turn, input);
+        const { name = '', email = '' } = (await deps.identity.users.byId(turn.userId)) ?? {};
+        const change = { message, author: { name, email }, ...(paths !== undefined && { paths }) };
+        const order = { id: operationIdOf(toolCallId), itemId, kind: 'commitChanges', input: change } as const;
+        const { commit, output } = await ask(deps, turn, order, signal);
+        return { commit, output };
+      },
+    }),
+
+    serverTool<RepositoryInput & { name: string; checkout: boolean; from?: string }>({
+      ...common,
+      name: 'git_branch',
+      description: 'Makes a branch in a git repository, and checks it out unless `checkout` is false. Changes stay.',
+      inputSchema: objectSchema(
+        {
+          repository: repositoryProperty,
+          name: { type: 'string', minLength: 1, maxLength: 255 },
+          checkout: { type: 'boolean', default: true },
+          from: { ...revisionProperty, description: 'Where it begins; the current commit without it.' },
+        },
+        ['repository', 'name'],
+      ),
+      async run({ name, checkout, from, ...input }, { turn, toolCallId, signal }) {
+        checkBranchName(name);
+        const { itemId } = await repositoryAt(deps, turn, input);
+        const change = { name, checkout, ...(from !== undefined && { from }) };
+        const order = { id: operationIdOf(toolCallId), itemId, kind: 'createBranch', input: change } as const;
+        const { output } = await ask(deps, turn, order, signal);
+        return { branch: name, output };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,90 @@
+import type { TreeRef } from '../../../integrations/git/types.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
+import { ask } from './ask.ts';
+import { type GitToolDeps, type RepositoryInput, repositoryAt, repositoryProperty, revisionProperty, treeOf } from './place.ts';
+
+const common = { access: 'read', role: 'viewer', scope: 'git:read', timeoutMs: 10 * 60_000, afterCrash: 'again' } as const;
+const maxChanges = 500;
+const maxDiff = 200_000;
+
+/** Tools that look at repositories. */
+export function gitLookTools(deps: GitToolDeps): ServerTool[] {
+  const { gitTrees } = deps;
+
+  /** Where there is no working tree yet, it is made first. */
+  async function look<T>(
+    input: RepositoryInput,
+    { turn, signal }: ToolContext,
+    at: (tree: TreeRef) => Promise<T>,
+  ): Promise<T> {
+    const repository = await repositoryAt(deps, turn, input);
+    const tree = treeOf(repository);
+    try {
+      return await at(tree);
+    } catch (error) {
+      const code = error instanceof DomainError ? error.code : undefined;
+      if (code !== 'GIT_TREE_MISSING' && code !== 'COMPUTER_NOT_RUNNING') throw error;
+      await ask(deps, turn, { itemId: repository.itemId, kind: 'fillRepository', input: {} }, signal);
+      return at(tree);
+    }
+  }
+
+  return [
+    serverTool<RepositoryInput>({
+      ...common,
+      name: 'git_status',
+      description:
+        'What is changed in the working tree of a git repository of the drive, its branch, and where it is on its computer.',
+      inputSchema: objectSchema({ repository: repositoryProperty }, ['repository']),
+      run: (input, context) =>
+        look(input, context, async (tree) => {
+          const { changes, truncated, ...status } = await gitTrees.status(tree, context.signal);
+          const shown = changes.slice(0, maxChanges);
+          const isCut = truncated || shown.length < changes.length;
+          return { ...status, computerId: tree.computerId, folder: tree.path, changes: shown, truncated: isCut };
+        }),
+    }),
+
+    serverTool<RepositoryInput & { from?: string; to?: string; staged: boolean; path?: string }>({
+      ...common,
+      name: 'git_diff',
+      description:
+        'What differs in a git repository: the working tree against the index, or against `from`; with `from` and `to` two commits or branches; with `staged` the index against the last commit.',
+      inputSchema: objectSchema(
+        {
+          repository: repositoryProperty,
+          from: revisionProperty,
+          to: revisionProperty,
+          staged: { type: 'boolean', default: false },
+          path: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Only this file or folder of it.' },
+        },
+        ['repository'],
+      ),
+      run: ({ from, to, staged, path, ...input }, context) =>
+        look(input, context, async (tree) => {
+          const range = { from, to, staged, ...(path !== undefined && { paths: [path] }) };
+          const { text, truncated } = await gitTrees.diff(tree, range, context.signal);
+          return { diff: text.slice(0, maxDiff), truncated: truncated || text.length > maxDiff };
+        }),
+    }),
+
+    serverTool<RepositoryInput & { from?: string; path?: string; limit: number; after?: string }>({
+      ...common,
+      name: 'git_log',
+      description: 'The commits of a git repository, newest first, of the current branch or from `from`.',
+      inputSchema: objectSchema(
+        {
+          repository: repositoryProperty,
+          from: revisionProperty,
+          path: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Only commits that change this.' },
+          limit: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
+          after: { type: 'string', pattern: '^[0-9a-f]{40}\\.\\d{1,9}$', description: 'The `next` of the page before.' },
+        },
+        ['repository'],
+      ),
+      run: ({ from, path, limit, after, ...input }, context) =>
+        look(input, context, (tree) => gitTrees.log(tree, { from, after, limit, path }, context.signal)),
+    }),
+  ];
+}

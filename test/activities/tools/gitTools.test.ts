@@ -1,0 +1,62 @@
+import { buildChatUser } from '../../builders/chat.ts';
+import { buildComputer } from '../../builders/computer.ts';
+import { buildHostedGit } from '../../builders/hostedRepository.ts';
+import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { toolLines, toolOutputs } from '../../builders/tools.ts';
+import { drivers } from '../../integrations/computers/drivers.ts';
+
+const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
+
+describe.runIf(usable.length > 0)('what agents do with repositories', () => {
+  let product: TestGit;
+  beforeAll(async () => {
+    product = await buildHostedGit();
+  }, 90_000);
+  afterAll(() => product.close());
+
+  test('they look, branch and commit in the name of the user', async () => {
+    const user = await buildChatUser(product);
+    const git = gitOf(user);
+    const { url, name, commit } = remoteRepository(product.server);
+    const { id } = (await git.clone({ url })).body;
+    const { treePath, computerId } = await git.cloned(id);
+    const computer = await buildComputer(product, user);
+    const repository = `/${name}`;
+    const run = async (...calls: (readonly [string, unknown])[]) =>
+      toolOutputs((await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' })).chunks);
+
+    expect(await run(['git_status', { repository }])).toEqual([
+      expect.objectContaining({ branch: 'main', commit, changes: [], folder: treePath, computerId }),
+    ]);
+    await computer.exec(`echo two > ${treePath}/a.txt`);
+    expect(await run(['git_diff', { repository }])).toEqual([
+      { diff: expect.stringContaining('+two'), truncated: false },
+    ]);
+    expect(await run(['git_branch', { repository, name: 'try' }])).toEqual([
+      { branch: 'try', output: "Switched to a new branch 'try'" },
+    ]);
+    const [committed] = (await run(['git_commit', { repository, message: 'Two' }])) as [{ commit: string }];
+    expect(committed).toMatchObject({ commit: expect.stringMatching(/^[0-9a-f]{40}$/) });
+    expect(await run(['git_log', { repository, limit: 1 }])).toEqual([
+      {
+        commits: [expect.objectContaining({ id: committed.commit, author: expect.objectContaining({ email: user.email }) })],
+        next: `${committed.commit}.1`,
+      },
+    ]);
+    expect(
+      await run(
+        ['git_commit', { repository, message: 'Nothing' }],
+        ['git_branch', { repository, name: '--all' }],
+        ['git_status', { repository: '/nowhere' }],
+      ),
+    ).toEqual([
+      expect.stringContaining('no change to commit'),
+      expect.stringContaining('cannot be a branch'),
+      expect.stringContaining('nothing at /nowhere'),
+    ]);
+  }, 120_000);
+});
+
+if (usable.length === 0) {
+  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+}
