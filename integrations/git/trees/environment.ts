@@ -3,6 +3,7 @@ const settings: Readonly<Record<string, string>> = {
   'color.ui': 'false',
   'core.fsmonitor': 'false',
   'core.hooksPath': '/dev/null',
+  'core.logAllRefUpdates': 'true',
   'core.pager': 'cat',
   'core.quotePath': 'false',
   'commit.gpgSign': 'false',

@@ -22,6 +22,13 @@ export const gitScenarios: Scenario[] = [
     await git.cloned(id);
     return id;
   }),
+  // There is no host for its computer here.
+  withServer('repository/changeFailed', async ({ git, url }) => {
+    const { id } = (await git.clone({ url })).body;
+    await git.cloned(id);
+    await git.send('POST', `/git/${id}/branch`, { name: 'try', checkout: true });
+    return id;
+  }),
   withServer('repository/calledOff', async ({ user, git, server, url }) => {
     const held = hold(server);
     const { id, operationId } = (await git.clone({ url })).body;
