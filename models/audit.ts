@@ -59,6 +59,11 @@ export type AuditAction =
   | 'git-credential.added'
   | 'git-credential.removed'
   | 'repository.cloned'
+  | 'repository.branch-created'
+  | 'repository.committed'
+  | 'repository.checked-out'
+  | 'repository.pushed'
+  | 'repository.pulled'
   | 'repository.clone-retried';
 
 export interface AuditEntry extends Actor {

@@ -1,4 +1,4 @@
-import { type Actor, appendAudit } from '../audit.ts';
+import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
 import type { Operation } from '../operation.ts';
@@ -31,7 +31,7 @@ export interface ChangeRequest {
   deadlineMs: number;
 }
 
-const actions: Readonly<Record<Exclude<GitChangeKind, 'fillRepository'>, string>> = {
+const actions: Readonly<Record<Exclude<GitChangeKind, 'fillRepository'>, AuditAction>> = {
   createBranch: 'repository.branch-created',
   commitChanges: 'repository.committed',
   checkoutBranch: 'repository.checked-out',
