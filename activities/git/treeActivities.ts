@@ -28,6 +28,16 @@ export function createTreeActivities(deps: GitDeps) {
       await recordTree(database, repository.itemId, state.version);
     }),
 
+    /** Brings the files that a partial clone lacks of what is to be checked out. */
+    bringFiles: step(async ({ repository, order, tree, hooks }) => {
+      if (repository.filter === null) return;
+      const state = await stateOf(repository);
+      const commit = aimOf(order, state);
+      if (commit === undefined) return;
+      await using made = await gitMirrors.fetchFiles(repository, remoteOf(deps, repository), [commit], hooks);
+      if (made !== null) await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
+    }),
+
     /** Does what the order says in the working tree. */
     changeTree: step(async ({ order, tree, hooks: { signal } }) => {
       await keepResult(database, order.id, await change(order, tree, signal));
@@ -111,6 +121,16 @@ async function reach(deps: GitDeps, tree: TreeWork, { id }: GitOrder): Promise<v
     if (operation === null) throw notOrdered();
     await deps.liveComputers.awake(tree, { userId: operation.userId, credentialId: null, address: null });
   }
+}
+
+/** The commit that the order checks out; undefined where that is the one that is checked out, or is not known. */
+function aimOf({ kind, input }: GitOrder, { manifest: { head, refs } }: MirrorState): string | undefined {
+  const { from, branch } = input as ChangeInput;
+  if (kind === 'pullRepository') return refs[`refs/remotes/origin/${branch ?? head.slice('refs/heads/'.length)}`];
+  const name = kind === 'createBranch' ? from : branch;
+  if (name === undefined) return undefined;
+  const known = ['refs/heads/', 'refs/remotes/origin/', 'refs/remotes/', 'refs/tags/', ''].map((prefix) => prefix + name);
+  return known.map((ref) => refs[ref]).find((id) => id !== undefined) ?? (/^[0-9a-f]{40}$/.test(name) ? name : undefined);
 }
 
 function currentOf({ manifest: { head } }: MirrorState): string {

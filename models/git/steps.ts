@@ -7,9 +7,9 @@ import { changeRepository, lockRepository, type Repository } from './repository.
 
 /**
  * What an order is made of. Each may be done twice, and has then been done once: `fill` makes the working tree where
- * there is none, `change` changes it, `save` brings what it has to the mirror, `update` what the mirror has to it.
+ * there is none, `files` brings what a partial clone lacks for it, `change` changes it, `save` brings what it has to the mirror, `update` what the mirror has to it.
  */
-export type OrderStep = 'clone' | 'fill' | 'change' | 'save' | 'fetch' | 'update' | 'push';
+export type OrderStep = 'clone' | 'fill' | 'files' | 'change' | 'save' | 'fetch' | 'update' | 'push';
 
 /** What a repository's workflow does next. */
 export type RepositoryStep =
@@ -33,12 +33,12 @@ const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   cloneRepository: ['clone'],
   retryClone: ['clone'],
   fillRepository: ['fill'],
-  createBranch: ['fill', 'change', 'save'],
+  createBranch: ['fill', 'files', 'change', 'save'],
   commitChanges: ['fill', 'change', 'save'],
-  checkoutBranch: ['fill', 'change', 'save'],
+  checkoutBranch: ['fill', 'files', 'change', 'save'],
   // What was committed at a terminal is pushed too.
   pushRepository: ['fill', 'save', 'push', 'update'],
-  pullRepository: ['fill', 'save', 'fetch', 'update', 'change', 'save'],
+  pullRepository: ['fill', 'save', 'fetch', 'update', 'files', 'change', 'save'],
 };
 
 /** The shortest time that a step is given, however long ago it was asked for. */

@@ -129,6 +129,7 @@ function workOf(input: RepositoryInput, { do: step, orderId, deadlineMs }: Order
   const works: Record<OrderStep, (what: { itemId: string; orderId: string }) => Promise<void>> = {
     clone: activities.cloneMirror,
     fill: activities.fillTree,
+    files: activities.bringFiles,
     change: activities.changeTree,
     save: activities.saveTree,
     fetch: activities.fetchMirror,

@@ -41,7 +41,7 @@ const usualMaxBytes = 1_048_576;
 const usualTimeoutMs = 60_000;
 const maxSaid = 16_384;
 /** What says that the computer has started, stopped or been cut off meanwhile. */
-const interrupting = new Set(['COMPUTER_NOT_RUNNING', 'COMPUTER_CONNECTION_LOST', 'COMPUTER_NOT_ANSWERING']);
+const interrupting = new Set(['COMPUTER_NOT_RUNNING', 'COMPUTER_CONNECTION_LOST']);
 const maxInterruptions = 5;
 /** How often a process is begun again that was ended by its computer, or has met a lock. */
 const maxBegun = 20;

@@ -16,11 +16,11 @@ describe.runIf(usable.length > 0)('the working tree of a repository', () => {
   afterAll(() => product.close());
   beforeEach(() => product.server.reset());
 
-  async function cloned(files: Record<string, string> = { 'a.txt': 'one\n' }) {
+  async function cloned(files: Record<string, string> = { 'a.txt': 'one\n' }, how: object = {}) {
     const user = await buildChatUser(product);
     const git = gitOf(user);
     const remote = remoteRepository(product.server, files);
-    const { id } = (await git.clone({ url: remote.url })).body;
+    const { id } = (await git.clone({ url: remote.url, ...how })).body;
     const repository = await git.cloned(id);
     const computer = await buildComputer(product, user);
     return { user, git, remote, id, repository, computer, tree: treeOf(git, id) };
@@ -98,6 +98,17 @@ describe.runIf(usable.length > 0)('the working tree of a repository', () => {
     expect(await tree.post('push', {})).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
     expect(await tree.post('pull', {})).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
     expect((await tree.status()).body).toMatchObject({ ahead: 1, changes: [] });
+  }, 120_000);
+
+  test('gets the files that a partial clone lacks when they are checked out', async () => {
+    const { computer, remote, tree, repository } = await cloned({ 'a.txt': 'one\n' }, { filter: 'blob:none' });
+    await tree.status();
+    commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
+    commitFiles(remote.bare, { 'a.txt': 'two\n' });
+    expect(await tree.post('pull', {})).toMatchObject({ status: 200 });
+    expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('two\n');
+    expect(await tree.post('checkout', { branch: 'other' })).toMatchObject({ status: 200 });
+    expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('other\n');
   }, 120_000);
 
   test('does what is asked of it one after the other', async () => {
