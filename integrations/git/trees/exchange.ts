@@ -18,8 +18,7 @@ exit 0
 const fillScript = `
 set -e
 tree="./$1" item=$2 inbox="$PWD/$3" url=$4 filter=$5
-done_with() { rm -rf -- "$inbox"; }
-if [ "$(cat "$tree/.git/atrium-item" 2>/dev/null)" = "$item" ]; then done_with; exit 0; fi
+if [ "$(cat "$tree/.git/atrium-item" 2>/dev/null)" = "$item" ]; then exit 0; fi
 mkdir -p -- "$(dirname -- "$tree")"
 if [ -e "$tree" ] || [ -L "$tree" ]; then rmdir -- "$tree" 2>/dev/null || exit ${exitCodes.occupied}; fi
 new="$(dirname -- "$tree")/.$(basename -- "$tree").filling"
@@ -57,7 +56,6 @@ if git rev-parse --verify --quiet HEAD >/dev/null; then git reset --quiet --hard
 printf %s "$item" > .git/atrium-item
 cd - >/dev/null
 mv -T -- "$new" "$tree"
-done_with
 `;
 
 const listScript = `${enterToLook}
@@ -76,7 +74,6 @@ git update-ref --no-deref --stdin < "$inbox/refs"
 git for-each-ref --format='%(refname) %(symref)' refs/remotes/origin | while read -r name symref; do
   [ -n "$symref" ] || grep -qxF -- "$name" "$inbox/names" || git update-ref --no-deref -d "$name"
 done
-rm -rf -- "$inbox"
 `;
 
 // `$1` has the tips that are wanted and the ids that the mirror has, some of which may be unknown here.
@@ -102,6 +99,15 @@ export function createExchange(shell: TreeShell) {
 
   const list = (tree: TreeRef, path: string, lines: readonly string[], signal: AbortSignal) =>
     put(tree, path, Buffer.from(lines.map((line) => `${line}\n`).join('')), signal);
+
+  /** Also what was put there for a process that had ended already. */
+  async function clear(tree: TreeRef, way: 'in' | 'out'): Promise<void> {
+    try {
+      await (await shell.client(tree)).deleteFile(boxOf(tree, way), { recursive: true });
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;
+    }
+  }
 
   async function tipsOf(tree: TreeRef, signal: AbortSignal): Promise<{ head: string; refs: Record<string, string> }> {
     const args = [tree.path, tree.itemId];
@@ -136,6 +142,7 @@ export function createExchange(shell: TreeShell) {
       await list(tree, `${inbox}/head`, [manifest.head], signal);
       const args = [tree.path, tree.itemId, inbox, url ?? '', manifest.filter ?? ''];
       await shell.do(tree, { script: fillScript, args, id: `${tree.workId}-fill`, timeoutMs, signal });
+      await clear(tree, 'in');
     },
 
     async update(
@@ -151,6 +158,7 @@ export function createExchange(shell: TreeShell) {
       await list(tree, `${inbox}/names`, names, signal);
       const args = [tree.path, tree.itemId, inbox];
       await shell.do(tree, { script: updateScript, args, id: `${tree.workId}-update`, timeoutMs, signal });
+      await clear(tree, 'in');
     },
 
     async tips(tree: TreeRef, signal: AbortSignal): Promise<string[]> {
@@ -177,13 +185,7 @@ export function createExchange(shell: TreeShell) {
       return { bundle: body, refs: updates, head };
     },
 
-    async settle(tree: TreeWork): Promise<void> {
-      try {
-        await (await shell.client(tree)).deleteFile(boxOf(tree, 'out'), { recursive: true });
-      } catch (error) {
-        if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;
-      }
-    },
+    settle: (tree: TreeWork): Promise<void> => clear(tree, 'out'),
   };
 }
 
