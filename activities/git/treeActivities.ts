@@ -86,7 +86,11 @@ export function createTreeActivities(deps: GitDeps) {
       case 'checkoutBranch':
         return { ...(await gitTrees.checkout(tree, { branch }, signal)) };
       case 'commitChanges': {
-        const { id: commit, output } = await gitTrees.commit(tree, { message, author: personOf(author), at, paths }, signal);
+        const { id: commit, output } = await gitTrees.commit(
+          tree,
+          { message, author: personOf(author), at, paths },
+          signal,
+        );
         return { commit, output };
       }
       case 'pullRepository': {
@@ -129,8 +133,12 @@ function aimOf({ kind, input }: GitOrder, { manifest: { head, refs } }: MirrorSt
   if (kind === 'pullRepository') return refs[`refs/remotes/origin/${branch ?? head.slice('refs/heads/'.length)}`];
   const name = kind === 'createBranch' ? from : branch;
   if (name === undefined) return undefined;
-  const known = ['refs/heads/', 'refs/remotes/origin/', 'refs/remotes/', 'refs/tags/', ''].map((prefix) => prefix + name);
-  return known.map((ref) => refs[ref]).find((id) => id !== undefined) ?? (/^[0-9a-f]{40}$/.test(name) ? name : undefined);
+  const known = ['refs/heads/', 'refs/remotes/origin/', 'refs/remotes/', 'refs/tags/', ''].map(
+    (prefix) => prefix + name,
+  );
+  return (
+    known.map((ref) => refs[ref]).find((id) => id !== undefined) ?? (/^[0-9a-f]{40}$/.test(name) ? name : undefined)
+  );
 }
 
 function currentOf({ manifest: { head } }: MirrorState): string {

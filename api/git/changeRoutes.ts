@@ -46,7 +46,9 @@ export function changeRoutes(deps: RouteDeps) {
       'operation',
       async (id) => {
         const result = await change(req, where, { id, kind: 'commitChanges', input });
-        return result instanceof GoesOn ? result : { commit: String(result.commit), output: String(result.output ?? '') };
+        return result instanceof GoesOn
+          ? result
+          : { commit: String(result.commit), output: String(result.output ?? '') };
       },
       { status: 200 },
     );

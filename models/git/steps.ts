@@ -109,8 +109,7 @@ async function fail(tx: Transaction, repository: Repository, order: GitOrder, co
   // What arrived stays, and so does the progress that says how much that is.
   if (isClone(order)) {
     await changeRepository(tx, repository, { status: 'failed', errorCode: code, errorDetail: detail.slice(0, 500) });
-  }
-  else await showNoProgress(tx, repository);
+  } else await showNoProgress(tx, repository);
   const end = code === calledOff ? ({ status: 'cancelled' } as const) : ({ status: 'failed', code, detail } as const);
   await endOrder(tx, order, end);
 }

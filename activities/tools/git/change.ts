@@ -3,7 +3,13 @@ import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { ask, operationIdOf } from './ask.ts';
 import { type GitToolDeps, type RepositoryInput, repositoryAt, repositoryProperty, revisionProperty } from './place.ts';
 
-const common = { access: 'act', role: 'editor', scope: 'git:write', timeoutMs: 15 * 60_000, afterCrash: 'again' } as const;
+const common = {
+  access: 'act',
+  role: 'editor',
+  scope: 'git:write',
+  timeoutMs: 15 * 60_000,
+  afterCrash: 'again',
+} as const;
 
 /** Tools that change repositories, by their workflows: a call that runs again is the same order. */
 export function gitChangeTools(deps: GitToolDeps): ServerTool[] {

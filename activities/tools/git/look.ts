@@ -2,9 +2,22 @@ import type { TreeRef } from '../../../integrations/git/types.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 import { ask } from './ask.ts';
-import { type GitToolDeps, type RepositoryInput, repositoryAt, repositoryProperty, revisionProperty, treeOf } from './place.ts';
+import {
+  type GitToolDeps,
+  type RepositoryInput,
+  repositoryAt,
+  repositoryProperty,
+  revisionProperty,
+  treeOf,
+} from './place.ts';
 
-const common = { access: 'read', role: 'viewer', scope: 'git:read', timeoutMs: 10 * 60_000, afterCrash: 'again' } as const;
+const common = {
+  access: 'read',
+  role: 'viewer',
+  scope: 'git:read',
+  timeoutMs: 10 * 60_000,
+  afterCrash: 'again',
+} as const;
 const maxChanges = 500;
 const maxDiff = 200_000;
 
@@ -79,7 +92,11 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
           from: revisionProperty,
           path: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Only commits that change this.' },
           limit: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
-          after: { type: 'string', pattern: '^[0-9a-f]{40}\\.\\d{1,9}$', description: 'The `next` of the page before.' },
+          after: {
+            type: 'string',
+            pattern: '^[0-9a-f]{40}\\.\\d{1,9}$',
+            description: 'The `next` of the page before.',
+          },
         },
         ['repository'],
       ),

@@ -73,8 +73,16 @@ export function parseLog(bytes: Buffer): GitCommit[] {
   const fields = bytes.toString().split('\0');
   const commits: GitCommit[] = [];
   for (let at = 0; at + fieldsOfCommit <= fields.length; at += fieldsOfCommit) {
-    const [id = '', parents = '', name = '', email = '', committer = '', committerEmail = '', committedAt = '', message = ''] =
-      fields.slice(at, at + fieldsOfCommit);
+    const [
+      id = '',
+      parents = '',
+      name = '',
+      email = '',
+      committer = '',
+      committerEmail = '',
+      committedAt = '',
+      message = '',
+    ] = fields.slice(at, at + fieldsOfCommit);
     if (!/^[0-9a-f]{40}$/.test(id)) break;
     commits.push({
       id,

@@ -7,7 +7,7 @@ import { drivers } from '../../integrations/computers/drivers.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-describe.runIf(usable.length > 0)('what agents do with repositories', () => {
+describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () => {
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit();
@@ -39,7 +39,9 @@ describe.runIf(usable.length > 0)('what agents do with repositories', () => {
     expect(committed).toMatchObject({ commit: expect.stringMatching(/^[0-9a-f]{40}$/) });
     expect(await run(['git_log', { repository, limit: 1 }])).toEqual([
       {
-        commits: [expect.objectContaining({ id: committed.commit, author: expect.objectContaining({ email: user.email }) })],
+        commits: [
+          expect.objectContaining({ id: committed.commit, author: expect.objectContaining({ email: user.email }) }),
+        ],
         next: `${committed.commit}.1`,
       },
     ]);

@@ -13,7 +13,9 @@ describe.each(usable)('$name', ({ options }) => {
     await runOn(client, 'echo kept > file');
     await host.stop(computerId);
     const work = await host.work(computerId);
-    const said = await runOn(work, 'cat file; echo more > written; cat /proc/net/route | wc -l', { processId: 'prc_w' });
+    const said = await runOn(work, 'cat file; echo more > written; cat /proc/net/route | wc -l', {
+      processId: 'prc_w',
+    });
     expect(said.stdout).toBe('kept\n1\n');
     await expect(work.dialPort(8000)).rejects.toMatchObject({ code: 'COMPUTER_NOT_RUNNING' });
     await expect(host.inspect(computerId)).resolves.toEqual({ state: 'gone' });
@@ -55,9 +57,9 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await runOn(await host.work(b1), 'echo other')).stdout).toBe('other\n');
     expect((await (await host.files(a2)).listFiles('.')).entries).toEqual([]);
     await busy.signalProcess('prc_long', 'SIGKILL');
-    expect(
-      (await runOn(await waitFor('room', () => host.work(a2).catch(() => undefined)), 'echo now')).stdout,
-    ).toBe('now\n');
+    expect((await runOn(await waitFor('room', () => host.work(a2).catch(() => undefined)), 'echo now')).stdout).toBe(
+      'now\n',
+    );
   });
 });
 

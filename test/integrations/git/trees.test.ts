@@ -204,7 +204,9 @@ describe.each(usable)('$name', ({ options }) => {
   it('pages a log that goes on meanwhile, and shows what differs', async () => {
     const { work, path } = await filled();
     const first = await trees.log(work(), { limit: 1 }, signal);
-    await run(`cd ${path}; echo more >> a.txt; git -c user.name=A -c user.email=a@x commit -qam later; echo 3 >> a.txt`);
+    await run(
+      `cd ${path}; echo more >> a.txt; git -c user.name=A -c user.email=a@x commit -qam later; echo 3 >> a.txt`,
+    );
     const second = await trees.log(work(), { limit: 1, after: first.next ?? '' }, signal);
     expect([first, second].flatMap(({ commits }) => commits.map(({ id }) => id))).toEqual(
       gitIds(await run(`cd ${path}; git rev-list main~1`)),
@@ -212,7 +214,9 @@ describe.each(usable)('$name', ({ options }) => {
     expect(second.next).toBeNull();
     const { text } = await trees.diff(work(), {}, signal);
     expect(text).toMatch(/^diff --git a\/a.txt b\/a.txt\n[\s\S]*\n\+3\n$/);
-    expect((await trees.diff(work(), { from: 'main~1', to: 'main', paths: ['a.txt'] }, signal)).text).toContain('+more');
+    expect((await trees.diff(work(), { from: 'main~1', to: 'main', paths: ['a.txt'] }, signal)).text).toContain(
+      '+more',
+    );
     expect((await trees.diff(work(), { staged: true }, signal)).text).toBe('');
     await expect(trees.diff(work(), { from: '--output=x' }, signal)).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
     await run(`cd ${path}; head -c 3000000 /dev/zero | tr '\\0' 'x' | fold -w 80 > a.txt`);
