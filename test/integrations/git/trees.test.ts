@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { renameSync } from 'node:fs';
 import { createGitTrees } from '../../../integrations/git/trees/createGitTrees.ts';
 import type { GitTrees, RepositoryRef, TreeWork } from '../../../integrations/git/types.ts';
-import { buildHost, runOn, startComputer } from '../../builders/host.ts';
+import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';
 import { drivers } from '../computers/drivers.ts';
@@ -24,7 +24,8 @@ describe.each(usable)('$name', ({ options }) => {
   let trees: GitTrees;
   beforeAll(async () => {
     built = await buildHost(options);
-    computer = await startComputer(built.host);
+    // Room for what is read at once, however far behind the reader is.
+    computer = await startComputer(built.host, { limits: { ...usualLimits, maxLogBytes: 16 * 1_048_576 } });
     trees = createGitTrees({ work: ({ computerId }) => built.host.work(computerId) });
   });
   afterAll(() => built[Symbol.asyncDispose]());
