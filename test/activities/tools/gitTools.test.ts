@@ -33,7 +33,7 @@ describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () 
       { diff: expect.stringContaining('+two'), truncated: false },
     ]);
     expect(await run(['git_branch', { repository, name: 'try' }])).toEqual([
-      { branch: 'try', output: "Switched to a new branch 'try'" },
+      { branch: 'try', output: "Switched to a new branch 'try'\nM\ta.txt" },
     ]);
     const [committed] = (await run(['git_commit', { repository, message: 'Two' }])) as [{ commit: string }];
     expect(committed).toMatchObject({ commit: expect.stringMatching(/^[0-9a-f]{40}$/) });

@@ -42,7 +42,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     const branch = { name: 'try', checkout: true };
     const key = { 'idempotency-key': randomUUID() };
     const made = await tree.post('branch', branch, key);
-    expect([made.status, made.body]).toEqual([200, { output: "Switched to a new branch 'try'" }]);
+    expect([made.status, made.body]).toEqual([200, { output: "Switched to a new branch 'try'\nM\ta.txt" }]);
     expect((await tree.post('branch', branch, key)).body).toEqual(made.body);
     expect(await tree.post('branch', branch)).toMatchObject({ status: 409, code: 'GIT_BRANCH_EXISTS' });
     expect(await tree.post('branch', { name: 'origin/x' })).toMatchObject({
