@@ -1,12 +1,13 @@
 import type { CloneSource } from '../../integrations/git/types.ts';
 import { recordClone } from '../../models/git/cloning.ts';
-import { forgetRepository } from '../../models/git/removal.ts';
+import { forgetBundles, forgetRepository } from '../../models/git/removal.ts';
 import { findRepository } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { GitDeps } from './deps.ts';
 import { notOrdered } from './failure.ts';
 import { createOrdered, type RepositoryWork } from './ordered.ts';
 import { remoteOf } from './remote.ts';
+import { removeTree } from './removeTree.ts';
 
 /** What is done in repositories' mirrors. Each may run twice, and does nothing that nobody has ordered. */
 export function createMirrorActivities(deps: GitDeps) {
@@ -33,6 +34,8 @@ export function createMirrorActivities(deps: GitDeps) {
       if (repository === undefined) return;
       if (repository.removedAt === null) throw notOrdered();
       await gitMirrors.remove(repository);
+      await forgetBundles(database, itemId);
+      await removeTree(deps, repository);
       await forgetRepository(database, itemId);
     },
   };

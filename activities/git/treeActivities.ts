@@ -24,8 +24,9 @@ export function createTreeActivities(deps: GitDeps) {
       if (await gitTrees.isFilled(tree, signal)) return;
       const { bundle, ...state } = await gitMirrors.bundleFor(repository, [], signal);
       await using made = bundle;
-      await gitTrees.fill(tree, made, state, { url: repository.url }, signal);
+      // Before there is anything: what was begun is removed with the repository.
       await recordTree(database, repository.itemId, state.version);
+      await gitTrees.fill(tree, made, state, { url: repository.url }, signal);
     }),
 
     /** Brings the files that a partial clone lacks of what is to be checked out. */

@@ -56,14 +56,18 @@ export function changeRoutes(deps: RouteDeps) {
 
   router.post(`${base}/checkout`, async (req, res) => {
     const where = pathOf<'checkoutBranch'>(req);
-    const { branch } = bodyOf<'checkoutBranch'>(req);
-    checkBranchName(branch);
+    const { branch } = bodyOf<'checkoutBranch'>(req) ?? {};
+    if (branch !== undefined) checkBranchName(branch);
+    const order =
+      branch === undefined
+        ? ({ kind: 'fillRepository', input: {} } as const)
+        : ({ kind: 'checkoutBranch', input: { branch } } as const);
     await makeOnce<'checkoutBranch'>(
       deps,
       req,
       res,
       'operation',
-      async (id) => outputOf(await change(req, where, { id, kind: 'checkoutBranch', input: { branch } })),
+      async (id) => outputOf(await change(req, where, { id, ...order })),
       { status: 200 },
     );
   });

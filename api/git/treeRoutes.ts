@@ -1,23 +1,19 @@
 import type { Request, Response } from 'express';
+import { treeMissing } from '../../integrations/git/rules/failures.ts';
 import type { TreeRef } from '../../integrations/git/types.ts';
 import { DomainError } from '../../models/errors.ts';
-import { askForChange } from '../../models/git/changes.ts';
 import { requireReady } from '../../models/git/repository.ts';
 import { answer } from '../frame/answer.ts';
-import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
-import { failureOf, runOperation } from '../frame/operationAnswer.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeRepository } from './authorizeRepository.ts';
 
 const maxBranches = 20_000;
-/** Other orders of the repository may come before it. */
-const fillMs = 30 * 60_000;
 
 /** What there is in working trees. */
 export function treeRoutes(deps: RouteDeps) {
-  const { database, gitTrees } = deps;
+  const { gitTrees } = deps;
   const router = createRouter();
   const base = '/api/spaces/:spaceId/git/:itemId';
 
@@ -53,7 +49,7 @@ export function treeRoutes(deps: RouteDeps) {
     answer<'getRepositoryDiff'>(res, 200, diff);
   });
 
-  /** Looks at a working tree; where there is none yet, it is made first, by the repository's workflow. */
+  /** Looks at a working tree as it is: whoever may only look starts nothing by that, and has nothing paid for. */
   async function look<T>(
     req: Request,
     res: Response,
@@ -63,34 +59,18 @@ export function treeRoutes(deps: RouteDeps) {
     const repository = await authorizeRepository(deps, req, where);
     requireReady(repository);
     const { spaceId, itemId, computerId, treePath: path } = repository;
-    const tree: TreeRef = { spaceId, itemId, computerId, path };
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     try {
-      return await at(tree, gone.signal);
+      return await at({ spaceId, itemId, computerId, path }, gone.signal);
     } catch (error) {
-      if (!isWithoutTree(error)) throw error;
-      await fill(req, where);
-      return at(tree, gone.signal);
+      // Nobody has ever used the computer.
+      if (error instanceof DomainError && error.code === 'COMPUTER_NOT_RUNNING') throw treeMissing();
+      throw error;
     }
-  }
-
-  async function fill(req: Request, where: { spaceId: string; itemId: string }): Promise<void> {
-    const order = { kind: 'fillRepository', input: {}, actor: actorOf(req), deadlineMs: fillMs } as const;
-    const ended = await runOperation(deps, req, await askForChange(database, { ...where, ...order }));
-    if (ended === undefined) {
-      const detail = 'The repository’s files are being brought to its computer. Try again soon.';
-      throw new DomainError('unavailable', 'GIT_TREE_FILLS', detail, { retryAfterSeconds: 5 });
-    }
-    if (ended.status !== 'succeeded') throw failureOf(ended);
   }
 
   return router;
-}
-
-/** Its files were never brought to its computer, or that has a new home, or was never used. */
-function isWithoutTree(error: unknown): boolean {
-  return error instanceof DomainError && (error.code === 'GIT_TREE_MISSING' || error.code === 'COMPUTER_NOT_RUNNING');
 }
 
 /** As `GitTrees.log` gives it: a commit, and how many after it are passed over. */

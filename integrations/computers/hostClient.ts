@@ -2,6 +2,7 @@ import type { Duplex, Readable } from 'node:stream';
 import { DomainError } from '../../models/errors.ts';
 import { followOutput } from './client/followOutput.ts';
 import { type ComputerEndpoint, dial, Requests } from './client/requests.ts';
+import { ownProcessesDir } from './processes/ownProcesses.ts';
 import { ProcessStore } from './processes/processStore.ts';
 import { positionAfter, type Size } from './processes/records.ts';
 import { storedOutput } from './processes/storedLog.ts';
@@ -98,10 +99,19 @@ const pausedDeadlineMs = 2_000;
 export class HostClient {
   readonly #endpoint: ComputerEndpoint;
   readonly #requests: Requests;
+  readonly #processes: string;
 
-  constructor(endpoint: ComputerEndpoint) {
+  constructor(endpoint: ComputerEndpoint, processes = '/processes') {
     this.#endpoint = endpoint;
     this.#requests = new Requests(endpoint);
+    this.#processes = processes;
+  }
+
+  /** The same, of the processes that Atrium itself runs there. */
+  get own(): HostClient {
+    const { processesDir } = this.#endpoint as { processesDir?: string };
+    const endpoint = { ...this.#endpoint, ...(processesDir && { processesDir: ownProcessesDir(processesDir) }) };
+    return new HostClient(endpoint, '/own/processes');
   }
 
   status(): Promise<HolderStatus> {
@@ -119,13 +129,13 @@ export class HostClient {
    * `COMMAND_NOT_FOUND` or `COMMAND_NOT_STARTED`.
    */
   async startProcess(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {
-    const { status, value } = await this.#requests.answer<ProcessInfo>('POST', '/processes', { json: request });
+    const { status, value } = await this.#requests.answer<ProcessInfo>('POST', this.#processes, { json: request });
     return { process: value, isNew: status === 201 };
   }
 
   /** All that are known, the newest first. */
   async listProcesses(): Promise<ProcessInfo[]> {
-    const list = () => this.#requests.json<{ processes: ProcessInfo[] }>('GET', '/processes');
+    const list = () => this.#requests.json<{ processes: ProcessInfo[] }>('GET', this.#processes);
     return this.#orStored(
       async () => (await list()).processes,
       (store) => store.list(),
@@ -134,7 +144,7 @@ export class HostClient {
 
   process(processId: string): Promise<ProcessInfo> {
     return this.#orStored(
-      () => this.#requests.json('GET', processPath(processId)),
+      () => this.#requests.json('GET', this.#pathOf(processId)),
       (store) => store.info(processId),
     );
   }
@@ -148,7 +158,7 @@ export class HostClient {
   async *output(processId: string, request: OutputRequest = {}): AsyncGenerator<OutputRecord, void, undefined> {
     let after = request.after ?? 0;
     try {
-      for await (const record of followOutput(this.#requests, processPath(processId), request)) {
+      for await (const record of followOutput(this.#requests, this.#pathOf(processId), request)) {
         after = positionAfter(record);
         yield record;
       }
@@ -160,9 +170,14 @@ export class HostClient {
     }
   }
 
+  /** Leaves nothing of a process that has ended. Throws 409 `PROCESS_RUNS`. */
+  async forgetProcess(processId: string): Promise<void> {
+    await this.#requests.json('DELETE', this.#pathOf(processId));
+  }
+
   /** What the process’s terminal shows. Throws 409 `NO_TERMINAL` where it has none. */
   screen(processId: string): Promise<Screen> {
-    return this.#requests.json('GET', `${processPath(processId)}/screen`);
+    return this.#requests.json('GET', `${this.#pathOf(processId)}/screen`);
   }
 
   /**
@@ -172,16 +187,16 @@ export class HostClient {
    */
   async sendInput(processId: string, { number, bytes, eof }: ProcessInput): Promise<void> {
     const query = { ...number, ...(eof === true && { eof: true }) };
-    await this.#requests.json('POST', `${processPath(processId)}/input`, { query, body: bytes ?? new Uint8Array() });
+    await this.#requests.json('POST', `${this.#pathOf(processId)}/input`, { query, body: bytes ?? new Uint8Array() });
   }
 
   /** Sends a signal, such as `SIGTERM`, to everything that the process has started; says how many that were. */
   async signalProcess(processId: string, signal: string): Promise<{ signalled: number }> {
-    return this.#requests.json('POST', `${processPath(processId)}/signal`, { json: { signal } });
+    return this.#requests.json('POST', `${this.#pathOf(processId)}/signal`, { json: { signal } });
   }
 
   async resizeProcess(processId: string, size: Size): Promise<void> {
-    await this.#requests.json('POST', `${processPath(processId)}/resize`, { json: size });
+    await this.#requests.json('POST', `${this.#pathOf(processId)}/resize`, { json: size });
   }
 
   /**
@@ -240,6 +255,10 @@ export class HostClient {
     await this.#requests.json('POST', '/files/folder', { query: { path, parents } });
   }
 
+  #pathOf(processId: string): string {
+    return `${this.#processes}/${encodeURIComponent(processId)}`;
+  }
+
   async #orStored<T>(ask: () => Promise<T>, read: (store: ProcessStore) => Promise<T>): Promise<T> {
     try {
       return await ask();
@@ -265,8 +284,4 @@ export class HostClient {
     }
     return dial(this.#endpoint, `/ports/${port}`, signal);
   }
-}
-
-function processPath(processId: string): string {
-  return `/processes/${encodeURIComponent(processId)}`;
 }

@@ -28,8 +28,8 @@ export interface LiveComputers {
    */
   asIs(ref: ComputerRef): Promise<HostClient>;
   /**
-   * For what Atrium itself runs among its files: in the computer while it runs, else beside it, without network. Throws
-   * 409 `COMPUTER_NOT_RUNNING` for one that was never used, `COMPUTER_PAUSED`, and 429 or 503 `FILES_BUSY`.
+   * For what Atrium itself runs among its files (`HostClient.own`): in the computer while it runs, else beside it,
+   * without network. It keeps no computer awake, and users do not see it. Throws 409 `COMPUTER_NOT_RUNNING` for one that was never used, `COMPUTER_PAUSED`, and 429 or 503 `FILES_BUSY`.
    */
   work(ref: ComputerRef): Promise<HostClient>;
   /** Only while it runs, for what nothing is started for. Throws 409 `COMPUTER_NOT_RUNNING` else. */
@@ -42,7 +42,7 @@ export interface LiveHost {
   client(computerId: string): HostClient;
   /** To the files and logs of a computer, running or not. */
   files(computerId: string): Promise<HostClient>;
-  /** The same, where processes may be started, without network where it does not run. */
+  /** The same, where Atrium’s own processes may be started, without network where it does not run. */
   work(computerId: string): Promise<HostClient>;
   metrics(computerId: string): Promise<ComputerMetrics>;
 }

@@ -344,6 +344,8 @@ export interface GitTrees {
     mirror: MirrorState,
     signal: AbortSignal,
   ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }>;
+  /** Removes the tree with all that is in it, if it is there. */
+  remove(tree: TreeRef, signal: AbortSignal): Promise<void>;
   /** Removes what `bundleOut` has left for the reader. */
   settle(tree: TreeWork): Promise<void>;
 }

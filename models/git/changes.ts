@@ -31,7 +31,8 @@ export interface ChangeRequest {
   deadlineMs: number;
 }
 
-const actions: Readonly<Record<Exclude<GitChangeKind, 'fillRepository'>, AuditAction>> = {
+const actions: Readonly<Record<GitChangeKind, AuditAction>> = {
+  fillRepository: 'repository.checked-out',
   createBranch: 'repository.branch-created',
   commitChanges: 'repository.committed',
   checkoutBranch: 'repository.checked-out',
@@ -53,7 +54,7 @@ export async function askForChange(database: Database, request: ChangeRequest): 
     requireReady(repository);
     const order = { kind, input: { ...input }, userId: actor.userId, deadlineMs, ...(id !== undefined && { id }) };
     const operation = await beginOrder(tx, repository, order);
-    if (kind !== 'fillRepository') await appendAudit(tx, spaceId, actor, actions[kind], itemId);
+    await appendAudit(tx, spaceId, actor, actions[kind], itemId);
     return operation;
   });
 }

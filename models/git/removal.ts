@@ -32,8 +32,15 @@ export async function removedRepositories(
   return rows as unknown as RemovedRepository[];
 }
 
-/** Forgets a removed repository. Its bundles are removed from the store by the sweep. */
-export async function forgetRepository(database: Database, itemId: string): Promise<void> {
+/** Gives the room of a removed repository back. Its bundles are removed from the store by the sweep. */
+export const forgetBundles = (database: Database, itemId: string): Promise<void> =>
+  forget(database, itemId, ['git_bundles', 'git_orders']);
+
+/** Forgets a removed repository, when nothing is left of it. */
+export const forgetRepository = (database: Database, itemId: string): Promise<void> =>
+  forget(database, itemId, ['git_bundles', 'git_orders', 'git_repositories']);
+
+async function forget(database: Database, itemId: string, tables: readonly string[]): Promise<void> {
   await transaction(database, async (tx) => {
     const [row] = await select<{ removedAt: Date | null }>(
       tx,
@@ -47,7 +54,7 @@ export async function forgetRepository(database: Database, itemId: string): Prom
       bundles.map(({ objectKey }) => objectKey),
       tx,
     );
-    for (const table of ['git_bundles', 'git_orders', 'git_repositories']) {
+    for (const table of tables) {
       await execute(tx, `DELETE FROM ${table} WHERE item_id = ?`, [itemId]);
     }
   });

@@ -34,7 +34,7 @@ export interface Repository {
   computerId: string;
   /** Below the computer's home. */
   treePath: string;
-  /** The version that the tree was made of; null before that. */
+  /** The version that the tree was made of, or was saved as last; null where it was never begun. */
   treeVersion: number | null;
   /** Without user and password. */
   url: string;

@@ -16,6 +16,7 @@ const failures: Readonly<Record<string, DomainErrorKind>> = {
   GIT_BRANCH_EXISTS: 'conflict',
   GIT_NOTHING_TO_COMMIT: 'conflict',
   GIT_TREE_MISSING: 'conflict',
+  GIT_OBJECTS_MISSING: 'conflict',
   GIT_TREE_OCCUPIED: 'conflict',
   GIT_TREE_BUSY: 'conflict',
   GIT_TREE_FULL: 'conflict',

@@ -1,5 +1,9 @@
+import { treeMissing } from '../../../integrations/git/rules/failures.ts';
 import type { TreeRef } from '../../../integrations/git/types.ts';
+import type { Turn } from '../../../models/chat/turn.ts';
 import { DomainError } from '../../../models/errors.ts';
+import { may, standingOf } from '../../../models/identity/authority.ts';
+import { isAtLeast } from '../../../models/identity/roles.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 import { ask } from './ask.ts';
 import {
@@ -23,9 +27,9 @@ const maxDiff = 200_000;
 
 /** Tools that look at repositories. */
 export function gitLookTools(deps: GitToolDeps): ServerTool[] {
-  const { gitTrees } = deps;
+  const { gitTrees, identity } = deps;
 
-  /** Where there is no working tree yet, it is made first. */
+  /** Where there is no working tree yet, it is made first, if the turn may do that. */
   async function look<T>(
     input: RepositoryInput,
     { turn, signal }: ToolContext,
@@ -38,9 +42,17 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
     } catch (error) {
       const code = error instanceof DomainError ? error.code : undefined;
       if (code !== 'GIT_TREE_MISSING' && code !== 'COMPUTER_NOT_RUNNING') throw error;
+      if (!(await mayChange(turn))) throw treeMissing();
       await ask(deps, turn, { itemId: repository.itemId, kind: 'fillRepository', input: {} }, signal);
       return at(tree);
     }
+  }
+
+  /** A computer may be woken for it, and paid for. */
+  async function mayChange(turn: Turn): Promise<boolean> {
+    const { role, keyHolds } = await standingOf(identity, turn);
+    const isEditor = role !== undefined && isAtLeast(role, 'editor');
+    return turn.mode === 'work' && isEditor && keyHolds && may(turn, 'git:write');
   }
 
   return [

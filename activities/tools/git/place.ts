@@ -10,7 +10,7 @@ import type { CommonDeps } from '../../deps.ts';
 
 export interface GitToolDeps extends Pick<CommonDeps, 'config' | 'database' | 'workflows'> {
   gitTrees: GitTrees;
-  identity: Pick<Identity, 'users'>;
+  identity: Pick<Identity, 'members' | 'keys' | 'users'>;
 }
 
 export interface RepositoryInput {

@@ -5,6 +5,7 @@ import { ChannelViolation } from '../channel/frames.ts';
 import { readOomKills, readPids, WorkSettler } from '../host/cgroups/settleWork.ts';
 import type { HolderOrder, HolderReport, HolderSpec, SandboxCommand } from '../host/holderSpec.ts';
 import { roomForLogs } from '../processes/logRoom.ts';
+import { ownLimits, ownProcessesDir } from '../processes/ownProcesses.ts';
 import { ProcessStore } from '../processes/processStore.ts';
 import { Agent } from './agent.ts';
 import { attachContainer } from './container.ts';
@@ -94,24 +95,27 @@ async function hold(
   const settler = settle == null ? undefined : new WorkSettler(settle, () => own);
   const { limits } = computer;
   const store = new ProcessStore(spec.processesDir, { ...limits, maxDiskBytes: roomForLogs(limits) });
-  const screens = new Screens(store);
-  const processes = new HolderProcesses({
+  const common = {
     spec,
     agent,
-    store,
-    screens,
     oomKills: () => (workOom === undefined ? 0 : readOomKills(workOom)),
     onStarted: () => settler?.settle(),
-  });
-  const usage = new Usage(() => processes.running > 0);
+  };
+  const users = { store, screens: new Screens(store) };
+  const processes = new HolderProcesses({ ...common, ...users, owner: 'user', maxProcesses: limits.maxProcesses });
+  const ownStore = new ProcessStore(ownProcessesDir(spec.processesDir), ownLimits);
+  const owns = { store: ownStore, screens: new Screens(ownStore) };
+  const work = new HolderProcesses({ ...common, ...owns, owner: 'atrium', maxProcesses: ownLimits.maxProcesses });
+  // What Atrium does by itself keeps no computer awake.
+  const usage = new Usage(() => processes.running > 0 || (spec.purpose === 'work' && work.running > 0));
   const server = createHolderServer({
     agent,
-    processes,
-    store,
-    screens,
+    users: { ...users, processes },
+    own: { ...owns, processes: work },
     hasPorts: spec.purpose === 'computer',
     // To read keeps no computer awake, but for what is there only to be read.
-    use: (method) => (method === 'GET' && spec.purpose === 'computer' ? () => undefined : usage.begin()),
+    use: ({ method, isOwn }) =>
+      (method === 'GET' || isOwn) && spec.purpose === 'computer' ? () => undefined : usage.begin(),
     status: () => ({
       computerId: computer.computerId,
       generation: computer.generation,
@@ -127,11 +131,12 @@ async function hold(
   const idle =
     spec.purpose !== 'computer' ? usage.whenIdle(settings.idleTimeoutMs, () => end('It was not used.')) : undefined;
   process.once('SIGTERM', () => {
-    void processes.stop(settings.stopGraceMs).finally(() => end('It was stopped.'));
+    const stopping = [processes, work].map((each) => each.stop(settings.stopGraceMs));
+    void Promise.all(stopping).finally(() => end('It was stopped.'));
   });
   await report({ type: 'running', startedAt });
   // What an earlier holder did not live to clear away.
-  if (spec.purpose === 'computer') void store.prune().catch(() => undefined);
+  if (spec.purpose === 'computer') for (const each of [store, ownStore]) void each.prune().catch(() => undefined);
   const how = await sandbox.ended;
   clearTimeout(slow);
   clearInterval(idle);
@@ -139,7 +144,7 @@ async function hold(
   // Readers hear of the end, which is on disk, before they are let go.
   await atMost(
     closeDeadlineMs,
-    processes.close().then(() => store.prune()),
+    Promise.all([processes.close().then(() => store.prune()), work.close().then(() => ownStore.prune())]),
   );
   rmSync(socketPath, { force: true });
   server.close();

@@ -26,6 +26,10 @@ export async function processRoute(
       const { process, isNew } = await processes.start(startOf(await jsonOf(req, maxStartBytes)));
       return send(res, isNew ? 201 : 200, process);
     }
+    case 'DELETE undefined': {
+      await processes.forget(processId);
+      return send(res, 200, {});
+    }
     case 'POST input': {
       const number = inputNumberOf(route);
       const bytes = await bodyOf(req, maxInputBytes);

@@ -25,6 +25,9 @@ interface Entry {
 
 interface ProcessesOptions {
   spec: HolderSpec;
+  /** Whose they are: the users’, which only a computer that runs has, or Atrium’s own. */
+  owner: 'user' | 'atrium';
+  maxProcesses: number;
   agent: Agent;
   store: ProcessStore;
   screens: Screens;
@@ -60,11 +63,10 @@ export class HolderProcesses {
   }
 
   async start(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {
-    const { store, spec } = this.#options;
+    const { store, maxProcesses } = this.#options;
     requireStartable(request);
-    if (spec.purpose === 'files' || this.#isStopping)
+    if (!this.#mayStart || this.#isStopping)
       throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
-    const { maxProcesses } = spec.computer.limits;
     // One that is known is attached to, however many run.
     if (this.running >= maxProcesses && !(await this.#isKnown(request.processId))) {
       throw new DomainError('rateLimited', 'TOO_MANY_PROCESSES', `At most ${maxProcesses} processes run at once.`);
@@ -120,6 +122,11 @@ export class HolderProcesses {
     await process.resized(size);
   }
 
+  /** Leaves nothing of one that has ended. */
+  async forget(processId: string): Promise<void> {
+    await this.#options.store.remove(processId);
+  }
+
   /** Ends all that run: asks them to, and kills what is left after the grace. No more are started. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
@@ -130,6 +137,11 @@ export class HolderProcesses {
   /** Everything has ended with the computer: writes that down. */
   async close(): Promise<void> {
     await Promise.all([...this.#entries.values()].map(({ runner }) => runner.process.ended));
+  }
+
+  get #mayStart(): boolean {
+    const { owner, spec } = this.#options;
+    return spec.purpose === 'computer' || (spec.purpose === 'work' && owner === 'atrium');
   }
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {

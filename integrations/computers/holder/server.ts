@@ -13,16 +13,23 @@ import { processRoute } from './processRoutes.ts';
 import type { Screens } from './screens.ts';
 import { storeRoute } from './storeRoutes.ts';
 
-interface ServerOptions {
-  agent: Agent;
+interface ServedProcesses {
   processes: HolderProcesses;
   store: ProcessStore;
   screens: Screens;
+}
+
+interface ServerOptions {
+  agent: Agent;
+  /** At `/processes`. */
+  users: ServedProcesses;
+  /** At `/own/processes`: what Atrium itself runs. */
+  own: ServedProcesses;
   status: () => HolderStatus;
   /** Whether ports of it can be reached: not of what stands in for a computer that does not run. */
   hasPorts: boolean;
-  /** Somebody uses the computer by a request of this method; the answer is called when they have done. */
-  use: (method: string) => () => void;
+  /** Somebody uses the computer by a request; the answer is called when they have done. */
+  use: (request: { method: string; isOwn: boolean }) => () => void;
 }
 
 /**
@@ -40,7 +47,7 @@ export function createHolderServer(options: ServerOptions): Server {
     if (req.method === 'GET' && req.url === '/') return send(res, 200, options.status());
     if (open.requests >= mostRequests) return sendProblem(res, tooMany('requests for'));
     open.requests++;
-    const done = options.use(req.method ?? '');
+    const done = options.use({ method: req.method ?? '', isOwn: routeOf(req).path[0] === 'own' });
     answer(options, req, res)
       .catch((error: unknown) => sendProblem(res, error))
       .finally(() => {
@@ -53,7 +60,7 @@ export function createHolderServer(options: ServerOptions): Server {
     if (!options.hasPorts) return refuseUpgrade(socket, notRunning());
     if (open.ports >= mostPorts) return refuseUpgrade(socket, tooMany('connections to ports of'));
     open.ports++;
-    const done = options.use('CONNECT');
+    const done = options.use({ method: 'CONNECT', isOwn: false });
     void portRoute(options.agent, routeOf(req).path, socket, head).finally(() => {
       open.ports--;
       done();
@@ -66,20 +73,24 @@ export function createHolderServer(options: ServerOptions): Server {
 }
 
 function answer(options: ServerOptions, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const { agent, processes, store, screens } = options;
+  const { agent, users, own } = options;
   const route = routeOf(req);
-  const [first] = route.path;
-  const read = storeRoute(store, req, res, route);
-  if (read !== undefined) return read;
-  if (first === 'processes') return processRoute({ processes, store, screens }, req, res, route);
-  if (first === 'paused' && req.method === 'POST') return takePaused(processes, req, res);
+  const [first, ...rest] = route.path;
+  if (first === 'processes') return answerProcesses(users, req, res, route);
+  if (first === 'own' && rest[0] === 'processes') return answerProcesses(own, req, res, { ...route, path: rest });
+  if (first === 'paused' && req.method === 'POST') return takePaused([users, own], req, res);
   if (first === 'files') return fileRoute(agent, req, res, route);
   return Promise.reject(notFoundHere());
 }
 
+function answerProcesses(served: ServedProcesses, req: IncomingMessage, res: ServerResponse, route: Route) {
+  return storeRoute(served.store, req, res, route) ?? processRoute(served, req, res, route);
+}
+
 /** Only its host says so, which has done it. */
-async function takePaused(processes: HolderProcesses, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  processes.setPaused((await jsonOf(req, 1_000)).isPaused === true);
+async function takePaused(served: ServedProcesses[], req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const isPaused = (await jsonOf(req, 1_000)).isPaused === true;
+  for (const { processes } of served) processes.setPaused(isPaused);
   send(res, 200, {});
 }
 

@@ -105,7 +105,8 @@ export interface Host {
    */
   files(computerId: string): Promise<HostClient>;
   /**
-   * The same, where processes may be started too: a stopped computer’s have no network, and end when it starts.
+   * The same, where Atrium’s own processes (`HostClient.own`) may be started too: a stopped computer’s have no network, and
+   * end when it starts.
    */
   work(computerId: string): Promise<HostClient>;
   /** The socket of what answers `files` or `work`; with `running`, only that of one that runs. */

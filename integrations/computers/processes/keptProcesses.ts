@@ -45,17 +45,17 @@ export class KeptProcesses {
   async prune(): Promise<void> {
     const oldest = Date.now() - this.#limits.maxKeptMs;
     for (const [id, { startedAt }] of [...this.#kept]) {
-      if (this.#kept.size > this.#limits.maxKept || Date.parse(startedAt) <= oldest) await this.#remove(id);
+      if (this.#kept.size > this.#limits.maxKept || Date.parse(startedAt) <= oldest) await this.remove(id);
     }
   }
 
   /** Deletes the one that has ended first; undefined where there is none. */
   dropOldest(): Promise<void> | undefined {
     const [oldest] = this.#kept.keys();
-    return oldest === undefined ? undefined : this.#remove(oldest);
+    return oldest === undefined ? undefined : this.remove(oldest);
   }
 
-  #remove(id: string): Promise<void> {
+  remove(id: string): Promise<void> {
     this.#forget(id);
     return rm(`${this.#folder}/${id}`, { recursive: true, force: true });
   }

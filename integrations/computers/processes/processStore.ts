@@ -155,6 +155,18 @@ export class ProcessStore {
     await rm(process.folder, { recursive: true, force: true });
   }
 
+  /** Forgets one that has ended; one that is not known is no failure. Throws 409 `PROCESS_RUNS`. */
+  async remove(processId: string): Promise<void> {
+    const folder = this.folderOf(processId);
+    // Its log is written to the end first.
+    await Promise.all(this.#ending);
+    if (this.#live.has(processId) || this.#creating.has(processId)) {
+      throw new DomainError('conflict', 'PROCESS_RUNS', 'The process has not ended.');
+    }
+    await this.#kept.remove(processId);
+    await rm(folder, { recursive: true, force: true });
+  }
+
   #keep(process: LiveProcess): void {
     const { processId, startedAt } = process.meta.info;
     // One that was forgotten has left nothing.

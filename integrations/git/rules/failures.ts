@@ -27,6 +27,8 @@ export const gitFailures = {
   GIT_NOTHING_TO_COMMIT: 'conflict',
   /** The repository has no working tree on its computer yet, or not any more. */
   GIT_TREE_MISSING: 'conflict',
+  /** A partial clone has not brought what is to be shown, merged or checked out. */
+  GIT_OBJECTS_MISSING: 'conflict',
   /** Something else is where the working tree is to be. */
   GIT_TREE_OCCUPIED: 'conflict',
   /** Another git works in it, such as that of a person at a terminal. */
@@ -48,6 +50,11 @@ const passing: readonly string[] = ['GIT_REMOTE_FAILED', 'GIT_REMOTE_TOO_SLOW', 
 
 export function gitError(code: GitFailure, message: string, cause?: unknown): DomainError {
   return new DomainError(gitFailures[code], code, message, { cause });
+}
+
+export function treeMissing(): DomainError {
+  const detail = 'The repository’s files are not on its computer. They come there when it is checked out.';
+  return gitError('GIT_TREE_MISSING', detail);
 }
 
 /** Whether to try again by ourselves. */

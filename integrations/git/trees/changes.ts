@@ -1,3 +1,4 @@
+import { checkBranchName } from '../rules/branchName.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import type { GitPerson, TreeWork } from '../types.ts';
@@ -79,15 +80,20 @@ export function createChanges(shell: TreeShell) {
   }
 
   return {
-    branch: (
+    async branch(
       tree: TreeWork,
       { name, from = '', checkout }: { name: string; from?: string | undefined; checkout: boolean },
       signal: AbortSignal,
-    ): Promise<{ output: string }> =>
-      known(tree, { script: branchScript, args: [name, from, checkout ? 'yes' : 'no'], signal }),
+    ): Promise<{ output: string }> {
+      checkBranchName(name);
+      return known(tree, { script: branchScript, args: [name, from, checkout ? 'yes' : 'no'], signal });
+    },
 
-    checkout: (tree: TreeWork, { branch }: { branch: string }, signal: AbortSignal): Promise<{ output: string }> =>
-      known(tree, { script: checkoutScript, args: [branch], signal }),
+    // Git 2.39 takes no `--end-of-options` here, so the name is one that cannot be an option.
+    async checkout(tree: TreeWork, { branch }: { branch: string }, signal: AbortSignal): Promise<{ output: string }> {
+      checkBranchName(branch);
+      return known(tree, { script: checkoutScript, args: [branch], signal });
+    },
 
     async commit(
       tree: TreeWork,

@@ -27,6 +27,9 @@ export const treeEnvironment: Readonly<Record<string, string>> = {
   GIT_EDITOR: '/bin/false',
   GIT_PAGER: 'cat',
   GIT_LFS_SKIP_SMUDGE: '1',
+  // What a partial clone lacks is brought by the mirror; a remote of the tree's own settings is asked for nothing.
+  GIT_ALLOW_PROTOCOL: 'none',
+  GIT_NO_LAZY_FETCH: '1',
   GIT_CONFIG_COUNT: String(Object.keys(settings).length),
   ...Object.fromEntries(
     Object.entries(settings).flatMap(([key, value], index) => [

@@ -58,6 +58,14 @@ cd - >/dev/null
 mv -T -- "$new" "$tree"
 `;
 
+// Only the repository's own: another folder may have come to its place.
+const removeScript = `
+tree="./$1"
+rm -rf -- "$(dirname -- "$tree")/.$(basename -- "$tree").filling"
+[ ! -L "$tree" ] && [ "$(cat "$tree/.git/atrium-item" 2>/dev/null)" = "$2" ] || exit 0
+exec rm -rf -- "$tree"
+`;
+
 const listScript = `${enterToLook}
 git symbolic-ref --quiet HEAD || git rev-parse HEAD || exit $?
 exec git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags
@@ -183,6 +191,11 @@ export function createExchange(shell: TreeShell) {
       await shell.do(tree, { script: packScript, args: [tree.path, tree.itemId, outbox], timeoutMs, signal });
       const { body } = await (await shell.client(tree)).readFile(`${outbox}/pack`, { signal });
       return { bundle: body, refs: updates, head };
+    },
+
+    async remove(tree: TreeRef, signal: AbortSignal): Promise<void> {
+      await shell.do(tree, { script: removeScript, args: [tree.path, tree.itemId], timeoutMs, signal });
+      for (const way of ['in', 'out'] as const) await clear(tree, way);
     },
 
     settle: (tree: TreeWork): Promise<void> => clear(tree, 'out'),

@@ -5,7 +5,7 @@ import type { HostClient } from '../../computers/hostClient.ts';
 import type { LiveComputers } from '../../computers/liveComputers.ts';
 import { type Exit, noteOf } from '../../computers/processes/records.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
-import { gitError } from '../rules/failures.ts';
+import { gitError, treeMissing } from '../rules/failures.ts';
 import type { TreeRef } from '../types.ts';
 import { treeEnvironment } from './environment.ts';
 
@@ -62,9 +62,9 @@ export class TreeShell {
   async run(tree: TreeRef, call: TreeCall): Promise<TreeAnswer> {
     let interruptions = 0;
     for (let begun = 1; begun <= maxBegun; begun++) {
-      const client = await this.client(tree);
+      const { own } = await this.client(tree);
       try {
-        const answer = await attempt(client, call, begun);
+        const answer = await attempt(own, call, begun);
         if (answer !== undefined) return answer;
       } catch (error) {
         const code = error instanceof DomainError ? error.code : undefined;
@@ -88,9 +88,23 @@ export class TreeShell {
 
 /** Undefined where it did not come to an end of its own, or met a lock before we looked. */
 async function attempt(client: HostClient, call: TreeCall, begun: number): Promise<TreeAnswer | undefined> {
+  const processId = idOf(call, begun);
+  try {
+    return await runOnce(client, processId, call, begun);
+  } finally {
+    // Of a read, nobody asks again.
+    if (call.id === undefined) void client.forgetProcess(processId).catch(() => undefined); // it is pruned later
+  }
+}
+
+async function runOnce(
+  client: HostClient,
+  processId: string,
+  call: TreeCall,
+  begun: number,
+): Promise<TreeAnswer | undefined> {
   const { script, args = [], stdin, maxBytes = usualMaxBytes, timeoutMs = usualTimeoutMs, signal } = call;
   signal.throwIfAborted();
-  const processId = idOf(call, begun);
   const { isNew } = await client.startProcess({
     processId,
     command: ['/bin/sh', '-c', script, 'sh', ...args],
@@ -133,7 +147,7 @@ async function attempt(client: HostClient, call: TreeCall, begun: number): Promi
 }
 
 function idOf({ id }: TreeCall, begun: number): string {
-  if (id === undefined) return `git_${randomBytes(12).toString('hex')}`;
+  if (id === undefined) return `read_${randomBytes(12).toString('hex')}`;
   return begun === 1 ? id : `${id}-${begun}`;
 }
 
@@ -143,6 +157,11 @@ async function end(client: HostClient, processId: string): Promise<void> {
 
 /** What git’s words mean in a working tree, first match first. */
 const meanings: [pattern: RegExp, code: Parameters<typeof gitError>[0], sentence: string][] = [
+  [
+    /from promisor remote|lazy fetching disabled/,
+    'GIT_OBJECTS_MISSING',
+    'This needs versions of files that the partial clone has left with its remote.',
+  ],
   [/a branch named .* already exists/, 'GIT_BRANCH_EXISTS', 'There is a branch of that name.'],
   [
     /cannot lock ref|unable to create directory|File name too long|cannot create/i,
@@ -177,6 +196,3 @@ export function failureOf({ code, stdout, said }: TreeAnswer): DomainError {
   return gitError('GIT_TREE_FAILED', told === '' ? 'Git has failed on the computer.' : `Git says: ${told}`, cause);
 }
 
-export function treeMissing(): DomainError {
-  return gitError('GIT_TREE_MISSING', 'The repository’s files are not on its computer yet.');
-}

@@ -1,4 +1,4 @@
-import { buildHost, runOn, startComputer } from '../../builders/host.ts';
+import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
 
@@ -13,7 +13,7 @@ describe.each(usable)('$name', ({ options }) => {
     await runOn(client, 'echo kept > file');
     await host.stop(computerId);
     const work = await host.work(computerId);
-    const said = await runOn(work, 'cat file; echo more > written; cat /proc/net/route | wc -l', {
+    const said = await runOn(work.own, 'cat file; echo more > written; cat /proc/net/route | wc -l', {
       processId: 'prc_w',
     });
     expect(said.stdout).toBe('kept\n1\n');
@@ -22,9 +22,9 @@ describe.each(usable)('$name', ({ options }) => {
     expect(await host.sweep()).toEqual([]);
     await host.start({ ...spec, generation: 2 });
     const again = await host.work(computerId);
-    expect((await runOn(again, 'cat written')).stdout).toBe('more\n');
+    expect((await runOn(again.own, 'cat written')).stdout).toBe('more\n');
     // The process is known by its id, wherever it ran.
-    await expect(again.process('prc_w')).resolves.toMatchObject({ state: 'exited', exitCode: 0 });
+    await expect(again.own.process('prc_w')).resolves.toMatchObject({ state: 'exited', exitCode: 0 });
   });
 
   it('ends what runs there when the computer starts', async () => {
@@ -33,13 +33,43 @@ describe.each(usable)('$name', ({ options }) => {
     const { spec, computerId } = await startComputer(host);
     await host.stop(computerId);
     const work = await host.work(computerId);
-    await work.startProcess({ processId: 'prc_long', command: 'while :; do date > beat; sleep 0.05; done' });
+    await work.own.startProcess({ processId: 'prc_long', command: 'while :; do date > beat; sleep 0.05; done' });
     await waitFor('it to run', () => work.statFile('beat').catch(() => undefined));
     await host.start({ ...spec, generation: 2 });
-    await expect(host.client(computerId).process('prc_long')).resolves.toMatchObject({
+    await expect(host.client(computerId).own.process('prc_long')).resolves.toMatchObject({
       state: expect.stringMatching(/^(lost|killed)$/),
     });
     expect((await runOn(host.client(computerId), 'rm -f beat; sleep 0.3; ls')).stdout).toBe('');
+  });
+
+  it('runs beside what users run, unseen, without their places, and keeps no computer awake', async () => {
+    await using built = await buildHost(options);
+    const { host } = built;
+    const { computerId, client } = await startComputer(host, { limits: { ...usualLimits, maxProcesses: 1 } });
+    await client.startProcess({ processId: 'prc_user', command: 'sleep 1000' });
+    await expect(client.startProcess({ processId: 'prc_more', command: 'true' })).rejects.toMatchObject({
+      code: 'TOO_MANY_PROCESSES',
+    });
+    const { own } = await host.work(computerId);
+    expect((await runOn(own, 'echo own', { processId: 'work' })).stdout).toBe('own\n');
+    await own.startProcess({ processId: 'work-on', command: 'sleep 1000' });
+    expect((await client.listProcesses()).map(({ processId }) => processId)).toEqual(['prc_user']);
+    await expect(client.process('work')).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' });
+    await expect(client.signalProcess('work-on', 'SIGKILL')).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' });
+
+    await client.signalProcess('prc_user', 'SIGKILL');
+    const { lastActiveAt } = await waitFor('it to end', async () => {
+      const status = await client.status();
+      return status.runningProcesses === 0 ? status : undefined;
+    });
+    await runOn(own, 'true', { processId: 'work-again' });
+    expect(await client.status()).toMatchObject({ runningProcesses: 0, lastActiveAt });
+
+    await own.forgetProcess('work');
+    await expect(own.process('work')).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' });
+    await expect(own.forgetProcess('work-on')).rejects.toMatchObject({ code: 'PROCESS_RUNS' });
+    await own.signalProcess('work-on', 'SIGKILL');
+    expect((await own.listProcesses()).map(({ processId }) => processId)).toEqual(['work-again', 'work-on']);
   });
 
   it('counts them apart from those that read files', async () => {
@@ -52,14 +82,13 @@ describe.each(usable)('$name', ({ options }) => {
     };
     const [a1, a2, b1] = [await stopped('spc_a'), await stopped('spc_a'), await stopped('spc_b')];
     const busy = await host.work(a1);
-    await busy.startProcess({ processId: 'prc_long', command: 'sleep 1000' });
+    await busy.own.startProcess({ processId: 'prc_long', command: 'sleep 1000' });
     await expect(host.work(a2)).rejects.toMatchObject({ kind: 'rateLimited', code: 'FILES_BUSY' });
-    expect((await runOn(await host.work(b1), 'echo other')).stdout).toBe('other\n');
+    expect((await runOn((await host.work(b1)).own, 'echo other')).stdout).toBe('other\n');
     expect((await (await host.files(a2)).listFiles('.')).entries).toEqual([]);
-    await busy.signalProcess('prc_long', 'SIGKILL');
-    expect((await runOn(await waitFor('room', () => host.work(a2).catch(() => undefined)), 'echo now')).stdout).toBe(
-      'now\n',
-    );
+    await busy.own.signalProcess('prc_long', 'SIGKILL');
+    const room = await waitFor('room', () => host.work(a2).catch(() => undefined));
+    expect((await runOn(room.own, 'echo now')).stdout).toBe('now\n');
   });
 });
 

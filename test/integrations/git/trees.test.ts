@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { ownProcessesDir } from '../../../integrations/computers/processes/ownProcesses.ts';
 import { createGitTrees } from '../../../integrations/git/trees/createGitTrees.ts';
-import type { GitTrees, RepositoryRef, TreeWork } from '../../../integrations/git/types.ts';
-import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
+import type { CloneSource, GitTrees, RepositoryRef, TreeWork } from '../../../integrations/git/types.ts';
+import { buildHost, runOn, startComputer } from '../../builders/host.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';
 import { drivers } from '../computers/drivers.ts';
@@ -24,16 +26,27 @@ describe.each(usable)('$name', ({ options }) => {
   let trees: GitTrees;
   beforeAll(async () => {
     built = await buildHost(options);
-    // Room for what is read at once, however far behind the reader is.
-    computer = await startComputer(built.host, { limits: { ...usualLimits, maxLogBytes: 16 * 1_048_576 } });
+    computer = await startComputer(built.host);
     trees = createGitTrees({ work: ({ computerId }) => built.host.work(computerId) });
   });
   afterAll(() => built[Symbol.asyncDispose]());
 
-  const run = async (command: string) => (await runOn(await built.host.work(computer.computerId), command)).stdout;
+  const run = async (command: string) => {
+    const { own } = await built.host.work(computer.computerId);
+    return (await runOn(own, command)).stdout;
+  };
+  const restart = async () => {
+    const { spec } = computer;
+    spec.generation += 1;
+    await built.host.stop(computer.computerId);
+    await built.host.start(spec);
+  };
 
   /** A repository that is cloned, with its tree; `work` is another order each time. */
-  async function filled(files: Record<string, string> = { 'a.txt': 'one\n' }, clone: { depth?: number } = {}) {
+  async function filled(
+    files: Record<string, string> = { 'a.txt': 'one\n' },
+    clone: Pick<CloneSource, 'depth' | 'filter'> = {},
+  ) {
     const ref: RepositoryRef = world.ref();
     const name = `${ref.itemId}.git`;
     const bare = world.server.create(name);
@@ -86,6 +99,31 @@ describe.each(usable)('$name', ({ options }) => {
     const { path, state } = await filled({ 'a.txt': 'one\n' }, { depth: 1 });
     expect(state.manifest.shallow).toHaveLength(1);
     expect(await run(`cd ${path}; git log --format=%s | wc -l; git fsck; cat a.txt`)).toBe('1\none\n');
+  });
+
+  it('says what a partial clone has not brought, and asks no remote for it', async () => {
+    const { work, path } = await filled({ 'a.txt': 'one\n', 'first.txt': 'other\n' }, { filter: 'blob:none' });
+    world.server.reset();
+    await expect(trees.diff(work(), { from: 'main~1', to: 'main' }, signal)).rejects.toMatchObject({
+      code: 'GIT_OBJECTS_MISSING',
+    });
+    // Nor is what a remote of the tree's own is run as.
+    await run(`cd ${path}; git config remote.origin.url 'ext::touch hooked'; git config protocol.ext.allow always`);
+    await expect(trees.diff(work(), { from: 'main~1', to: 'main' }, signal)).rejects.toMatchObject({
+      code: 'GIT_OBJECTS_MISSING',
+    });
+    expect([world.server.requests, await run(`cd ${path}; ls hooked 2>/dev/null`)]).toEqual([[], '']);
+    expect((await trees.log(work(), { limit: 5 }, signal)).commits).toHaveLength(2);
+  });
+
+  it('is removed with all that belongs to it, and no other folder is', async () => {
+    const { work, path } = await filled();
+    await run(`cd ${path}; touch mine; mkdir ../.$(basename "$PWD").filling; mkdir -p ~/.cache/atrium/git/$(cat .git/atrium-item)-in/x`);
+    await trees.remove({ ...work(), itemId: 'itm_other' }, signal);
+    expect(await run(`ls ${path}/mine`)).toContain('mine');
+    await trees.remove(work(), signal);
+    expect(await run(`ls -A -d ${path} repositories/.*.filling .cache/atrium/git/* 2>/dev/null`)).toBe('');
+    await trees.remove(work(), signal);
   });
 
   it('does not take the place of another folder', async () => {
@@ -158,11 +196,15 @@ describe.each(usable)('$name', ({ options }) => {
     const order = work();
     const commit = { message: 'Once', author, at: new Date() };
     const { id } = await trees.commit(order, commit, signal);
-    // As a holder leaves it that was killed: the first process never came to an end that anybody saw.
-    const folder = `${built.dir}/${computer.computerId}/processes/${order.workId}-change`;
-    renameSync(folder, `${folder}x`);
+    // As a machine leaves it that lost its power: nobody knows of the process any more. Another change has come since.
+    await built.host.stop(computer.computerId);
+    const processes = ownProcessesDir(join(built.dir, computer.computerId, 'processes'));
+    renameSync(join(processes, `${order.workId}-change`), join(processes, 'gone'));
+    await restart();
+    await run(`cd ${path}; echo 3 > a.txt`);
     expect((await trees.commit(order, commit, signal)).id).toBe(id);
-    expect(await run(`cd ${path}; git rev-list --count HEAD`)).toBe('3\n');
+    expect(await run(`cd ${path}; git rev-list --count HEAD; git diff --stat | wc -l`)).toBe('3\n2\n');
+    expect((await trees.commit(work(), commit, signal)).id).not.toBe(id);
   });
 
   it('makes branches, with git’s own words, and refuses those that cannot be', async () => {
@@ -176,6 +218,10 @@ describe.each(usable)('$name', ({ options }) => {
     });
     const refused = (name: string, from?: string) => trees.branch(work(), { name, from, checkout: false }, signal);
     await expect(refused('ok')).rejects.toMatchObject({ code: 'GIT_BRANCH_EXISTS' });
+    await expect(refused('--all')).rejects.toMatchObject({ code: 'GIT_BRANCH_NAME_REFUSED' });
+    await expect(trees.checkout(work(), { branch: '--detach' }, signal)).rejects.toMatchObject({
+      code: 'GIT_BRANCH_NAME_REFUSED',
+    });
     await expect(refused('ok/child')).rejects.toMatchObject({ code: 'GIT_BRANCH_NAME_REFUSED' });
     await expect(refused('other', '--all')).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
     await expect(trees.checkout(work(), { branch: 'nowhere' }, signal)).rejects.toMatchObject({
@@ -277,7 +323,11 @@ describe.each(usable)('$name', ({ options }) => {
     const { work, path, save } = await filled();
     await run(`cd ${path}; printf '#!/bin/sh\\ntouch /home/*/hooked hooked\\nexit 1\\n' > .git/hooks/pre-commit;
       mkdir -p .git/hooks; cp .git/hooks/pre-commit .git/hooks/post-checkout; chmod +x .git/hooks/*;
+      for key in core.fsmonitor core.pager gpg.program diff.external core.sshCommand core.askPass sequence.editor; do
+        git config $key 'touch hooked; :'; done; git config core.hooksPath .git/hooks;
       git config commit.gpgSign true; git config core.editor 'sleep 1000'; echo 2 > a.txt`);
+    await trees.diff(work(), {}, signal);
+    await trees.status(work(), signal);
     await trees.commit(work(), { message: 'Quiet', author, at: new Date() }, signal);
     await trees.branch(work(), { name: 'b', checkout: true }, signal);
     expect(await run(`cd ${path}; find . -name hooked`)).toBe('');
@@ -302,7 +352,8 @@ describe.each(usable)('$name', ({ options }) => {
     const committed = trees.commit(order, { message: 'Started', author, at: new Date() }, signal);
     const begun = `while [ ! -e repositories/begun ]; do sleep 0.05; done`;
     await run(begun);
-    await built.host.start({ ...computer.spec, generation: computer.spec.generation + 1 });
+    computer.spec.generation += 1;
+    await built.host.start(computer.spec);
     await run('rm -f repositories/hold');
     expect((await committed).output).toContain('Started');
     expect(await run(`cd ${path}; git rev-list --count HEAD; git status --porcelain`)).toBe('4\n');
