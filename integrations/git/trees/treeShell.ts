@@ -195,4 +195,3 @@ export function failureOf({ code, stdout, said }: TreeAnswer): DomainError {
   const told = cleanWords(words, 300);
   return gitError('GIT_TREE_FAILED', told === '' ? 'Git has failed on the computer.' : `Git says: ${told}`, cause);
 }
-

@@ -25,6 +25,13 @@ describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () 
     const run = async (...calls: (readonly [string, unknown])[]) =>
       toolOutputs((await user.ask({ content: toolLines(calls), modelId: 'demo', mode: 'work' })).chunks);
 
+    // A turn that only reads has nothing woken.
+    const looked = await user.ask({
+      content: toolLines([['git_status', { repository }]]),
+      modelId: 'demo',
+      mode: 'ask',
+    });
+    expect(toolOutputs(looked.chunks)).toEqual([expect.stringContaining('not on its computer')]);
     expect(await run(['git_status', { repository }])).toEqual([
       expect.objectContaining({ branch: 'main', commit, changes: [], folder: treePath, computerId }),
     ]);

@@ -5,6 +5,7 @@ import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
@@ -26,8 +27,36 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     return { user, git, remote, id, repository, computer, tree: treeOf(git, id) };
   }
 
-  test('is there when somebody looks, is changed, committed, branched and pushed, and outlives its folder', async () => {
-    const { user, git, remote, id, repository, computer, tree } = await cloned();
+  async function checkedOut(...given: Parameters<typeof cloned>) {
+    const all = await cloned(...given);
+    expect(await all.tree.post('checkout', {})).toMatchObject({ status: 200, body: { output: '' } });
+    return all;
+  }
+
+  test('is not there for those who only look, and nothing is started or paid for by that', async () => {
+    const { user, git, id, computer, tree, remote } = await cloned();
+    const asked = ['status', 'log', 'branches', 'diff'].map((what) => tree.get(what));
+    for (const answer of await Promise.all(asked)) {
+      expect(answer).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
+    }
+    const { pool } = product.environment.database;
+    const kinds = async () => {
+      const [rows] = await pool.query('SELECT kind FROM operations WHERE space_id = ? ORDER BY id', [user.spaceId]);
+      return (rows as { kind: string }[]).map(({ kind }) => kind);
+    };
+    expect(await kinds()).not.toContain('wakeComputer');
+    expect(await kinds()).not.toContain('fillRepository');
+    // A check-out brings the files, and wakes the computer that nobody had used.
+    expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
+    expect(await tree.status()).toMatchObject({ status: 200, body: { commit: remote.commit } });
+    expect(await tree.post('checkout', { branch: 'main' })).toMatchObject({ status: 200 });
+    expect((await git.get(id)).status).toBe('ready');
+    const { data } = await computer.expect<{ data: unknown[] }>(200, 'GET', '/processes');
+    expect(data).toEqual([]);
+  }, 120_000);
+
+  test('is there when it is checked out, is changed, committed, branched and pushed, and outlives its folder', async () => {
+    const { user, git, remote, id, repository, computer, tree } = await checkedOut();
     expect(await tree.status()).toMatchObject({
       status: 200,
       body: { branch: 'main', commit: remote.commit, upstream: 'origin/main', changes: [], truncated: false },
@@ -73,12 +102,14 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
 
     // The folder is lost: what was committed comes back from what was saved.
     await computer.exec('rm -rf repositories');
+    expect(await tree.status()).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
+    await tree.post('checkout', {});
     expect((await tree.status()).body).toMatchObject({ branch: 'try', commit: committed.body.commit, changes: [] });
     expect((await git.get(id)).status).toBe('ready');
   }, 120_000);
 
   test('is reached while its computer sleeps, which goes on sleeping', async () => {
-    const { computer, tree, repository } = await cloned();
+    const { computer, tree, repository } = await checkedOut();
     await computer.exec('true');
     await tree.status();
     await computer.exec(`echo asleep > ${repository.treePath}/a.txt`);
@@ -94,7 +125,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
   }, 120_000);
 
   test('is pulled forward, and left alone where both sides have commits', async () => {
-    const { computer, remote, tree, repository } = await cloned();
+    const { computer, remote, tree, repository } = await checkedOut();
     const theirs = commitFiles(remote.bare, { 'a.txt': 'theirs\n' });
     expect(await tree.post('pull', {})).toMatchObject({
       status: 200,
@@ -110,7 +141,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
   }, 120_000);
 
   test('gets the files that a partial clone lacks when they are checked out', async () => {
-    const { computer, remote, tree, repository } = await cloned({ 'a.txt': 'one\n' }, { filter: 'blob:none' });
+    const { computer, remote, tree, repository } = await checkedOut({ 'a.txt': 'one\n' }, { filter: 'blob:none' });
     await tree.status();
     commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
     commitFiles(remote.bare, { 'a.txt': 'two\n' });
@@ -120,8 +151,61 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('other\n');
   }, 120_000);
 
+  test('is pushed to where it came from with the credential, whatever its own settings say', async () => {
+    const { server } = product;
+    const secret = 'kept-from-the-sandbox';
+    const user = await buildChatUser(product);
+    const git = gitOf(user);
+    const remote = remoteRepository(server);
+    const other = remoteRepository(server);
+    server.requires = `bot:${secret}`;
+    const credential = { name: 'Bot', host: `localhost:${server.port}`, username: 'bot', secret };
+    const { id: credentialId } = (await git.send<{ id: string }>('POST', '/git/credentials', credential)).body;
+    const { id } = (await git.clone({ url: remote.url, credentialId })).body;
+    const { treePath } = await git.cloned(id);
+    const tree = treeOf(git, id);
+    expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
+    const computer = await buildComputer(product, user);
+    const helper = '!f() { (env; cat) > ~/leak; }; f';
+    await computer.exec(`cd ${treePath}; git config remote.origin.url ${other.url};
+      git config remote.origin.pushurl ${other.url}; git config url.${other.url}.insteadOf ${remote.url};
+      git config remote.origin.proxy http://127.0.0.1:1; git config http.proxy http://127.0.0.1:1;
+      git config credential.helper '${helper}'; git config --global credential.helper '${helper}';
+      git config core.askPass 'sh -c "env > ~/leak"'; git config core.sshCommand 'sh -c "env > ~/leak"';
+      printf '#!/bin/sh\nenv > ~/leak\n' > .git/hooks/pre-push; chmod +x .git/hooks/pre-push; echo two > a.txt`);
+    const { commit } = (await tree.post<{ commit: string }>('commit', { message: 'Two' })).body;
+    server.requests = [];
+    expect(await tree.post('push', {})).toMatchObject({ status: 200 });
+    expect(await tree.post('pull', {})).toMatchObject({ status: 200 });
+    expect(gitIn(remote.bare, 'rev-parse', 'main')).toBe(commit);
+    expect(gitIn(other.bare, 'rev-parse', 'main')).toBe(other.commit);
+    expect(server.requests.filter(({ url }) => !url.startsWith(new URL(remote.url).pathname))).toEqual([]);
+    expect(server.requests.some(({ authorization }) => authorization !== undefined)).toBe(true);
+    const found = await computer.exec(`ls ~/leak; grep -rl '${secret}' ~ /proc/[0-9]*/environ 2>/dev/null`);
+    expect(found.stdout).toBe('');
+  }, 120_000);
+
+  test('goes with its item, and leaves its place to the next', async () => {
+    const { user, git, remote, id, repository, computer, tree } = await checkedOut();
+    await computer.exec(`cd ${repository.treePath}; echo two >> a.txt`);
+    await computer.expect(200, 'POST', '/stop');
+    expect((await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' })).status).toBe(204);
+    const { pool } = product.environment.database;
+    await waitFor('the end of it', async () => {
+      const [rows] = await pool.query('SELECT item_id FROM git_repositories WHERE item_id = ?', [id]);
+      return (rows as unknown[]).length === 0;
+    });
+    expect(await tree.status()).toMatchObject({ status: 404 });
+    const again = (await git.clone({ url: remote.url })).body;
+    expect(await git.cloned(again.id)).toMatchObject({ status: 'ready', treePath: repository.treePath });
+    expect(await treeOf(git, again.id).post('checkout', {})).toMatchObject({ status: 200 });
+    expect((await computer.exec(`cat ${repository.treePath}/a.txt; ls -A repositories`)).stdout).toBe(
+      `one\n${remote.name}\n`,
+    );
+  }, 120_000);
+
   test('does what is asked of it one after the other', async () => {
-    const { tree } = await cloned();
+    const { tree } = await checkedOut();
     const names = Array.from({ length: 6 }, (_, index) => `b${index}`);
     const answers = await Promise.all(names.map((name) => tree.post('branch', { name, checkout: true })));
     expect(answers.map(({ status }) => status)).toEqual(names.map(() => 200));

@@ -118,7 +118,9 @@ describe.each(usable)('$name', ({ options }) => {
 
   it('is removed with all that belongs to it, and no other folder is', async () => {
     const { work, path } = await filled();
-    await run(`cd ${path}; touch mine; mkdir ../.$(basename "$PWD").filling; mkdir -p ~/.cache/atrium/git/$(cat .git/atrium-item)-in/x`);
+    await run(
+      `cd ${path}; touch mine; mkdir ../.$(basename "$PWD").filling; mkdir -p ~/.cache/atrium/git/$(cat .git/atrium-item)-in/x`,
+    );
     await trees.remove({ ...work(), itemId: 'itm_other' }, signal);
     expect(await run(`ls ${path}/mine`)).toContain('mine');
     await trees.remove(work(), signal);
