@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream';
 import { DomainError } from '../../../models/errors.ts';
-import { idsOf, isStorableRef } from '../mirror/repository.ts';
+import { idsOf } from '../mirror/repository.ts';
 import { gitError } from '../rules/failures.ts';
+import { isAcceptableRef } from '../rules/refName.ts';
 import type { MadeBundle, MirrorState, RefManifest, RefUpdate, TreeRef, TreeWork } from '../types.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
 import { exitCodes, type TreeShell } from './treeShell.ts';
@@ -125,7 +126,8 @@ export function createExchange(shell: TreeShell) {
     const refs: Record<string, string> = {};
     for (const line of lines) {
       const [id = '', name = ''] = [line.slice(0, 40), line.slice(41)];
-      if (/^[0-9a-f]{40}$/.test(id) && isStorableRef(name)) refs[name] = id;
+      // Bytes that are not text stay behind: a row would name another ref.
+      if (isId(id) && isAcceptableRef(name) && !name.includes('\uFFFD')) refs[name] = id;
     }
     return { head, refs };
   }

@@ -1,5 +1,5 @@
-import { isStorableRef } from '../mirror/repository.ts';
 import { gitError } from '../rules/failures.ts';
+import { isStorableRef } from '../rules/refName.ts';
 import type { DiffRange, GitBranch, GitCommit, GitDiff, GitStatus, TreeRef } from '../types.ts';
 import { parseLog, parseStatus } from './parse.ts';
 import { enterToLook } from './scripts.ts';
