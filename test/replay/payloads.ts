@@ -15,7 +15,7 @@ const sentences = [
   /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,
   /^Activity task failed$/,
   /^(Activity|activity ScheduleToClose) timeout$/,
-  /^(HOST_FAILED|START_FAILED|NOT_ORDERED|GIT_[A-Z_]+)$/,
+  /^(NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
   /^UnhandledCommand$/, // a signal came in between
 ];
