@@ -24,7 +24,7 @@ export function failureOf(error: unknown): ApplicationFailure {
 
 /** There is a place for it as soon as others have done. */
 function isFull(error: unknown): boolean {
-  return error instanceof DomainError && error.code === 'FILES_BUSY';
+  return error instanceof DomainError && (error.code === 'FILES_BUSY' || error.code === 'TOO_MANY_PROCESSES');
 }
 
 /** Nobody wants it of the repository any more. */
