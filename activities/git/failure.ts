@@ -1,6 +1,7 @@
 import { ApplicationFailure, activityInfo } from '@temporalio/activity';
 import { mayPass } from '../../integrations/git/rules/failures.ts';
 import { DomainError } from '../../models/errors.ts';
+import { calledOff } from '../../models/git/steps.ts';
 import { isAway } from '../../models/unavailable.ts';
 
 /** How often something is tried that fails in ways that may pass. */
@@ -30,4 +31,9 @@ function isFull(error: unknown): boolean {
 /** Nobody wants it of the repository any more. */
 export function notOrdered(): ApplicationFailure {
   return ApplicationFailure.create({ type: 'NOT_ORDERED', message: 'NOT_ORDERED', nonRetryable: true });
+}
+
+/** Somebody has called it off, and the workflow may not know it yet. */
+export function wasCalledOff(): ApplicationFailure {
+  return ApplicationFailure.create({ type: calledOff, message: calledOff, nonRetryable: true });
 }

@@ -29,11 +29,11 @@ export function createMirrorActivities(deps: GitDeps) {
 
     /** Removes all that there is of a repository whose item is gone for good. */
     async removeRepository({ itemId }: { itemId: string }): Promise<void> {
-      using _heartbeat = keepAlive();
+      using heartbeat = keepAlive();
       const repository = await findRepository(database, itemId);
       if (repository === undefined) return;
       if (repository.removedAt === null) throw notOrdered();
-      await gitMirrors.remove(repository);
+      await gitMirrors.remove(repository, heartbeat.cancelled);
       await forgetBundles(database, itemId);
       await removeTree(deps, repository);
       await forgetRepository(database, itemId);

@@ -3,7 +3,8 @@ import { findOrder, type GitOrder, noteFailure } from '../../models/git/orders.t
 import { findRepository, type Repository } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { GitDeps } from './deps.ts';
-import { describe, failureOf, notOrdered } from './failure.ts';
+import { describe, failureOf, notOrdered, wasCalledOff } from './failure.ts';
+import { OrderWatch } from './orderWatch.ts';
 import { ProgressWriter } from './progress.ts';
 
 /** An order's step. */
@@ -29,12 +30,14 @@ export function createOrdered(deps: GitDeps) {
     const [repository, order] = [await findRepository(database, itemId), await findOrder(database, orderId)];
     if (repository === undefined || repository.removedAt !== null || order?.itemId !== itemId) throw notOrdered();
     const progress = new ProgressWriter(deps, itemId);
-    const signal = AbortSignal.any([heartbeat.cancelled, progress.signal]);
+    using watch = new OrderWatch(deps, orderId);
+    const signal = AbortSignal.any([heartbeat.cancelled, progress.signal, watch.signal]);
     try {
       await act({ repository, order, hooks: { signal, onProgress: progress.show } });
     } catch (error) {
       heartbeat.cancelled.throwIfAborted();
       if (progress.signal.aborted) throw notOrdered();
+      if (watch.signal.aborted) throw wasCalledOff();
       logger.warn({ err: error, itemId, orderId }, 'A step of a repository could not be done.');
       await noteFailure(database, orderId, describe(error)).catch(() => undefined);
       throw failureOf(error);

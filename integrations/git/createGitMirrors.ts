@@ -12,6 +12,7 @@ import { measureTree } from './mirror/measure.ts';
 import { pushRefs } from './mirror/push.ts';
 import { listRemote, notSmart, Remote } from './mirror/remote.ts';
 import { initRepository, readManifest, replaceFile } from './mirror/repository.ts';
+import { sweepFolders } from './mirror/sweep.ts';
 import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
 import { gitError } from './rules/failures.ts';
 import { isAcceptableRef } from './rules/refName.ts';
@@ -157,10 +158,9 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
         return measureTree(git, known, config);
       }),
 
-    async remove(ref) {
-      await using folder = await MirrorFolder.lock(folderDeps, ref, AbortSignal.timeout(config.timeoutMs));
-      await folder.remove();
-    },
+    remove: (ref, signal) => within(ref, signal, (folder) => folder.remove()),
+
+    sweep: (sweep) => sweepFolders(folderDeps, sweep),
   };
 }
 

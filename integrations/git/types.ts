@@ -182,7 +182,17 @@ export interface GitMirrors {
   /** Counts a commit's tree, within the limits (422 `GIT_TOO_LARGE`), before it is checked out. */
   measure(ref: RepositoryRef, commit: string, signal: AbortSignal): Promise<TreeFacts>;
   /** Removes what this machine has of it. The bundles are the caller's to remove. */
-  remove(ref: RepositoryRef): Promise<void>;
+  remove(ref: RepositoryRef, signal: AbortSignal): Promise<void>;
+  /** Tidies up what this machine has of all repositories, but those in which somebody works. Answers how many are gone. */
+  sweep(sweep: MirrorSweep): Promise<number>;
+}
+
+export interface MirrorSweep {
+  /** Those of the items that are repositories still. */
+  known(itemIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /** One that cannot be tidied up does not keep the others from it. */
+  onFailure(itemId: string, error: unknown): void;
+  signal: AbortSignal;
 }
 
 /** One object in the store, of the chain that restores a mirror. */

@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GitConfig } from '../../../config/git.ts';
 import type { ObjectStore } from '../../storage/objectStore.ts';
-import { lockFolder } from '../process/lock.ts';
+import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
 import { gitError } from '../rules/failures.ts';
 import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
 import { makeBundle } from './bundleFile.ts';
@@ -69,13 +69,28 @@ export class MirrorFolder implements AsyncDisposable {
   }
 
   static async lock(deps: FolderDeps, ref: RepositoryRef, signal: AbortSignal): Promise<MirrorFolder> {
-    const root = MirrorFolder.pathOf(deps.config, ref);
-    const lock = await lockFolder(`${root}.lock`, signal);
-    const home = join(root, 'home');
-    await mkdir(home, { recursive: true, mode: 0o700 });
+    const lock = await lockFolder(`${MirrorFolder.pathOf(deps.config, ref)}.lock`, signal);
+    try {
+      const folder = MirrorFolder.#of(deps, ref, lock, signal);
+      await mkdir(folder.git.home, { recursive: true, mode: 0o700 });
+      return folder;
+    } catch (error) {
+      await lock[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** To tidy it up, without git. Undefined while somebody works in it. */
+  static async tryLock(deps: FolderDeps, ref: RepositoryRef, signal: AbortSignal): Promise<MirrorFolder | undefined> {
+    const lock = await tryLockFolder(`${MirrorFolder.pathOf(deps.config, ref)}.lock`, signal);
+    return lock && MirrorFolder.#of(deps, ref, lock, signal);
+  }
+
+  static #of(deps: FolderDeps, ref: RepositoryRef, lock: FolderLock, signal: AbortSignal): MirrorFolder {
     const { config } = deps;
-    const git = new Git({ config, dir: join(root, 'mirror.git'), home, lock: lock.descriptor, signal });
-    return new MirrorFolder(deps, ref, root, git, lock);
+    const root = MirrorFolder.pathOf(config, ref);
+    const [dir, home] = [join(root, 'mirror.git'), join(root, 'home')];
+    return new MirrorFolder(deps, ref, root, new Git({ config, dir, home, lock: lock.descriptor, signal }), lock);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -172,7 +187,8 @@ export class MirrorFolder implements AsyncDisposable {
   }
 
   async remove(): Promise<void> {
-    await this.distrust();
+    // A file in its place has no state.
+    await this.distrust().catch(() => undefined);
     await rm(this.root, { recursive: true, force: true });
   }
 

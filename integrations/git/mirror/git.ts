@@ -16,23 +16,24 @@ export interface GitCall
 /** Git in one bare repository of ours, under its lock and within one operation's time. */
 export class Git {
   readonly dir: string;
+  /** Where its processes are, and their home. */
+  readonly home: string;
   readonly signal: AbortSignal;
   readonly #config: GitConfig;
-  readonly #home: string;
   readonly #lock: number;
 
   constructor(options: { config: GitConfig; dir: string; home: string; lock: number; signal: AbortSignal }) {
     this.dir = options.dir;
     this.signal = options.signal;
     this.#config = options.config;
-    this.#home = options.home;
+    this.home = options.home;
     this.#lock = options.lock;
   }
 
   /** Another repository of the same operation. */
   at(dir: string): Git {
     const { signal } = this;
-    return new Git({ config: this.#config, dir, home: this.#home, lock: this.#lock, signal });
+    return new Git({ config: this.#config, dir, home: this.home, lock: this.#lock, signal });
   }
 
   /** Runs it, however it ends. */
@@ -50,8 +51,8 @@ export class Git {
     return runGit({
       ...others,
       args: [`--git-dir=${this.dir}`, ...args],
-      environment: { ...gitEnvironment(this.#config, settings, { home: this.#home, isRemote }), ...environment },
-      cwd: this.#home,
+      environment: { ...gitEnvironment(this.#config, settings, { home: this.home, isRemote }), ...environment },
+      cwd: this.home,
       limits: { fileBytes: maxBytes, memoryBytes },
       lock: this.#lock,
       signal,

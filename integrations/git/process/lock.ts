@@ -13,20 +13,31 @@ export interface FolderLock extends AsyncDisposable {
  * file that git inherits: when our process is killed, the next one waits for what git still does there.
  */
 export async function lockFolder(file: string, signal: AbortSignal): Promise<FolderLock> {
+  const lock = await lockFile(file, signal, []);
+  if (lock === undefined) throw gitError('GIT_FAILED', 'The repository’s folder cannot be locked.');
+  return lock;
+}
+
+/** The same without waiting: undefined while somebody works there. */
+export function tryLockFolder(file: string, signal: AbortSignal): Promise<FolderLock | undefined> {
+  return lockFile(file, signal, ['--nonblock']);
+}
+
+async function lockFile(file: string, signal: AbortSignal, options: string[]): Promise<FolderLock | undefined> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const handle = await open(file, 'a', 0o600);
+  let isTaken = false;
   try {
-    await take(handle, signal);
-    return { descriptor: handle.fd, [Symbol.asyncDispose]: () => handle.close() };
-  } catch (error) {
-    await handle.close();
-    throw error;
+    isTaken = await take(handle, signal, options);
+    return isTaken ? { descriptor: handle.fd, [Symbol.asyncDispose]: () => handle.close() } : undefined;
+  } finally {
+    if (!isTaken) await handle.close();
   }
 }
 
-async function take(handle: FileHandle, signal: AbortSignal): Promise<void> {
+async function take(handle: FileHandle, signal: AbortSignal, options: string[]): Promise<boolean> {
   signal.throwIfAborted();
-  const child = spawn('flock', ['--exclusive', '3'], {
+  const child = spawn('flock', ['--exclusive', ...options, '3'], {
     env: { PATH: '/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin' },
     stdio: ['ignore', 'ignore', 'ignore', handle.fd],
   });
@@ -40,7 +51,7 @@ async function take(handle: FileHandle, signal: AbortSignal): Promise<void> {
       );
     });
     signal.throwIfAborted();
-    if (code !== 0) throw gitError('GIT_FAILED', 'The repository’s folder cannot be locked.');
+    return code === 0;
   } finally {
     signal.removeEventListener('abort', kill);
   }

@@ -227,8 +227,8 @@ describe('what is saved', () => {
     commitFiles(bare, { a: 'a' });
     const ref = world.ref();
     await world.mirrors.clone(ref, { url: world.server.url('gone.git') }, world.hooks());
-    await world.mirrors.remove(ref);
-    await world.mirrors.remove(ref);
+    await world.mirrors.remove(ref, world.hooks().signal);
+    await world.mirrors.remove(ref, world.hooks().signal);
     expect(existsSync(world.folderOf(ref))).toBe(false);
   });
 });
