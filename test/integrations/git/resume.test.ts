@@ -15,6 +15,9 @@ beforeAll(async () => {
   world = await buildMirrors();
   writeHistory(world.server.create('tip.git'), { commits: 2, filesEach: 100, weight: 6_000_000, keepsFiles: false });
   writeHistory(world.server.create('history.git'), { commits: 300, filesEach: 4, weight: 32_000, keepsFiles: true });
+  // Cut within its second file, which is too large to be looked at in one piece.
+  const large = { commits: 1, filesEach: 2, weight: 24_000_000, keepsFiles: false };
+  writeHistory(world.server.create('large.git'), large);
   writeText(world.server.create('text.git'));
 });
 afterAll(() => world[Symbol.asyncDispose]());
@@ -84,6 +87,20 @@ test.each([
   expect(kept).toBeGreaterThan(20);
   expect((world.server.sent - whole) / whole).toBeLessThan(mostAgain);
   expectComplete(ref, name);
+});
+
+test('one that is cut within a large file goes on from the one before', async () => {
+  const whole = await sentInAll('large.git');
+  world.server.reset();
+  world.server.cutAfter = Math.floor(whole * 0.9);
+  const ref = world.ref();
+  const source = { url: world.server.url('large.git') };
+  await expect(world.mirrors.clone(ref, source, world.hooks())).rejects.toMatchObject({ code: 'GIT_REMOTE_FAILED' });
+  const first = world.server.sent;
+  world.server.cutAfter = undefined;
+  await world.mirrors.clone(ref, source, world.hooks());
+  expect((world.server.sent - first) / whole).toBeLessThan(0.6);
+  expectComplete(ref, 'large.git');
 });
 
 test('one that is cut again and again ends, and never begins anew', async () => {

@@ -1,0 +1,72 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { constants, createDeflate, deflateSync } from 'node:zlib';
+import type { Git } from '../../../integrations/git/mirror/git.ts';
+import { salvagePacks } from '../../../integrations/git/mirror/salvage.ts';
+import { buildBareGit } from '../../builders/bareGit.ts';
+import { gitIn, gitWith } from '../../support/gitRepository.ts';
+
+/** What is left of a pack that was cut, made by somebody who wants to keep us busy. */
+
+const mebibyte = 1_048_576;
+const blob = 3;
+
+/** The head of an object in a pack. */
+function headOf(type: number, size: number): Buffer {
+  const bytes = [(type << 4) | (size % 16)];
+  for (let rest = Math.floor(size / 16); rest > 0; rest = Math.floor(rest / 128)) {
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) | 0x80;
+    bytes.push(rest % 128);
+  }
+  return Buffer.from(bytes);
+}
+
+/** A part of a deflate stream that may be repeated as often as one likes. */
+async function zeros(size: number): Promise<{ start: Buffer; again: Buffer }> {
+  const deflate = createDeflate();
+  const flushed = async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    deflate.write(Buffer.alloc(size));
+    deflate.flush(constants.Z_FULL_FLUSH, resolve);
+    await promise;
+    return Buffer.concat([deflate.read() as Buffer]);
+  };
+  return { start: await flushed(), again: await flushed() };
+}
+
+/** A pack of whole files, and then one that is of a tebibyte and of which 128 GiB are in 128 MiB. */
+async function writeBomb(git: Git, files: string[]): Promise<void> {
+  const { start, again } = await zeros(16 * mebibyte);
+  const head = Buffer.from('PACK\0\0\0\x02\0\0\0\0', 'latin1');
+  head.writeUInt32BE(files.length + 1, 8);
+  const whole = files.flatMap((text) => [headOf(blob, text.length), deflateSync(text)]);
+  const repeated = Array.from({ length: Math.ceil((128 * mebibyte) / again.length) }, () => again);
+  const bomb = [headOf(blob, 2 ** 40), start, ...repeated];
+  writeFileSync(join(git.dir, 'objects', 'pack', 'tmp_pack_bomb'), Buffer.concat([head, ...whole, ...bomb]));
+}
+
+test('who ends it is heard while an object is inflated that never ends', async () => {
+  const stop = new AbortController();
+  await using bare = await buildBareGit(stop.signal);
+  await writeBomb(bare.git, []);
+  const salvaged = salvagePacks(bare.git);
+  setTimeout(() => stop.abort(new Error('not wanted any more')), 500);
+  await expect(salvaged).rejects.toThrow('not wanted any more');
+});
+
+test('an object that takes too long ends the search, and those before it are kept', async () => {
+  await using bare = await buildBareGit(new AbortController().signal);
+  const { git } = bare;
+  await writeBomb(git, ['one', 'two', 'three']);
+  expect(await salvagePacks(git, { lookMs: 5_000, graceMs: 600_000 })).toBe(3);
+  const id = gitWith({ cwd: git.dir, input: 'one' }, 'hash-object', '--stdin');
+  expect(gitIn(git.dir, 'cat-file', '-p', id)).toBe('one');
+});
+
+test('a thread that does not end is ended, and its pack is removed', async () => {
+  await using bare = await buildBareGit(new AbortController().signal);
+  const { git } = bare;
+  await writeBomb(git, ['one']);
+  expect(await salvagePacks(git, { lookMs: 3_600_000, graceMs: -3_599_000 })).toBe(0);
+  expect(readdirSync(join(git.dir, 'objects', 'pack'))).toEqual([]);
+});
