@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { buildChatUser } from '../builders/chat.ts';
+import { buildComputer } from '../builders/computer.ts';
+import { buildHostedGit, treeOf } from '../builders/hostedRepository.ts';
+import { gitOf, remoteRepository, type TestGit } from '../builders/repository.ts';
+import { drivers } from '../integrations/computers/drivers.ts';
+import { commitFiles, gitIn } from '../support/gitRepository.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
+
+describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
+  let product: TestGit;
+  beforeAll(async () => {
+    product = await buildHostedGit();
+  }, 90_000);
+  afterAll(() => product.close());
+  beforeEach(() => product.server.reset());
+
+  async function checkedOut() {
+    const user = await buildChatUser(product);
+    const git = gitOf(user);
+    const remote = remoteRepository(product.server, { 'a.txt': 'one\n' });
+    commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
+    const { id } = (await git.clone({ url: remote.url })).body;
+    const { treePath: path } = await git.cloned(id);
+    const tree = treeOf(git, id);
+    expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
+    const computer = await buildComputer(product, user);
+    const said = async (command: string) => (await computer.exec(`cd ${path}; ${command}`)).stdout;
+    /** Git waits in this filter of the tree's own until `release`. */
+    const hold = async (filter: 'clean' | 'smudge') => {
+      await said(`git config filter.slow.${filter} 'touch ../begun; while [ -e ../hold ]; do sleep 0.1; done; cat';
+        echo '*.txt filter=slow' > .git/info/attributes; touch ../hold`);
+      return {
+        begun: () => said('while [ ! -e ../begun ]; do sleep 0.05; done'),
+        release: () => said('rm ../hold'),
+      };
+    };
+    /** What has become of the order whose answer was lost, when it has ended. */
+    const ended = (kind: string) =>
+      waitFor(
+        'the end of it',
+        async () => {
+          const { pool } = product.environment.database;
+          const sql = 'SELECT id, status FROM operations WHERE subject_id = ? AND kind = ?';
+          const [rows] = (await pool.query(sql, [id, kind])) as unknown as [{ id: string; status: string }[]];
+          expect(rows).toHaveLength(1);
+          if (rows[0]?.status === 'running') return undefined;
+          // The claim of a request whose process was killed holds for a minute.
+          await pool.query('UPDATE idempotency_keys SET claimed_at = ? WHERE object_id = ?', [
+            new Date(0),
+            rows[0]?.id,
+          ]);
+          return rows[0]?.status;
+        },
+        { timeoutMs: 150_000 },
+      );
+    return { remote, tree, said, hold, ended };
+  }
+
+  async function killed(): Promise<void> {
+    await product.process.kill('SIGKILL');
+    await product.restart();
+  }
+
+  test('a commit is made once, and its answer is found by the key', async () => {
+    const { tree, said, hold, remote, ended } = await checkedOut();
+    const { begun, release } = await hold('clean');
+    await said('echo two > a.txt');
+    const key = { 'idempotency-key': randomUUID() };
+    const lost = tree.post('commit', { message: 'Two' }, key).catch(() => undefined);
+    await begun();
+    await killed();
+    await lost;
+    await release();
+    expect(await ended('commitChanges')).toBe('succeeded');
+    const answer = await tree.post<{ commit: string }>('commit', { message: 'Two' }, key);
+    expect(answer).toMatchObject({ status: 200, body: { output: expect.stringContaining('Two') } });
+    expect(await said('git rev-list HEAD; git status --porcelain')).toBe(`${answer.body.commit}\n${remote.commit}\n`);
+    const push = await tree.post('push', {});
+    expect([push.status, gitIn(remote.bare, 'rev-parse', 'main')]).toEqual([200, answer.body.commit]);
+  }, 300_000);
+
+  test('a check-out comes to its end', async () => {
+    const { tree, said, hold, ended } = await checkedOut();
+    const { begun, release } = await hold('smudge');
+    const lost = tree.post('checkout', { branch: 'other' }).catch(() => undefined);
+    await begun();
+    await killed();
+    await lost;
+    await release();
+    expect(await ended('checkoutBranch')).toBe('succeeded');
+    expect(await said('cat a.txt; git symbolic-ref HEAD; git status --porcelain; ls .git/*.lock')).toBe(
+      'other\nrefs/heads/other\n',
+    );
+  }, 300_000);
+
+  test('a push that has arrived is not taken for one that was refused', async () => {
+    const { tree, said, remote, ended } = await checkedOut();
+    await said('echo two > a.txt');
+    const { commit } = (await tree.post<{ commit: string }>('commit', { message: 'Two' })).body;
+    // The remote takes it, and nobody hears of that.
+    product.server.interfere = (req, res) => {
+      if (req.method === 'POST' && req.url?.endsWith('/git-receive-pack')) {
+        res.write = () => true;
+        res.end = () => res;
+      }
+      return undefined;
+    };
+    const lost = tree.post('push', { force: true }).catch(() => undefined);
+    await waitFor('it to arrive', () => gitIn(remote.bare, 'rev-parse', 'main') === commit);
+    await product.process.kill('SIGKILL');
+    product.server.reset();
+    await product.restart();
+    await lost;
+    expect(await ended('pushRepository')).toBe('succeeded');
+    expect(gitIn(remote.bare, 'rev-list', 'main').split('\n')).toEqual([commit, remote.commit]);
+    expect((await tree.status()).body).toMatchObject({ ahead: 0, behind: 0 });
+  }, 300_000);
+});
+
+if (usable.length === 0) {
+  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+}
