@@ -31,7 +31,7 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
     /** Git waits in this filter of the tree's own until `release`. */
     const hold = async (filter: 'clean' | 'smudge') => {
       await said(`git config filter.slow.${filter} 'touch ../begun; while [ -e ../hold ]; do sleep 0.1; done; cat';
-        echo '*.txt filter=slow' > .git/info/attributes; touch ../hold`);
+        mkdir -p .git/info; echo '*.txt filter=slow' > .git/info/attributes; touch ../hold`);
       return {
         begun: () => said('while [ ! -e ../begun ]; do sleep 0.05; done'),
         release: () => said('rm ../hold'),
