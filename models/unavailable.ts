@@ -22,16 +22,33 @@ const unavailableCodes = new Set([
 const busyCodes = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
 /**
- * Whether a query failed because MySQL is down, frozen, restarting, full or busy: the same request may succeed a little
- * later.
+ * What a server that is there answers while it takes no statement, or not this one now. By number, since mysql2 has no
+ * names for MariaDB's own.
+ */
+const refusals = new Set([
+  1021, // the disk is full
+  1114, // the table's space is full
+  1053, // it shuts down
+  1927, // the same on MariaDB, or an operator has ended the connection
+  1317, // an operator has ended the statement
+  1290, // it takes reads only, as when it has handed over to another server
+  1792, // the same for a transaction
+  1836, // the same for a session
+  3101, // a group of servers has not agreed on the commit
+]);
+
+/**
+ * Whether a query failed because MySQL is down, frozen, restarting, full, busy or read-only: the same request may
+ * succeed a little later.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error.name.startsWith('SequelizeConnection') || error.name === 'SequelizeHostNotFoundError') return true;
-  const { code, fatal, parent } = error as { code?: string; fatal?: boolean; parent?: unknown };
+  const { code, errno, fatal, parent } = error as { code?: string; errno?: number; fatal?: boolean; parent?: unknown };
   // `fatal` is mysql2's: a file or another service may fail with the same codes.
   if (fatal === true && code !== undefined && unavailableCodes.has(code)) return true;
   if (code !== undefined && busyCodes.has(code)) return true;
+  if (errno !== undefined && refusals.has(errno)) return true;
   if (/closed state|Pool is closed|No connections available/.test(error.message)) return true;
   return parent !== undefined && isDatabaseUnavailable(parent);
 }
