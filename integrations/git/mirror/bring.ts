@@ -1,12 +1,12 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isUnexplained } from '../rules/describeFailure.ts';
 import type { CloneSource, GitFilter } from '../types.ts';
 import type { Git } from './git.ts';
 import { growFrom, isMostlyNewest } from './grow.ts';
 import { fetchCommand, fetchMissing } from './missing.ts';
 import type { Remote } from './remote.ts';
 import { configure, initRepository, namesIn, removeLeftovers } from './repository.ts';
+import { forgetResumes, isRefused, isStuck, mayGoOnAfter } from './resumes.ts';
 import { salvagePacks } from './salvage.ts';
 
 /** What a fetch of a clone brings: all branches, or the one that is wanted with few commits. */
@@ -42,32 +42,50 @@ export async function bring(
   { branch, tip, unusable }: { branch: string; tip: string; unusable: readonly Buffer[] },
 ): Promise<void> {
   const { depth, filter } = source;
-  // What is larger than a limit cannot be told from what is missing.
-  const canResume = filter === undefined || filter === 'blob:none';
-  const kept = canResume ? await keepArrived(git) : 0;
   const refs = fetchedRefs(refspecsOf(depth === undefined ? null : branch), unusable);
   const depths = depth === undefined ? [] : [`--depth=${depth}`];
-  if (kept > 0) {
-    remote.tell('connecting', { keptObjects: kept });
-    try {
-      await configure(git, 'tree:0');
-      const isWhole = depth === undefined && filter === undefined;
-      if (isWhole && (await isMostlyNewest(git, remote, tip))) {
-        await growFrom(git, remote, branch, tip);
-        await remote.do(git, [...fetchCommand, '--no-filter', ...refs.args], refs.call);
-      } else await fetchSkeleton(git, remote, depths, refs);
-      await fetchMissing(git, remote, { filter: filter ?? null, roots: 'all' });
-      return await becomeOrdinary(git, filter ?? null);
-    } catch (error) {
-      git.signal.throwIfAborted();
-      // What was kept is of no use, and would not be at the next attempt either: it is begun anew.
-      if (!isUnexplained(error)) throw error;
-      remote.tell('connecting', { keptObjects: 0 });
-    }
-  }
+  if (await goOn(git, remote, source, { branch, tip, refs, depths })) return;
+  await forgetResumes(git);
   await initRepository(git, filter ?? null);
   const filters = filter === undefined ? [] : [`--filter=${filter}`];
-  await remote.do(git, [...fetchCommand, ...depths, ...filters, ...refs.args], refs.call);
+  try {
+    await remote.do(git, [...fetchCommand, ...depths, ...filters, ...refs.args], refs.call);
+  } catch (error) {
+    // No attempt could use it.
+    if (isRefused(error)) await rm(git.dir, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Goes on from what an earlier attempt has left. False where that is nothing, or is of no use: then it is begun anew. */
+async function goOn(
+  git: Git,
+  remote: Remote,
+  { depth, filter }: CloneSource,
+  { branch, tip, refs, depths }: { branch: string; tip: string; refs: FetchedRefs; depths: string[] },
+): Promise<boolean> {
+  // What is larger than a limit cannot be told from what is missing.
+  if (filter !== undefined && filter !== 'blob:none') return false;
+  try {
+    const kept = await keepArrived(git);
+    if (kept === 0 || (await isStuck(git, kept))) return false;
+    remote.tell('connecting', { keptObjects: kept });
+    await configure(git, 'tree:0');
+    const isWhole = depth === undefined && filter === undefined;
+    if (isWhole && (await isMostlyNewest(git, remote, tip))) {
+      await growFrom(git, remote, branch, tip);
+      await remote.do(git, [...fetchCommand, '--no-filter', ...refs.args], refs.call);
+    } else await fetchSkeleton(git, remote, depths, refs);
+    await fetchMissing(git, remote, { filter: filter ?? null, roots: 'all' });
+    await becomeOrdinary(git, filter ?? null);
+    await forgetResumes(git);
+    return true;
+  } catch (error) {
+    git.signal.throwIfAborted();
+    if (remote.isSpent || mayGoOnAfter(error)) throw error;
+    remote.tell('connecting', { keptObjects: 0 });
+    return false;
+  }
 }
 
 /** How many objects of an earlier attempt can be used. */

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Git } from './git.ts';
+import { Listing } from './listing.ts';
 import { fetchCommand, fetchKind, fetchMissing, fetchObjects } from './missing.ts';
 import type { Remote } from './remote.ts';
 import { namesIn, readShallow, writeShallow } from './repository.ts';
@@ -20,23 +21,27 @@ export async function isMostlyNewest(git: Git, remote: Remote, tip: string): Pro
   // Folders may come after files. Those of one commit are few.
   if ((await git.run(['cat-file', '-e', '--end-of-options', tree])).code !== 0) await fetchObjects(git, remote, [tree]);
   await fetchKind(git, remote, { filter: 'blob:none', roots: [tree] });
-  const listed = await git.run([
-    'rev-list',
-    '--objects',
-    '--no-object-names',
-    '--missing=allow-any',
-    '--end-of-options',
-    tree,
-  ]);
-  if (listed.code !== 0) return false;
-  const sizes = await git.text(['cat-file', '--batch-check=%(objectsize:disk)', '--buffer'], {
-    input: String(listed.output),
-  });
-  const newest = sizes.split('\n').reduce((sum, size) => sum + (Number.parseInt(size, 10) || 0), 0);
+  const args = ['rev-list', '--objects', '--no-object-names', '--missing=allow-any', '--end-of-options', tree];
+  await using listed = await Listing.of(git, args);
+  const newest = await sizeOnDisk(git, listed);
   const packs = join(git.dir, 'objects', 'pack');
   let kept = 0;
   for (const name of await namesIn(packs)) if (name.endsWith('.pack')) kept += (await stat(join(packs, name))).size;
   return newest > kept / 2;
+}
+
+async function sizeOnDisk(git: Git, ids: Listing): Promise<number> {
+  let sum = 0;
+  let open = '';
+  await git.do(['cat-file', '--batch-check=%(objectsize:disk)', '--buffer'], {
+    input: ids.open(),
+    output(chunk) {
+      const lines = `${open}${chunk.toString('latin1')}`.split('\n');
+      open = lines.pop() ?? '';
+      for (const size of lines) sum += Number.parseInt(size, 10) || 0;
+    },
+  });
+  return sum;
 }
 
 /** Completes the newest state by what is missing, and goes from there into the past, as a shallow clone that deepens. */

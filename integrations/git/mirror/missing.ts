@@ -1,6 +1,7 @@
 import { gitError } from '../rules/failures.ts';
 import type { GitFilter } from '../types.ts';
 import type { Git } from './git.ts';
+import { Listing } from './listing.ts';
 import type { Remote } from './remote.ts';
 
 export const fetchCommand = ['fetch', '--progress', '--no-write-fetch-head', '--no-recurse-submodules'];
@@ -24,28 +25,75 @@ export async function fetchMissing(git: Git, remote: Remote, { filter, roots }: 
   if (filter !== 'blob:none') await fetchKind(git, remote, { filter, roots });
 }
 
+/** The cause of a failure of a remote that has answered, and whose answer was incomplete. */
+export const incomplete = new Error('The remote does not send all objects that it is asked for.');
+
 export async function fetchKind(git: Git, remote: Remote, reachable: Reachable): Promise<void> {
-  let missing = await listMissing(git, reachable);
-  for (let round = 0; missing.length > 0; round += 1) {
-    await fetchObjects(git, remote, missing);
-    const asked = new Set(missing);
-    missing = await listMissing(git, reachable);
+  let before: Missing | undefined;
+  for (let round = 0; ; round += 1) {
+    await using missing = await listMissing(git, reachable);
+    if (missing.count === 0) return;
     // A remote that answers and brings nothing would be asked for ever.
-    if (round >= maxRounds || (missing.length >= asked.size && missing.every((id) => asked.has(id)))) {
-      throw gitError('GIT_REMOTE_FAILED', 'The remote does not send all objects of the repository.');
+    const isSame = missing.count === before?.count && missing.sum.equals(before.sum);
+    if (isSame || round > maxRounds) {
+      throw gitError('GIT_REMOTE_FAILED', 'The remote does not send all objects of the repository.', incomplete);
     }
+    for await (const ids of missing.inParts(maxAsked)) await fetchObjects(git, remote, ids);
+    before = missing;
+  }
+}
+
+/** `?`, an id, and the end of the line. */
+const lineBytes = 42;
+
+/** Ids of objects, in a file. */
+class Missing implements AsyncDisposable {
+  readonly count: number;
+  /** The same for the same ids, in whatever order. */
+  readonly sum: Buffer;
+  readonly #listed: Listing;
+
+  private constructor(listed: Listing, sum: Buffer) {
+    this.#listed = listed;
+    this.count = listed.bytes / lineBytes;
+    this.sum = sum;
+  }
+
+  static async in(listed: Listing): Promise<Missing> {
+    const sum = Buffer.alloc(lineBytes);
+    let at = 0;
+    for await (const chunk of listed.open()) {
+      for (const byte of chunk as Buffer) {
+        sum[at] = (sum[at] ?? 0) ^ byte;
+        at = (at + 1) % lineBytes;
+      }
+    }
+    return new Missing(listed, sum);
+  }
+
+  async *inParts(size: number): AsyncGenerator<string[]> {
+    for (let from = 0; from < this.count; from += size) {
+      const part = Buffer.alloc(Math.min(size, this.count - from) * lineBytes);
+      await this.#listed.file.read(part, 0, part.length, from * lineBytes);
+      yield part
+        .toString('latin1')
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.slice(1));
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#listed[Symbol.asyncDispose]();
   }
 }
 
 /** The objects that belong to roots and are not here; what they would refer to is not known yet. */
-async function listMissing(git: Git, { filter, roots }: Reachable): Promise<string[]> {
+async function listMissing(git: Git, { filter, roots }: Reachable): Promise<Missing> {
   const filters = filter === null ? [] : [`--filter=${filter}`];
   const [which, input] = roots === 'all' ? ['--all'] : ['--stdin', roots.map((root) => `${root}\n`).join('')];
-  const listed = await git.text(['rev-list', '--objects', '--quiet', '--missing=print', ...filters, which], { input });
-  return listed
-    .split('\n')
-    .filter((line) => line.startsWith('?'))
-    .map((line) => line.slice(1));
+  const args = ['rev-list', '--objects', '--quiet', '--missing=print', ...filters, which];
+  return Missing.in(await Listing.of(git, args, { input }));
 }
 
 /**

@@ -52,6 +52,11 @@ export class Remote implements Disposable {
     this.#passage[Symbol.dispose]();
   }
 
+  /** Whether it has brought all that one operation may. */
+  get isSpent(): boolean {
+    return this.#passage.exceeded;
+  }
+
   /** Runs a command that talks to `origin`, and throws what its failure means. */
   async do(git: Git, args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
     const { config, source } = this.#options;
@@ -90,7 +95,7 @@ export class Remote implements Disposable {
 
   /** Git does not know why the proxy has ended its connection. */
   #explain(error: unknown): unknown {
-    if (this.#passage.exceeded) {
+    if (this.isSpent) {
       const mib = Math.round(this.#options.config.maxBytes / 1_048_576);
       return gitError('GIT_TOO_LARGE', `The remote sends more than ${mib} MiB.`, error);
     }

@@ -62,6 +62,10 @@ const meanings: [pattern: RegExp, meaning: Described][] = [
     ['GIT_REMOTE_TOO_SLOW', 'The remote sends nothing, or too slowly.'],
   ],
   [
+    /not our ref|not allow request for unadvertised object/,
+    ['GIT_REMOTE_REFUSED', 'The remote does not give out an object that belongs to the repository.'],
+  ],
+  [
     /fsck error|\b[a-z]+[A-Z]\w+: |is a symbolic link|did not receive expected object|disallowed/,
     ['GIT_OBJECTS_REFUSED', 'The repository holds objects that git refuses as malformed or dangerous.'],
   ],
