@@ -77,10 +77,10 @@ export function judgeGit(
     return { state: 'wrong', detail: `${detail}; it must be ${oldest.join('.')} or newer` };
   const newest = mended.at(-1) ?? [];
   const branch = mended.find(([major, minor]) => major === numbers[0] && minor === numbers[1]);
-  if (branch === undefined ? compare(numbers, newest) >= 0 : compare(numbers, branch) >= 0)
-    return { state: 'ok', detail };
+  const isMended = { state: 'ok', detail: `${detail}; CVE-2025-48384 is mended in it` } as const;
+  if (branch === undefined ? compare(numbers, newest) >= 0 : compare(numbers, branch) >= 0) return isMended;
   const known = mendedPackages[version];
-  if (revision !== undefined && known !== undefined && isAtLeast(revision, known)) return { state: 'ok', detail };
+  if (revision !== undefined && known !== undefined && isAtLeast(revision, known)) return isMended;
   const advice = 'whether CVE-2025-48384 is mended in it cannot be seen: update the package';
   return {
     state: 'off',

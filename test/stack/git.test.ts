@@ -12,6 +12,15 @@ test('a git with a known hole is told from one that is mended, also where both s
   expect([judge('2.50.0'), judge('2.50.1'), judge('2.51.0'), judge('3.0.0')]).toEqual(['off', 'ok', 'ok', 'ok']);
 });
 
+test('what is said of each names the hole, and whether it is mended', () => {
+  const said = (version: string, revision?: string) =>
+    judgeGit(version, revision, version, (a, b) => a.localeCompare(b, 'en', { numeric: true }) >= 0).detail;
+  expect(said('2.50.1')).toBe('2.50.1; CVE-2025-48384 is mended in it');
+  expect(said('2.39.5', '1:2.39.5-0+deb12u3')).toBe('2.39.5; CVE-2025-48384 is mended in it');
+  expect(said('2.39.5', '1:2.39.5-0+deb12u2')).toMatch(/CVE-2025-48384 is mended in .*deb12u3: update it$/);
+  expect(said('2.50.0')).toMatch(/whether CVE-2025-48384 is mended in it cannot be seen/);
+});
+
 test('one that is too old is no use', () => {
   expect([judge('2.34.1', '1:2.34.1-1ubuntu1.15'), judge('2.37.9'), judge('1.9.0')]).toEqual([
     'wrong',
