@@ -63,8 +63,14 @@ export async function assertOffered(
   const offered = hosts.filter((host) => !isLost(host, config)).flatMap(({ drivers }) => drivers.split(','));
   if (offered.includes(driver)) return;
   throw new DomainError('unprocessable', 'DRIVER_NOT_OFFERED', 'The computer cannot be run here.', {
-    errors: [{ pointer: '/driver', detail: `is one that no host here has: ${driver}` }],
+    errors: [{ pointer: '/driver', detail: `no host here has ${driver}; there ${named(offered, config)}` }],
   });
+}
+
+/** The one that is always taken first; each once. */
+function named(offered: readonly string[], { computers }: Pick<Config, 'computers'>): string {
+  const names = [...new Set([computers.driver, ...offered.filter((name) => name !== '')])];
+  return `${names.length === 1 ? 'is' : 'are'} ${names.join(', ')}`;
 }
 
 /** Silent for too long: nobody is sent there now. */

@@ -168,12 +168,19 @@ test('a driver can be chosen that a living host has; what names none is taken wi
   const refused = await as.post(path, { driver: 'gvisor' });
   expect([refused.status, refused.body]).toMatchObject([
     422,
-    { code: 'DRIVER_NOT_OFFERED', errors: [{ pointer: '/driver' }] },
+    {
+      code: 'DRIVER_NOT_OFFERED',
+      errors: [{ pointer: '/driver', detail: 'no host here has gvisor; there is bubblewrap' }],
+    },
   ]);
   const host = { id: 'hst_drivers', address: null, cpuMilli: 1_000, memoryMiB: 1_000, maxRunning: 1 };
   await reportHost(database, { ...host, drivers: ['bubblewrap', 'gvisor'] });
   const made = await as.post(path, { driver: 'gvisor' });
   expect([made.status, made.body.driver]).toEqual([201, 'gvisor']);
+  const other = await as.post(path, { driver: 'docker' });
+  expect(other.body.errors).toEqual([
+    { pointer: '/driver', detail: 'no host here has docker; there are bubblewrap, gvisor' },
+  ]);
   await database.pool.query('UPDATE computer_hosts SET seen_at = seen_at - INTERVAL 1 HOUR WHERE id = ?', [host.id]);
   expect(codeOf(await as.post(path, { driver: 'gvisor' }))).toEqual([422, 'DRIVER_NOT_OFFERED']);
 });
