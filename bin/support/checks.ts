@@ -34,7 +34,9 @@ export async function runChecks(): Promise<Check[]> {
   await check('port', () => checkPort(launch, running));
 
   await check('git', () => describeGit(launch));
-  await check('computers', () => checkComputers(launch));
+  // Where those of the product that runs are.
+  const computersDir = running?.environment.ATRIUM_COMPUTERS_DIR ?? launch.computersDir;
+  await check('computers', () => checkComputers({ ...launch, computersDir }));
   await check('drivers of computers', () => checkDrivers(launch));
   if (launch.need.temporal) await check('temporal access', () => checkTemporalAccess(launch, running));
 
