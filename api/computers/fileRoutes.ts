@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import type { FileContent, HostClient, WriteFileRequest } from '../../integrations/computers/hostClient.ts';
@@ -39,7 +40,7 @@ export function computerFileRoutes(deps: RouteDeps) {
     } catch (error) {
       // Its sender has gone, and nothing was written.
       if (req.destroyed && !req.complete) res.destroy();
-      else throw error;
+      else throw inMissingFolder(error, path);
     }
   });
   router.put(base, put);
@@ -76,6 +77,13 @@ export function computerFileRoutes(deps: RouteDeps) {
   });
 
   return router;
+}
+
+/** What is missing for a file that is to be written is where it would be. */
+function inMissingFolder(error: unknown, path: string): unknown {
+  if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') return error;
+  const advice = 'Make it first, or write with parents=true.';
+  return new DomainError('notFound', 'FOLDER_NOT_FOUND', `There is no folder ${posix.dirname(path)}. ${advice}`);
 }
 
 /** The body as it comes. Its sender decides how long that takes, so the last piece is only passed on to who may still write. */

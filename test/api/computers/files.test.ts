@@ -26,7 +26,11 @@ const read = (path: string, headers: Record<string, string> = {}, method = 'GET'
 
 test('a file goes in and comes out as it is, whole and in ranges', async () => {
   const bytes = randomBytes(3_000_000);
-  expect((await put('deep/er/file.bin', bytes)).status).toBe(404);
+  const refused = await put('deep/er/file.bin', bytes);
+  expect([refused.status, await refused.json()]).toEqual([
+    404,
+    expect.objectContaining({ code: 'FOLDER_NOT_FOUND', detail: expect.stringContaining('no folder deep/er.') }),
+  ]);
   const answer = await put('deep/er/file.bin', bytes, {}, '&parents=true&mode=600');
   expect([answer.status, await answer.json()]).toEqual([
     200,
