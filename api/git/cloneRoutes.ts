@@ -32,6 +32,7 @@ export function cloneRoutes(deps: RouteDeps) {
     const { name, branch = null, depth = null, filter = null, ...body } = bodyOf<'cloneRepository'>(req);
     const { parentId, computerId, credentialId = null } = body;
     const remote = parseRemoteUrl(body.url);
+    requireReachable(remote);
     if (branch !== null) checkBranchName(branch);
     if (parentId !== undefined) await authorizeItem(deps, callerOf(req), { spaceId, itemId: parentId });
     if (credentialId !== null) await requireFitting(spaceId, credentialId, remote);
@@ -65,6 +66,20 @@ export function cloneRoutes(deps: RouteDeps) {
 
   function begin(operation: Operation | undefined): void {
     if (operation?.status === 'running') void launcher.startOperation(operation);
+  }
+
+  /** What no clone could reach is said now, and not by a clone that fails. What names lead to shows only then. */
+  function requireReachable({ host, port }: RemoteUrl): void {
+    const refusal = deps.egressGuard.refusalAtOnce({ host, port });
+    if (refusal === undefined) return;
+    throw new DomainError(
+      'unprocessable',
+      'GIT_REMOTE_FORBIDDEN',
+      `The remote cannot be reached from here: ${refusal}.`,
+      {
+        errors: [{ pointer: '/url', detail: refusal }],
+      },
+    );
   }
 
   /** A credential is shown to its own server only, so it is of no use elsewhere. */

@@ -83,6 +83,26 @@ export class EgressGuard {
     throw new DomainError(code === 'EGRESS_REFUSED' ? 'unprocessable' : 'upstream', code, text);
   }
 
+  /**
+   * Why a destination is refused whoever asks, as far as that is known without asking for a name: its port, or an address
+   * or name that is internal by itself. Undefined for all others.
+   */
+  refusalAtOnce(asked: Destination): string | undefined {
+    const host = normaliseHost(asked.host);
+    if (host === undefined) return 'this is not a host name';
+    const to = { host, port: asked.port };
+    if (refusedPorts.has(to.port)) return 'this port is not allowed';
+    const isOwn = /(?:^|\.)localhost$/.test(host);
+    if (!isOwn && isIP(host) === 0) return undefined;
+    const address = isOwn ? '127.0.0.1' : host;
+    if (this.#isExcepted(to, address) || refusalOf(address) === undefined) return undefined;
+    return 'its address is internal';
+  }
+
+  #isExcepted(to: Destination, address: string): boolean {
+    return this.#internal.some((pattern) => pattern(to, address));
+  }
+
   /** Empty when the name is unknown, or its servers do not answer in time: requests wait for this. */
   async #addressesOf(host: string): Promise<readonly string[]> {
     const late = Promise.withResolvers<readonly string[]>();
@@ -110,7 +130,7 @@ export class EgressGuard {
       const byAddress = refusalByPolicy(to, policy, address);
       if (byAddress !== null) return refuse(byAddress);
       // One refused address is enough: a mixed answer is suspicious.
-      const isExcepted = this.#internal.some((pattern) => pattern(to, address));
+      const isExcepted = this.#isExcepted(to, address);
       isException ||= isExcepted;
       const why = isExcepted ? undefined : refusalOf(address);
       if (why !== undefined) return refuse(`the address is internal or special (${why})`);

@@ -1,9 +1,11 @@
 import type { GitConfig } from '../../../config/git.ts';
-import type { EgressOwner } from '../../egress/guard.ts';
+import { DomainError } from '../../../models/errors.ts';
+import type { EgressDecision, EgressOwner } from '../../egress/guard.ts';
 import type { EgressPassage, RunningEgressProxy } from '../../egress/startEgressProxy.ts';
 import { answerHelper, helperSettings } from '../process/credentialHelper.ts';
 import { remoteSettings } from '../process/environment.ts';
 import { type GitOutcome, traced } from '../process/run.ts';
+import { describeRefusal } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { parseProgress } from '../rules/progress.ts';
 import { parseRemoteRefs, type RemoteRefs } from '../rules/remoteRefs.ts';
@@ -39,12 +41,14 @@ export class Remote implements Disposable {
     keptObjects: 0,
   };
   #toldAt = 0;
+  /** Why the last connection was refused, in the words of the space's log. */
+  #refusal: string | undefined;
 
   constructor(options: RemoteOptions) {
     // Before anything is opened; the caller may have stored it unchecked.
     const { url } = parseRemoteUrl(options.source.url);
     this.#options = { ...options, source: { ...options.source, url } };
-    this.#passage = options.proxy.open(options.ownerOf, { maxBytes: options.config.maxBytes });
+    this.#passage = options.proxy.open(() => this.#listeningOwner(), { maxBytes: options.config.maxBytes });
     this.#secrets = new Set([this.#passage.password]);
   }
 
@@ -93,8 +97,21 @@ export class Remote implements Disposable {
     return outcome;
   }
 
-  /** Git does not know why the proxy has ended its connection. */
+  /** The owner, whose decisions we hear: of the proxy's answer git says nothing but its status. */
+  async #listeningOwner(): Promise<EgressOwner> {
+    const owner = await this.#options.ownerOf();
+    const record = (decision: EgressDecision) => {
+      this.#refusal = decision.refusal ?? undefined;
+      return owner.record(decision);
+    };
+    return { ...owner, record };
+  }
+
+  /** Git does not know why the proxy has ended its connection, or never made it. */
   #explain(error: unknown): unknown {
+    if (error instanceof DomainError && error.code === 'GIT_REMOTE_FORBIDDEN' && this.#refusal !== undefined) {
+      return gitError('GIT_REMOTE_FORBIDDEN', describeRefusal(this.#refusal), error);
+    }
     if (this.isSpent) {
       const mib = Math.round(this.#options.config.maxBytes / 1_048_576);
       return gitError('GIT_TOO_LARGE', `The remote sends more than ${mib} MiB.`, error);

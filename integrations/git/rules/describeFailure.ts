@@ -107,6 +107,12 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
   return gitError(code, sentence, cause);
 }
 
+/** A refusal of the egress guard's, for people. Which address a name leads to is not said. */
+export function describeRefusal(refusal: string): string {
+  const reason = /internal or special/.test(refusal) ? 'its address is internal' : refusal;
+  return `The remote cannot be reached from here: ${reason}.`;
+}
+
 /** Whether git has failed for a reason that is neither the remote's nor the machine's: its repository may be damaged. */
 export function isUnexplained(error: unknown): boolean {
   return error instanceof DomainError && error.code === 'GIT_FAILED' && error.message === unexplained;

@@ -80,6 +80,21 @@ test.each([
   expect(refused.text).not.toMatch(/sooPersonal|\/tmp\/x/);
 });
 
+test.each([
+  ['https://10.0.0.7/a.git', 'its address is internal'],
+  ['https://127.1/a.git', 'its address is internal'],
+  ['https://[::1]/a.git', 'its address is internal'],
+  ['https://169.254.169.254/a.git', 'its address is internal'],
+  ['https://localhost/a.git', 'its address is internal'],
+  ['https://git.localhost/a.git', 'its address is internal'],
+  ['https://git.example.com:25/a.git', 'this port is not allowed'],
+])('%s is refused at once: %s', async (url, reason) => {
+  const { git } = await newUser();
+  const refused = await git.clone({ url });
+  expect([refused.status, refused.code]).toEqual([422, 'GIT_REMOTE_FORBIDDEN']);
+  expect(JSON.parse(refused.text)).toMatchObject({ errors: [{ pointer: '/url', detail: reason }] });
+});
+
 test.each([['-u'], ['a..b'], ['a b'], ['refs/heads/a'], ['a'.repeat(250)]])(
   'no branch %s is asked for',
   async (branch) => {

@@ -74,17 +74,20 @@ describe('a URL', () => {
     expect([world.server.requests, world.decisions]).toEqual([[], []]);
   });
 
+  const internal = 'its address is internal';
   test.each([
-    'https://127.0.0.1:PORT/x.git',
-    'https://2130706433:PORT/x.git',
-    'https://0x7f.1:PORT/x.git',
-    'https://[::ffff:127.0.0.1]:PORT/x.git',
-    'https://169.254.169.254/x.git',
-    'https://rebound.example:PORT/x.git',
-    'https://denied.example/x.git',
-  ])('%s leads nowhere: the proxy refuses it', async (url) => {
+    ['https://127.0.0.1:PORT/x.git', internal],
+    ['https://2130706433:PORT/x.git', internal],
+    ['https://0x7f.1:PORT/x.git', internal],
+    ['https://[::ffff:127.0.0.1]:PORT/x.git', internal],
+    ['https://169.254.169.254/x.git', internal],
+    ['https://rebound.example:PORT/x.git', internal],
+    ['https://denied.example/x.git', 'the space denies it'],
+    ['https://git.example:25/x.git', 'this port is not allowed'],
+  ])('%s leads nowhere: the proxy refuses it, and %s', async (url, reason) => {
     const error = await failure(url.replace('PORT', String(world.server.port)));
-    expect(error).toMatchObject({ code: 'GIT_REMOTE_FORBIDDEN' });
+    const message = `The remote cannot be reached from here: ${reason}.`;
+    expect(error).toMatchObject({ code: 'GIT_REMOTE_FORBIDDEN', message });
     expect(world.server.requests).toEqual([]);
     expect(world.decisions.every(({ address }) => address === null)).toBe(true);
   });
