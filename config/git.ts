@@ -9,6 +9,7 @@ export const gitSettings = z.object({
   ATRIUM_GIT_MAX_FILES: integer(1, 10_000_000).default(500_000),
   ATRIUM_GIT_MAX_REFS: integer(1, 100_000).default(20_000),
   ATRIUM_GIT_MEMORY_MIB: integer(256, 1_048_576).default(2_048),
+  ATRIUM_GIT_MIN_FREE_MIB: integer(0, 1_048_576).default(1_024),
   ATRIUM_GIT_TIMEOUT_MINUTES: integer(1, 1_440).default(60),
   ATRIUM_GIT_SILENCE_SECONDS: integer(1, 3_600).default(30),
   ATRIUM_GIT_CA_FILE: z.string().min(1).optional(),
@@ -31,6 +32,8 @@ export function gitConfig(env: GitEnvironment) {
     maxRefs: env.ATRIUM_GIT_MAX_REFS,
     /** Address space of one git process. */
     memoryBytes: env.ATRIUM_GIT_MEMORY_MIB * mebibyte,
+    /** Of the disk with the mirrors: below it nothing is cloned or fetched. */
+    minFreeBytes: env.ATRIUM_GIT_MIN_FREE_MIB * mebibyte,
     /** All of one operation. */
     timeoutMs: env.ATRIUM_GIT_TIMEOUT_MINUTES * 60_000,
     /** How long a remote may send less than 1,000 bytes a second. */

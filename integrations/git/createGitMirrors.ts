@@ -12,6 +12,7 @@ import { measureTree } from './mirror/measure.ts';
 import { pushRefs } from './mirror/push.ts';
 import { listRemote, notSmart, Remote } from './mirror/remote.ts';
 import { initRepository, readManifest, replaceFile } from './mirror/repository.ts';
+import { MirrorRoom } from './mirror/room.ts';
 import { sweepFolders } from './mirror/sweep.ts';
 import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
 import { gitError } from './rules/failures.ts';
@@ -29,18 +30,23 @@ export interface GitMirrorsDeps extends Omit<FolderDeps, 'config'> {
 export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
   const config = deps.config.git;
   const folderDeps: FolderDeps = { ...deps, config };
+  const room = new MirrorRoom(folderDeps);
   const { records } = deps;
 
   const remoteOf = (ref: RepositoryRef, source: RemoteSource, { onProgress }: Pick<GitHooks, 'onProgress'>) =>
     new Remote({ config, proxy: deps.proxy, ownerOf: () => deps.ownerOf(ref.spaceId), source, onProgress });
 
-  /** Locks the folder, for no longer than an operation may take. */
+  /** Locks the folder, for no longer than an operation may take, and while there is room for what it brings. */
   async function within<T>(ref: RepositoryRef, signal: AbortSignal, work: (folder: MirrorFolder) => Promise<T>) {
     const deadline = AbortSignal.timeout(config.timeoutMs);
-    await using folder = await MirrorFolder.lock(folderDeps, ref, AbortSignal.any([signal, deadline]));
+    using watch = room.watch();
+    const signals = AbortSignal.any([signal, deadline, watch.signal]);
+    await using folder = await MirrorFolder.lock(folderDeps, ref, signals);
     try {
+      await room.require();
       return await work(folder);
     } catch (error) {
+      if (error instanceof DomainError && error.code === 'GIT_DISK_FULL') await folder.discardPartial();
       // What this machine has may be the reason.
       if (error instanceof DomainError && error.code === 'GIT_FAILED') await folder.distrust();
       if (error instanceof DomainError && error.cause === notSmart) await folder.discard();
@@ -158,9 +164,13 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
         return measureTree(git, known, config);
       }),
 
-    remove: (ref, signal) => within(ref, signal, (folder) => folder.remove()),
+    async remove(ref, signal) {
+      const deadline = AbortSignal.timeout(config.timeoutMs);
+      await using folder = await MirrorFolder.lock(folderDeps, ref, AbortSignal.any([signal, deadline]));
+      await folder.remove();
+    },
 
-    sweep: (sweep) => sweepFolders(folderDeps, sweep),
+    sweep: (sweep) => sweepFolders(folderDeps, room, sweep),
   };
 }
 

@@ -5,7 +5,7 @@ import type { GitConfig } from '../../config/git.ts';
 import { loadConfig } from '../../config/index.ts';
 import { type EgressDecision, EgressGuard } from '../../integrations/egress/guard.ts';
 import { startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
-import { createGitMirrors } from '../../integrations/git/createGitMirrors.ts';
+import { createGitMirrors, type GitMirrorsDeps } from '../../integrations/git/createGitMirrors.ts';
 import type { GitHooks, GitMirrors, MirrorRecords, RepositoryRef, SavedMirror } from '../../integrations/git/types.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { stackEnvironment } from '../support/environment.ts';
@@ -61,7 +61,11 @@ export interface MirrorsWorld extends AsyncDisposable {
   ref(): RepositoryRef;
   hooks(more?: Partial<GitHooks>): GitHooks;
   /** Mirrors with other settings or another folder, on the same rows and store. */
-  another(settings?: Record<string, string>, limits?: Partial<GitConfig>): GitMirrors;
+  another(
+    settings?: Record<string, string>,
+    limits?: Partial<GitConfig>,
+    more?: Pick<GitMirrorsDeps, 'freeBytes'>,
+  ): GitMirrors;
   folderOf(ref: RepositoryRef): string;
   /** The machine is lost: its folder is empty. */
   loseMachine(): void;
@@ -94,8 +98,9 @@ export async function buildMirrors(settings: Record<string, string> = {}): Promi
   const storage = new ObjectStore(config.storage);
   const records = new RecordsInMemory();
   const decisions: EgressDecision[] = [];
-  const another = (more: Record<string, string> = {}, limits: Partial<GitConfig> = {}) =>
+  const another: MirrorsWorld['another'] = (more = {}, limits = {}, deps = {}) =>
     createGitMirrors({
+      ...deps,
       config: { git: { ...loadConfig({ ...environment, ...more }).git, ...limits } },
       records,
       storage,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GitConfig } from '../../../config/git.ts';
 import type { ObjectStore } from '../../storage/objectStore.ts';
@@ -7,35 +7,19 @@ import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
 import { gitError } from '../rules/failures.ts';
 import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
 import { makeBundle } from './bundleFile.ts';
+import { FolderState } from './folderState.ts';
 import { Git } from './git.ts';
-import {
-  idsOf,
-  initRepository,
-  isSameManifest,
-  namesIn,
-  packsIn,
-  readManifest,
-  removeLeftovers,
-  removeLooseObjects,
-  removePacks,
-  replaceFile,
-  writeManifest,
-} from './repository.ts';
+import { idsOf, initRepository, isSameManifest, namesIn, readManifest, writeManifest } from './repository.ts';
 import { isConnected, takeInOwn } from './takeIn.ts';
 
 export interface FolderDeps {
   config: GitConfig;
   records: MirrorRecords;
   storage: Pick<ObjectStore, 'read' | 'write'>;
+  /** What is free where mirrors are; without it, as the system says. */
+  freeBytes?: (folder: string) => number | Promise<number>;
   /** After so many bundles, one of everything takes their place: a restore reads them all. */
   maxChain?: number;
-}
-
-interface FolderState {
-  version: number;
-  isClean: boolean;
-  /** Those before the change that makes it unclean. */
-  packs?: string[];
 }
 
 const defaultMaxChain = 40;
@@ -43,13 +27,13 @@ const bundleAgeMs = 86_400_000;
 
 /**
  * What this machine has of one repository, locked: `mirror.git`, a cache of the bundles in the object store;
- * `partial.git`, a clone that is not finished; `bundles`, made for readers. `state.json` says which saved version the
- * mirror has all objects of, and whether its refs are that version's too.
+ * `partial.git`, a clone that is not finished; `bundles`, made for readers.
  */
 export class MirrorFolder implements AsyncDisposable {
   readonly root: string;
   readonly git: Git;
   readonly partial: Git;
+  readonly #state: FolderState;
   readonly #deps: FolderDeps;
   readonly #ref: RepositoryRef;
   readonly #unlock: AsyncDisposable;
@@ -60,6 +44,7 @@ export class MirrorFolder implements AsyncDisposable {
     this.root = root;
     this.git = git;
     this.partial = git.at(join(root, 'partial.git'));
+    this.#state = new FolderState(root, git);
     this.#unlock = unlock;
   }
 
@@ -103,13 +88,13 @@ export class MirrorFolder implements AsyncDisposable {
 
   /** Brings the mirror to what is saved, from the store where this machine lacks it. */
   async open(saved: SavedMirror): Promise<void> {
-    const state = await this.#readState();
+    const state = await this.#state.read();
     if (state?.version === saved.version && state.isClean) return;
-    await this.#removeOldBundles();
+    await this.removeOldBundles();
     const { git } = this;
-    const isUsable = state !== undefined && state.version <= saved.version && (await this.#undo(state));
+    const isUsable = state !== undefined && state.version <= saved.version && (await this.#state.undo(state));
     if (!isUsable) await initRepository(git, saved.manifest.filter);
-    await this.#begin(isUsable ? state.version : 0);
+    await this.#state.begin(isUsable ? state.version : 0);
     const from = isUsable ? state.version : 0;
     for (const bundle of saved.bundles.filter(({ version }) => version > from)) {
       await takeInOwn(git, await this.#deps.storage.read(bundle.objectKey), saved.manifest);
@@ -118,7 +103,7 @@ export class MirrorFolder implements AsyncDisposable {
     if (!isUsable && !(await isConnected(git, saved.manifest.filter))) {
       throw gitError('GIT_FAILED', 'The repository cannot be restored: its bundles lack objects.');
     }
-    await this.#writeState({ version: saved.version, isClean: true });
+    await this.#state.settle(saved.version);
   }
 
   /**
@@ -126,26 +111,26 @@ export class MirrorFolder implements AsyncDisposable {
    * between leaves refs and objects that the next one puts back or removes.
    */
   async change(saved: SavedMirror | undefined, work: (git: Git) => Promise<void>): Promise<MirrorState> {
-    await this.#begin(saved?.version ?? 0);
+    await this.#state.begin(saved?.version ?? 0);
     await work(this.git);
     const state = await this.save(this.git, saved);
-    await this.#writeState({ version: state.version, isClean: true });
+    await this.#state.settle(state.version);
     return state;
   }
 
   /** Runs what brings objects that no ref needs, and keeps them if it ends well. */
   async enrich(saved: SavedMirror, work: (git: Git) => Promise<void>): Promise<void> {
-    await this.#begin(saved.version);
+    await this.#state.begin(saved.version);
     await work(this.git);
-    await this.#writeState({ version: saved.version, isClean: true });
+    await this.#state.settle(saved.version);
   }
 
   /** Makes what has been cloned the mirror. */
   async adopt(state: MirrorState): Promise<void> {
-    await rm(join(this.root, 'state.json'), { force: true });
+    await this.#state.forget();
     await rm(this.git.dir, { recursive: true, force: true });
     await rename(this.partial.dir, this.git.dir);
-    await this.#writeState({ version: state.version, isClean: true });
+    await this.#state.settle(state.version);
   }
 
   /** Saves what a repository has now, unless it is what is saved already. */
@@ -177,13 +162,29 @@ export class MirrorFolder implements AsyncDisposable {
 
   /** So that the next operation begins with what is saved: something here is not as it should be. */
   async distrust(): Promise<void> {
-    await rm(join(this.root, 'state.json'), { force: true });
+    await this.#state.forget();
   }
 
   /** What is here came unchecked. */
   async discard(): Promise<void> {
     await this.distrust();
+    await this.discardPartial();
+  }
+
+  /** A clone that is not finished begins anew. */
+  async discardPartial(): Promise<void> {
     await rm(this.partial.dir, { recursive: true, force: true });
+  }
+
+  /** Makes room: all of this can be had again. What readers may have open stays. */
+  async evict(): Promise<void> {
+    await this.discard();
+    await rm(this.git.dir, { recursive: true, force: true });
+    await this.removeOldBundles();
+  }
+
+  usedAtMs(): Promise<number> {
+    return usedAtMs(this.root);
   }
 
   async remove(): Promise<void> {
@@ -192,52 +193,19 @@ export class MirrorFolder implements AsyncDisposable {
     await rm(this.root, { recursive: true, force: true });
   }
 
-  /** From here on until the state is clean again, objects may come that nobody has checked. */
-  async #begin(version: number): Promise<void> {
-    await this.#writeState({ version, isClean: false, packs: await packsIn(this.git) });
-  }
-
-  /**
-   * Removes what has come since a change was begun that has not ended: of a fetch that failed, git may not have checked
-   * it. False where the objects that were there before are not all there.
-   */
-  async #undo({ isClean, packs }: FolderState): Promise<boolean> {
-    const { git } = this;
-    await removeLeftovers(git, { keepTemporaryPacks: false });
-    if (isClean) return true;
-    const now = await packsIn(git);
-    if (packs === undefined || !packs.every((name) => now.includes(name))) return false;
-    await removePacks(
-      git,
-      now.filter((name) => !packs.includes(name)),
-    );
-    // Git makes packs alone of what it checks.
-    await removeLooseObjects(git);
-    return true;
-  }
-
-  async #readState(): Promise<FolderState | undefined> {
-    try {
-      const state = JSON.parse(await readFile(join(this.root, 'state.json'), 'utf8')) as FolderState;
-      await stat(join(this.git.dir, 'HEAD'));
-      return state;
-    } catch {
-      return undefined;
-    }
-  }
-
-  async #writeState(state: FolderState): Promise<void> {
-    await replaceFile(join(this.root, 'state.json'), JSON.stringify(state));
-  }
-
   /** Those that nobody has disposed of. */
-  async #removeOldBundles(): Promise<void> {
+  async removeOldBundles(): Promise<void> {
     for (const name of await namesIn(this.bundles)) {
       const path = join(this.bundles, name);
       const found = await stat(path).catch(() => undefined);
       if (found !== undefined && Date.now() - found.mtimeMs > bundleAgeMs) await rm(path, { force: true });
     }
   }
+}
+
+/** When somebody has last done something in a folder: each operation touches its lock. */
+export async function usedAtMs(root: string): Promise<number> {
+  return (await stat(`${root}.lock`).catch(() => undefined))?.mtimeMs ?? 0;
 }
 
 async function filterOf(git: Git) {

@@ -50,6 +50,7 @@ const outside: readonly string[] = [
   'GIT_REMOTE_FORBIDDEN',
   'GIT_AUTHENTICATION_FAILED',
   'GIT_FAILED',
+  'GIT_DISK_FULL',
   'GIT_NOT_INSTALLED',
 ] satisfies GitFailure[];
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { gitError } from '../rules/failures.ts';
 
@@ -15,6 +15,9 @@ export interface FolderLock extends AsyncDisposable {
 export async function lockFolder(file: string, signal: AbortSignal): Promise<FolderLock> {
   const lock = await lockFile(file, signal, []);
   if (lock === undefined) throw gitError('GIT_FAILED', 'The repository’s folder cannot be locked.');
+  // For those who want to know when it was last used.
+  const now = new Date();
+  await utimes(file, now, now);
   return lock;
 }
 

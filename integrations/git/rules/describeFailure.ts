@@ -22,7 +22,7 @@ const meanings: [pattern: RegExp, meaning: Described][] = [
     /Out of memory|malloc failed|unable to create thread|mmap failed/i,
     ['GIT_TOO_LARGE', 'Git needs more memory for it than it may use.'],
   ],
-  [/No space left on device/i, ['GIT_FAILED', 'There is no room left for the repository.']],
+  [/No space left on device/i, ['GIT_DISK_FULL', 'There is no room left for the repository.']],
   [/response 407|HTTP code 407/, ['GIT_FAILED', 'The way out was closed in the meantime.']],
   [
     /(?:response|from proxy after CONNECT:?|HTTP code) 403\b.*|HTTP code 403 from proxy/,

@@ -40,6 +40,8 @@ export const gitFailures = {
   GIT_TREE_TOO_SLOW: 'upstreamTimeout',
   /** Git itself failed in a way that says nothing about the remote. */
   GIT_FAILED: 'unavailable',
+  /** This machine has no room for it, and has removed what it can. */
+  GIT_DISK_FULL: 'unavailable',
   GIT_NOT_INSTALLED: 'unavailable',
 } as const satisfies Record<string, DomainErrorKind>;
 
@@ -59,5 +61,8 @@ export function treeMissing(): DomainError {
 
 /** Whether to try again by ourselves. */
 export function mayPass(error: unknown): boolean {
-  return !(error instanceof DomainError) || passing.includes(error.code) || error.kind === 'unavailable';
+  if (!(error instanceof DomainError)) return true;
+  // All of it would be sent again, to the same end.
+  if (error.code === ('GIT_DISK_FULL' satisfies GitFailure)) return false;
+  return passing.includes(error.code) || error.kind === 'unavailable';
 }

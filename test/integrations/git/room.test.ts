@@ -1,0 +1,124 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { lockFolder } from '../../../integrations/git/process/lock.ts';
+import type { GitMirrors, MirrorSweep, RepositoryRef } from '../../../integrations/git/types.ts';
+import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
+import { commitFiles, writeHistory } from '../../support/gitRepository.ts';
+
+/** Mirrors on a disk that has no room left, and what is kept of them for how long. */
+let world: MirrorsWorld;
+beforeEach(async () => {
+  world = await buildMirrors();
+});
+afterEach(() => world[Symbol.asyncDispose]());
+
+const plenty = Number.MAX_SAFE_INTEGER;
+const day = 86_400_000;
+const mirrorOf = (ref: RepositoryRef) => join(world.folderOf(ref), 'mirror.git');
+const partialOf = (ref: RepositoryRef) => join(world.folderOf(ref), 'partial.git');
+const has = (refs: RepositoryRef[]) => refs.map((ref) => existsSync(mirrorOf(ref)));
+
+/** As if it had been used last so many days ago. */
+function lastUsed(ref: RepositoryRef, days: number): void {
+  const at = new Date(Date.now() - days * day);
+  utimesSync(`${world.folderOf(ref)}.lock`, at, at);
+}
+
+async function cloned(mirrors: GitMirrors = world.mirrors): Promise<RepositoryRef> {
+  const ref = world.ref();
+  const name = `${ref.itemId}.git`;
+  commitFiles(world.server.create(name), { a: 'a' });
+  await mirrors.clone(ref, { url: world.server.url(name) }, world.hooks());
+  return ref;
+}
+
+/** Mirrors on a disk that has room for so many. */
+const withRoomFor = (most: number) => world.another({}, {}, { freeBytes: () => (mirrorsHere() <= most ? plenty : 0) });
+const mirrorsHere = () =>
+  readdirSync(world.dir).filter((name) => existsSync(join(world.dir, name, 'mirror.git'))).length;
+
+function sweep(mirrors: GitMirrors, more: Partial<MirrorSweep> = {}): Promise<number> {
+  return mirrors.sweep({
+    known: async (ids) => new Set(ids),
+    onFailure: (_itemId, error) => {
+      throw error;
+    },
+    signal: new AbortController().signal,
+    ...more,
+  });
+}
+
+test('without room no clone begins', async () => {
+  const mirrors = world.another({}, {}, { freeBytes: () => 1_000_000 });
+  await expect(cloned(mirrors)).rejects.toMatchObject({ code: 'GIT_DISK_FULL', kind: 'unavailable' });
+  expect(world.server.requests).toEqual([]);
+  // How much it is, is the operator's to say.
+  const frugal = world.another({ ATRIUM_GIT_MIN_FREE_MIB: '0' }, {}, { freeBytes: () => 1_000_000 });
+  expect(has([await cloned(frugal)])).toEqual([true]);
+});
+
+test('nor does one go on, and what came of it makes room for others', async () => {
+  writeHistory(world.server.create('large.git'), { commits: 50, filesEach: 2, weight: 32_000 });
+  world.server.holdAfter = 800_000;
+  const ref = world.ref();
+  const freeBytes = () => (world.server.isHolding ? 0 : plenty);
+  const mirrors = world.another({ ATRIUM_GIT_SILENCE_SECONDS: '3600' }, {}, { freeBytes });
+  const cloning = mirrors.clone(ref, { url: world.server.url('large.git') }, world.hooks());
+  await expect(cloning).rejects.toMatchObject({ code: 'GIT_DISK_FULL' });
+  expect(existsSync(partialOf(ref))).toBe(false);
+  const running = readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(world.folderOf(ref));
+    } catch {
+      return false;
+    }
+  });
+  expect(running).toEqual([]);
+});
+
+test('what was not used for longest goes first, but nothing in which somebody works, and can be had again', async () => {
+  const [oldest, busy, newer, newest] = [await cloned(), await cloned(), await cloned(), await cloned()];
+  for (const [index, ref] of [oldest, busy, newer, newest].entries()) lastUsed(ref, 4 - index);
+  await using _lock = await lockFolder(`${world.folderOf(busy)}.lock`, new AbortController().signal);
+  lastUsed(busy, 9);
+  const signal = new AbortController().signal;
+  const mirrors = withRoomFor(3);
+  await mirrors.bundleFor(newest, [], signal).then(async ({ bundle }) => bundle?.[Symbol.asyncDispose]());
+  expect(has([oldest, busy, newer, newest])).toEqual([false, true, true, true]);
+  await expect(sweep(withRoomFor(2))).resolves.toBe(0);
+  expect(has([oldest, busy, newer, newest])).toEqual([false, true, false, true]);
+
+  const again = await world.mirrors.bundleFor(oldest, [], signal);
+  await again.bundle?.[Symbol.asyncDispose]();
+  expect([again.version, ...has([oldest])]).toEqual([1, true]);
+});
+
+test('what is left of a clone goes when it is saved, or nobody has gone on with it for a week', async () => {
+  const saved = await cloned();
+  mkdirSync(partialOf(saved));
+  const [fresh, old] = [world.ref(), world.ref()];
+  writeHistory(world.server.create('cut.git'), { commits: 50, filesEach: 2, weight: 32_000 });
+  world.server.cutAfter = 800_000;
+  for (const ref of [fresh, old]) {
+    const cut = world.mirrors.clone(ref, { url: world.server.url('cut.git') }, world.hooks());
+    await expect(cut).rejects.toMatchObject({ code: 'GIT_REMOTE_FAILED' });
+  }
+  lastUsed(fresh, 6);
+  lastUsed(old, 8);
+  await sweep(world.mirrors);
+  expect([saved, fresh, old].map((ref) => existsSync(partialOf(ref)))).toEqual([false, true, false]);
+  expect(has([saved])).toEqual([true]);
+});
+
+test('one that cannot be tidied up is told, and keeps nobody from it', async () => {
+  const [broken, gone] = [world.ref(), world.ref()];
+  mkdirSync(partialOf(broken), { recursive: true });
+  mkdirSync(`${world.folderOf(broken)}.lock`);
+  mkdirSync(mirrorOf(gone), { recursive: true });
+  const failed: string[] = [];
+  const removed = await sweep(world.mirrors, {
+    known: async () => new Set([broken.itemId]),
+    onFailure: (itemId) => void failed.push(itemId),
+  });
+  expect([removed, failed, existsSync(world.folderOf(gone))]).toEqual([1, [broken.itemId], false]);
+});
