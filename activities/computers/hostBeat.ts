@@ -13,9 +13,9 @@ type Hosted = { computerId: string; hosted: HostedState };
  */
 export class HostBeat {
   readonly #deps: HostDeps;
-  readonly #report: Omit<HostReport, 'id'>;
+  readonly #report: Omit<HostReport, 'id' | 'drivers'>;
 
-  constructor(deps: HostDeps, report: Omit<HostReport, 'id'>) {
+  constructor(deps: HostDeps, report: Omit<HostReport, 'id' | 'drivers'>) {
     this.#deps = deps;
     this.#report = report;
   }
@@ -33,7 +33,7 @@ export class HostBeat {
 
   async beat(): Promise<void> {
     const { database, host } = this.#deps;
-    await reportHost(database, { id: host.hostId, ...this.#report });
+    await reportHost(database, { id: host.hostId, drivers: host.drivers, ...this.#report });
     const at = new Date();
     const should = await activeOn(database, host.hostId);
     const does = await this.#look(should);

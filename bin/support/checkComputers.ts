@@ -53,11 +53,12 @@ export async function checkHosts(config: Config): Promise<CheckResult> {
     const hosts = all.filter((host) => !host.isLost);
     const gone = all.filter((host) => host.isLost && host.computers > 0).map(describeGone);
     if (hosts.length === 0) return off(['none is there now', ...gone].join('; '));
-    const faults = (await Promise.all(hosts.map(faultOf))).filter((fault) => fault !== undefined);
+    const looks = await Promise.all(hosts.map(lookAt));
+    const faults = looks.flatMap(({ fault }) => fault ?? []);
     if (faults.length > 0) return wrong(`${[...faults, ...gone].join('; ')}: see ATRIUM_COMPUTERS_URL`);
     if (gone.length > 0)
       return wrong(`${gone.join('; ')}: start it again, or, if it never comes back, "atrium host remove ID"`);
-    return ok(hosts.map(({ id, address }) => `${id} ${address === null ? 'in its own process' : address}`).join(', '));
+    return ok(looks.map(({ detail }) => detail).join(', '));
   } finally {
     await database.close();
   }
@@ -67,14 +68,20 @@ function describeGone({ id, seenAt, computers }: HostUse): string {
   return `${id} is silent since ${seenAt.toISOString()}, with the homes of ${computers} computers`;
 }
 
-/** What keeps other processes from a host. */
-async function faultOf({ id, address }: ComputerHostRow): Promise<string | undefined> {
-  if (address === null) return undefined;
+/** Where a host is and which drivers it has, or what keeps other processes from it. */
+async function lookAt({ id, address, drivers }: ComputerHostRow): Promise<{ detail: string; fault?: string }> {
+  const has = drivers === '' ? 'with no driver now' : `with ${drivers.replaceAll(',', ', ')}`;
+  if (address === null) return { detail: `${id} in its own process ${has}` };
+  const detail = `${id} ${address} ${has}`;
   try {
     const response = await fetch(`${address}/`, { signal: AbortSignal.timeout(answerMs), redirect: 'error' });
-    const { hostId } = (await response.json()) as { hostId?: unknown };
-    return hostId === id ? undefined : `at ${address} answers something else than ${id}`;
+    const { hostId, missingDrivers = [] } = (await response.json()) as { hostId?: unknown; missingDrivers?: string[] };
+    if (hostId !== id) return { detail, fault: `at ${address} answers something else than ${id}` };
+    return {
+      detail:
+        missingDrivers.length === 0 ? detail : `${detail}, without ${missingDrivers.join(' and ')} (its log says why)`,
+    };
   } catch {
-    return `${id} does not answer at ${address}`;
+    return { detail, fault: `${id} does not answer at ${address}` };
   }
 }

@@ -55,7 +55,6 @@ export async function startHosting(
   const deps = { ...services, workflows, host, environment: computerEnvironment(trust.paths) };
   const beat = new HostBeat(deps, {
     address: served?.address ?? null,
-    drivers: host.drivers,
     cpuMilli: availableParallelism() * 1_000,
     memoryMiB: host.limits.memoryMiB,
     maxRunning: config.computers.perHost,

@@ -84,7 +84,6 @@ const workflows = createLauncher({ client: temporal.client, config, logger, shar
 const deps = { ...services, workflows, host, environment: { HTTP_PROXY: 'the way out' } };
 const beat = new HostBeat(deps, {
   address: null,
-  drivers: ['bubblewrap'],
   cpuMilli: 2_000,
   memoryMiB: 262_144,
   maxRunning: config.computers.perHost,

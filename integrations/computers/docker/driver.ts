@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeEtc } from '../bubblewrap/etc.ts';
 import { environment, home } from '../bubblewrap/view.ts';
-import type { Driver, DriverSetting, OpenedDriver, SandboxOrder } from '../host/driver.ts';
+import type { Driver, DriverSetting, OpenedDriver, RefusedDriver, SandboxOrder } from '../host/driver.ts';
 import { computerLabel, containerName, dockerConfinement, hostLabel } from './confinement.ts';
 import { containerConfig } from './container.ts';
 import { Engine, EngineError, parseEngineAddress } from './engine.ts';
@@ -26,7 +26,7 @@ const pingMs = 5_000;
 export async function findDocker({
   address,
   image = usualImage,
-}: DockerOptions): Promise<{ engine: Engine; image: string } | { refused: string }> {
+}: DockerOptions): Promise<{ engine: Engine; image: string } | Omit<RefusedDriver, 'name'>> {
   if (address === undefined && !existsSync(usualSocket)) {
     return { refused: `there is no Docker engine (${usualSocket}); set ATRIUM_COMPUTERS_DOCKER` };
   }
@@ -41,7 +41,7 @@ export async function findDocker({
       return { refused: `the Docker engine has no image ${image}; build it (docs/computers.md)` };
     }
     const said = error instanceof Error ? error.message : String(error);
-    return { refused: `the Docker engine cannot be used (${said})` };
+    return { refused: `the Docker engine cannot be used (${said})`, isAway: true };
   }
 }
 

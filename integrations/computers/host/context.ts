@@ -1,4 +1,7 @@
+import { DomainError } from '../../../models/errors.ts';
+import type { DriverName } from '../types.ts';
 import type { Driver } from './driver.ts';
+import { driverNames } from './drivers.ts';
 import type { HolderPool } from './holders.ts';
 import type { HostDeadlines, HostOptions } from './host.ts';
 import type { HostLayout } from './layout.ts';
@@ -14,8 +17,35 @@ export interface HostContext extends Machinery {
   log: NonNullable<HostOptions['log']>;
 }
 
-/** What a computer was last started with. Where this host no longer has that, any other ends what is left of it. */
-export function driverOf({ drivers }: Pick<Machinery, 'drivers'>, { run }: Pick<ComputerRecord, 'run'>): Driver {
-  const [first] = drivers.values();
-  return (drivers.get(run?.spec.driver ?? 'bubblewrap') ?? first) as Driver;
+const retryAfterSeconds = 30;
+
+/** Those that are there now, in the order in which they are preferred. */
+export function driversOf({ drivers }: Pick<Machinery, 'drivers'>): DriverName[] {
+  return driverNames.filter((name) => drivers.has(name));
+}
+
+/**
+ * What a computer was last started with. Where this host is to have that and does not have it now, nobody else knows
+ * how the computer fares: another driver would find nothing of it, and take it to stand still, or to have ended. Throws
+ * 503 `HOST_FAILED` then. Where the host is not to have it any more, or nothing is left to know, any other ends the rest.
+ */
+export function driverOf(
+  context: Pick<HostContext, 'drivers' | 'refused'>,
+  { run }: Pick<ComputerRecord, 'run'>,
+): Driver {
+  const name = run?.spec.driver ?? 'bubblewrap';
+  const there = context.drivers.get(name);
+  if (there !== undefined) return there;
+  const refusal = context.refused.get(name);
+  const [first] = driversOf(context).map((each) => context.drivers.get(each));
+  const isOver = run === null || run.spec.driver === undefined || run.phase === 'ended';
+  if (first !== undefined && (isOver || refusal === undefined)) return first;
+  const message = `This host cannot use ${name} now: ${refusal?.refused ?? 'it has no driver'}.`;
+  throw new DomainError('unavailable', 'HOST_FAILED', message, { retryAfterSeconds });
+}
+
+/** The driver of a computer that does not say: written down with it, since another may be preferred later. */
+export function usualDriver(context: Pick<HostContext, 'drivers'>): { driver: DriverName } | undefined {
+  const [driver] = driversOf(context);
+  return driver && { driver };
 }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { prepareAgent } from '../agent/prepare.ts';
 import { HostClient } from '../hostClient.ts';
-import type { HostContext } from './context.ts';
+import { driversOf, type HostContext } from './context.ts';
 import { fork, type InSource, inLaneOf } from './copies.ts';
 import { end, isRunning } from './end.ts';
 import { FileSandboxes, type SandboxWork } from './files.ts';
@@ -12,6 +12,7 @@ import { takeLock } from './hostLock.ts';
 import { Lanes } from './lanes.ts';
 import { computerLayout, hostLayout, isComputerId } from './layout.ts';
 import { inspect, inspectForList, metrics } from './look.ts';
+import { awaitDrivers } from './missingDrivers.ts';
 import { pause, resume } from './pause.ts';
 import { type ComputerRecord, listRecords, readRecord } from './records.ts';
 import { setUpMachine } from './setUp.ts';
@@ -25,6 +26,8 @@ const usualDeadlines: HostDeadlines = {
   clearMs: 10_000,
   freezeMs: 5_000,
   watchMs: 1_000,
+  driverMs: 5_000,
+  driverMostMs: 300_000,
 };
 
 /**
@@ -57,6 +60,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     await openEgress(context, record);
   }
   const watching = watch(context, lanes);
+  const awaiting = awaitDrivers(context, sweepAll);
 
   const known = (computerId: string): ComputerRecord => {
     const record = isComputerId(computerId) ? readRecord(layout, computerId) : undefined;
@@ -90,6 +94,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
   };
   const close = async () => {
     watching.stop();
+    awaiting.stop();
     await context.holders.close();
     await lanes.idle();
     await Promise.all(Object.values(sandboxes).map((each) => each.closeAll()));
@@ -98,7 +103,12 @@ export async function createHost(given: HostOptions): Promise<Host> {
 
   return {
     hostId: context.hostId,
-    drivers: [...context.drivers.keys()],
+    get drivers() {
+      return driversOf(context);
+    },
+    get refused() {
+      return [...context.refused.values()].map(({ name, refused }) => ({ name, refused }));
+    },
     rights: context.rights,
     limits: context.limits,
     async start(spec) {

@@ -48,5 +48,12 @@ export interface DriverSetting {
   roots: CgroupRoots | undefined;
 }
 
-/** A driver, or why this machine does not have it, with what to do. */
-export type OpenedDriver = Driver | { name: DriverName; refused: string };
+/** Why this machine does not have a driver, with what to do. */
+export interface RefusedDriver {
+  name: DriverName;
+  refused: string;
+  /** What it needs is set up, and does not answer now. */
+  isAway?: boolean;
+}
+
+export type OpenedDriver = Driver | RefusedDriver;

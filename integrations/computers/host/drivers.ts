@@ -2,7 +2,7 @@ import { openBubblewrap } from '../bubblewrap/driver.ts';
 import { openDocker } from '../docker/driver.ts';
 import { openGvisor } from '../gvisor/driver.ts';
 import type { DriverName } from '../types.ts';
-import type { Driver, DriverSetting, OpenedDriver } from './driver.ts';
+import type { Driver, DriverSetting, OpenedDriver, RefusedDriver } from './driver.ts';
 import type { HostOptions } from './host.ts';
 
 /** In the order in which they are preferred. */
@@ -12,7 +12,7 @@ export const driverNames: readonly DriverName[] = ['bubblewrap', 'gvisor', 'dock
 export async function openDrivers(
   setting: DriverSetting,
   { drivers: wanted = driverNames, runsc, docker = {} }: Pick<HostOptions, 'drivers' | 'runsc' | 'docker'>,
-): Promise<{ drivers: Map<DriverName, Driver>; refused: { name: DriverName; refused: string }[] }> {
+): Promise<{ drivers: Map<DriverName, Driver>; refused: RefusedDriver[] }> {
   const open: Record<DriverName, () => Promise<OpenedDriver>> = {
     bubblewrap: () => openBubblewrap(setting),
     gvisor: () => openGvisor(setting, runsc),
@@ -20,7 +20,7 @@ export async function openDrivers(
   };
   const opened = await Promise.all(driverNames.filter((name) => wanted.includes(name)).map((name) => open[name]()));
   const drivers = new Map<DriverName, Driver>();
-  const refused: { name: DriverName; refused: string }[] = [];
+  const refused: RefusedDriver[] = [];
   for (const one of opened) {
     if ('refused' in one) refused.push(one);
     else drivers.set(one.name, one);

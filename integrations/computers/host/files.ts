@@ -1,6 +1,6 @@
 import { HostClient } from '../hostClient.ts';
 import type { ComputerSpec } from '../types.ts';
-import { driverOf, type HostContext } from './context.ts';
+import { driverOf, type HostContext, usualDriver } from './context.ts';
 import { within } from './deadline.ts';
 import { clear } from './end.ts';
 import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
@@ -121,7 +121,8 @@ export class FileSandboxes {
     await this.close(computerId);
     const context = this.#context;
     const limits = limitsOf[this.#purpose];
-    const spec: ComputerSpec = { computerId, spaceId: '', generation: 0, limits: { ...own, ...limits }, env: {} };
+    const ofNobody = { spaceId: '', generation: 0, env: {}, ...usualDriver(context) };
+    const spec: ComputerSpec = { computerId, limits: { ...own, ...limits }, ...ofNobody };
     const nothing = { holder: null, sandbox: null, startedAt: null, pausedAt: null, end: null };
     const run: ComputerRun = { spec, phase: 'starting', bootId: bootId(), ...nothing };
     const record: ComputerRecord = { computerId: `${computerId}${this.#suffix}`, uid, limits: spec.limits, run };

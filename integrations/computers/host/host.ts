@@ -1,6 +1,7 @@
 import type { DockerOptions } from '../docker/driver.ts';
 import type { HostClient } from '../hostClient.ts';
 import type { ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
+import type { RefusedDriver } from './driver.ts';
 import type { FileLimits } from './filePlaces.ts';
 import type { SandboxWork } from './files.ts';
 import type { HolderEnd } from './holderSpec.ts';
@@ -54,6 +55,9 @@ export interface HostDeadlines {
   freezeMs: number;
   /** How often it looks whether holders live, and what watched homes use. */
   watchMs: number;
+  /** After which it looks for a driver again that is not there; then after twice as long, and so on up to `driverMostMs`. */
+  driverMs: number;
+  driverMostMs: number;
 }
 
 /** What holds on this machine. Each that does not is named in `off`, with what to do. */
@@ -74,8 +78,13 @@ export interface HostRights {
 export interface Host {
   /** Stays the same for this folder. */
   readonly hostId: string;
-  /** What computers can be started with here; the first is what one gets that does not say. */
+  /**
+   * What computers can be started with here now; the first is what one gets that does not say. One that is not there at
+   * the start is looked for again from time to time.
+   */
   readonly drivers: readonly DriverName[];
+  /** Those that it is to have and does not have now, with the reason and what to do. */
+  readonly refused: readonly Pick<RefusedDriver, 'name' | 'refused'>[];
   readonly rights: HostRights;
   /** What all of its computers may have together. */
   readonly limits: HostLimits;

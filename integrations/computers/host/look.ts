@@ -30,7 +30,9 @@ export async function inspectForList(context: HostContext, record: ComputerRecor
     if (!isRunning(run)) return { state: 'gone' };
     const now = new Date().toISOString();
     const { generation } = run.spec;
-    const state = (await isPaused(context, record)) ? 'paused' : 'running';
+    // Of one that cannot be asked, the order is what is known.
+    const paused = await isPaused(context, record).catch(() => run.pausedAt !== null);
+    const state = paused ? 'paused' : 'running';
     return { state, generation, startedAt: run.startedAt ?? now, lastActiveAt: now, runningProcesses: 1 };
   }
 }

@@ -14,6 +14,7 @@ export async function isPaused(context: HostContext, record: ComputerRecord): Pr
 export async function pause(context: HostContext, record: ComputerRecord): Promise<void> {
   const run = runningOf(record);
   if (await isPaused(context, record)) return;
+  driverOf(context, record); // throws before anything is written down
   // Written first: what is frozen without an order is let go by the next sweep.
   writeRecord(context.layout, { ...record, run: { ...run, pausedAt: new Date().toISOString() } });
   if (await freeze(context, record)) return tellHolder(context, record, true);

@@ -16,7 +16,7 @@ import type { Host } from './host.ts';
 import { HostError, notRunning } from './hostErrors.ts';
 
 export interface HostServerOptions {
-  host: Pick<Host, 'hostId' | 'socket' | 'metrics'>;
+  host: Pick<Host, 'hostId' | 'drivers' | 'refused' | 'socket' | 'metrics'>;
   /** The computer that a token is for; throws 401 where it is for none now. */
   verify: (token: string) => Promise<string>;
   log: (facts: Record<string, unknown>, message: string) => void;
@@ -41,8 +41,13 @@ const requestHeaders = ['content-type', 'content-length', 'range', 'if-match', '
 
 /**
  * What other processes and machines reach this host’s computers by: below `/computers/{computerId}` what the computer’s
+<<<<<<< HEAD
  * holder serves, and `/metrics`, for whoever has a token for that computer; below `/work/{computerId}` the same of what
  * processes of Atrium’s own may be started in, also where the computer does not run. `GET /` says which host this is.
+=======
+ * holder serves, and `/metrics`, for whoever has a token for that computer. `GET /` says which host this is, and which
+ * drivers it has and lacks.
+>>>>>>> dfaacf4 (Wait for a Docker engine that comes after its host, and take its computers for nothing else meanwhile)
  */
 export function createHostServer(options: HostServerOptions): HostServer {
   const tunnels = new Set<Duplex>();
@@ -76,7 +81,7 @@ export function createHostServer(options: HostServerOptions): HostServer {
 async function answer(options: HostServerOptions, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const { host } = options;
   const { method = '', url } = req;
-  if (method === 'GET' && url === '/') return send(res, 200, { hostId: host.hostId });
+  if (method === 'GET' && url === '/') return send(res, 200, statusOf(host));
   // Whoever may not come in is not listened to any longer.
   res.setHeader('connection', 'close');
   const { computerId, path, purpose } = await admit(options, req);
@@ -93,6 +98,11 @@ async function answer(options: HostServerOptions, req: IncomingMessage, res: Ser
   const passed = Object.entries(response.headers).filter(([name]) => !isDropped(name));
   res.writeHead(response.statusCode ?? 200, Object.fromEntries(passed)).flushHeaders();
   await pipeline(response, res);
+}
+
+/** For anybody who can reach it: the reasons, which name paths, are in its log. */
+function statusOf({ hostId, drivers, refused }: HostServerOptions['host']) {
+  return { hostId, drivers, missingDrivers: refused.map(({ name }) => name) };
 }
 
 /** Of a body that the holder refuses, the rest is passed over. */

@@ -21,7 +21,7 @@ import { socketAdvice } from './describeMachine.ts';
 import { btrfsDisks } from './disks/btrfs.ts';
 import type { Disks } from './disks/disks.ts';
 import { watchedDisks } from './disks/watched.ts';
-import type { Driver } from './driver.ts';
+import type { Driver, RefusedDriver } from './driver.ts';
 import { openDrivers } from './drivers.ts';
 import type { HostOptions, HostRights } from './host.ts';
 import { HostError } from './hostErrors.ts';
@@ -40,8 +40,12 @@ export interface Machinery {
   rights: HostRights;
   uids: Uids | undefined;
   ownView: OwnView | undefined;
-  /** At least one; the first is what a computer gets that does not say. */
-  drivers: ReadonlyMap<DriverName, Driver>;
+  /** At least one, or one that is away. It grows when one is there that was not at the start. */
+  drivers: Map<DriverName, Driver>;
+  /** Those that are wanted and not there. */
+  refused: Map<DriverName, RefusedDriver>;
+  /** Looks for drivers again. */
+  openAgain: (names: readonly DriverName[]) => ReturnType<typeof openDrivers>;
   /** Of the machine itself, which holds holders also where a driver has another for its sandboxes. */
   confinement: Confinement;
   disks: Disks;
@@ -82,7 +86,7 @@ export async function setUpMachine(
     roots,
   };
   const { drivers, refused } = await openDrivers(setting, options);
-  if (drivers.size === 0)
+  if (drivers.size === 0 && !refused.some(({ isAway }) => isAway))
     throw off(refused.map(({ name, refused: reason }) => `${name}: ${reason}`).join('; ') || 'no driver is wanted');
   for (const { name, refused: reason } of refused) options.log?.('info', { driver: name, reason }, 'A driver is off');
   const disks = await openDisks(layout, options, without.has('image'), missing);
@@ -98,6 +102,8 @@ export async function setUpMachine(
     uids,
     ownView,
     drivers,
+    refused: new Map(refused.map((one) => [one.name, one])),
+    openAgain: (names) => openDrivers(setting, { ...options, drivers: names }),
     confinement,
     disks,
   };

@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { ComputerSpec } from '../types.ts';
-import { driverOf, type HostContext } from './context.ts';
+import { driverOf, type HostContext, usualDriver } from './context.ts';
 import { within } from './deadline.ts';
 import { describeRoom, isDiskFull, leastForHome } from './disks/room.ts';
 import type { Driver } from './driver.ts';
@@ -19,8 +19,9 @@ export async function start(
   spec: ComputerSpec,
   signal: AbortSignal,
 ): Promise<{ startedAt: string }> {
-  if (spec.driver !== undefined && !context.drivers.has(spec.driver)) {
-    throw new HostError('START_FAILED', `this host does not run computers with ${spec.driver}`);
+  const { driver } = { ...usualDriver(context), ...spec };
+  if (driver === undefined || !context.drivers.has(driver)) {
+    throw new HostError('START_FAILED', `this host does not run computers with ${driver ?? 'anything now'}`);
   }
   const known = readRecord(context.layout, spec.computerId);
   const running = known && (await settleEarlier(context, known, spec));
@@ -28,7 +29,7 @@ export async function start(
   const record = await makeComputer(context, spec.computerId, spec.limits, known).catch((error: unknown) => {
     throw isDiskFull(error) ? startFailure(error) : error;
   });
-  record.run = newRun(spec);
+  record.run = newRun({ ...spec, driver });
   writeRecord(context.layout, record);
   const holder = context.holders.take();
   const givenUp = new AbortController();

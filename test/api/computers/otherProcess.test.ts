@@ -57,7 +57,7 @@ test('while the worker is away it is said to be, and the next one is found by it
   const { id } = await computer.expect<{ id: string }>(201, 'POST', '/processes', { command: 'sleep 300' });
   expect(await checkHosts(environment.config)).toMatchObject({
     state: 'ok',
-    detail: expect.stringMatching(/^\S+ http:\/\/127\.0\.0\.1:\d+$/),
+    detail: expect.stringMatching(/^\S+ http:\/\/127\.0\.0\.1:\d+ with bubblewrap/),
   });
   await worker.stop();
   const lost = await computer.expect<{ code: string }>(503, 'GET', `/processes/${id}`);

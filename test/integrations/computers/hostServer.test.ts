@@ -272,7 +272,8 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
     });
 
     it('everybody to learn which host it is, and no more', async () => {
-      expect(await ask('/')).toMatchObject({ status: 200, body: { hostId: built.host.hostId } });
+      const { hostId, drivers: here } = built.host;
+      expect(await ask('/')).toMatchObject({ status: 200, body: { hostId, drivers: here, missingDrivers: [] } });
     });
 
     it('and a caller of ours is not told that their own credential were wrong', async () => {
