@@ -14,7 +14,7 @@ import { createDriveActivities } from './drive/index.ts';
 import { driveSweeps } from './drive/sweeps.ts';
 import { createEgressSweeps, type EgressDeps, egressSweeps } from './egress/sweeps.ts';
 import type { GitDeps } from './git/deps.ts';
-import { createGitActivities } from './git/index.ts';
+import { createGitActivities, createGitQueueActivities } from './git/index.ts';
 import { gitSweeps } from './git/sweeps.ts';
 import { createIdentitySweeps, type IdentityDeps, identitySweeps } from './identity/sweeps.ts';
 import type { MailDeps } from './mail/deps.ts';
@@ -54,14 +54,19 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
 }
 
 export type Activities = ReturnType<typeof createMainActivities>;
+export type GitQueueActivities = ReturnType<typeof createGitQueueActivities>;
 
-/** The activities of the main queue, and the head starts that their process can make. */
-export function createMain(deps: MainDeps): { activities: Activities; headStarts: HeadStarts } {
+/** The activities of the queues that every worker polls, and the head starts that their process can make. */
+export function createMain(deps: MainDeps) {
   const headStarts = new HeadStarts({
     logger: deps.logger,
     takeStep: (input, options) => runStep(deps, input, options),
   });
-  return { activities: createMainActivities(deps, headStarts), headStarts };
+  return {
+    activities: createMainActivities(deps, headStarts),
+    gitActivities: createGitQueueActivities(deps),
+    headStarts,
+  };
 }
 
 /**

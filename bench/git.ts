@@ -41,7 +41,11 @@ const mirrors = createGitMirrors({
   config,
   proxy,
   storage,
-  records: { current: async () => undefined, plan: async () => undefined, save: async () => true },
+  records: {
+    current: async () => undefined,
+    plan: async () => ({ async [Symbol.asyncDispose]() {} }),
+    save: async () => true,
+  },
   ownerOf: async () => ({ purpose: 'git', policy: { allow: [], deny: [] }, record: async () => undefined }),
 });
 

@@ -12,6 +12,8 @@ export const gitSettings = z.object({
   ATRIUM_GIT_MIN_FREE_MIB: integer(0, 1_048_576).default(1_024),
   ATRIUM_GIT_TIMEOUT_MINUTES: integer(1, 1_440).default(60),
   ATRIUM_GIT_SILENCE_SECONDS: integer(1, 3_600).default(30),
+  ATRIUM_GIT_SLOTS: integer(1, 100).default(8),
+  ATRIUM_GIT_MAX_CLONES: integer(1, 1_000).default(4),
   ATRIUM_GIT_CA_FILE: z.string().min(1).optional(),
 });
 
@@ -38,6 +40,10 @@ export function gitConfig(env: GitEnvironment) {
     timeoutMs: env.ATRIUM_GIT_TIMEOUT_MINUTES * 60_000,
     /** How long a remote may send less than 1,000 bytes a second. */
     silenceSeconds: env.ATRIUM_GIT_SILENCE_SECONDS,
+    /** How much of it a worker does at once, so that git servers that are slow hold up nothing else. */
+    slots: env.ATRIUM_GIT_SLOTS,
+    /** Clones of one space that have not ended. */
+    maxClones: env.ATRIUM_GIT_MAX_CLONES,
     /** Certificates of authorities that are trusted in place of the system's. */
     caFile: env.ATRIUM_GIT_CA_FILE === undefined ? undefined : resolve(env.ATRIUM_GIT_CA_FILE),
   });

@@ -16,8 +16,28 @@ export interface RunningWorker {
   readonly failed: Promise<never>;
 }
 
+/** The workers of one process as one. */
+export function joinWorkers(workers: readonly RunningWorker[]): RunningWorker {
+  return {
+    isPolling: () => workers.every((worker) => worker.isPolling()),
+    load() {
+      const loads = workers.map((worker) => worker.load());
+      const sum = (key: keyof ReturnType<RunningWorker['load']>) => loads.reduce((all, load) => all + load[key], 0);
+      return {
+        activities: sum('activities'),
+        workflowTasks: sum('workflowTasks'),
+        cachedWorkflows: sum('cachedWorkflows'),
+      };
+    },
+    failed: Promise.race(workers.map(({ failed }) => failed)),
+    async stop() {
+      await Promise.all(workers.map((worker) => worker.stop()));
+    },
+  };
+}
+
 /** How many model calls and tools one worker process carries at once: they mostly wait for others. */
-const maxActivities = 1_000;
+const mostActivities = 1_000;
 
 export interface WorkerOptions {
   temporal: TemporalConnection;
@@ -28,11 +48,13 @@ export interface WorkerOptions {
   /** Whether it runs workflows too. A host runs activities only. */
   runsWorkflows: boolean;
   shutdownGraceMs: number;
+  /** How many it runs at once, where that is less than usual. */
+  maxActivities?: number;
 }
 
 /** Starts the worker of one queue. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const { temporal, config, taskQueue, activities, runsWorkflows, shutdownGraceMs } = options;
+  const { temporal, config, taskQueue, activities, runsWorkflows, shutdownGraceMs, maxActivities } = options;
   const worker = await Worker.create({
     connection: temporal.native,
     namespace: config.temporal.namespace,
@@ -40,7 +62,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     ...(runsWorkflows && { workflowBundle: await bundleWorkflows(join(config.dataDir, 'cache')) }),
     activities,
     interceptors: { activity: [withoutVainRetries] },
-    maxConcurrentActivityTaskExecutions: maxActivities,
+    maxConcurrentActivityTaskExecutions: maxActivities ?? mostActivities,
     maxConcurrentWorkflowTaskExecutions: 100,
     maxCachedWorkflows: 2_000,
     // A workflow whose worker has died continues elsewhere after this; the default is 10 s, whatever the heartbeats

@@ -10,6 +10,8 @@ const patches = {
     'A deleted thread or space has files. Goes with 0.2: a purge lasts hours at most, and the last without files began before 0.1.',
   computers:
     'A deleted space has computers. Goes with 0.3: a purge lasts hours at most, and the last without them began before 0.2.',
+  repositories:
+    'A deleted space has repositories. Goes with 0.3: a purge lasts hours at most, and the last without them began before 0.2.',
 } as const;
 
 export type Patch = keyof typeof patches;

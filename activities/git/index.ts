@@ -1,15 +1,27 @@
 import type { GitDeps } from './deps.ts';
 import { createMirrorActivities } from './mirrorActivities.ts';
+import { createRepositoryPurges } from './purges.ts';
 import { createRepositorySteps } from './steps.ts';
 import { createGitSweeps } from './sweeps.ts';
 import { createTreeActivities } from './treeActivities.ts';
 
-/** What the main queue does for repositories. */
+/**
+ * What the main queue does for repositories: also the work of workflows that began before there was a queue of git's
+ * own.
+ */
 export function createGitActivities(deps: GitDeps) {
   return {
     ...createRepositorySteps(deps),
     ...createMirrorActivities(deps),
     ...createTreeActivities(deps),
+    ...createRepositoryPurges(deps),
     ...createGitSweeps(deps),
   };
+}
+
+/** What the queue of git does: work that waits for servers of other people, for as long as they like. */
+export function createGitQueueActivities(deps: GitDeps) {
+  const { cloneMirror } = createMirrorActivities(deps);
+  const { bringFiles, fetchMirror, pushMirror } = createTreeActivities(deps);
+  return { cloneMirror, bringFiles, fetchMirror, pushMirror };
 }

@@ -25,7 +25,7 @@ const waitMs = 5 * 60_000;
 export function cloneRoutes(deps: RouteDeps) {
   const { config, database, launcher } = deps;
   const router = createRouter();
-  const deadlineMs = config.git.timeoutMs + waitMs;
+  const limits = { deadlineMs: config.git.timeoutMs + waitMs, maxClones: config.git.maxClones };
 
   router.post('/api/spaces/:spaceId/git/clone', async (req, res) => {
     const { spaceId } = pathOf<'cloneRepository'>(req);
@@ -38,7 +38,7 @@ export function cloneRoutes(deps: RouteDeps) {
     if (credentialId !== null) await requireFitting(spaceId, credentialId, remote);
     await makeOnce<'cloneRepository'>(deps, req, res, 'driveItem', async (id) => {
       const operation = await askToClone(database, {
-        ...{ spaceId, id, url: remote.url, branch, depth, credentialId, parentId, computerId, deadlineMs },
+        ...{ spaceId, id, url: remote.url, branch, depth, credentialId, parentId, computerId, ...limits },
         // The contract's pattern says the same.
         filter: filter as RepositoryFilter | null,
         name: name === undefined ? { text: nameOf(remote), isPreferred: true } : { text: name, isPreferred: false },
@@ -56,7 +56,7 @@ export function cloneRoutes(deps: RouteDeps) {
   router.post('/api/spaces/:spaceId/drive/retry-clone/:driveItemId', async (req, res) => {
     const { spaceId, driveItemId: itemId } = pathOf<'retryClone'>(req);
     await authorizeRepository(deps, req, { spaceId, itemId });
-    begin(await askToRetryClone(database, { spaceId, itemId, actor: actorOf(req), deadlineMs }));
+    begin(await askToRetryClone(database, { spaceId, itemId, actor: actorOf(req), ...limits }));
     answer<'retryClone'>(res, 200, { id: itemId });
   });
 

@@ -22,8 +22,8 @@ import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
 import { ensureSchedules, hasSchedules } from '../../temporal/schedules.ts';
-import { mainTaskQueue } from '../../temporal/taskQueues.ts';
-import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
+import { gitTaskQueue, mainTaskQueue } from '../../temporal/taskQueues.ts';
+import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
 import { type Hosting, startHosting } from './hosting.ts';
 import { createHostOf } from './hostOf.ts';
 import { createLiveComputers } from './liveComputers.ts';
@@ -68,20 +68,11 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     startApi: (): Promise<RunningApi> =>
       startApi({ ...services, launcher, hostOf, liveComputers, gitTrees: createGitTrees(liveComputers) }),
 
-    /** Starts the worker of the main queue, and gives turns head starts for as long as it runs. */
+    /** Starts the workers of the main queue and of git's, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
       const proxy = await startEgressProxy({ guard: services.egressGuard });
       const main = createMain(mainDeps(services, launcher, liveComputers, proxy));
-      const taskQueue = mainTaskQueue(config.installation);
-      const { activities } = main;
-      const worker = await startWorker({
-        temporal,
-        config,
-        taskQueue,
-        activities,
-        runsWorkflows: true,
-        shutdownGraceMs,
-      });
+      const worker = await startWorkers({ temporal, config, shutdownGraceMs }, main);
       headStarts = main.headStarts;
       return {
         ...worker,
@@ -150,6 +141,28 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   };
 }
 
+async function startWorkers(
+  options: Pick<WorkerOptions, 'temporal' | 'config' | 'shutdownGraceMs'>,
+  { activities, gitActivities }: ReturnType<typeof createMain>,
+): Promise<RunningWorker> {
+  const { installation, git } = options.config;
+  const taskQueue = mainTaskQueue(installation);
+  const main = await startWorker({ ...options, taskQueue, activities, runsWorkflows: true });
+  try {
+    const ofGit = await startWorker({
+      ...options,
+      taskQueue: gitTaskQueue(installation),
+      activities: gitActivities,
+      runsWorkflows: false,
+      maxActivities: git.slots,
+    });
+    return joinWorkers([main, ofGit]);
+  } catch (error) {
+    await main.stop();
+    throw error;
+  }
+}
+
 function mainDeps(
   services: Services,
   launcher: Launcher,
@@ -174,7 +187,7 @@ function mainDeps(
     gitMirrors: createGitMirrors({
       ...services,
       proxy,
-      records: createMirrorRecords(database, config),
+      records: createMirrorRecords({ database, store: storage, quotaBytes: config.drive.quotaBytes }),
       ownerOf: (spaceId) => services.egressRules.owner(spaceId, 'git'),
     }),
     arrivals: identity.arrivals,

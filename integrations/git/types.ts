@@ -211,8 +211,11 @@ export interface SavedMirror extends MirrorState {
 /** The rows about mirrors, which the activities bring: they are the truth, and a mirror's folder is a cache of it. */
 export interface MirrorRecords {
   current(ref: RepositoryRef): Promise<SavedMirror | undefined>;
-  /** Notes a key before bytes go there, so that a sweep finds what a killed process has left. */
-  plan(ref: RepositoryRef, objectKey: string): Promise<void>;
+  /**
+   * Counts a bundle against the space's quota and notes its key, before bytes go there. Throws 413 `QUOTA_EXCEEDED`.
+   * Disposing of it removes what has not been saved by then; of a process that is killed, a sweep does.
+   */
+  plan(ref: RepositoryRef, bundle: StoredBundle): Promise<AsyncDisposable>;
   /**
    * Compare and set: `next.version` becomes current if `next.version - 1` is (0 before the first), else false. `bundle`
    * is null where only refs have moved. With `replacesAll` it takes the place of the whole chain, whose objects may go.

@@ -10,7 +10,7 @@ import { addItem, chooseName, makeFolders, openFolder } from '../drive/tree.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { type Operation, operationModels } from '../operation.ts';
 import { insert, select } from '../sql.ts';
-import { beginOrder, ordersOf } from './orders.ts';
+import { beginOrder, ordersOf, requireRoomForClone } from './orders.ts';
 import { changeRepository, lockRepository, type Repository, type RepositoryFilter } from './repository.ts';
 
 export interface CloneRequest {
@@ -29,11 +29,13 @@ export interface CloneRequest {
   name: { text: string; isPreferred: boolean };
   computerId: string | undefined;
   deadlineMs: number;
+  /** So many clones of the space at most have not ended. */
+  maxClones: number;
 }
 
 /**
  * Puts a repository into the drive that is to be cloned, and begins that. Throws 404 for the folder, the credential or
- * the computer, 409 `NAME_TAKEN`.
+ * the computer, 409 `NAME_TAKEN` or `GIT_TOO_MANY_CLONES`.
  */
 export async function askToClone(database: Database, request: CloneRequest): Promise<Operation | undefined> {
   const { spaceId, id, actor, credentialId, computerId } = request;
@@ -49,6 +51,7 @@ export async function askToClone(database: Database, request: CloneRequest): Pro
       const drive = await Drive.lock(spaceId, tx);
       const known = await lockRepository(tx, id);
       if (known !== undefined) return findOperation(tx, known.operationId);
+      await requireRoomForClone(tx, spaceId, request.maxClones);
       if (credentialId !== null) await requireCredential(tx, spaceId, credentialId);
       const folder =
         request.parentId === undefined
@@ -104,8 +107,8 @@ async function freeTreePath(tx: Transaction, computerId: string, name: string): 
 }
 
 /**
- * Begins a clone again that has failed; it goes on from what arrived. Throws 404, 409 `GIT_CLONE_UNDER_WAY` or
- * `GIT_CLONE_SUCCEEDED`.
+ * Begins a clone again that has failed; it goes on from what arrived. Throws 404, 409 `GIT_CLONE_UNDER_WAY`,
+ * `GIT_CLONE_SUCCEEDED` or `GIT_TOO_MANY_CLONES`.
  */
 export async function askToRetryClone(
   database: Database,
@@ -114,14 +117,17 @@ export async function askToRetryClone(
     itemId,
     actor,
     deadlineMs,
-  }: { spaceId: string; itemId: string; actor: Actor & { userId: string }; deadlineMs: number },
+    maxClones,
+  }: Pick<CloneRequest, 'spaceId' | 'actor' | 'deadlineMs' | 'maxClones'> & { itemId: string },
 ): Promise<Operation> {
   return transaction(database, async (tx) => {
+    await driveModels(tx).Drive.lock(spaceId, tx);
     const repository = await lockRepository(tx, itemId);
     if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
       throw notFound('repository');
     }
     await requireFailed(tx, repository);
+    await requireRoomForClone(tx, spaceId, maxClones);
     const order = { kind: 'retryClone', input: {}, userId: actor.userId, deadlineMs } as const;
     const operation = await beginOrder(tx, repository, order);
     const begun = { status: 'cloning', errorCode: null, errorDetail: null, operationId: operation.id } as const;

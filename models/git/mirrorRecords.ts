@@ -1,8 +1,10 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database.ts';
+import { leaseMs } from '../drive/driveObject.ts';
 import { driveModels } from '../drive/models.ts';
+import { removeObjects } from '../drive/removeObjects.ts';
+import type { ByteStore } from '../drive/uploadSession.ts';
 import { execute, insert, select } from '../sql.ts';
 import { lockRepository, type RepositoryFilter } from './repository.ts';
 
@@ -33,15 +35,27 @@ interface SavedState {
 
 type NextState = SavedState & { bundle: Bundle | null; replacesAll: boolean };
 
-/** A bundle is written within this time, or given up. */
-const leaseMs = 2 * 3_600_000;
-
 /**
  * What is saved of repositories. The bundles are objects of the drive like any other: counted against the space's
  * quota, and removed from the store when nothing refers to them.
  */
-export function createMirrorRecords(database: Database, { drive }: Pick<Config, 'drive'>) {
+export function createMirrorRecords(deps: {
+  database: Database;
+  store: Pick<ByteStore, 'remove'>;
+  quotaBytes: number;
+}) {
+  const { database, store, quotaBytes } = deps;
   const { DriveObject } = driveModels(database);
+
+  /** Removes what has been sent of a bundle, unless it has been saved, even where the answer to that was lost. */
+  async function giveUp(objectKey: string): Promise<void> {
+    const left = await DriveObject.giveUp([objectKey]);
+    await removeObjects({ database, store }, left);
+    if (left.length > 0 || (await DriveObject.findByPk(objectKey)) !== null) return;
+    // Its row went with its space while bytes were on their way, which nobody else knows of.
+    await store.remove([objectKey], { alsoParts: true });
+  }
+
   return {
     /** Undefined before the first save. */
     async current({ itemId }: Ref): Promise<(SavedState & { bundles: Bundle[] }) | undefined> {
@@ -65,21 +79,29 @@ export function createMirrorRecords(database: Database, { drive }: Pick<Config, 
       };
     },
 
-    /** Notes an object before the first byte is sent. */
-    async plan({ spaceId }: Ref, objectKey: string): Promise<void> {
-      await DriveObject.begin(database, { objectKey, spaceId, bytes: 0, quotaBytes: drive.quotaBytes });
-      await transaction(database, (tx) => DriveObject.extendLease(objectKey, new Date(Date.now() + leaseMs), tx));
+    /**
+     * Notes an object before the first byte is sent, counted against the quota: throws 413 `QUOTA_EXCEEDED`. Its lease
+     * is renewed until it is disposed of, which gives it up unless it has been saved.
+     */
+    async plan({ spaceId }: Ref, { objectKey, bytes }: Bundle): Promise<AsyncDisposable> {
+      await DriveObject.begin(database, { objectKey, spaceId, bytes, quotaBytes });
+      // A renewal that fails is made up for by the next one; a lease lasts for five.
+      const renew = () => void DriveObject.renewLeases([objectKey]).catch(() => undefined);
+      const renewal = setInterval(renew, leaseMs / 5);
+      return {
+        async [Symbol.asyncDispose]() {
+          clearInterval(renewal);
+          // Where the store or the database is away, the sweeper finds the row, at once or when its lease has run out.
+          await giveUp(objectKey).catch(() => undefined);
+        },
+      };
     },
 
     /**
-     * Makes a state the current one if the one before it is; else gives up its bundle and returns false. The same state
-     * again is fine: the answer to its commit may have been lost. Throws 413 `QUOTA_EXCEEDED`.
+     * Makes a state the current one if the one before it is, else returns false. Its bundle has been planned and stored.
+     * The same state again is fine: the answer to its commit may have been lost.
      */
-    async save(ref: Ref, next: NextState): Promise<boolean> {
-      const isSaved = await transaction(database, (tx) => saveState(tx, ref, next, drive.quotaBytes));
-      if (!isSaved && next.bundle !== null) await DriveObject.giveUp([next.bundle.objectKey]);
-      return isSaved;
-    },
+    save: (ref: Ref, next: NextState): Promise<boolean> => transaction(database, (tx) => saveState(tx, ref, next)),
   };
 }
 
@@ -89,23 +111,18 @@ async function saveState(
   tx: Transaction,
   { spaceId, itemId }: Ref,
   { version, manifest, bundle, replacesAll }: NextState,
-  quotaBytes: number,
 ): Promise<boolean> {
   const { Drive, DriveObject } = driveModels(tx);
   const objectKey = bundle?.objectKey ?? null;
   const bytes = bundle?.bytes ?? 0;
   // The drive's lock comes first, as everywhere.
-  await Drive.reserve(spaceId, bytes, quotaBytes, tx);
+  await Drive.lock(spaceId, tx);
   const repository = await lockRepository(tx, itemId);
   const isOutdated = repository === undefined || repository.removedAt !== null || repository.version !== version - 1;
   if (isOutdated) {
-    await Drive.release(spaceId, bytes, tx);
     return repository?.version === version && objectKey !== null && isBundleOf(tx, { itemId, version, objectKey });
   }
-  if (objectKey !== null) {
-    await DriveObject.update({ size: bytes }, { where: { objectKey }, transaction: tx });
-    await DriveObject.keep(objectKey, tx);
-  }
+  if (objectKey !== null) await DriveObject.keep(objectKey, tx);
   if (replacesAll) {
     const sql = 'SELECT object_key AS objectKey FROM git_bundles WHERE item_id = ? AND object_key IS NOT NULL';
     const before = await select<{ objectKey: string }>(tx, sql, [itemId]);

@@ -86,6 +86,24 @@ export async function beginOrder(
   return operation;
 }
 
+const cloneKinds: readonly GitOrderKind[] = ['cloneRepository', 'retryClone'];
+
+/** Whether an order is for all of a repository, after which it is `ready`. */
+export function isClone({ kind }: Pick<GitOrder, 'kind'>): boolean {
+  return cloneKinds.includes(kind);
+}
+
+/**
+ * Throws 409 `GIT_TOO_MANY_CLONES` when as many of a space's clones have not ended as may be. The caller holds the
+ * drive's lock until the next one has begun.
+ */
+export async function requireRoomForClone(tx: Transaction, spaceId: string, maxClones: number): Promise<void> {
+  const sql = 'SELECT id FROM git_orders WHERE space_id = ? AND kind IN (?) LIMIT ?';
+  if ((await select(tx, sql, [spaceId, cloneKinds, maxClones])).length < maxClones) return;
+  const detail = 'Too many repositories of the space are being cloned. Try again when one of them has ended.';
+  throw new DomainError('conflict', 'GIT_TOO_MANY_CLONES', detail, { retryAfterSeconds: 10 });
+}
+
 /** The one that is to be worked at. */
 export async function oldestOrder(tx: Transaction, itemId: string): Promise<GitOrder | undefined> {
   const sql = `SELECT ${columns} FROM git_orders WHERE item_id = ? ORDER BY id LIMIT 1`;

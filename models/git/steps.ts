@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { type OperationEnd, operationModels } from '../operation.ts';
-import { execute } from '../sql.ts';
-import { endOrder, type GitOrder, type GitOrderKind, oldestOrder, ordersOf } from './orders.ts';
+import { execute, select } from '../sql.ts';
+import { endOrder, type GitOrder, type GitOrderKind, isClone, oldestOrder, ordersOf } from './orders.ts';
 import { changeRepository, lockRepository, type Repository } from './repository.ts';
 
 /**
@@ -57,7 +57,10 @@ const removed: OperationEnd = {
 export async function nextRepositoryStep(database: Database, itemId: string): Promise<RepositoryStep> {
   return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);
-    if (repository === undefined) return { do: 'rest' };
+    if (repository === undefined) {
+      await endOperationsOf(tx, itemId);
+      return { do: 'rest' };
+    }
     if (repository.removedAt !== null) {
       for (const order of await ordersOf(tx, itemId)) await endOrder(tx, order, removed);
       return { do: 'remove' };
@@ -72,12 +75,24 @@ export async function nextRepositoryStep(database: Database, itemId: string): Pr
       } else if (operation.cancelRequestedAt !== null) await fail(tx, repository, order, calledOff);
       else if (Date.now() > order.deadlineAt.getTime()) await fail(tx, repository, order, 'TIMED_OUT');
       else if (step === undefined) await succeed(tx, repository, order);
+      // A whole clone lacks no files, so it need not wait for a slot to find that out.
+      else if (step === 'files' && repository.filter === null) await nextStepOf(tx, order);
       else {
         const deadlineMs = Math.max(leastStepMs, order.deadlineAt.getTime() - Date.now());
         return { do: step, orderId: order.id, deadlineMs };
       }
     }
   });
+}
+
+/** Ends what a repository was to do whose rows are gone. Both were committed as one, so it cannot be on its way. */
+async function endOperationsOf(tx: Transaction, itemId: string): Promise<void> {
+  const sql = 'SELECT id, kind, status FROM operations WHERE subject_id = ?';
+  const operations = await select<{ id: string; kind: string; status: string }>(tx, sql, [itemId]);
+  const { Operation } = operationModels(tx);
+  for (const { id, kind, status } of operations) {
+    if (status === 'running' && Object.hasOwn(stepsOf, kind)) await Operation.end(id, removed, tx);
+  }
 }
 
 /** Records how a step ended. The same end again changes nothing. */
@@ -91,11 +106,13 @@ export async function endRepositoryStep(database: Database, end: RepositoryStepE
     if (order?.id !== orderId || stepsOf[order.kind][order.step] !== step) return;
     if (code !== undefined) return fail(tx, repository, order, code);
     if (order.step + 1 === stepsOf[order.kind].length) return succeed(tx, repository, order);
-    await execute(tx, 'UPDATE git_orders SET step = step + 1 WHERE id = ?', [orderId]);
+    await nextStepOf(tx, order);
   });
 }
 
-const isClone = ({ kind }: GitOrder) => kind === 'cloneRepository' || kind === 'retryClone';
+async function nextStepOf(tx: Transaction, { id }: GitOrder): Promise<void> {
+  await execute(tx, 'UPDATE git_orders SET step = step + 1 WHERE id = ?', [id]);
+}
 
 async function succeed(tx: Transaction, repository: Repository, order: GitOrder): Promise<void> {
   const settled = { progress: null, errorCode: null, errorDetail: null };

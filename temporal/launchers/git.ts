@@ -3,6 +3,7 @@ import type { Config } from '../../config/index.ts';
 import { repository, repositoryCalledOffSignal, repositoryChangedSignal } from '../../workflows/git/repository.ts';
 import type { LauncherKit, Reached } from '../launcherKit.ts';
 import { kindKey, spaceIdKey } from '../searchKeys.ts';
+import { gitTaskQueue } from '../taskQueues.ts';
 import { repositoryWorkflowId } from '../workflowIds.ts';
 
 /** Which repository: its item, and the item's space. */
@@ -11,13 +12,14 @@ export interface RepositoryReference {
   spaceId: string;
 }
 
-export function createGitLauncher(kit: LauncherKit, { temporal }: Config) {
+export function createGitLauncher(kit: LauncherKit, { installation, temporal }: Config) {
   const tell = ({ id, spaceId }: RepositoryReference, signal: SignalDefinition): Promise<Reached> =>
     kit.startOrSignal(repository, signal, {
       workflowId: repositoryWorkflowId(id),
       args: [
         {
           itemId: id,
+          gitQueue: gitTaskQueue(installation),
           heartbeatTimeoutMs: temporal.heartbeatTimeoutMs,
           maxHistoryEvents: temporal.maxHistoryEvents,
         },

@@ -6,7 +6,14 @@ import { loadConfig } from '../../config/index.ts';
 import { type EgressDecision, EgressGuard } from '../../integrations/egress/guard.ts';
 import { startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
 import { createGitMirrors, type GitMirrorsDeps } from '../../integrations/git/createGitMirrors.ts';
-import type { GitHooks, GitMirrors, MirrorRecords, RepositoryRef, SavedMirror } from '../../integrations/git/types.ts';
+import type {
+  GitHooks,
+  GitMirrors,
+  MirrorRecords,
+  RepositoryRef,
+  SavedMirror,
+  StoredBundle,
+} from '../../integrations/git/types.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -25,9 +32,10 @@ export class RecordsInMemory implements MirrorRecords {
     return structuredClone(this.saved.get(itemId));
   }
 
-  async plan(_ref: RepositoryRef, objectKey: string): Promise<void> {
+  async plan(_ref: RepositoryRef, { objectKey }: StoredBundle): Promise<AsyncDisposable> {
     if (this.endsBefore === 'plan') throw new Error('ended');
     this.planned.push(objectKey);
+    return { async [Symbol.asyncDispose]() {} };
   }
 
   async save(ref: RepositoryRef, next: Parameters<MirrorRecords['save']>[1]): Promise<boolean> {

@@ -20,7 +20,11 @@ const mirrors = createGitMirrors({
   config,
   proxy: await startEgressProxy({ guard }),
   storage: new ObjectStore(config.storage),
-  records: { current: async () => undefined, plan: async () => undefined, save: async () => true },
+  records: {
+    current: async () => undefined,
+    plan: async () => ({ async [Symbol.asyncDispose]() {} }),
+    save: async () => true,
+  },
   ownerOf: async () => ({ purpose: 'git', policy: { allow: [], deny: [] }, record: async () => undefined }),
 });
 await mirrors.clone(ref, source, { signal: new AbortController().signal });

@@ -1,6 +1,7 @@
 import {
   ActivityCancellationType,
   ActivityFailure,
+  type ActivityOptions,
   allHandlersFinished,
   CancellationScope,
   condition,
@@ -12,7 +13,7 @@ import {
   proxyLocalActivities,
   setHandler,
 } from '@temporalio/workflow';
-import type { Activities } from '../../activities/main.ts';
+import type { Activities, GitQueueActivities } from '../../activities/main.ts';
 import type { OrderStep, RepositoryStep } from '../../models/git/steps.ts';
 import { failureCode } from '../failureCode.ts';
 import { isHistoryFull } from '../historyLimit.ts';
@@ -20,6 +21,8 @@ import { isHistoryFull } from '../historyLimit.ts';
 /** Ids and limits only: what is to be done is in rows. */
 export interface RepositoryInput {
   itemId: string;
+  /** Where the work is done that waits for a git server; the workflow's own queue in those that began without it. */
+  gitQueue?: string;
   heartbeatTimeoutMs: number;
   maxHistoryEvents: number;
 }
@@ -116,25 +119,30 @@ async function takeStep(
 }
 
 function workOf(input: RepositoryInput, { do: step, orderId, deadlineMs }: OrderWork): Promise<void> {
-  const { itemId, heartbeatTimeoutMs } = input;
+  const { itemId, gitQueue, heartbeatTimeoutMs } = input;
   // What arrived stays with the worker, so another attempt goes on from there. What the other side refuses fails at
-  // once; the deadline is that of the whole order.
-  const activities = proxyActivities<Activities>({
+  // once; the deadline is that of the whole order, in which it may wait for a slot.
+  const options: ActivityOptions = {
     scheduleToCloseTimeout: deadlineMs,
     heartbeatTimeout: heartbeatTimeoutMs,
     // The next order must not meet what is left of this one.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { initialInterval: '1 second', maximumInterval: '30 seconds' },
+  };
+  const activities = proxyActivities<Activities>(options);
+  const remote = proxyActivities<GitQueueActivities>({
+    ...options,
+    ...(gitQueue !== undefined && { taskQueue: gitQueue }),
   });
   const works: Record<OrderStep, (what: { itemId: string; orderId: string }) => Promise<void>> = {
-    clone: activities.cloneMirror,
+    clone: remote.cloneMirror,
     fill: activities.fillTree,
-    files: activities.bringFiles,
+    files: remote.bringFiles,
     change: activities.changeTree,
     save: activities.saveTree,
-    fetch: activities.fetchMirror,
+    fetch: remote.fetchMirror,
     update: activities.updateTree,
-    push: activities.pushMirror,
+    push: remote.pushMirror,
   };
   return works[step]({ itemId, orderId });
 }

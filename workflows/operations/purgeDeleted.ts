@@ -11,9 +11,10 @@ export interface PurgeDeletedInput {
 }
 
 const betweenLooks = '1 second';
+const longestWaitMs = 10_000;
 
 // Rows only: repeating is harmless, and giving up would leave what somebody asked to have removed.
-const { stopTurns, purgeComputersOf } = proxyActivities<Activities>({
+const { stopTurns, purgeComputersOf, purgeRepositoriesOf } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
 });
@@ -32,6 +33,13 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
     while ((await stopTurns(input.scope)) > 0) await sleep(betweenLooks);
     if ('spaceId' in input.scope && isPatched('computers')) {
       while ((await purgeComputersOf(input.scope)) > 0) await sleep(betweenLooks);
+    }
+    if ('spaceId' in input.scope && isPatched('repositories')) {
+      // A clone takes a while to end where its worker is lost.
+      for (let waitMs = 500; (await purgeRepositoriesOf(input.scope)) > 0; ) {
+        waitMs = Math.min(waitMs * 2, longestWaitMs);
+        await sleep(waitMs);
+      }
     }
     // Before the rows that lead to a thread's files.
     if (isPatched('drive')) await purgeDriveOf(input.scope);

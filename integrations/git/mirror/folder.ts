@@ -5,7 +5,7 @@ import type { GitConfig } from '../../../config/git.ts';
 import type { ObjectStore } from '../../storage/objectStore.ts';
 import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
 import { gitError } from '../rules/failures.ts';
-import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
+import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror, StoredBundle } from '../types.ts';
 import { makeBundle } from './bundleFile.ts';
 import { FolderState } from './folderState.ts';
 import { Git } from './git.ts';
@@ -145,15 +145,15 @@ export class MirrorFolder implements AsyncDisposable {
     const have = replacesAll ? [] : idsOf(saved?.manifest);
     await using made = await makeBundle(git, this.bundles, { manifest, have });
     const { records, storage, config } = this.#deps;
-    let bundle: SavedMirror['bundles'][number] | null = null;
+    let bundle: StoredBundle | null = null;
+    await using stack = new AsyncDisposableStack();
     if (made !== null) {
       // Flat and random, as all of the store's: rows say what it belongs to.
-      const objectKey = randomBytes(20).toString('hex');
-      await records.plan(this.#ref, objectKey);
+      bundle = { version: next.version, objectKey: randomBytes(20).toString('hex'), bytes: made.bytes };
+      stack.use(await records.plan(this.#ref, bundle));
       git.signal.throwIfAborted();
       const options = { fileName: 'repository.bundle', maxBytes: config.maxBytes * 2, reserve: async () => undefined };
-      await storage.write(objectKey, made.open(), options);
-      bundle = { version: next.version, objectKey, bytes: made.bytes };
+      await storage.write(bundle.objectKey, made.open(), options);
     }
     const isSaved = await records.save(this.#ref, { ...next, bundle, replacesAll });
     if (!isSaved) throw gitError('GIT_CONFLICT', 'The repository has been changed by another process.');

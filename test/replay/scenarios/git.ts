@@ -1,6 +1,8 @@
 import type { Environment } from '../../../config/index.ts';
-import { repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
+import { operationModels } from '../../../models/operation.ts';
+import { operationWorkflowId, repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
+import type { TestProduct } from '../../builders/product.ts';
 import { gitOf, localGitServer, remoteRepository } from '../../builders/repository.ts';
 import type { GitServer } from '../../support/gitServer.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
@@ -11,7 +13,12 @@ export const gitScenarios: Scenario[] = [
   withServer('repository/cloned', async ({ git, url }) => {
     const { id } = (await git.clone({ url })).body;
     await git.cloned(id);
-    return id;
+    return repositoryWorkflowId(id);
+  }),
+  withServer('repository/ownQueue', async ({ git, url }) => {
+    const { id } = (await git.clone({ url })).body;
+    await git.cloned(id);
+    return repositoryWorkflowId(id);
   }),
   withServer('repository/retried', async ({ git, server, url }) => {
     server.requires = 'nobody:knows';
@@ -20,7 +27,7 @@ export const gitScenarios: Scenario[] = [
     server.reset();
     await git.retry(id);
     await git.cloned(id);
-    return id;
+    return repositoryWorkflowId(id);
   }),
   // There is no host for its computer here.
   withServer('repository/changeFailed', async ({ git, url }) => {
@@ -35,7 +42,7 @@ export const gitScenarios: Scenario[] = [
     await held();
     await user.fetch(`/api/operations/${operationId}/cancel`, { method: 'POST' });
     await git.cloned(id);
-    return id;
+    return repositoryWorkflowId(id);
   }),
   withServer('repository/removed', async ({ user, git, server, url }) => {
     const held = hold(server);
@@ -43,18 +50,29 @@ export const gitScenarios: Scenario[] = [
     await held();
     await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });
     await waitFor('the end of it', async () => (await git.operation(operationId ?? '')).status !== 'running');
-    return id;
+    return repositoryWorkflowId(id);
+  }),
+  withServer('purgeDeleted/spaceWithRepository', async ({ product, user, git, server, url }) => {
+    const held = hold(server);
+    await git.clone({ url });
+    await held();
+    await user.fetch(git.space, { method: 'DELETE' });
+    const where = { kind: 'deleteSpace', spaceId: user.spaceId };
+    const { Operation } = operationModels(product.environment.database);
+    const { id } = await Operation.findOne({ where, rejectOnEmpty: true });
+    return operationWorkflowId('deleteSpace', id);
   }),
 ];
 
 interface Walk {
+  product: TestProduct;
   user: ChatUser;
   git: ReturnType<typeof gitOf>;
   server: GitServer;
   url: string;
 }
 
-/** A path of a repository, from a git server of its own. It names the item. */
+/** A path of a repository, from a git server of its own. It names the workflow. */
 function withServer(name: string, walk: (walk: Walk) => Promise<string>): Scenario {
   let server: GitServer;
   return {
@@ -64,11 +82,10 @@ function withServer(name: string, walk: (walk: Walk) => Promise<string>): Scenar
       server = local.server;
       return { ...hurriedSweeper, ...local.environment };
     },
-    async run(_product, user) {
+    async run(product, user) {
       const git = gitOf(user);
       try {
-        const id = await walk({ user, git, server, url: remoteRepository(server).url });
-        return repositoryWorkflowId(id);
+        return await walk({ product, user, git, server, url: remoteRepository(server).url });
       } finally {
         await server[Symbol.asyncDispose]();
       }
