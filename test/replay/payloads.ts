@@ -52,6 +52,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   eventId: [/^evt_[a-z_]+$/],
   fallbackModelId: [modelId],
   finishReason: [name],
+  gitQueue: [/^test-[0-9a-f]{12}-git$/],
   hostId: [id],
   id: [id, name],
   itemId: [id],
