@@ -9,9 +9,9 @@ export function createDriveSweeps({ database, config, storage: store }: DriveDep
   return {
     /**
      * Gives up uploads that were abandoned or have expired, purges what has been in the trash for too long, and removes
-     * every object that nothing refers to.
+     * every object that nothing refers to. `refused` counts those that the store does not let go.
      */
-    async sweepDrive(): Promise<{ abandoned: number; removed: number }> {
+    async sweepDrive(): Promise<{ abandoned: number; removed: number; refused: number }> {
       using heartbeat = keepAlive();
       const onBatch = () => heartbeat.cancelled.throwIfAborted();
       const now = new Date();
@@ -19,7 +19,7 @@ export function createDriveSweeps({ database, config, storage: store }: DriveDep
       await purgeMarked(database, {}, onBatch);
       const abandoned = await driveModels(database).DriveObject.doomExpired(now);
       await driveModels(database).DriveUpload.purgeExpired(now);
-      return { abandoned, removed: await removeDoomed({ database, store }, { onBatch }) };
+      return { abandoned, ...(await removeDoomed({ database, store }, { onBatch })) };
     },
   };
 }

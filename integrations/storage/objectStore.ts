@@ -148,33 +148,44 @@ export class ObjectStore {
     return storageCall(getSignedUrl(this.signer, command, { expiresIn: options.expiresInSeconds }));
   }
 
-  /** Removes at most 1,000 objects, with any uploaded parts. Absent ones are fine. */
-  async remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<void> {
-    if (keys.length === 0) return;
-    if (options.alsoParts) for (const key of keys) await this.removeParts(key);
+  /**
+   * Removes at most 1,000 objects, with any uploaded parts, and returns the keys of those that the store refuses to
+   * remove, such as one under a legal hold. Absent ones are fine.
+   */
+  async remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<string[]> {
+    if (keys.length === 0) return [];
+    const refused = new Set<string>();
+    if (options.alsoParts) {
+      for (const key of keys) if (!(await this.removeParts(key))) refused.add(key);
+    }
     const command = new DeleteObjectsCommand({
       Bucket: this.bucket,
       Delete: { Objects: keys.map((Key) => ({ Key })), Quiet: true },
     });
     const { Errors = [] } = await storageCall(this.client.send(command, soon(this.silenceMs)));
-    if (Errors.length > 0) {
-      throw new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not remove objects.');
+    for (const { Key } of Errors) {
+      // An error of no object is one of all.
+      if (Key === undefined) {
+        throw new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not remove objects.');
+      }
+      refused.add(Key);
     }
+    return [...refused];
   }
 
   /**
    * Found by their key, since a process may have been killed before it knew their id. They are gone when the store says
    * that none is left: what was on its way while they were discarded may have arrived behind it.
    */
-  private async removeParts(key: string): Promise<void> {
+  private async removeParts(key: string): Promise<boolean> {
     const list = new ListMultipartUploadsCommand({ Bucket: this.bucket, Prefix: key });
     for (let times = 0; times < partRemovals; times++) {
       const { Uploads = [] } = await storageCall(this.client.send(list, soon(this.silenceMs)));
       const ids = Uploads.flatMap(({ Key, UploadId }) => (Key === key ? (UploadId ?? []) : []));
-      if (ids.length === 0) return;
+      if (ids.length === 0) return true;
       for (const id of ids) await this.parts.abort(key, id);
     }
-    throw new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The object store does not remove parts.');
+    return false;
   }
 
   /** Rejects unless the bucket answers. */

@@ -129,12 +129,17 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     }
 
     /** What is to be removed now, of all spaces; or all of a space, whatever is still to be looked at again. */
-    static async doomed(limit: number, spaceId?: string): Promise<DriveObject[]> {
+    static async doomed(
+      limit: number,
+      { spaceId, except }: { spaceId?: string | undefined; except: string[] },
+    ): Promise<DriveObject[]> {
       const isDue = { leaseExpiresAt: { [Op.or]: [null, { [Op.lt]: new Date() }] } };
-      return DriveObject.findAll({
-        where: { state: 'doomed', ...(spaceId === undefined ? isDue : { spaceId }) },
-        limit,
-      });
+      const where = {
+        state: 'doomed',
+        ...(spaceId === undefined ? isDue : { spaceId }),
+        ...(except.length > 0 && { objectKey: { [Op.notIn]: except } }),
+      };
+      return DriveObject.findAll({ where, limit });
     }
 
     /**

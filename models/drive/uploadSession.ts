@@ -21,7 +21,8 @@ export interface ByteStore {
     bytes: AsyncIterable<Buffer>,
     options: { fileName: string; maxBytes: number; reserve(bytes: number): Promise<void> },
   ): Promise<StoredBytes>;
-  remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<void>;
+  /** Returns the keys of what it refuses to remove. */
+  remove(keys: readonly string[], options: { alsoParts: boolean }): Promise<string[]>;
 }
 
 export interface DriveLimits {
