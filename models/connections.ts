@@ -33,14 +33,14 @@ export function silent(what: string): Error {
  */
 export class Connections {
   readonly #silenceMs: number;
-  readonly #onSilent: () => void;
+  readonly #onSuspect: () => void;
   readonly #wires = new WeakMap<object, Wire>();
   readonly #open = new Set<Socket>();
   #suspectMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: { silenceMs: number; onSilent: () => void }) {
+  constructor(options: { silenceMs: number; onSuspect: () => void }) {
     this.#silenceMs = options.silenceMs;
-    this.#onSilent = options.onSilent;
+    this.#onSuspect = options.onSuspect;
   }
 
   /** mysql2's option `stream`. */
@@ -67,7 +67,7 @@ export class Connections {
     }
   }
 
-  /** Whether an idle connection may be used: not if it is older than the last sign that connections have frozen. */
+  /** Whether an idle connection may be used: not if it is older than the last sign that they lead to nothing good. */
   isTrusted(connection: Connected): boolean {
     const wire = this.#wires.get(connection.config);
     return wire !== undefined && wire.openedAtMs > this.#suspectMs;
@@ -84,10 +84,15 @@ export class Connections {
     for (const socket of this.#open) socket.destroy(silent('The connections to the database were cut.'));
   }
 
-  #giveUp(socket: Socket): void {
-    // Whatever froze one connection has probably frozen its neighbours.
+  /** No connection that is open now is used again; what some of them are still carrying goes on. */
+  distrust(): void {
     this.#suspectMs = performance.now();
+    this.#onSuspect();
+  }
+
+  #giveUp(socket: Socket): void {
     socket.destroy(silent('The database did not answer in time.'));
-    this.#onSilent();
+    // Whatever froze one connection has probably frozen its neighbours.
+    this.distrust();
   }
 }

@@ -15,7 +15,10 @@ export interface Database {
   silenceMs: number;
   /** How long an unused connection is kept. */
   idleMs: number;
-  /** Rejects unless both pools answer within `timeoutMs`. Connections that do not answer are replaced. */
+  /**
+   * Rejects unless both pools answer within `timeoutMs` and writes are taken. Connections that do not answer, or lead
+   * to a server that only reads, are replaced.
+   */
   check(timeoutMs: number): Promise<void>;
   /** Runs statements on a connection over which the server may be silent for other than `silenceMs`. */
   within<T>(connection: PoolConnection, silenceMs: number, work: () => Promise<T>): Promise<T>;
@@ -84,7 +87,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
   const free = new Set<PlainConnection>();
   const connections = new Connections({
     silenceMs: patience.silenceMs,
-    onSilent() {
+    onSuspect() {
       for (const connection of free) connections.drop(connection);
     },
   });
@@ -127,7 +130,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
     maxPreparedStatements,
     stream: connections.dial,
   });
-  limitAcquisition(pool.pool, acquireTimeoutMs);
+  limitAcquisition(pool.pool, connections, acquireTimeoutMs);
   pool.pool.on('connection', (connection) => {
     // Statements of one connection run in order, so these are done before its first borrower's.
     for (const setting of settings) (connection as unknown as CallbackConnection).query(setting);

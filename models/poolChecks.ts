@@ -2,6 +2,7 @@ import type { Connection as CallbackConnection, Pool as CallbackPool, PoolConnec
 import type { Pool } from 'mysql2/promise';
 import type { Sequelize } from 'sequelize';
 import { type Connections, silent } from './connections.ts';
+import { takesReadsOnly } from './unavailable.ts';
 
 /** What of Sequelize's connection manager its types do not tell. */
 interface ConnectionManager {
@@ -14,17 +15,25 @@ export function managerOf(sequelize: Sequelize): ConnectionManager {
   return (sequelize as unknown as { connectionManager: ConnectionManager }).connectionManager;
 }
 
-/** mysql2's pool lets its callers wait for a connection without end. */
-export function limitAcquisition(pool: CallbackPool, timeoutMs: number): void {
+/** mysql2's pool lets its callers wait for a connection without end, and hands on any that another has just returned. */
+export function limitAcquisition(pool: CallbackPool, connections: Connections, timeoutMs: number): void {
   type Callback = Parameters<CallbackPool['getConnection']>[0];
   const acquire = pool.getConnection.bind(pool) as (callback: Callback) => void;
+  const acquireTrusted = (callback: Callback) =>
+    acquire((error, connection: PoolConnection | undefined) => {
+      if (connection === undefined || connections.isTrusted(connection)) {
+        return callback(error, connection as PoolConnection);
+      }
+      connections.drop(connection);
+      acquireTrusted(callback);
+    });
   pool.getConnection = (callback: Callback) => {
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
       callback(silent('No connection to the database came free in time.') as never, undefined as never);
     }, timeoutMs);
-    acquire((error, connection: PoolConnection | undefined) => {
+    acquireTrusted((error, connection: PoolConnection | undefined) => {
       clearTimeout(timer);
       if (!isLate) callback(error, connection as PoolConnection);
       else connection?.release();
@@ -32,11 +41,18 @@ export function limitAcquisition(pool: CallbackPool, timeoutMs: number): void {
   };
 }
 
-/** Asks the server through the plain pool. */
+/**
+ * Asks the server through the plain pool, with a statement that changes nothing and that one refuses which takes reads
+ * only. That one has handed over to another server, so it is left: who connects anew is led to where writes are taken.
+ */
 export async function checkPool(pool: Pool, connections: Connections, timeoutMs: number): Promise<void> {
   const connection = await pool.getConnection();
   try {
-    await connections.within(connection, timeoutMs, () => connection.query('SELECT 1'));
+    const write = 'UPDATE drives SET used_bytes = used_bytes WHERE FALSE';
+    await connections.within(connection, timeoutMs, () => connection.query(write));
+  } catch (error) {
+    if (takesReadsOnly(error)) connections.distrust();
+    throw error;
   } finally {
     connection.release();
   }

@@ -21,6 +21,9 @@ const unavailableCodes = new Set([
 /** The statement has waited too long for another transaction, or was ended for it. */
 const busyCodes = new Set(['ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_DEADLOCK']);
 
+/** It takes reads only, as when it has handed over to another server: all of it, the transaction, the session. */
+const readsOnly = [1290, 1792, 1836];
+
 /**
  * What a server that is there answers while it takes no statement, or not this one now. By number, since mysql2 has no
  * names for MariaDB's own.
@@ -31,9 +34,7 @@ const refusals = new Set([
   1053, // it shuts down
   1927, // the same on MariaDB, or an operator has ended the connection
   1317, // an operator has ended the statement
-  1290, // it takes reads only, as when it has handed over to another server
-  1792, // the same for a transaction
-  1836, // the same for a session
+  ...readsOnly,
   3101, // a group of servers has not agreed on the commit
 ]);
 
@@ -51,6 +52,11 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   if (errno !== undefined && refusals.has(errno)) return true;
   if (/closed state|Pool is closed|No connections available/.test(error.message)) return true;
   return parent !== undefined && isDatabaseUnavailable(parent);
+}
+
+/** Whether a server has refused to write anything at all. */
+export function takesReadsOnly(error: unknown): boolean {
+  return readsOnly.includes((error as { errno?: number }).errno ?? 0);
 }
 
 /** What says so of a part other than the database. */

@@ -29,6 +29,16 @@ test('a server that takes reads only is unavailable for what is written', async 
   expect(isDatabaseUnavailable(refused)).toBe(true);
 });
 
+test('the check says so, and leaves the connections to such a server', async () => {
+  const { database } = environment;
+  const all = await Promise.all(Array.from({ length: 5 }, () => database.pool.getConnection()));
+  for (const connection of all) await connection.query('SET SESSION TRANSACTION READ ONLY');
+  for (const connection of all) connection.release();
+  const refused = await errorOf(database.check(5_000));
+  expect([isDatabaseUnavailable(refused), refused]).toMatchObject([true, { errno: 1792 }]);
+  await database.check(5_000);
+});
+
 test('a statement that an operator ends may be tried again', async () => {
   const { database } = environment;
   const holder = await database.pool.getConnection();

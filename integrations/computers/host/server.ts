@@ -41,13 +41,9 @@ const requestHeaders = ['content-type', 'content-length', 'range', 'if-match', '
 
 /**
  * What other processes and machines reach this host’s computers by: below `/computers/{computerId}` what the computer’s
-<<<<<<< HEAD
  * holder serves, and `/metrics`, for whoever has a token for that computer; below `/work/{computerId}` the same of what
- * processes of Atrium’s own may be started in, also where the computer does not run. `GET /` says which host this is.
-=======
- * holder serves, and `/metrics`, for whoever has a token for that computer. `GET /` says which host this is, and which
- * drivers it has and lacks.
->>>>>>> dfaacf4 (Wait for a Docker engine that comes after its host, and take its computers for nothing else meanwhile)
+ * processes of Atrium’s own may be started in, also where the computer does not run. `GET /` says which host this is,
+ * and which drivers it has and lacks.
  */
 export function createHostServer(options: HostServerOptions): HostServer {
   const tunnels = new Set<Duplex>();

@@ -42,8 +42,12 @@ let foreignIds: string[];
 const keys = new Map<string, string>();
 
 beforeAll(async () => {
-  // One space of the other tenant gets all that paths name: more computers than people are let have.
-  product = await buildProduct({ ATRIUM_LOG_LEVEL: 'error', ATRIUM_COMPUTERS_PER_SPACE: '1000' });
+  // One space of the other tenant gets all that paths name: more computers and clones than people are let have.
+  product = await buildProduct({
+    ATRIUM_LOG_LEVEL: 'error',
+    ATRIUM_COMPUTERS_PER_SPACE: '1000',
+    ATRIUM_GIT_MAX_CLONES: '1000',
+  });
   people = await buildPeople(product.identity);
   foreignIds = await buildForeign();
   for (const scope of Object.keys(scopes)) {
