@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
@@ -18,6 +19,9 @@ const fewestKills = 2;
 const tokens = 40;
 const intervalMs = 10;
 const expectedText = Array.from({ length: tokens }, (_, token) => `w${token} `).join('');
+
+// Each kill costs a start, which takes long on a busy machine.
+jest.setTimeout(600_000);
 
 let product: TestProduct;
 
