@@ -3,13 +3,14 @@ import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { wantsPage } from '../frame/middleware/pageErrors.ts';
+import { assertOwnForm } from '../frame/ownForm.ts';
 import { sendPage } from '../frame/pages/page.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 import { invite } from './invite.ts';
 import { presentInvitation, presentOwnInvitation } from './presentInvitation.ts';
-import { assertOwnForm, finish } from './signInFlow.ts';
+import { finish } from './signInFlow.ts';
 import { invitationPage, signInToJoinPage } from './signInPages.ts';
 
 /** Inviting people into a space, and accepting. */

@@ -4,11 +4,12 @@ import { endOf } from '../../models/identity/pendingSignIns.ts';
 import { isEmail, normalizeEmail } from '../../models/identity/users.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { publicLink } from '../frame/links.ts';
+import { assertOwnForm } from '../frame/ownForm.ts';
 import { sendPage } from '../frame/pages/page.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { signInMail } from './mails.ts';
-import { assertOwnForm, destinationOf, finish, notSetUp } from './signInFlow.ts';
+import { destinationOf, finish, notSetUp } from './signInFlow.ts';
 import { followLinkPage, linkMailedPage } from './signInPages.ts';
 
 /** Sign-in by a link that comes in a mail. */

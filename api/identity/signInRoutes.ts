@@ -3,11 +3,12 @@ import { DomainError } from '../../models/errors.ts';
 import { newLinkToken } from '../../models/identity/linkTokens.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { publicLink } from '../frame/links.ts';
+import { assertOwnForm } from '../frame/ownForm.ts';
 import { sendPage } from '../frame/pages/page.ts';
 import { bodyOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { createBrowserCookie } from './browserCookie.ts';
-import { assertOwnForm, destinationOf, finish, forward, notSetUp } from './signInFlow.ts';
+import { destinationOf, finish, forward, notSetUp } from './signInFlow.ts';
 import { signInPage } from './signInPages.ts';
 
 /** The sign-in page, and sign-in by OpenID Connect. Each way ends in a one-time code. */
