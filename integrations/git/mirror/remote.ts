@@ -32,6 +32,8 @@ export class Remote implements Disposable {
   readonly #options: RemoteOptions;
   readonly #passage: EgressPassage;
   readonly #secrets: Set<string>;
+  /** Why there was no credential when git asked for one. */
+  #noCredential: unknown;
   #progress: GitProgress = {
     phase: 'connecting',
     percent: null,
@@ -66,6 +68,7 @@ export class Remote implements Disposable {
     const { config, source } = this.#options;
     const proxyUrl = this.#passage.environment.https_proxy ?? '';
     const before = await packsIn(git);
+    this.#noCredential = undefined;
     let isSmart = false;
     let outcome: GitOutcome;
     try {
@@ -79,7 +82,13 @@ export class Remote implements Disposable {
           ...call.settings,
         },
         ...(source.credential !== undefined && {
-          onHelper: (socket) => answerHelper(socket, source, (secret) => void this.#secrets.add(secret)),
+          onHelper: (socket) =>
+            answerHelper(socket, source, {
+              onSecret: (secret) => void this.#secrets.add(secret),
+              onFailure: (error) => {
+                this.#noCredential = error;
+              },
+            }),
         }),
         environment: { GIT_TRACE_PACKET: '1' },
         onLine: (line) => {
@@ -107,8 +116,9 @@ export class Remote implements Disposable {
     return { ...owner, record };
   }
 
-  /** Git does not know why the proxy has ended its connection, or never made it. */
+  /** Git does not know why the proxy has ended its connection, or never made it, nor why it got no credential. */
   #explain(error: unknown): unknown {
+    if (this.#noCredential !== undefined) return this.#noCredential;
     if (error instanceof DomainError && error.code === 'GIT_REMOTE_FORBIDDEN' && this.#refusal !== undefined) {
       return gitError('GIT_REMOTE_FORBIDDEN', describeRefusal(this.#refusal), error);
     }

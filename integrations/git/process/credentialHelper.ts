@@ -18,9 +18,14 @@ const maxQuestion = 8_192;
 
 /**
  * Answers git's questions, for the URL that the credential is for and nothing else: after a redirect, git asks for the
- * credential of where it was sent. `onSecret` learns what was given away, so that nothing repeats it.
+ * credential of where it was sent. `onSecret` learns what was given away, so that nothing repeats it; `onFailure` why
+ * there is none, of which git only knows that it got no answer.
  */
-export function answerHelper(socket: Duplex, source: RemoteSource, onSecret: (secret: string) => void): void {
+export function answerHelper(
+  socket: Duplex,
+  source: RemoteSource,
+  { onSecret, onFailure }: { onSecret: (secret: string) => void; onFailure: (error: unknown) => void },
+): void {
   const remote = parseRemoteUrl(source.url);
   let open = '';
   socket.setEncoding('utf8').on('data', (text: string) => {
@@ -31,7 +36,10 @@ export function answerHelper(socket: Duplex, source: RemoteSource, onSecret: (se
       open = open.slice(end + 3);
       answer(question, remote, source, onSecret).then(
         (lines) => socket.write(`${lines}.\n`),
-        () => socket.write('quit=1\n.\n'),
+        (error: unknown) => {
+          onFailure(error);
+          socket.write('quit=1\n.\n');
+        },
       );
     }
   });
