@@ -7,6 +7,7 @@ import { driveConfig, driveSettings } from './drive.ts';
 import { egressConfig, egressSettings } from './egress.ts';
 import { ConfigError } from './errors.ts';
 import { gitConfig, gitSettings } from './git.ts';
+import { gitHostingConfig, gitHostingSettings } from './gitHosting.ts';
 import { httpConfig, httpSettings } from './http.ts';
 import { keysConfig, keysSettings } from './keys.ts';
 import { llmConfig, llmSettings } from './llm.ts';
@@ -48,6 +49,7 @@ const environmentSchema = z.object({
   ...sweeperSettings.shape,
   ...egressSettings.shape,
   ...gitSettings.shape,
+  ...gitHostingSettings.shape,
   ...chatSettings.shape,
   ...computerSettings.shape,
   ...portsSettings.shape,
@@ -98,6 +100,7 @@ export function loadConfig(environment: Environment = process.env) {
     sweeper: sweeperConfig(env),
     egress: egressConfig(env),
     git: gitConfig(env),
+    gitHosting: gitHostingConfig(env),
     chat: chatConfig(env),
     computers: computersConfig(env),
     ports: portsConfig(env, http.publicUrl),

@@ -1,0 +1,60 @@
+import { createPrivateKey } from 'node:crypto';
+import { z } from 'zod';
+import { ConfigError } from './errors.ts';
+import { list } from './kinds.ts';
+
+export const gitHostingSettings = z.object({
+  ATRIUM_GITHUB_APP_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,60}$/, 'the App’s id or client id')
+    .optional(),
+  ATRIUM_GITHUB_PRIVATE_KEY: z.string().min(1).optional(),
+  ATRIUM_GITHUB_CLIENT_ID: z.string().min(1).optional(),
+  ATRIUM_GITHUB_CLIENT_SECRET: z.string().min(1).optional(),
+  ATRIUM_GITHUB_WEBHOOK_SECRETS: list.default([]),
+  ATRIUM_GITHUB_ADDRESS: z.url({ protocol: /^https?$/ }).default('https://api.github.com'),
+  ATRIUM_GITHUB_GIT_HOST: z
+    .string()
+    .regex(/^[a-z0-9.-]+(:\d{1,5})?$/, 'a host in lower-case letters, with :port where it is not 443')
+    .optional(),
+});
+
+type GitHostingEnvironment = z.infer<typeof gitHostingSettings>;
+
+/** The App with which spaces reach repositories at GitHub. What is missing is said to who needs it, not at the start. */
+export function gitHostingConfig(env: GitHostingEnvironment) {
+  const address = env.ATRIUM_GITHUB_ADDRESS.replace(/\/+$/, '');
+  return Object.freeze({
+    github: Object.freeze({
+      appId: env.ATRIUM_GITHUB_APP_ID,
+      privateKey: env.ATRIUM_GITHUB_PRIVATE_KEY && readKey(env.ATRIUM_GITHUB_PRIVATE_KEY),
+      clientId: env.ATRIUM_GITHUB_CLIENT_ID,
+      clientSecret: env.ATRIUM_GITHUB_CLIENT_SECRET,
+      /** Several while one is being replaced by another. */
+      webhookSecrets: env.ATRIUM_GITHUB_WEBHOOK_SECRETS,
+      /** Of the API; `https://HOST/api/v3` for a GitHub Enterprise Server. */
+      address,
+      /** Where the repositories are, as `normaliseHost` spells it. */
+      gitHost: env.ATRIUM_GITHUB_GIT_HOST ?? gitHostOf(address),
+    }),
+  });
+}
+
+export type GitHostingConfig = ReturnType<typeof gitHostingConfig>;
+
+/** A PEM, whose line breaks may be written `\n`, since many ways to set a variable know only one line. */
+function readKey(text: string): string {
+  try {
+    const key = createPrivateKey(text.replaceAll('\\n', '\n'));
+    if (key.asymmetricKeyType === 'rsa') return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+  } catch {
+    // Said below, without a word of what it holds.
+  }
+  throw new ConfigError('ATRIUM_GITHUB_PRIVATE_KEY is not right: it must be an RSA private key as PEM.');
+}
+
+/** `api.github.com` is `github.com`, `api.acme.ghe.com` is `acme.ghe.com`, and others are the same host. */
+function gitHostOf(address: string): string {
+  const { host } = new URL(address);
+  return /^api\.(github\.com|[^.]+\.ghe\.com)$/.test(host) ? host.slice('api.'.length) : host;
+}

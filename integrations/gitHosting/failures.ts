@@ -1,0 +1,95 @@
+import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
+
+/** What can go wrong with a hosting provider, by its stable code. */
+export const hostingFailures = {
+  GIT_HOSTING_NOT_CONFIGURED: 'unprocessable',
+  /** It does not take our App's key: another App's, or a clock that is wrong. */
+  GIT_HOSTING_KEY_REFUSED: 'upstream',
+  /** It knows us, and will not do it. */
+  GIT_HOSTING_REFUSED: 'upstream',
+  /** There is none such, or it cannot be had with what was asked for. */
+  GIT_HOSTING_NOT_FOUND: 'unprocessable',
+  /** What a person has come back with is not, or no longer, good. */
+  GIT_HOSTING_CODE_REFUSED: 'forbidden',
+  GIT_HOSTING_BUSY: 'rateLimited',
+  GIT_HOSTING_UNAVAILABLE: 'unavailable',
+  GIT_HOSTING_TOO_SLOW: 'upstreamTimeout',
+} as const satisfies Record<string, DomainErrorKind>;
+
+export type HostingFailure = keyof typeof hostingFailures;
+
+export function hostingError(
+  code: HostingFailure,
+  message: string,
+  options: { retryAfterSeconds?: number; cause?: unknown } = {},
+): DomainError {
+  return new DomainError(hostingFailures[code], code, message, options);
+}
+
+const longestRetryAfterSeconds = 3_600;
+const retrySoonSeconds = 10;
+
+interface Answered {
+  status: number;
+  response?: { headers: Record<string, string | number | undefined> };
+  cause?: unknown;
+}
+
+/**
+ * A failed request of the library in our terms. Nothing of it is passed on as a cause: it holds the request, with what
+ * we have shown.
+ */
+export function hostingFailure(error: unknown, now = Date.now()): unknown {
+  if (error instanceof DomainError || !(error instanceof Error)) return error;
+  const { name, cause } = error as { name: string; cause?: unknown };
+  if ([name, (cause as Error | undefined)?.name].some((said) => said === 'TimeoutError' || said === 'AbortError')) {
+    return hostingError('GIT_HOSTING_TOO_SLOW', 'GitHub has not answered in time.');
+  }
+  if (!isAnswered(error)) return error;
+  const { status, response } = error;
+  if (response === undefined || status >= 500) {
+    const options = { retryAfterSeconds: retryAfter(response?.headers, now) ?? retrySoonSeconds };
+    const said = response === undefined ? 'cannot be reached' : `answers ${status}`;
+    return hostingError('GIT_HOSTING_UNAVAILABLE', `GitHub ${said}. Try again soon.`, options);
+  }
+  const { headers } = response;
+  // A limit is 429, or 403 with one of these.
+  const wait = retryAfter(headers, now);
+  if (status === 429 || (status === 403 && wait !== undefined)) {
+    const retryAfterSeconds = wait ?? retrySoonSeconds;
+    return hostingError('GIT_HOSTING_BUSY', 'GitHub wants fewer requests for a while.', { retryAfterSeconds });
+  }
+  switch (status) {
+    case 401:
+      return hostingError('GIT_HOSTING_KEY_REFUSED', `GitHub does not take the App’s key${skew(headers, now)}.`);
+    case 403:
+      return hostingError('GIT_HOSTING_REFUSED', 'GitHub does not let the App do this; it may be suspended there.');
+    case 404:
+    case 410:
+    case 422:
+      return hostingError('GIT_HOSTING_NOT_FOUND', 'GitHub has no such thing, or not for this App.');
+    default:
+      return hostingError('GIT_HOSTING_REFUSED', `GitHub answers ${status}.`);
+  }
+}
+
+function isAnswered(error: Error): error is Error & Answered {
+  return 'status' in error && typeof error.status === 'number';
+}
+
+/** In seconds; undefined where the answer says nothing of a limit. */
+function retryAfter(headers: NonNullable<Answered['response']>['headers'] = {}, now: number): number | undefined {
+  const said = Number(headers['retry-after']);
+  const resetAt = headers['x-ratelimit-remaining'] === '0' ? Number(headers['x-ratelimit-reset']) : Number.NaN;
+  const seconds = Number.isFinite(said) ? said : Math.ceil(resetAt - now / 1_000);
+  return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 1), longestRetryAfterSeconds) : undefined;
+}
+
+const smallSkewMs = 30_000;
+
+/** A clock that is wrong is the usual reason, and the hardest to guess. */
+function skew(headers: NonNullable<Answered['response']>['headers'], now: number): string {
+  const apart = now - Date.parse(String(headers.date));
+  if (!(Math.abs(apart) > smallSkewMs)) return '';
+  return `: this machine’s clock is ${Math.round(Math.abs(apart) / 1_000)} s ${apart > 0 ? 'ahead' : 'behind'}`;
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { hostingError } from './failures.ts';
+import type { HostedInstallation, HostedRepository } from './provider.ts';
+
+// What we read of GitHub's answers. They are checked, since the library takes one that was cut for an empty one, and an
+// installation must not count as removed for that.
+
+const id = z.number().int().positive();
+
+const installationBody = z.object({
+  id,
+  // An enterprise has no login.
+  account: z.union([z.object({ id, login: z.string() }), z.object({ id, slug: z.string() })]),
+  suspended_at: z.string().nullish(),
+});
+
+const repositoryBody = z.object({
+  id,
+  full_name: z.string().max(300),
+  permissions: z.object({ push: z.boolean().optional() }).optional(),
+});
+
+export const installationList = z.array(installationBody);
+export const installationPage = z.object({ installations: installationList });
+export const repositoryPage = z.object({ repositories: z.array(repositoryBody) });
+export const userBody = z.object({ id, login: z.string() });
+export const appBody = z.object({ name: z.string(), html_url: z.url({ protocol: /^https?$/ }) });
+export const tokenBody = z.object({ token: z.string().min(1) });
+
+export type InstallationBody = z.infer<typeof installationBody>;
+
+/** The data as they should be. Throws 503 `GIT_HOSTING_UNAVAILABLE`. */
+export function read<T>(schema: z.ZodType<T>, data: unknown): T {
+  const result = schema.safeParse(data);
+  if (result.success) return result.data;
+  throw hostingError('GIT_HOSTING_UNAVAILABLE', 'GitHub gave an answer that is not right. Try again soon.');
+}
+
+export function readInstallation(data: unknown): HostedInstallation {
+  const { id: installationId, account, suspended_at: suspendedAt } = read(installationBody, data);
+  return {
+    id: String(installationId),
+    account: 'login' in account ? account.login : account.slug,
+    accountId: String(account.id),
+    status: suspendedAt === null || suspendedAt === undefined ? 'active' : 'suspended',
+  };
+}
+
+export function readRepository(data: z.infer<typeof repositoryBody>): HostedRepository {
+  return { id: String(data.id), path: data.full_name, mayWrite: data.permissions?.push === true };
+}
+
+const pageSize = 100;
+const maxPages = 1_000;
+
+/** Each page's data, for as long as the answers’ `Link` says that there is a next one. */
+export async function* allPages<T>(
+  schema: z.ZodType<T>,
+  load: (page: { per_page: number; page: number }) => Promise<{ data: unknown; headers: { link?: string | undefined } }>,
+): AsyncGenerator<T> {
+  for (let page = 1; page <= maxPages; page++) {
+    const { data, headers } = await load({ per_page: pageSize, page });
+    yield read(schema, data);
+    if (!/;\s*rel="next"/.test(headers.link ?? '')) return;
+  }
+}

@@ -1,0 +1,44 @@
+import type { Config } from '../../config/index.ts';
+import { hostingError } from './failures.ts';
+import { createGitHub } from './github.ts';
+import type { GitHostingProvider } from './provider.ts';
+import { verifyHubSignature } from './signature.ts';
+
+/** Where the provider sends people back to, below the public address. */
+export const connectedPath = 'git/github/callback';
+
+/** This installation's git hosting provider, and the verification of its notifications. */
+export interface GitHosting {
+  /** Throws 422 `GIT_HOSTING_NOT_CONFIGURED`, which names the settings that are missing for it. */
+  require(purpose: 'tokens' | 'people'): GitHostingProvider;
+  /** Undefined where none is configured. */
+  provider: GitHostingProvider | undefined;
+  /** Throws 400 for a notification that the provider did not sign. */
+  verify(raw: Buffer, signature: string | undefined): void;
+}
+
+export function createGitHosting({ gitHosting: { github }, http }: Pick<Config, 'gitHosting' | 'http'>): GitHosting {
+  const { appId, privateKey, clientId, clientSecret, address, gitHost, webhookSecrets } = github;
+  const forTokens = { ATRIUM_GITHUB_APP_ID: appId, ATRIUM_GITHUB_PRIVATE_KEY: privateKey };
+  const forPeople = { ...forTokens, ATRIUM_GITHUB_CLIENT_ID: clientId, ATRIUM_GITHUB_CLIENT_SECRET: clientSecret };
+  const provider = providerOf();
+  return {
+    provider,
+    require(purpose) {
+      const needed = purpose === 'tokens' ? forTokens : forPeople;
+      const missing = Object.entries(needed).flatMap(([name, value]) => (value === undefined ? [name] : []));
+      if (provider !== undefined && missing.length === 0) return provider;
+      const detail = `The operator has not set ${missing.join(', ')}, without which GitHub cannot be used here.`;
+      throw hostingError('GIT_HOSTING_NOT_CONFIGURED', detail);
+    },
+    verify: (raw, signature) => verifyHubSignature(raw, signature, webhookSecrets),
+  };
+
+  function providerOf(): GitHostingProvider | undefined {
+    if (appId === undefined || privateKey === undefined) return undefined;
+    const redirectUrl = new URL(connectedPath, `${http.publicUrl.replace(/\/+$/, '')}/`).href;
+    const oauth =
+      clientId === undefined || clientSecret === undefined ? undefined : { clientId, clientSecret, redirectUrl };
+    return createGitHub({ appId, privateKey, address, gitHost, oauth });
+  }
+}
