@@ -14,6 +14,7 @@ import { createDriveActivities } from './drive/index.ts';
 import { driveSweeps } from './drive/sweeps.ts';
 import { createEgressSweeps, type EgressDeps, egressSweeps } from './egress/sweeps.ts';
 import type { GitDeps } from './git/deps.ts';
+import { hostingSweeps } from './git/hostingSweeps.ts';
 import { createGitActivities, createGitQueueActivities } from './git/index.ts';
 import { gitSweeps } from './git/sweeps.ts';
 import { createIdentitySweeps, type IdentityDeps, identitySweeps } from './identity/sweeps.ts';
@@ -84,4 +85,5 @@ export const sweeps = [
   ...driveSweeps,
   ...computerSweeps,
   ...gitSweeps,
+  ...hostingSweeps,
 ] as const satisfies readonly (keyof Activities)[];

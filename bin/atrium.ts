@@ -3,6 +3,7 @@ import { addBilling } from './commands/billing.ts';
 import { addBuildGvisor } from './commands/buildGvisor.ts';
 import { addCode } from './commands/code.ts';
 import { addDoctor } from './commands/doctor.ts';
+import { addGit } from './commands/git.ts';
 import { addHost } from './commands/host.ts';
 import { addKey } from './commands/key.ts';
 import { addMember } from './commands/member.ts';
@@ -39,6 +40,7 @@ const commands = [
   addHost,
   addBuildGvisor,
   addBilling,
+  addGit,
 ];
 for (const add of commands) add(program);
 

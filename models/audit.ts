@@ -58,6 +58,7 @@ export type AuditAction =
   | 'port-link.revoked'
   | 'git-credential.added'
   | 'git-credential.removed'
+  | 'git-installation.connected'
   | 'repository.cloned'
   | 'repository.branch-created'
   | 'repository.committed'

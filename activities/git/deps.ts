@@ -1,5 +1,6 @@
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { GitMirrors, GitTrees } from '../../integrations/git/types.ts';
+import type { GitHosting } from '../../integrations/gitHosting/index.ts';
 import type { GitCredentials } from '../../models/git/credentials.ts';
 import type { CommonDeps } from '../deps.ts';
 
@@ -8,4 +9,5 @@ export interface GitDeps extends CommonDeps {
   gitTrees: GitTrees;
   liveComputers: LiveComputers;
   gitCredentials: GitCredentials;
+  gitHosting: GitHosting;
 }

@@ -1,4 +1,5 @@
 import type { GitDeps } from './deps.ts';
+import { createHostingSweeps } from './hostingSweeps.ts';
 import { createMirrorActivities } from './mirrorActivities.ts';
 import { createRepositoryPurges } from './purges.ts';
 import { createRepositorySteps } from './steps.ts';
@@ -16,6 +17,7 @@ export function createGitActivities(deps: GitDeps) {
     ...createTreeActivities(deps),
     ...createRepositoryPurges(deps),
     ...createGitSweeps(deps),
+    ...createHostingSweeps(deps),
   };
 }
 

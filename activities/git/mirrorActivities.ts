@@ -19,7 +19,8 @@ export function createMirrorActivities(deps: GitDeps) {
     cloneMirror: (work: RepositoryWork): Promise<void> =>
       forOrdered(work, async ({ repository, hooks }) => {
         const { branch, depth, filter } = repository;
-        const source: CloneSource = { ...remoteOf(deps, repository) };
+        await using remote = remoteOf(deps, repository);
+        const source: CloneSource = { ...remote };
         if (branch !== null) source.branch = branch;
         if (depth !== null) source.depth = depth;
         if (filter !== null) source.filter = filter;

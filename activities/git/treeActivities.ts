@@ -35,7 +35,8 @@ export function createTreeActivities(deps: GitDeps) {
       const state = await stateOf(repository);
       const commit = aimOf(order, state);
       if (commit === undefined) return;
-      await using made = await gitMirrors.fetchFiles(repository, remoteOf(deps, repository), [commit], hooks);
+      await using remote = remoteOf(deps, repository);
+      await using made = await gitMirrors.fetchFiles(repository, remote, [commit], hooks);
       if (made !== null) await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
     }),
 
@@ -57,7 +58,8 @@ export function createTreeActivities(deps: GitDeps) {
 
     /** Brings to the mirror what the remote has. */
     fetchMirror: step(async ({ repository, hooks }) => {
-      await gitMirrors.fetch(repository, remoteOf(deps, repository), hooks);
+      await using remote = remoteOf(deps, repository);
+      await gitMirrors.fetch(repository, remote, hooks);
     }),
 
     /** Brings to the working tree what the mirror has of the remote. */
@@ -72,8 +74,8 @@ export function createTreeActivities(deps: GitDeps) {
     pushMirror: step(async ({ repository, order, hooks }) => {
       const { force = false, branch } = order.input as ChangeInput;
       const name = `refs/heads/${branch ?? currentOf(await stateOf(repository))}`;
-      const source = remoteOf(deps, repository);
-      const { output } = await gitMirrors.push(repository, source, [{ from: name, to: name, force }], hooks);
+      await using remote = remoteOf(deps, repository, 'write');
+      const { output } = await gitMirrors.push(repository, remote, [{ from: name, to: name, force }], hooks);
       await keepResult(database, order.id, { output });
     }),
   };

@@ -17,4 +17,11 @@ export const access = {
   checkoutBranch: 'editor',
   pushRepository: 'editor',
   pullRepository: 'editor',
+  syncInstallations: 'editor',
+  syncGithubInstallations: 'editor',
+  connectGithub: 'editor',
+  // A browser comes back without a credential; what it carries says whose connection it is.
+  finishGithubConnection: 'anyone',
+  chooseGithubInstallation: 'anyone',
+  receiveGithubEvent: 'signed',
 } as const satisfies AccessRows;

@@ -2,10 +2,12 @@ import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
 import { changeRoutes } from './changeRoutes.ts';
 import { cloneRoutes } from './cloneRoutes.ts';
+import { connectionRoutes } from './connectionRoutes.ts';
 import { gitCredentialRoutes } from './credentialRoutes.ts';
+import { hostingRoutes } from './hostingRoutes.ts';
 import { treeRoutes } from './treeRoutes.ts';
 
 export const git = {
   access,
-  routes: [gitCredentialRoutes, cloneRoutes, treeRoutes, changeRoutes],
+  routes: [gitCredentialRoutes, hostingRoutes, connectionRoutes, cloneRoutes, treeRoutes, changeRoutes],
 } as const satisfies Area;

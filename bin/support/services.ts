@@ -2,6 +2,8 @@ import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import type { Config } from '../../config/index.ts';
 import { createAuthority } from '../../integrations/egress/certificates.ts';
 import { EgressGuard } from '../../integrations/egress/guard.ts';
+import { createGitHosting } from '../../integrations/gitHosting/index.ts';
+import type { ProvenPerson } from '../../integrations/gitHosting/provider.ts';
 import { createCatalogue } from '../../integrations/llm/catalogue.ts';
 import { createPayments } from '../../integrations/payments/index.ts';
 import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
@@ -14,6 +16,7 @@ import { createPortLinks } from '../../models/computers/portLinks.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
+import { createGitConnections } from '../../models/git/connections.ts';
 import { createGitCredentials } from '../../models/git/credentials.ts';
 import { createIdentity, openEnvelope } from '../../models/identity/index.ts';
 import { createMcpServers } from '../../models/mcp/mcpServers.ts';
@@ -76,6 +79,8 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     push: createPushStore(database, envelope),
     mcpServers: createMcpServers(database, envelope),
     gitCredentials: createGitCredentials(database, envelope),
+    gitHosting: createGitHosting(config),
+    gitConnections: createGitConnections<ProvenPerson>(database, envelope),
     computerSecrets: createComputerSecrets(database, envelope),
     egressRules: createEgressRules(database),
     egressAuthorities: createEgressAuthorities(database, envelope, createAuthority),

@@ -28,7 +28,7 @@ export interface GitHubOptions {
  */
 export function createGitHub({ appId, privateKey, address, gitHost, oauth }: GitHubOptions): GitHostingProvider {
   const OurOctokit = Octokit.defaults({ baseUrl: address, request: { fetch: ourFetch }, log: silent });
-  const app = new App({
+  const app: App = new App({
     ...{ appId, privateKey, Octokit: OurOctokit, log: silent },
     ...(oauth !== undefined && { oauth: { clientId: oauth.clientId, clientSecret: oauth.clientSecret } }),
   });
@@ -68,7 +68,9 @@ export function createGitHub({ appId, privateKey, address, gitHost, oauth }: Git
   async function revoke(token: string): Promise<void> {
     const signal = AbortSignal.timeout(revokeTimeoutMs);
     // It ends by itself within the hour.
-    await plain.request('DELETE /installation/token', { ...bearing(token), request: { signal } }).catch(() => undefined);
+    await plain
+      .request('DELETE /installation/token', { ...bearing(token), request: { signal } })
+      .catch(() => undefined);
   }
 
   return {

@@ -56,7 +56,10 @@ const maxPages = 1_000;
 /** Each page's data, for as long as the answers’ `Link` says that there is a next one. */
 export async function* allPages<T>(
   schema: z.ZodType<T>,
-  load: (page: { per_page: number; page: number }) => Promise<{ data: unknown; headers: { link?: string | undefined } }>,
+  load: (page: {
+    per_page: number;
+    page: number;
+  }) => Promise<{ data: unknown; headers: { link?: string | undefined } }>,
 ): AsyncGenerator<T> {
   for (let page = 1; page <= maxPages; page++) {
     const { data, headers } = await load({ per_page: pageSize, page });

@@ -6,6 +6,7 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, insert, select } from '../sql.ts';
+import { forgetInstallation } from './installationRows.ts';
 
 /** `suspended` and `removed` are said by the hosting provider. */
 export type GitCredentialStatus = 'active' | 'suspended' | 'removed';
@@ -28,7 +29,7 @@ export interface GitCredential {
   createdAt: Date;
 }
 
-const maxCredentials = 200;
+export const maxCredentials = 200;
 
 const columns = `id, space_id AS spaceId, name, host, path_prefix AS pathPrefix, username, provider, installation_id AS installationId,
   status, created_by AS createdBy, created_at AS createdAt`;
@@ -71,10 +72,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
         if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
         const known = await select<{ id: string }>(tx, 'SELECT id FROM git_credentials WHERE space_id = ?', [spaceId]);
         if (known.some((credential) => credential.id === id)) return;
-        if (known.length >= maxCredentials) {
-          const detail = `A space has at most ${maxCredentials} credentials for git servers. Remove one first.`;
-          throw new DomainError('unprocessable', 'TOO_MANY_GIT_CREDENTIALS', detail);
-        }
+        if (known.length >= maxCredentials) throw tooManyCredentials();
         const row = { id, space_id: spaceId, name, host, path_prefix: pathPrefix, username, sealed, status: 'active' };
         await insert(tx, 'git_credentials', { ...row, created_by: actor.userId, created_at: new Date() });
         await appendAudit(tx, spaceId, actor, 'git-credential.added', id);
@@ -85,8 +83,18 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
     /** Repositories that name it are refused by their servers from now on, where those ask for one. Throws 404. */
     async remove(spaceId: string, id: string, actor: Actor): Promise<void> {
       await transaction(database, async (tx) => {
-        const sql = 'DELETE FROM git_credentials WHERE id = ? AND space_id = ?';
-        if ((await execute(tx, sql, [id, spaceId])).affectedRows === 0) throw notFound('credential');
+        const [credential] = await select<Pick<GitCredential, 'provider' | 'installationId'>>(
+          tx,
+          'SELECT provider, installation_id AS installationId FROM git_credentials WHERE id = ? AND space_id = ? FOR UPDATE',
+          [id, spaceId],
+        );
+        if (credential === undefined) throw notFound('credential');
+        await execute(tx, 'DELETE FROM git_credentials WHERE id = ?', [id]);
+        // Else the next sync would bring it back.
+        const { provider, installationId } = credential;
+        if (provider !== null && installationId !== null) {
+          await forgetInstallation(tx, { spaceId, provider, installationId });
+        }
         await appendAudit(tx, spaceId, actor, 'git-credential.removed', id);
       });
     },
@@ -105,6 +113,11 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
 }
 
 export type GitCredentials = ReturnType<typeof createGitCredentials>;
+
+export function tooManyCredentials(): DomainError {
+  const detail = `A space has at most ${maxCredentials} credentials for git servers. Remove one first.`;
+  return new DomainError('unprocessable', 'TOO_MANY_GIT_CREDENTIALS', detail);
+}
 
 function sealedContext(id: string): string {
   return `git_credentials/${id}`;

@@ -4,7 +4,15 @@ import type { Database } from '../database.ts';
 
 /** Emptied before the other rows of a space, by {@link removeRepositoriesOf}: orders end, and mirrors go from disks. */
 export const gitPurge: AreaPurge = {
-  ofSpace: ['git_credentials', 'git_orders', 'git_bundles', 'git_repositories'],
+  ofSpace: [
+    'git_credentials',
+    'git_installations',
+    'git_installation_repositories',
+    'git_connections',
+    'git_orders',
+    'git_bundles',
+    'git_repositories',
+  ],
 };
 
 /** Marks the repositories of a deleted space as gone. Returns those that there still are: their workflows remove them. */

@@ -27,6 +27,7 @@ import { gitCredentials } from './0027-git-credentials.ts';
 import { portLinkAskers } from './0027-port-link-askers.ts';
 import { computerSecretHeaders } from './0028-computer-secret-headers.ts';
 import { gitRepositories } from './0029-git-repositories.ts';
+import { gitInstallations } from './0030-git-installations.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -58,4 +59,5 @@ export const migrations: Migration[] = [
   portLinkAskers,
   computerSecretHeaders,
   gitRepositories,
+  gitInstallations,
 ];

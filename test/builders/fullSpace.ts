@@ -58,6 +58,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   await send('POST', `${space}/git/credentials`, { name: 'Git server', host: 'git.example.com', secret: 'a token' });
   const itemId = newId('driveItem');
   const ofRepository = { item_id: itemId, space_id: user.spaceId, created_at: new Date() };
+  const ofInstallation = { space_id: user.spaceId, provider: 'github', installation_id: '1' };
   await insertRows(product.environment.database, {
     git_repositories: {
       ...ofRepository,
@@ -78,6 +79,25 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       input: '{}',
       step: 0,
       deadline_at: new Date(),
+    },
+    git_installations: {
+      ...ofInstallation,
+      account: 'acme',
+      account_id: '1',
+      proof: 'person',
+      proven_by: 'somebody',
+      repositories: 'listed',
+      status: 'active',
+      created_at: new Date(),
+      due_at: new Date(),
+    },
+    git_installation_repositories: { ...ofInstallation, path: 'acme/tool', repository_id: '1', may_write: 1 },
+    git_connections: {
+      hash: randomBytes(32),
+      space_id: user.spaceId,
+      user_id: user.id,
+      provider: 'github',
+      expires_at: new Date(Date.now() + 600_000),
     },
     port_links: {
       id: `prt_${randomUUID()}`,

@@ -208,7 +208,8 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
       const tooFar = (payload.exp ?? 0) > seconds + longestJwtSeconds;
       if (tooFar) return unauthorized("'Expiration time' claim ('exp') is too far in the future");
       if ((payload.exp ?? 0) < seconds) {
-        const said = "'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires";
+        const said =
+          "'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires";
         return unauthorized(said);
       }
       return undefined;
@@ -218,8 +219,10 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
   }
 
   function asApp(name: string, body: string, query: URLSearchParams): Answer {
-    if (name === 'GET /app') return { status: 200, body: { id: Number(appId), name: 'Atrium of a test', html_url: `${url}/apps/atrium` } };
-    if (name === 'GET /app/installations') return paged([...github.installations.values()].map(present), query, '/app/installations');
+    if (name === 'GET /app')
+      return { status: 200, body: { id: Number(appId), name: 'Atrium of a test', html_url: `${url}/apps/atrium` } };
+    if (name === 'GET /app/installations')
+      return paged([...github.installations.values()].map(present), query, '/app/installations');
     const [, id, more = ''] = / \/app\/installations\/(\d+)(\/access_tokens)?$/.exec(name) ?? [];
     const installation = github.installations.get(Number(id));
     if (installation === undefined) return missing;
@@ -239,7 +242,8 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
         (asked.repositories?.includes(repository.path.split('/')[1] ?? '') ?? true),
     );
     const count = asked.repository_ids?.length ?? asked.repositories?.length ?? wanted.length;
-    if (wanted.length !== count) return { status: 422, body: { message: 'There is at least one repository that does not exist' } };
+    if (wanted.length !== count)
+      return { status: 422, body: { message: 'There is at least one repository that does not exist' } };
     const made: FakeToken = {
       token: `ghs_${randomBytes(150).toString('base64url')}.${randomBytes(150).toString('base64url')}.${randomBytes(80).toString('base64url')}`,
       installationId: id,
@@ -263,7 +267,10 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     if (name !== 'GET /installation/repositories') return missing;
     const all = github.installations.get(token.installationId)?.repositories ?? [];
     const seen = all.filter(({ id }) => token.repositoryIds.includes(id));
-    return { status: 200, body: { total_count: seen.length, repositories: seen.map(({ id, path }) => ({ id, full_name: path })) } };
+    return {
+      status: 200,
+      body: { total_count: seen.length, repositories: seen.map(({ id, path }) => ({ id, full_name: path })) },
+    };
   }
 
   function findToken(text: string): FakeToken | undefined {
@@ -274,7 +281,11 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     const person = codes.get(asked.code ?? '');
     codes.delete(asked.code ?? '');
     if (asked.client_secret !== clientSecret || asked.client_id !== clientId || person === undefined) {
-      const error = { error: 'bad_verification_code', error_description: 'The code passed is incorrect or expired.', error_uri: url };
+      const error = {
+        error: 'bad_verification_code',
+        error_description: 'The code passed is incorrect or expired.',
+        error_uri: url,
+      };
       return { status: 200, body: error };
     }
     const token = `ghu_${randomBytes(30).toString('base64url')}`;
@@ -299,7 +310,9 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     const [, id] = / \/user\/installations\/(\d+)\/repositories$/.exec(name) ?? [];
     const installation = github.installations.get(Number(id));
     if (installation === undefined) return missing;
-    const readable = installation.repositories.filter((one) => isTheirs(installation) || person.repositories.has(one.id));
+    const readable = installation.repositories.filter(
+      (one) => isTheirs(installation) || person.repositories.has(one.id),
+    );
     const rows = readable.map((one) => ({
       id: one.id,
       full_name: one.path,
@@ -309,7 +322,10 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
   }
 
   function paged(rows: object[], query: URLSearchParams, path: string, field?: string): Answer {
-    const [page, size] = [Number(query.get('page') ?? 1), Math.min(Number(query.get('per_page') ?? 30), github.pageSize)];
+    const [page, size] = [
+      Number(query.get('page') ?? 1),
+      Math.min(Number(query.get('per_page') ?? 30), github.pageSize),
+    ];
     const some = rows.slice((page - 1) * size, page * size);
     const next = `<${url}${base}${path}?per_page=${size}&page=${page + 1}>; rel="next"`;
     return {
@@ -329,9 +345,12 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
       res.writeHead(301, { location: `/${path}.git${rest}${search}` }).end();
       return true;
     }
-    const [user, password = ''] = Buffer.from((authorization ?? '').replace(/^Basic /, ''), 'base64').toString().split(':');
+    const [user, password = ''] = Buffer.from((authorization ?? '').replace(/^Basic /, ''), 'base64')
+      .toString()
+      .split(':');
     const token = user === 'x-access-token' ? findToken(password) : undefined;
-    const repository = token && github.installations.get(token.installationId)?.repositories.find((one) => one.path === path);
+    const repository =
+      token && github.installations.get(token.installationId)?.repositories.find((one) => one.path === path);
     if (repository !== undefined && token?.repositoryIds.includes(repository.id)) return false;
     res.writeHead(token === undefined ? 401 : 404, { 'www-authenticate': 'Basic realm="GitHub"' }).end();
     return true;

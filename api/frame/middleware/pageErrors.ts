@@ -4,12 +4,15 @@ import { describeFailure } from '../failures.ts';
 import { sendPage } from '../pages/page.ts';
 import { problemPage } from '../pages/problemPage.ts';
 
-const billingPages = new Set(['checkoutSuccess', 'checkoutCancel', 'developmentPayment', 'chooseDevelopmentPayment']);
+const pages = new Set([
+  ...['checkoutSuccess', 'checkoutCancel', 'developmentPayment', 'chooseDevelopmentPayment'],
+  ...['finishGithubConnection', 'chooseGithubInstallation'],
+]);
 
-/** Whether a person sees the answer: a browser on a sign-in or payment page. Programs get JSON from the same paths. */
+/** Whether a person sees the answer: a browser on one of our pages. Programs get JSON from the same paths. */
 export function wantsPage(req: Request): boolean {
   const { area, id = '' } = req.operation ?? {};
-  return (area === 'Sign-in' || billingPages.has(id)) && (req.get('accept') ?? '').includes('text/html');
+  return (area === 'Sign-in' || pages.has(id)) && (req.get('accept') ?? '').includes('text/html');
 }
 
 /** Shows a failure as a page where a person sees it. */

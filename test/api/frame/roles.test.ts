@@ -33,6 +33,11 @@ const onlyOnceAllowed: Record<string, string> = {
   mailSignInLink: '404 NOT_FOUND',
   beginOidc: '404 NOT_FOUND',
   finishOidc: '404 NOT_FOUND',
+  syncInstallations: '422 GIT_HOSTING_NOT_CONFIGURED',
+  syncGithubInstallations: '422 GIT_HOSTING_NOT_CONFIGURED',
+  connectGithub: '422 GIT_HOSTING_NOT_CONFIGURED',
+  finishGithubConnection: '422 GIT_HOSTING_NOT_CONFIGURED',
+  chooseGithubInstallation: '422 GIT_HOSTING_NOT_CONFIGURED',
   // Of the object's state.
   decideToolCall: '409 APPROVAL_EXPIRED',
   cancelOperation: '409 NOT_CANCELLABLE',

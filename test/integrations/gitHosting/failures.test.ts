@@ -39,16 +39,27 @@ test('no answer, and a late one', () => {
 
 test('nothing of the request is passed on, which holds what we have shown', () => {
   const error = Object.assign(answered(422), { request: { headers: { authorization: 'token secret' } } });
-  expect(JSON.stringify([hostingFailure(error), (hostingFailure(error) as Error).cause ?? null])).not.toContain('secret');
+  expect(JSON.stringify([hostingFailure(error), (hostingFailure(error) as Error).cause ?? null])).not.toContain(
+    'secret',
+  );
 });
 
 test('a signature holds over the very bytes, by either secret', () => {
   const raw = Buffer.from('{"a": 1}');
-  const check = (signature: string | undefined, bytes = raw) => () =>
-    verifyHubSignature(bytes, signature, ['one', 'two']);
+  const check =
+    (signature: string | undefined, bytes = raw) =>
+    () =>
+      verifyHubSignature(bytes, signature, ['one', 'two']);
   expect(check(signHub(raw, 'one'))).not.toThrow();
   expect(check(signHub(raw, 'two'))).not.toThrow();
-  for (const wrong of [undefined, '', 'sha256=', signHub(raw, 'three'), `${signHub(raw, 'one')}0`, signHub(raw, 'one').slice(0, -1)]) {
+  for (const wrong of [
+    undefined,
+    '',
+    'sha256=',
+    signHub(raw, 'three'),
+    `${signHub(raw, 'one')}0`,
+    signHub(raw, 'one').slice(0, -1),
+  ]) {
     expect(check(wrong)).toThrow('does not hold');
   }
   expect(check(signHub(raw, 'one'), Buffer.from('{"a":1}'))).toThrow('does not hold');

@@ -1,0 +1,97 @@
+import type { Request } from 'express';
+import { hostingError } from '../../integrations/gitHosting/failures.ts';
+import { connectedPath } from '../../integrations/gitHosting/index.ts';
+import type { ProvenInstallation } from '../../integrations/gitHosting/provider.ts';
+import { notFound } from '../../models/errors.ts';
+import type { GitConnection } from '../../models/git/connections.ts';
+import { listInstallations } from '../../models/git/installationRows.ts';
+import { connectInstallation } from '../../models/git/installations.ts';
+import { newLinkToken } from '../../models/identity/linkTokens.ts';
+import { answer } from '../frame/answer.ts';
+import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { assertOwnForm } from '../frame/ownForm.ts';
+import { sendPage } from '../frame/pages/page.ts';
+import { bodyOf, pathOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { time } from '../frame/times.ts';
+import { choicePage } from './connectionPages.ts';
+
+/**
+ * How a person gives a space what is theirs at GitHub. An App sees every customer's installations, so their own token
+ * must list the one, and they choose it on a page that says who has asked and for which space: a link that somebody
+ * else has sent them gives nothing away by itself.
+ */
+export function connectionRoutes(deps: RouteDeps) {
+  const { config, database, gitConnections, gitHosting, identity } = deps;
+  const router = createRouter();
+
+  router.get('/api/spaces/:spaceId/git/github/connect', async (req, res) => {
+    const { spaceId } = pathOf<'connectGithub'>(req);
+    const provider = gitHosting.require('people');
+    const state = newLinkToken();
+    const connection = { spaceId, userId: callerOf(req).userId, provider: provider.name };
+    const expiresAt = await gitConnections.begin(state, connection);
+    answer<'connectGithub'>(res, 200, { url: provider.authorizeUrl(state), expiresAt: time(expiresAt) });
+  });
+
+  router.get(`/${connectedPath}`, async (req, res) => {
+    const provider = gitHosting.require('people');
+    const { state, code } = queryOf<'finishGithubConnection'>(req);
+    const connection = await gitConnections.take(state);
+    if (code === undefined) {
+      throw hostingError('GIT_HOSTING_CODE_REFUSED', 'GitHub was not allowed to say who you are. Nothing was changed.');
+    }
+    const asked = await askedBy(connection);
+    const person = await provider.prove(code);
+    const { installUrl } = await provider.about();
+    const token = newLinkToken();
+    await gitConnections.prove(token, connection, person);
+    sendPage(res, choicePage({ ...asked, person, token, installUrl, connected: await connectedOf(connection) }));
+  });
+
+  router.post('/git/github/connect', async (req, res) => {
+    const provider = gitHosting.require('people');
+    assertOwnForm(req, config);
+    const { token, installationId } = bodyOf<'chooseGithubInstallation'>(req);
+    const { proven: person, ...connection } = await gitConnections.proven(token);
+    const asked = await askedBy(connection);
+    const { repositories, ...facts } = chosenOf(person.installations, installationId);
+    await connectInstallation(
+      database,
+      {
+        ...{ spaceId: connection.spaceId, provider: provider.name, gitHost: provider.gitHost, installationId },
+        ...{ facts, repositories, proof: 'person', provenBy: person.login },
+      },
+      actorOf(req, connection),
+    );
+    sendPage(res, choicePage({ ...asked, person, token, connected: await connectedOf(connection) }));
+  });
+
+  /** Who has asked, and for what, as they are now: they may have lost the right since. */
+  async function askedBy({ spaceId, userId }: GitConnection): Promise<{ space: string; askedBy: string }> {
+    const { space } = await authorizeSpace(deps, { userId }, spaceId, 'editor');
+    const user = await identity.users.byId(userId);
+    if (user === undefined) throw notFound('user');
+    return { space: space.name, askedBy: user.email };
+  }
+
+  async function connectedOf({ spaceId, provider }: GitConnection): Promise<Set<string>> {
+    const known = await listInstallations(database, spaceId, provider);
+    return new Set(known.map(({ installationId }) => installationId));
+  }
+
+  return router;
+}
+
+function chosenOf(installations: readonly ProvenInstallation[], id: string): ProvenInstallation {
+  const found = installations.find((installation) => installation.id === id && installation.status === 'active');
+  if (found === undefined) throw notFound('installation');
+  return found;
+}
+
+/** Whoever has asked acts; the person at the browser has shown who they are to GitHub alone. */
+function actorOf(req: Request, { userId }: GitConnection) {
+  return { userId, credentialId: null, address: req.ip ?? null };
+}

@@ -1,0 +1,43 @@
+import type { RequestHandler } from 'express';
+import { makeDue } from '../../models/git/installationRows.ts';
+import { syncInstallations } from '../../models/git/installations.ts';
+import { answer } from '../frame/answer.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+
+const eventsOfInstallations = new Set(['installation', 'installation_repositories']);
+
+/** Endpoint 12 and its alias, and the notifications of the hosting provider. */
+export function hostingRoutes(deps: RouteDeps) {
+  const { database, gitHosting, limits } = deps;
+  const router = createRouter();
+
+  const sync: RequestHandler = async (req, res) => {
+    const { spaceId } = pathOf<'syncInstallations'>(req);
+    const { name: provider, gitHost, installation } = gitHosting.require('tokens');
+    const credentials = await syncInstallations(database, { spaceId, provider, gitHost }, installation);
+    const body = { synced: credentials.length, credentials };
+    answer<'syncInstallations' | 'syncGithubInstallations'>(res, 200, body);
+  };
+  const base = '/api/spaces/:spaceId/git';
+  router.post([`${base}/hosting/sync-installations`, `${base}/github/sync-installations`], sync);
+
+  // A hint: the provider sends none again, so what it says is asked for, by the sweeper, and once a day in any case.
+  router.post('/api/webhooks/github', async (req, res) => {
+    try {
+      gitHosting.verify(req.rawBody ?? Buffer.alloc(0), req.get('x-hub-signature-256'));
+    } catch (error) {
+      // Forged ones count against their address; the provider's own are not limited.
+      await limits.failedAuthentication(req, res);
+      throw error;
+    }
+    const { installation } = bodyOf<'receiveGithubEvent'>(req);
+    if (installation !== undefined && eventsOfInstallations.has(req.get('x-github-event') ?? '')) {
+      await makeDue(database, 'github', String(installation.id));
+    }
+    answer<'receiveGithubEvent'>(res, 200, { received: true });
+  });
+
+  return router;
+}

@@ -1,0 +1,102 @@
+import { hash } from 'node:crypto';
+import type { RowDataPacket } from 'mysql2';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { deleteInBatches } from '../batches.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { requireLivingSpace } from '../livingSpace.ts';
+import { execute, insert, select } from '../sql.ts';
+
+/** Somebody who is about to prove, at a hosting provider, what is theirs. */
+export interface GitConnection {
+  spaceId: string;
+  /** Whoever has asked for it here. */
+  userId: string;
+  provider: string;
+}
+
+const lifetimeMs = 10 * 60_000;
+
+/**
+ * Connections that are under way, by the hashes of their tokens. The first token goes to the provider and comes back,
+ * once; the second is in the page where the person chooses, and holds for as long as that may be open.
+ */
+export function createGitConnections<Proven>(database: Database, envelope: Envelope) {
+  async function begin(token: string, connection: GitConnection): Promise<Date> {
+    const expiresAt = new Date(Date.now() + lifetimeMs);
+    await transaction(database, async (tx) => {
+      await requireLivingSpace(tx, connection.spaceId);
+      await insert(tx, 'git_connections', { ...rowOf(token, connection), sealed: null, expires_at: expiresAt });
+    });
+    return expiresAt;
+  }
+
+  return {
+    /** Remembers who has asked, under the token. Returns when it ends. */
+    begin,
+
+    /** Takes it, once. Throws 410 `GIT_CONNECTION_EXPIRED`. */
+    async take(token: string): Promise<GitConnection> {
+      return transaction(database, async (tx) => {
+        const [row] = await select<GitConnection>(
+          tx,
+          `SELECT space_id AS spaceId, user_id AS userId, provider FROM git_connections
+            WHERE hash = ? AND sealed IS NULL AND expires_at > ? FOR UPDATE`,
+          [hashOf(token), new Date()],
+        );
+        if (row === undefined) throw expired();
+        await execute(tx, 'DELETE FROM git_connections WHERE hash = ?', [hashOf(token)]);
+        return row;
+      });
+    },
+
+    /** Keeps what was proven, for the page on which the person chooses. */
+    async prove(token: string, connection: GitConnection, proven: Proven): Promise<void> {
+      const content = Buffer.from(JSON.stringify(proven), 'utf8');
+      const sealed = await envelope.seal(connection.spaceId, contextOf(token), content);
+      await transaction(database, async (tx) => {
+        await requireLivingSpace(tx, connection.spaceId);
+        const expiresAt = new Date(Date.now() + lifetimeMs);
+        await insert(tx, 'git_connections', { ...rowOf(token, connection), sealed, expires_at: expiresAt });
+      });
+    },
+
+    /** What was proven. Throws 410 `GIT_CONNECTION_EXPIRED`. */
+    async proven(token: string): Promise<GitConnection & { proven: Proven }> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(
+        `SELECT space_id AS spaceId, user_id AS userId, provider, sealed FROM git_connections
+          WHERE hash = ? AND sealed IS NOT NULL AND expires_at > ?`,
+        [hashOf(token), new Date()],
+      );
+      const row = rows[0] as (GitConnection & { sealed: Buffer }) | undefined;
+      if (row === undefined) throw expired();
+      const { sealed, ...connection } = row;
+      const content = await envelope.open(connection.spaceId, contextOf(token), sealed);
+      return { ...connection, proven: JSON.parse(content.toString('utf8')) as Proven };
+    },
+  };
+}
+
+export type GitConnections<Proven> = ReturnType<typeof createGitConnections<Proven>>;
+
+/** Removes connections that are over. */
+export function purgeGitConnections(database: Database, now: Date, onBatch: () => void): Promise<number> {
+  return deleteInBatches(database, 'DELETE FROM git_connections WHERE expires_at <= ? LIMIT ?', [now], onBatch);
+}
+
+function rowOf(token: string, { spaceId, userId, provider }: GitConnection) {
+  return { hash: hashOf(token), space_id: spaceId, user_id: userId, provider };
+}
+
+function hashOf(token: string): Buffer {
+  return hash('sha256', `atrium/git-connection/${token}`, 'buffer');
+}
+
+function contextOf(token: string): string {
+  return `git_connections/${hashOf(token).toString('hex')}`;
+}
+
+function expired(): DomainError {
+  const detail = 'This connection is over: it was used, or took too long. Begin again.';
+  return new DomainError('gone', 'GIT_CONNECTION_EXPIRED', detail);
+}

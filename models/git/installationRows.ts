@@ -1,0 +1,143 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { execute, select } from '../sql.ts';
+import type { GitCredentialStatus } from './credentials.ts';
+
+/** One space’s use of an installation. */
+export interface InstallationKey {
+  spaceId: string;
+  provider: string;
+  installationId: string;
+}
+
+export interface GitInstallation extends InstallationKey {
+  account: string;
+  accountId: string;
+  /** Whether all of it was proven, or certain repositories. */
+  repositories: 'all' | 'listed';
+  status: GitCredentialStatus;
+  dueAt: Date;
+}
+
+/** What a token may be made for, and with what right. */
+export interface InstallationRepository {
+  /** Null where all of the installation was proven: then its path tells which. */
+  repositoryId: string | null;
+  mayWrite: boolean;
+}
+
+const columns = `space_id AS spaceId, provider, installation_id AS installationId, account, account_id AS accountId,
+  repositories, status, due_at AS dueAt`;
+const ofKey = 'space_id = ? AND provider = ? AND installation_id = ?';
+const valuesOf = ({ spaceId, provider, installationId }: InstallationKey) => [spaceId, provider, installationId];
+
+export async function listInstallations(
+  { pool }: Pick<Database, 'pool'>,
+  spaceId: string,
+  provider: string,
+): Promise<GitInstallation[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM git_installations WHERE space_id = ? AND provider = ? ORDER BY installation_id`,
+    [spaceId, provider],
+  );
+  return rows as unknown as GitInstallation[];
+}
+
+/** Those of all spaces that the provider is to be asked about, the longest due first. */
+export async function dueInstallations(
+  { pool }: Pick<Database, 'pool'>,
+  provider: string,
+  now: Date,
+  limit: number,
+): Promise<GitInstallation[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM git_installations WHERE due_at <= ? AND provider = ? ORDER BY due_at LIMIT ?`,
+    [now, provider, limit],
+  );
+  return rows as unknown as GitInstallation[];
+}
+
+/** Has the provider asked about it soon, for each space that uses it. */
+export async function makeDue(
+  { pool }: Pick<Database, 'pool'>,
+  provider: string,
+  installationId: string,
+): Promise<void> {
+  const sql = 'UPDATE git_installations SET due_at = ? WHERE provider = ? AND installation_id = ?';
+  await pool.query(sql, [new Date(), provider, installationId]);
+}
+
+/** Puts off what could not be asked about, unless it has become due again. */
+export async function putOff(
+  { pool }: Pick<Database, 'pool'>,
+  installation: GitInstallation,
+  until: Date,
+): Promise<void> {
+  const sql = `UPDATE git_installations SET due_at = ? WHERE ${ofKey} AND due_at = ?`;
+  await pool.query(sql, [until, ...valuesOf(installation), installation.dueAt]);
+}
+
+/** Undefined when whoever has connected the installation has not proven that the repository at this path is theirs. */
+export async function findInstallationRepository(
+  { pool }: Pick<Database, 'pool'>,
+  key: InstallationKey,
+  path: string,
+): Promise<InstallationRepository | undefined> {
+  const [found] = await pool.query<RowDataPacket[]>(
+    `SELECT account, repositories FROM git_installations WHERE ${ofKey} AND status = 'active'`,
+    valuesOf(key),
+  );
+  const installation = found[0] as Pick<GitInstallation, 'account' | 'repositories'> | undefined;
+  if (installation === undefined) return undefined;
+  if (installation.repositories === 'all') {
+    const isOfAccount = path.toLowerCase().startsWith(`${installation.account.toLowerCase()}/`);
+    return isOfAccount ? { repositoryId: null, mayWrite: true } : undefined;
+  }
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT repository_id AS repositoryId, may_write AS mayWrite FROM git_installation_repositories
+      WHERE ${ofKey} AND path = ?`,
+    [...valuesOf(key), path.toLowerCase()],
+  );
+  const row = rows[0] as { repositoryId: string; mayWrite: number } | undefined;
+  return row && { repositoryId: row.repositoryId, mayWrite: row.mayWrite === 1 };
+}
+
+export async function lockInstallation(tx: Transaction, key: InstallationKey): Promise<GitInstallation | undefined> {
+  const sql = `SELECT ${columns} FROM git_installations WHERE ${ofKey} FOR UPDATE`;
+  const [row] = await select<GitInstallation>(tx, sql, valuesOf(key));
+  return row;
+}
+
+export async function updateInstallation(
+  tx: Transaction,
+  key: InstallationKey,
+  row: Record<string, unknown>,
+): Promise<void> {
+  await execute(tx, `UPDATE git_installations SET ? WHERE ${ofKey}`, [row, ...valuesOf(key)]);
+}
+
+const rowsAtOnce = 500;
+
+/** In the place of those that were proven before. */
+export async function replaceRepositories(
+  tx: Transaction,
+  key: InstallationKey,
+  repositories: readonly { id: string; path: string; mayWrite: boolean }[],
+): Promise<void> {
+  await execute(tx, `DELETE FROM git_installation_repositories WHERE ${ofKey}`, valuesOf(key));
+  const byPath = new Map(repositories.map((repository) => [repository.path.toLowerCase(), repository]));
+  const rows = [...byPath].map(([path, { id, mayWrite }]) => [...valuesOf(key), path, id, mayWrite]);
+  for (let at = 0; at < rows.length; at += rowsAtOnce) {
+    const sql = `INSERT INTO git_installation_repositories
+      (space_id, provider, installation_id, path, repository_id, may_write) VALUES ?`;
+    await execute(tx, sql, [rows.slice(at, at + rowsAtOnce)]);
+  }
+}
+
+/** The space may not use it any more. */
+export async function forgetInstallation(tx: Transaction, key: InstallationKey): Promise<void> {
+  for (const table of ['git_installation_repositories', 'git_installations']) {
+    await execute(tx, `DELETE FROM ${table} WHERE ${ofKey}`, valuesOf(key));
+  }
+}

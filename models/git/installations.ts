@@ -1,0 +1,162 @@
+import type { Transaction } from 'sequelize';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { execute, insert, select } from '../sql.ts';
+import { type GitCredentialStatus, maxCredentials, tooManyCredentials } from './credentials.ts';
+import {
+  type GitInstallation,
+  type InstallationKey,
+  listInstallations,
+  lockInstallation,
+  replaceRepositories,
+  updateInstallation,
+} from './installationRows.ts';
+
+/** What the provider says of an installation. */
+export interface InstallationFacts {
+  account: string;
+  /** Does not change with the account’s name. */
+  accountId: string;
+  status: 'active' | 'suspended';
+}
+
+/** Asks the provider; undefined when there is no such installation any more. */
+export type LookAtInstallation = (installationId: string) => Promise<InstallationFacts | undefined>;
+
+export interface Connecting extends InstallationKey {
+  /** The provider’s git server. */
+  gitHost: string;
+  facts: InstallationFacts;
+  /** What was proven: all of it, or these repositories. */
+  repositories: 'all' | readonly { id: string; path: string; mayWrite: boolean }[];
+  /** A person’s own token has listed it, or the operator says so; and who that is. */
+  proof: 'person' | 'operator';
+  provenBy: string;
+}
+
+/** How long what the provider has said is believed when it does not tell of a change. */
+const freshMs = 24 * 3_600_000;
+const looksAtOnce = 5;
+/** Servers look at the token alone; this is the name that GitHub documents. */
+const tokenUser = 'x-access-token';
+
+/**
+ * Lets a space use an installation that was proven to be for it, and makes its credential. Again it replaces what was
+ * proven before. Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`.
+ */
+export async function connectInstallation(database: Database, connecting: Connecting, actor: Actor): Promise<void> {
+  const { spaceId, provider, installationId, facts, proof, provenBy, repositories } = connecting;
+  await transaction(database, async (tx) => {
+    await lockSpace(tx, spaceId);
+    const now = new Date();
+    const row = {
+      ...{ account: facts.account, account_id: facts.accountId, status: facts.status },
+      ...{ proof, proven_by: provenBy, repositories: repositories === 'all' ? 'all' : 'listed' },
+      due_at: new Date(now.getTime() + freshMs),
+    };
+    if ((await lockInstallation(tx, connecting)) !== undefined) await updateInstallation(tx, connecting, row);
+    else {
+      const key = { space_id: spaceId, provider, installation_id: installationId };
+      await insert(tx, 'git_installations', { ...key, ...row, created_by: actor.userId, created_at: now });
+    }
+    await replaceRepositories(tx, connecting, repositories === 'all' ? [] : repositories);
+    await saveCredential(tx, connecting, facts, connecting.gitHost);
+    await appendAudit(tx, spaceId, actor, 'git-installation.connected', `${provider}/${installationId}`);
+  });
+}
+
+/**
+ * Brings a space’s credentials to what the provider says of the installations that were proven to be for it, and
+ * returns those that are in use. Nothing is changed unless all answers are there. Throws what `look` does.
+ */
+export async function syncInstallations(
+  database: Database,
+  where: { spaceId: string; provider: string; gitHost: string },
+  look: LookAtInstallation,
+): Promise<{ id: string; name: string }[]> {
+  const { spaceId, provider, gitHost } = where;
+  const installations = await listInstallations(database, spaceId, provider);
+  const said: { installation: GitInstallation; facts: InstallationFacts | undefined }[] = [];
+  for (let at = 0; at < installations.length; at += looksAtOnce) {
+    const some = installations.slice(at, at + looksAtOnce);
+    said.push(
+      ...(await Promise.all(
+        some.map(async (installation) => ({ installation, facts: await look(installation.installationId) })),
+      )),
+    );
+  }
+  return transaction(database, async (tx) => {
+    await lockSpace(tx, spaceId);
+    for (const { installation, facts } of said) await applyFacts(tx, installation, facts, gitHost);
+    return select<{ id: string; name: string }>(
+      tx,
+      `SELECT id, name FROM git_credentials WHERE space_id = ? AND provider = ? AND status = 'active' ORDER BY id`,
+      [spaceId, provider],
+    );
+  });
+}
+
+/** The same of one installation, for the sweeper. */
+export async function syncInstallation(
+  database: Database,
+  installation: GitInstallation,
+  gitHost: string,
+  look: LookAtInstallation,
+): Promise<void> {
+  const facts = await look(installation.installationId);
+  await transaction(database, async (tx) => {
+    await lockSpace(tx, installation.spaceId);
+    await applyFacts(tx, installation, facts, gitHost);
+  });
+}
+
+async function applyFacts(
+  tx: Transaction,
+  asked: GitInstallation,
+  facts: InstallationFacts | undefined,
+  gitHost: string,
+): Promise<void> {
+  const now = await lockInstallation(tx, asked);
+  // Somebody has removed it while the provider was asked.
+  if (now === undefined) return;
+  // An id of somebody else’s by now would be a stranger’s code.
+  const isSame = facts !== undefined && facts.accountId === now.accountId;
+  const status: GitCredentialStatus = isSame ? facts.status : 'removed';
+  const account = isSame ? facts.account : now.account;
+  // It may have become due while the provider was asked: then that answer is older than the news.
+  const hasNews = now.dueAt.getTime() !== asked.dueAt.getTime();
+  const dueAt = hasNews ? now.dueAt : new Date(Date.now() + freshMs);
+  await updateInstallation(tx, now, { status, account, due_at: dueAt });
+  await saveCredential(tx, now, { account, status }, gitHost);
+}
+
+/** One credential for each installation, whose token is made when it is needed. */
+async function saveCredential(
+  tx: Transaction,
+  { spaceId, provider, installationId }: InstallationKey,
+  { account, status }: { account: string; status: GitCredentialStatus },
+  host: string,
+): Promise<void> {
+  const row = { name: `GitHub ${account}`, host, path_prefix: `/${account}`, username: tokenUser, status };
+  const known = await select<{ id: string }>(
+    tx,
+    'SELECT id FROM git_credentials WHERE space_id = ? AND provider = ? AND installation_id = ? FOR UPDATE',
+    [spaceId, provider, installationId],
+  );
+  if (known[0] !== undefined) {
+    await execute(tx, 'UPDATE git_credentials SET ? WHERE id = ?', [row, known[0].id]);
+    return;
+  }
+  const all = await select(tx, 'SELECT id FROM git_credentials WHERE space_id = ?', [spaceId]);
+  if (all.length >= maxCredentials) throw tooManyCredentials();
+  const key = { id: newId('gitCredential'), space_id: spaceId, provider, installation_id: installationId };
+  await insert(tx, 'git_credentials', { ...key, ...row, sealed: null, created_by: null, created_at: new Date() });
+}
+
+/** One after the other, so that two of them do not make two credentials. Throws 404 when the space is gone. */
+async function lockSpace(tx: Transaction, spaceId: string): Promise<void> {
+  const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
+  if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+}
