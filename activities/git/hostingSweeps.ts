@@ -1,3 +1,4 @@
+import { DomainError } from '../../models/errors.ts';
 import { purgeGitConnections } from '../../models/git/connections.ts';
 import { dueInstallations, putOff } from '../../models/git/installationRows.ts';
 import { syncInstallation } from '../../models/git/installations.ts';
@@ -8,6 +9,8 @@ const atOnce = 100;
 /** A provider that does not answer is not asked about all the others, too. */
 const maxFailures = 3;
 const putOffMs = 10 * 60_000;
+/** The other sweeps wait for this one; the next goes on where it stopped. */
+const longestMs = 60_000;
 
 /** What the sweeper does for installations at a hosting provider. */
 export function createHostingSweeps({ database, gitHosting, logger }: GitDeps) {
@@ -18,19 +21,24 @@ export function createHostingSweeps({ database, gitHosting, logger }: GitDeps) {
       const report = { asked: 0, failed: 0 };
       const { provider } = gitHosting;
       if (provider === undefined) return report;
+      const signal = AbortSignal.any([heartbeat.cancelled, AbortSignal.timeout(longestMs)]);
+      const look = (id: string) => provider.installation(id, signal);
       for (const installation of await dueInstallations(database, provider.name, new Date(), atOnce)) {
-        heartbeat.cancelled.throwIfAborted();
+        if (signal.aborted) break;
         report.asked += 1;
         try {
-          await syncInstallation(database, installation, provider.gitHost, provider.installation);
+          await syncInstallation(database, installation, provider.gitHost, look);
         } catch (error) {
+          heartbeat.cancelled.throwIfAborted();
           const { spaceId, installationId } = installation;
           logger.warn({ err: error, spaceId, installationId }, 'A git installation could not be looked at.');
-          await putOff(database, installation, new Date(Date.now() + putOffMs));
+          const wait = waitOf(error);
+          await putOff(database, installation, new Date(Date.now() + Math.max(wait ?? 0, putOffMs)));
           report.failed += 1;
-          if (report.failed >= maxFailures) break;
+          if (wait !== undefined || report.failed >= maxFailures) break;
         }
       }
+      heartbeat.cancelled.throwIfAborted();
       return report;
     },
 
@@ -40,6 +48,12 @@ export function createHostingSweeps({ database, gitHosting, logger }: GitDeps) {
       return purgeGitConnections(database, new Date(), () => heartbeat.cancelled.throwIfAborted());
     },
   };
+}
+
+/** How long the provider wants to be left alone, if it says so. */
+function waitOf(error: unknown): number | undefined {
+  if (!(error instanceof DomainError) || error.kind !== 'rateLimited') return undefined;
+  return (error.retryAfterSeconds ?? 0) * 1_000;
 }
 
 export const hostingSweeps = [

@@ -14,6 +14,7 @@ export class MintedTokens {
   readonly #deps: Pick<GitDeps, 'database' | 'gitHosting'>;
   readonly #purpose: 'read' | 'write';
   readonly #minted: (MintedToken & { at: number })[] = [];
+  #hasEnded = false;
 
   constructor(deps: Pick<GitDeps, 'database' | 'gitHosting'>, purpose: 'read' | 'write') {
     this.#deps = deps;
@@ -43,14 +44,21 @@ export class MintedTokens {
     if (last !== undefined && performance.now() - last.at < reuseMs) return last.token;
     const repository = found.repositoryId === null ? { name } : { id: found.repositoryId };
     const minted = await provider
-      .mint({ installationId: key.installationId, repository, mayWrite })
+      .mint({ installationId: key.installationId, repository, path, mayWrite, onBehalfOf: found.provenBy })
       .catch((error: unknown) => Promise.reject(explained(error)));
     keepOutOfLogs([minted.token]);
+    if (this.#hasEnded) {
+      // Git was ended while it waited for the answer.
+      await minted.revoke();
+      throw refused('The operation has ended.');
+    }
     this.#minted.push({ ...minted, at: performance.now() });
     return minted.token;
   }
 
+  /** Ends them, and those that are still being made. */
   async revoke(): Promise<void> {
+    this.#hasEnded = true;
     await Promise.all(this.#minted.splice(0).map((minted) => minted.revoke()));
   }
 }

@@ -24,6 +24,7 @@ export function choicePage({ space, askedBy, person, token, installUrl, connecte
 <strong>${space}</strong>: whoever belongs to it will be able to read, and where you may, change the repositories that
 you choose here. If you do not know who that is, close this page: nothing has been changed.</p>
 ${rows.length === 0 ? [none] : rows}
+${person.isCut && html`<p class="quiet">There is more at GitHub than can be connected at once; it is not listed here.</p>`}
 ${installUrl !== undefined && html`<p class="quiet"><a href="${installUrl}">Install the App for another account</a></p>`}`,
   };
 }
@@ -41,5 +42,6 @@ function row(installation: ProvenInstallation, token: string, isConnected: boole
 function scopeOf({ repositories }: ProvenInstallation): string {
   if (repositories === 'all') return 'All repositories that the App may see';
   const writable = repositories.filter(({ mayWrite }) => mayWrite).length;
-  return `The ${repositories.length} repositories that you may see, ${writable} of them to be changed too`;
+  const which = repositories.length === 1 ? 'The repository' : `The ${repositories.length} repositories`;
+  return `${which} that you may see, ${writable} to be changed too`;
 }

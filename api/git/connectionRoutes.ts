@@ -45,7 +45,11 @@ export function connectionRoutes(deps: RouteDeps) {
     }
     const asked = await askedBy(connection);
     const person = await provider.prove(code);
-    const { installUrl } = await provider.about();
+    // Only a link hangs on it.
+    const installUrl = await provider.about().then(
+      (app) => app.installUrl,
+      () => undefined,
+    );
     const token = newLinkToken();
     await gitConnections.prove(token, connection, person);
     sendPage(res, choicePage({ ...asked, person, token, installUrl, connected: await connectedOf(connection) }));
@@ -57,12 +61,15 @@ export function connectionRoutes(deps: RouteDeps) {
     const { token, installationId } = bodyOf<'chooseGithubInstallation'>(req);
     const { proven: person, ...connection } = await gitConnections.proven(token);
     const asked = await askedBy(connection);
-    const { repositories, ...facts } = chosenOf(person.installations, installationId);
+    const { repositories, accountId } = chosenOf(person.installations, installationId);
+    // As it is now: what has happened to it while they chose was told of something that the space did not use yet.
+    const facts = await provider.installation(installationId);
+    if (facts?.status !== 'active' || facts.accountId !== accountId) throw notFound('installation');
     await connectInstallation(
       database,
       {
         ...{ spaceId: connection.spaceId, provider: provider.name, gitHost: provider.gitHost, installationId },
-        ...{ facts, repositories, proof: 'person', provenBy: person.login },
+        ...{ facts, repositories, provenBy: { id: person.id, login: person.login } },
       },
       actorOf(req, connection),
     );

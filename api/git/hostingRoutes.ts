@@ -6,6 +6,8 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 
+/** For all installations of a space; each of them alone may take ten seconds. */
+const syncTimeoutMs = 30_000;
 const eventsOfInstallations = new Set(['installation', 'installation_repositories']);
 
 /** Endpoint 12 and its alias, and the notifications of the hosting provider. */
@@ -16,7 +18,9 @@ export function hostingRoutes(deps: RouteDeps) {
   const sync: RequestHandler = async (req, res) => {
     const { spaceId } = pathOf<'syncInstallations'>(req);
     const { name: provider, gitHost, installation } = gitHosting.require('tokens');
-    const credentials = await syncInstallations(database, { spaceId, provider, gitHost }, installation);
+    const signal = AbortSignal.timeout(syncTimeoutMs);
+    const look = (id: string) => installation(id, signal);
+    const credentials = await syncInstallations(database, { spaceId, provider, gitHost }, look);
     const body = { synced: credentials.length, credentials };
     answer<'syncInstallations' | 'syncGithubInstallations'>(res, 200, body);
   };

@@ -38,7 +38,7 @@ export function addGit(program: Command): void {
         const found = await installation(installationId);
         if (found === undefined)
           throw new CommandFailure(`GitHub knows no installation ${installationId} of this App.`);
-        const proof = { proof: 'operator', provenBy: 'operator', repositories: 'all' } as const;
+        const proof = { provenBy: 'operator', repositories: 'all' } as const;
         await connectInstallation(
           database,
           { spaceId, provider, installationId, gitHost, facts: found, ...proof },
@@ -54,6 +54,6 @@ export function addGit(program: Command): void {
 }
 
 function parseId(text: string): string {
-  if (/^\d{1,20}$/.test(text)) return text;
+  if (/^\d{1,15}$/.test(text)) return text;
   throw new InvalidArgumentError('An installation’s id is a number.');
 }

@@ -7,13 +7,13 @@ export async function checkGitHosting(config: Config): Promise<CheckResult> {
   const { appId, privateKey, clientId, clientSecret, webhookSecrets, gitHost } = config.gitHosting.github;
   const hosting = createGitHosting(config);
   if (appId === undefined && privateKey === undefined) return off('no App at GitHub; credentials are given by hand');
+  if (config.env === 'production' && !config.gitHosting.github.address.startsWith('https:')) {
+    return wrong('ATRIUM_GITHUB_ADDRESS is not https: tokens would be shown to everybody on the way');
+  }
   const { name } = await hosting.require('tokens').about();
   const people =
     clientId === undefined || clientSecret === undefined
       ? 'nobody can connect it (ATRIUM_GITHUB_CLIENT_ID, ATRIUM_GITHUB_CLIENT_SECRET)'
       : `people come back to ${config.http.publicUrl.replace(/\/+$/, '')}/${connectedPath}`;
-  if (config.env === 'production' && !config.gitHosting.github.address.startsWith('https:')) {
-    return wrong('ATRIUM_GITHUB_ADDRESS is not https: the App’s key would be shown to everybody on the way');
-  }
   return ok(`the App ${name}, repositories at ${gitHost}; ${people}; ${webhookSecrets.length} webhook secrets`);
 }

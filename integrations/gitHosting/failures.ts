@@ -37,15 +37,15 @@ interface Answered {
 
 /**
  * A failed request of the library in our terms. Nothing of it is passed on as a cause: it holds the request, with what
- * we have shown.
+ * we have shown, or repeats what was answered, with a token in it.
  */
-export function hostingFailure(error: unknown, now = Date.now()): unknown {
-  if (error instanceof DomainError || !(error instanceof Error)) return error;
-  const { name, cause } = error as { name: string; cause?: unknown };
+export function hostingFailure(error: unknown, now = Date.now()): DomainError {
+  if (error instanceof DomainError) return error;
+  const { name, cause } = error as { name?: string; cause?: unknown };
   if ([name, (cause as Error | undefined)?.name].some((said) => said === 'TimeoutError' || said === 'AbortError')) {
     return hostingError('GIT_HOSTING_TOO_SLOW', 'GitHub has not answered in time.');
   }
-  if (!isAnswered(error)) return error;
+  if (!isAnswered(error)) return misanswered();
   const { status, response } = error;
   if (response === undefined || status >= 500) {
     const options = { retryAfterSeconds: retryAfter(response?.headers, now) ?? retrySoonSeconds };
@@ -73,8 +73,13 @@ export function hostingFailure(error: unknown, now = Date.now()): unknown {
   }
 }
 
-function isAnswered(error: Error): error is Error & Answered {
-  return 'status' in error && typeof error.status === 'number';
+/** An answer that is cut, or is not what it should be. */
+export function misanswered(): DomainError {
+  return hostingError('GIT_HOSTING_UNAVAILABLE', 'GitHub gave an answer that is not right. Try again soon.');
+}
+
+function isAnswered(error: unknown): error is Answered {
+  return error instanceof Error && 'status' in error && typeof error.status === 'number';
 }
 
 /** In seconds; undefined where the answer says nothing of a limit. */

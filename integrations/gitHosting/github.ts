@@ -1,14 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { App } from '@octokit/app';
 import { Octokit } from '@octokit/core';
-import { limitedFetch } from '../http/limitedFetch.ts';
+import { limited } from '../http/limitedFetch.ts';
 import { hostingError, hostingFailure } from './failures.ts';
 import { proveBy } from './githubPerson.ts';
-import { allPages, appBody, installationList, read, readInstallation, tokenBody } from './githubWire.ts';
-import type { GitHostingProvider, MintedToken, TokenRequest } from './provider.ts';
+import {
+  allPages,
+  appBody,
+  installationList,
+  permissionBody,
+  read,
+  readInstallation,
+  repositoryPage,
+  tokenBody,
+} from './githubWire.ts';
+import type { GitHostingProvider, HostedPerson, MintedToken, TokenRequest } from './provider.ts';
 
-const callTimeoutMs = 10_000;
+/** Of one request, and of all that a person's proof takes. */
+const usualTimeouts = { callMs: 10_000, proofMs: 45_000 };
 const revokeTimeoutMs = 5_000;
+/** A hundred repositories are most of a megabyte, and more where they have long descriptions. */
+const maxAnswerBytes = 8_388_608;
 /** GitHub may not know a new token for a second or two. */
 const newTokenWaitsMs = [100, 250, 500, 1_000, 2_000, 4_000];
 
@@ -20,14 +32,18 @@ export interface GitHubOptions {
   gitHost: string;
   /** For people who prove what is theirs; where it is missing, nobody is sent there. */
   oauth: { clientId: string; clientSecret: string; redirectUrl: string } | undefined;
+  /** Others for tests. */
+  timeouts?: typeof usualTimeouts;
 }
 
 /**
  * GitHub, as an App. Tokens are made by a request of their own, since what the library does for an installation keeps
  * them for an hour, and shares those under way among all Apps of the process.
  */
-export function createGitHub({ appId, privateKey, address, gitHost, oauth }: GitHubOptions): GitHostingProvider {
-  const OurOctokit = Octokit.defaults({ baseUrl: address, request: { fetch: ourFetch }, log: silent });
+export function createGitHub(options: GitHubOptions): GitHostingProvider {
+  const { appId, privateKey, address, gitHost, oauth, timeouts = usualTimeouts } = options;
+  const request = { fetch: fetchWithin(timeouts.callMs) };
+  const OurOctokit = Octokit.defaults({ baseUrl: address, request, log: silent });
   const app: App = new App({
     ...{ appId, privateKey, Octokit: OurOctokit, log: silent },
     ...(oauth !== undefined && { oauth: { clientId: oauth.clientId, clientSecret: oauth.clientSecret } }),
@@ -35,7 +51,8 @@ export function createGitHub({ appId, privateKey, address, gitHost, oauth }: Git
   const plain = new OurOctokit();
   const bearing = (token: string) => ({ headers: { authorization: `token ${token}` } });
 
-  async function mint({ installationId, repository, mayWrite }: TokenRequest): Promise<MintedToken> {
+  async function mint(asked: TokenRequest): Promise<MintedToken> {
+    const { installationId, repository, path, mayWrite, onBehalfOf } = asked;
     const { data } = await app.octokit.request('POST /app/installations/{installation_id}/access_tokens', {
       installation_id: Number(installationId),
       ...('id' in repository ? { repository_ids: [Number(repository.id)] } : { repositories: [repository.name] }),
@@ -44,7 +61,8 @@ export function createGitHub({ appId, privateKey, address, gitHost, oauth }: Git
     const { token } = read(tokenBody, data);
     const minted = { token, revoke: () => revoke(token) };
     try {
-      await untilKnown(token);
+      const name = requireName(await whenKnown(token), path);
+      if (onBehalfOf !== null) await requireRight(token, onBehalfOf, { path: name, mayWrite });
       return minted;
     } catch (error) {
       await minted.revoke();
@@ -52,17 +70,40 @@ export function createGitHub({ appId, privateKey, address, gitHost, oauth }: Git
     }
   }
 
-  async function untilKnown(token: string): Promise<void> {
+  /** The repositories that a new token is for. */
+  async function whenKnown(token: string): Promise<unknown> {
     for (const waitMs of [...newTokenWaitsMs, undefined]) {
       try {
-        await plain.request('GET /installation/repositories', { per_page: 1, ...bearing(token) });
-        return;
+        return (await plain.request('GET /installation/repositories', { per_page: 1, ...bearing(token) })).data;
       } catch (error) {
         if ((error as { status?: number }).status !== 401) throw error;
         if (waitMs === undefined) throw hostingError('GIT_HOSTING_UNAVAILABLE', 'GitHub does not know its own token.');
         await delay(waitMs);
       }
     }
+  }
+
+  /**
+   * A person has proven what they might do when they connected the installation, which goes on for as long as it is
+   * installed. So GitHub is asked whether they still may: whoever has left an organisation takes nothing along.
+   */
+  async function requireRight(
+    token: string,
+    { id, login }: HostedPerson,
+    { path, mayWrite }: Pick<TokenRequest, 'path' | 'mayWrite'>,
+  ): Promise<void> {
+    const [owner = '', repo = ''] = path.split('/');
+    const route = 'GET /repos/{owner}/{repo}/collaborators/{username}/permission';
+    const { data } = await plain
+      .request(route, { owner, repo, username: login, ...bearing(token) })
+      .catch((error: unknown) => {
+        if ((error as { status?: number }).status === 404) throw noRight();
+        throw error;
+      });
+    const { permission, user } = read(permissionBody, data);
+    const rights = mayWrite ? ['admin', 'write'] : ['admin', 'write', 'read'];
+    // Somebody else may have the name by now.
+    if (String(user?.id) !== id || !rights.includes(permission)) throw noRight();
   }
 
   async function revoke(token: string): Promise<void> {
@@ -84,10 +125,13 @@ export function createGitHub({ appId, privateKey, address, gitHost, oauth }: Git
         return { name, installUrl: `${url}/installations/new` };
       }),
 
-    async installation(id) {
+    async installation(id, signal) {
       try {
         const route = 'GET /app/installations/{installation_id}';
-        const { data } = await app.octokit.request(route, { installation_id: Number(id) });
+        const { data } = await app.octokit.request(route, {
+          installation_id: Number(id),
+          ...(signal !== undefined && { request: { signal } }),
+        });
         return readInstallation(data);
       } catch (error) {
         if ((error as { status?: number }).status === 404) return undefined;
@@ -111,7 +155,8 @@ export function createGitHub({ appId, privateKey, address, gitHost, oauth }: Git
       return app.oauth.getWebFlowAuthorizationUrl({ state, redirectUrl, allowSignup: false }).url;
     },
 
-    prove: (code) => normalised(() => proveBy(app, code, required(oauth).redirectUrl)),
+    prove: (code) =>
+      normalised(() => proveBy(app, { code, redirectUrl: required(oauth).redirectUrl, timeoutMs: timeouts.proofMs })),
   };
 }
 
@@ -123,11 +168,27 @@ async function normalised<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** The path of the one repository that the token is for, as GitHub spells it. */
+function requireName(data: unknown, path: string): string {
+  const [repository] = read(repositoryPage, data).repositories;
+  if (repository?.full_name.toLowerCase() === path.toLowerCase()) return repository.full_name;
+  throw hostingError('GIT_HOSTING_NOT_FOUND', 'At GitHub the repository has another name by now. Use that one.');
+}
+
+function noRight(): Error {
+  const detail =
+    'At GitHub, whoever has connected the installation may not do this with the repository any more. Connect it again.';
+  return hostingError('GIT_HOSTING_REFUSED', detail);
+}
+
 /** Each request with a deadline, without redirects (they would take the key elsewhere), and without endless answers. */
-const ourFetch: typeof fetch = (input, init) => {
-  const signals = [AbortSignal.timeout(callTimeoutMs), ...(init?.signal ? [init.signal] : [])];
-  return limitedFetch(input, { ...init, redirect: 'error', signal: AbortSignal.any(signals) });
-};
+function fetchWithin(timeoutMs: number): typeof fetch {
+  return async (input, init) => {
+    const signals = [AbortSignal.timeout(timeoutMs), ...(init?.signal ? [init.signal] : [])];
+    const response = await fetch(input, { ...init, redirect: 'error', signal: AbortSignal.any(signals) });
+    return limited(response, maxAnswerBytes, () => new Error('The answer is longer than 8 MiB.'));
+  };
+}
 
 /** The library writes to the console, and some of what it says names what was asked. */
 const ignore = () => undefined;

@@ -12,45 +12,60 @@ import {
 } from './githubWire.ts';
 import type { HostedRepository, ProvenInstallation, ProvenPerson } from './provider.ts';
 
-/** Of one person; whoever has more connects those that are listed. */
+/** Of one person. What they choose from is kept in one row while they do. */
 const maxInstallations = 50;
-const maxRepositories = 2_000;
+const maxRepositories = 5_000;
+
+interface Proof {
+  code: string;
+  redirectUrl: string;
+  /** For all of it; there may be a hundred pages to read. */
+  timeoutMs: number;
+}
 
 /**
  * What a person's own token lists. GitHub lists an installation to everybody who may read one repository of it, so what
  * is proven is the repositories that this person may read, and all of it only where the account is the person's own.
  */
-export async function proveBy(app: App, code: string, redirectUrl: string): Promise<ProvenPerson> {
+export async function proveBy(app: App, { code, redirectUrl, timeoutMs }: Proof): Promise<ProvenPerson> {
+  const request = { signal: AbortSignal.timeout(timeoutMs) };
   const token = await tokenOf(app, code, redirectUrl);
   try {
     const octokit = await app.oauth.getUserOctokit({ token });
-    const user = read(userBody, (await octokit.request('GET /user')).data);
+    const user = read(userBody, (await octokit.request('GET /user', { request })).data);
     const bodies: InstallationBody[] = [];
-    const theirs = allPages(installationPage, (page) => octokit.request('GET /user/installations', page));
+    const theirs = allPages(installationPage, (page) =>
+      octokit.request('GET /user/installations', { ...page, request }),
+    );
     for await (const { installations } of theirs) {
       bodies.push(...installations);
-      if (bodies.length >= maxInstallations) break;
+      if (bodies.length > maxInstallations) break;
     }
+    let isCut = bodies.length > maxInstallations;
+    let room = maxRepositories;
     const installations: ProvenInstallation[] = [];
     for (const body of bodies.slice(0, maxInstallations)) {
       const installation = readInstallation(body);
       const isOwn = installation.accountId === String(user.id);
       const repositories = isOwn || installation.status === 'suspended' ? [] : await repositoriesOf(body.id);
-      installations.push({ ...installation, repositories: isOwn ? 'all' : repositories });
+      isCut ||= repositories.length > room;
+      installations.push({ ...installation, repositories: isOwn ? 'all' : repositories.slice(0, room) });
+      room -= Math.min(room, repositories.length);
     }
-    return { login: user.login, installations };
+    return { id: String(user.id), login: user.login, installations, isCut };
 
+    /** One more than there is room for, if there are more. */
     async function repositoriesOf(installationId: number): Promise<HostedRepository[]> {
       const found: HostedRepository[] = [];
       const route = 'GET /user/installations/{installation_id}/repositories';
       const pages = allPages(repositoryPage, (page) =>
-        octokit.request(route, { installation_id: installationId, ...page }),
+        octokit.request(route, { installation_id: installationId, ...page, request }),
       );
       for await (const { repositories } of pages) {
         found.push(...repositories.map(readRepository));
-        if (found.length >= maxRepositories) break;
+        if (found.length > room) break;
       }
-      return found.slice(0, maxRepositories);
+      return found;
     }
   } finally {
     // It ends by itself within hours.
@@ -64,7 +79,12 @@ async function tokenOf(app: App, code: string, redirectUrl: string): Promise<str
     return authentication.token;
   } catch (error) {
     // Told with status 200 and an error in the body, of which the library makes this.
-    if ((error as { status?: number }).status !== 400) throw error;
+    const { status, response } = error as { status?: number; response?: { data?: { error?: unknown } } };
+    if (status !== 400) throw error;
+    if (response?.data?.error !== 'bad_verification_code') {
+      const detail = 'GitHub does not take the App’s client id, client secret or callback URL.';
+      throw hostingError('GIT_HOSTING_KEY_REFUSED', detail);
+    }
     const detail = 'GitHub does not take what you have come back with: it was used, or took too long. Begin again.';
     throw hostingError('GIT_HOSTING_CODE_REFUSED', detail);
   }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hostingError } from './failures.ts';
+import { misanswered } from './failures.ts';
 import type { HostedInstallation, HostedRepository } from './provider.ts';
 
 // What we read of GitHub's answers. They are checked, since the library takes one that was cut for an empty one, and an
@@ -7,10 +7,13 @@ import type { HostedInstallation, HostedRepository } from './provider.ts';
 
 const id = z.number().int().positive();
 
+/** Longer than GitHub allows, and short enough for our columns. */
+const name = z.string().min(1).max(100);
+
 const installationBody = z.object({
   id,
   // An enterprise has no login.
-  account: z.union([z.object({ id, login: z.string() }), z.object({ id, slug: z.string() })]),
+  account: z.union([z.object({ id, login: name }), z.object({ id, slug: name })]),
   suspended_at: z.string().nullish(),
 });
 
@@ -23,7 +26,11 @@ const repositoryBody = z.object({
 export const installationList = z.array(installationBody);
 export const installationPage = z.object({ installations: installationList });
 export const repositoryPage = z.object({ repositories: z.array(repositoryBody) });
-export const userBody = z.object({ id, login: z.string() });
+export const userBody = z.object({ id, login: name });
+export const permissionBody = z.object({
+  permission: z.enum(['admin', 'write', 'read', 'none']),
+  user: z.object({ id }).nullable(),
+});
 export const appBody = z.object({ name: z.string(), html_url: z.url({ protocol: /^https?$/ }) });
 export const tokenBody = z.object({ token: z.string().min(1) });
 
@@ -33,7 +40,7 @@ export type InstallationBody = z.infer<typeof installationBody>;
 export function read<T>(schema: z.ZodType<T>, data: unknown): T {
   const result = schema.safeParse(data);
   if (result.success) return result.data;
-  throw hostingError('GIT_HOSTING_UNAVAILABLE', 'GitHub gave an answer that is not right. Try again soon.');
+  throw misanswered();
 }
 
 export function readInstallation(data: unknown): HostedInstallation {
@@ -41,7 +48,8 @@ export function readInstallation(data: unknown): HostedInstallation {
   return {
     id: String(installationId),
     account: 'login' in account ? account.login : account.slug,
-    accountId: String(account.id),
+    // Enterprises are numbered by themselves: one must not pass for the user who has the same number.
+    accountId: 'login' in account ? String(account.id) : `enterprise/${account.id}`,
     status: suspendedAt === null || suspendedAt === undefined ? 'active' : 'suspended',
   };
 }

@@ -19,17 +19,28 @@ export interface ProvenInstallation extends HostedInstallation {
   repositories: HostedRepository[] | 'all';
 }
 
-/** Somebody at the provider, with what their own token lists. */
-export interface ProvenPerson {
+/** Somebody at the provider. Their name may change, their id does not. */
+export interface HostedPerson {
+  id: string;
   login: string;
+}
+
+/** Somebody with what their own token lists. */
+export interface ProvenPerson extends HostedPerson {
   installations: ProvenInstallation[];
+  /** Not all that their token lists: there is more than one connection may bring. */
+  isCut: boolean;
 }
 
 /** What a token is for. It opens nothing else. */
 export interface TokenRequest {
   installationId: string;
   repository: { id: string } | { name: string };
+  /** What the repository must be called, as `owner/name`: another may have its name by now. */
+  path: string;
   mayWrite: boolean;
+  /** Whose right it is; they may have lost it since. Null where the whole installation was proven. */
+  onBehalfOf: HostedPerson | null;
 }
 
 export interface MintedToken {
@@ -49,10 +60,13 @@ export interface GitHostingProvider {
   /** Our App, and where people install it. Fails when the provider does not take our key. */
   about(): Promise<{ name: string; installUrl: string }>;
   /** Undefined when it was removed. */
-  installation(id: string): Promise<HostedInstallation | undefined>;
+  installation(id: string, signal?: AbortSignal): Promise<HostedInstallation | undefined>;
   /** Every customer's: for the operator alone. */
   installations(): AsyncIterable<HostedInstallation>;
-  /** A new token. Nothing keeps it. */
+  /**
+   * A new token, which nothing keeps. Fails where the repository has another name by now, or the person may no longer
+   * do what it is for.
+   */
   mint(request: TokenRequest): Promise<MintedToken>;
   /** Where a person says who they are; the provider sends them back with `state` and a code. */
   authorizeUrl(state: string): string;

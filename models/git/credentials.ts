@@ -123,12 +123,16 @@ function sealedContext(id: string): string {
   return `git_credentials/${id}`;
 }
 
-/** Whether a credential is for a remote: for its very server, and a path that the remote’s is or is below. */
+/**
+ * Whether a credential is for a remote: for its very server, and a path that the remote’s is or is below. Hosting
+ * providers do not tell the cases of letters apart.
+ */
 export function covers(
-  { host, pathPrefix }: Pick<GitCredential, 'host' | 'pathPrefix'>,
+  { host, pathPrefix, provider }: Pick<GitCredential, 'host' | 'pathPrefix' | 'provider'>,
   remote: { url: string; path: string },
 ): boolean {
   if (new URL(remote.url).host !== host) return false;
-  const [wanted, path] = [pathPrefix, `/${remote.path}`].map((text) => text.replace(/\.git$/, '')) as [string, string];
+  const spelled = (text: string) => (provider === null ? text : text.toLowerCase()).replace(/\.git$/, '');
+  const [wanted, path] = [spelled(pathPrefix), spelled(`/${remote.path}`)];
   return wanted === '/' || path === wanted || path.startsWith(`${wanted}/`);
 }

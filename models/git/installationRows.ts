@@ -20,11 +20,19 @@ export interface GitInstallation extends InstallationKey {
   dueAt: Date;
 }
 
+/** Somebody at the provider. */
+export interface HostedPerson {
+  id: string;
+  login: string;
+}
+
 /** What a token may be made for, and with what right. */
 export interface InstallationRepository {
   /** Null where all of the installation was proven: then its path tells which. */
   repositoryId: string | null;
   mayWrite: boolean;
+  /** Whose right it is; null where all of the installation was proven. */
+  provenBy: HostedPerson | null;
 }
 
 const columns = `space_id AS spaceId, provider, installation_id AS installationId, account, account_id AS accountId,
@@ -78,6 +86,11 @@ export async function putOff(
   await pool.query(sql, [until, ...valuesOf(installation), installation.dueAt]);
 }
 
+interface Proven extends Pick<GitInstallation, 'account' | 'repositories'> {
+  login: string;
+  provenById: string | null;
+}
+
 /** Undefined when whoever has connected the installation has not proven that the repository at this path is theirs. */
 export async function findInstallationRepository(
   { pool }: Pick<Database, 'pool'>,
@@ -85,22 +98,25 @@ export async function findInstallationRepository(
   path: string,
 ): Promise<InstallationRepository | undefined> {
   const [found] = await pool.query<RowDataPacket[]>(
-    `SELECT account, repositories FROM git_installations WHERE ${ofKey} AND status = 'active'`,
+    `SELECT account, repositories, proven_by AS login, proven_by_id AS provenById FROM git_installations
+      WHERE ${ofKey} AND status = 'active'`,
     valuesOf(key),
   );
-  const installation = found[0] as Pick<GitInstallation, 'account' | 'repositories'> | undefined;
+  const installation = found[0] as Proven | undefined;
   if (installation === undefined) return undefined;
-  if (installation.repositories === 'all') {
-    const isOfAccount = path.toLowerCase().startsWith(`${installation.account.toLowerCase()}/`);
-    return isOfAccount ? { repositoryId: null, mayWrite: true } : undefined;
+  const { account, repositories, login, provenById } = installation;
+  if (repositories === 'all') {
+    const isOfAccount = path.toLowerCase().startsWith(`${account.toLowerCase()}/`);
+    return isOfAccount ? { repositoryId: null, mayWrite: true, provenBy: null } : undefined;
   }
+  if (provenById === null) return undefined;
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT repository_id AS repositoryId, may_write AS mayWrite FROM git_installation_repositories
       WHERE ${ofKey} AND path = ?`,
     [...valuesOf(key), path.toLowerCase()],
   );
   const row = rows[0] as { repositoryId: string; mayWrite: number } | undefined;
-  return row && { repositoryId: row.repositoryId, mayWrite: row.mayWrite === 1 };
+  return row && { repositoryId: row.repositoryId, mayWrite: row.mayWrite === 1, provenBy: { id: provenById, login } };
 }
 
 export async function lockInstallation(tx: Transaction, key: InstallationKey): Promise<GitInstallation | undefined> {

@@ -7,6 +7,7 @@ import { execute, insert, select } from '../sql.ts';
 import { type GitCredentialStatus, maxCredentials, tooManyCredentials } from './credentials.ts';
 import {
   type GitInstallation,
+  type HostedPerson,
   type InstallationKey,
   listInstallations,
   lockInstallation,
@@ -31,9 +32,8 @@ export interface Connecting extends InstallationKey {
   facts: InstallationFacts;
   /** What was proven: all of it, or these repositories. */
   repositories: 'all' | readonly { id: string; path: string; mayWrite: boolean }[];
-  /** A person’s own token has listed it, or the operator says so; and who that is. */
-  proof: 'person' | 'operator';
-  provenBy: string;
+  /** Whose own token at the provider has listed it; or the operator says so. */
+  provenBy: HostedPerson | 'operator';
 }
 
 /** How long what the provider has said is believed when it does not tell of a change. */
@@ -47,13 +47,17 @@ const tokenUser = 'x-access-token';
  * proven before. Throws 404, 422 `TOO_MANY_GIT_CREDENTIALS`.
  */
 export async function connectInstallation(database: Database, connecting: Connecting, actor: Actor): Promise<void> {
-  const { spaceId, provider, installationId, facts, proof, provenBy, repositories } = connecting;
+  const { spaceId, provider, installationId, facts, provenBy, repositories } = connecting;
+  const proof =
+    provenBy === 'operator'
+      ? { proof: 'operator', proven_by: 'operator', proven_by_id: null }
+      : { proof: 'person', proven_by: provenBy.login, proven_by_id: provenBy.id };
   await transaction(database, async (tx) => {
     await lockSpace(tx, spaceId);
     const now = new Date();
     const row = {
       ...{ account: facts.account, account_id: facts.accountId, status: facts.status },
-      ...{ proof, proven_by: provenBy, repositories: repositories === 'all' ? 'all' : 'listed' },
+      ...{ ...proof, repositories: repositories === 'all' ? 'all' : 'listed' },
       due_at: new Date(now.getTime() + freshMs),
     };
     if ((await lockInstallation(tx, connecting)) !== undefined) await updateInstallation(tx, connecting, row);
@@ -121,14 +125,16 @@ async function applyFacts(
   const now = await lockInstallation(tx, asked);
   // Somebody has removed it while the provider was asked.
   if (now === undefined) return;
+  // Somebody has looked meanwhile, or the provider has told of a change: which answer is the newer one, nobody knows.
+  if (now.dueAt.getTime() !== asked.dueAt.getTime()) {
+    await updateInstallation(tx, now, { due_at: new Date() });
+    return;
+  }
   // An id of somebody else’s by now would be a stranger’s code.
   const isSame = facts !== undefined && facts.accountId === now.accountId;
   const status: GitCredentialStatus = isSame ? facts.status : 'removed';
   const account = isSame ? facts.account : now.account;
-  // It may have become due while the provider was asked: then that answer is older than the news.
-  const hasNews = now.dueAt.getTime() !== asked.dueAt.getTime();
-  const dueAt = hasNews ? now.dueAt : new Date(Date.now() + freshMs);
-  await updateInstallation(tx, now, { status, account, due_at: dueAt });
+  await updateInstallation(tx, now, { status, account, due_at: new Date(Date.now() + freshMs) });
   await saveCredential(tx, now, { account, status }, gitHost);
 }
 

@@ -7,8 +7,8 @@ export const gitInstallations: Migration = {
   name: '0030-git-installations',
   async up({ sequelize }) {
     const tables = [
-      // `repositories` says whether all of the installation was proven, or those of the next table. At `due_at` the
-      // provider is asked again how it is.
+      // `repositories` says whether all of the installation was proven, or those of the next table; `proven_by` is who
+      // has done so at the provider. At `due_at` the provider is asked again how it is.
       `CREATE TABLE IF NOT EXISTS git_installations (
         space_id VARCHAR(40) NOT NULL,
         provider VARCHAR(40) NOT NULL,
@@ -16,7 +16,8 @@ export const gitInstallations: Migration = {
         account VARCHAR(200) NOT NULL,
         account_id VARCHAR(40) NOT NULL,
         proof ENUM('person','operator') NOT NULL,
-        proven_by VARCHAR(200) NOT NULL,
+        proven_by VARCHAR(100) NOT NULL,
+        proven_by_id VARCHAR(40) NULL,
         repositories ENUM('all','listed') NOT NULL,
         status ENUM('active','suspended','removed') NOT NULL,
         created_by VARCHAR(40) NULL,

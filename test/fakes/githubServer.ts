@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { jwtVerify } from 'jose';
 import { signHub } from '../../integrations/gitHosting/signature.ts';
 import type { GitServer } from '../support/gitServer.ts';
@@ -15,6 +16,8 @@ export interface FakeRepository {
 export interface FakeInstallation {
   id: number;
   account: { id: number; login: string };
+  /** Of an enterprise, which is numbered by itself and has no login. */
+  isEnterprise?: boolean;
   repositories: FakeRepository[];
   isSuspended: boolean;
   /** Still listed, and gone when a token is asked for. */
@@ -40,6 +43,8 @@ export interface FakeToken {
 interface Answer {
   status: number;
   body?: unknown;
+  /** In the place of a body: what is no JSON, or is cut. */
+  raw?: string;
   headers?: Record<string, string>;
 }
 
@@ -60,8 +65,16 @@ export interface FakeGitHub {
   skewMs: number;
   /** How long a new token is unknown. */
   newTokenMs: number;
-  /** Answers the next requests with these instead, each once; `hold` is never answered. */
-  failNext(...answers: (Answer | 'hold')[]): void;
+  /** How long each answer takes. */
+  answerMs: number;
+  /** How long the description of each repository is. */
+  descriptionLength: number;
+  /** Fails to say who the App is. */
+  failAbout: boolean;
+  /** Answers the next requests with these instead, each once; `hold` is never answered, undefined as always. */
+  failNext(...answers: (Answer | 'hold' | undefined)[]): void;
+  /** Forgets those that no request has had. */
+  failNoMore(): void;
   install(login: string, repositories?: string[]): FakeInstallation;
   person(login: string, id?: number): FakePerson;
   /** Lets somebody in at the page that the URL names, and says where GitHub sends them back to. */
@@ -82,15 +95,17 @@ const longestJwtSeconds = 600;
 
 /** A server on loopback that speaks the part of GitHub’s API that Atrium uses. */
 export async function startFakeGitHub(): Promise<FakeGitHub> {
-  const failures: (Answer | 'hold')[] = [];
+  const failures: (Answer | 'hold' | undefined)[] = [];
   const codes = new Map<string, FakePerson>();
   const people = new Map<string, FakePerson>();
+  const logins = new Map<string, FakePerson>();
   let number = 100;
 
   const server = createServer(async (req, res) => {
     const body = await text(req);
     const failure = take(req, body);
     if (failure === 'hold') return;
+    await delay(github.answerMs);
     send(res, failure ?? (await route(req, body)));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -117,7 +132,11 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     pageSize: 100,
     skewMs: 0,
     newTokenMs: 0,
+    answerMs: 0,
+    descriptionLength: 0,
+    failAbout: false,
     failNext: (...answers) => void failures.push(...answers),
+    failNoMore: () => void failures.splice(0),
     install(login, names = ['tool']) {
       const installation: FakeInstallation = {
         id: ++number,
@@ -129,7 +148,11 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
       github.installations.set(installation.id, installation);
       return installation;
     },
-    person: (login, id = ++number) => ({ id, login, repositories: new Map() }),
+    person(login, id = ++number) {
+      const person = { id, login, repositories: new Map() };
+      logins.set(login, person);
+      return person;
+    },
     authorize(at, person) {
       const { origin, pathname, searchParams } = new URL(at);
       if (`${origin}${pathname}` !== `${url}/login/oauth/authorize` || searchParams.get('client_id') !== clientId) {
@@ -176,10 +199,10 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     return Date.now() + github.skewMs;
   }
 
-  function send(res: ServerResponse, { status, body, headers }: Answer): void {
+  function send(res: ServerResponse, { status, body, raw, headers }: Answer): void {
     const type = { 'content-type': 'application/json; charset=utf-8', date: new Date(now()).toUTCString() };
     res.writeHead(status, { ...type, ...headers });
-    res.end(status === 204 ? undefined : JSON.stringify(body ?? { message: 'as asked for' }));
+    res.end(status === 204 ? undefined : (raw ?? JSON.stringify(body ?? { message: 'as asked for' })));
   }
 
   async function route(req: IncomingMessage, body: string): Promise<Answer> {
@@ -188,7 +211,7 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     const { authorization = '' } = req.headers;
     if (name === 'POST /login/oauth/access_token') return exchange(JSON.parse(body));
     if (/ \/app(\/|$)/.test(name)) return (await refusedJwt(authorization)) ?? asApp(name, body, searchParams);
-    if (/ \/installation\//.test(name)) return asInstallation(name, authorization);
+    if (/ \/(installation|repos)\//.test(name)) return asInstallation(name, authorization);
     if (/ \/user(\/|$)/.test(name)) return asPerson(name, authorization, searchParams);
     if (name === `DELETE /applications/${clientId}/token`) {
       github.userTokens.delete((JSON.parse(body) as { access_token: string }).access_token);
@@ -219,6 +242,7 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
   }
 
   function asApp(name: string, body: string, query: URLSearchParams): Answer {
+    if (name === 'GET /app' && github.failAbout) return { status: 502 };
     if (name === 'GET /app')
       return { status: 200, body: { id: Number(appId), name: 'Atrium of a test', html_url: `${url}/apps/atrium` } };
     if (name === 'GET /app/installations')
@@ -264,13 +288,26 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
       token.isRevoked = true;
       return { status: 204 };
     }
-    if (name !== 'GET /installation/repositories') return missing;
     const all = github.installations.get(token.installationId)?.repositories ?? [];
     const seen = all.filter(({ id }) => token.repositoryIds.includes(id));
+    const [, path, login = ''] = / \/repos\/([^/]+\/[^/]+)\/collaborators\/([^/]+)\/permission$/.exec(name) ?? [];
+    if (path !== undefined)
+      return permissionOf(
+        seen.find((one) => one.path === path),
+        logins.get(login),
+      );
+    if (name !== 'GET /installation/repositories') return missing;
     return {
       status: 200,
       body: { total_count: seen.length, repositories: seen.map(({ id, path }) => ({ id, full_name: path })) },
     };
+  }
+
+  function permissionOf(repository: FakeRepository | undefined, person: FakePerson | undefined): Answer {
+    if (repository === undefined || person === undefined) return missing;
+    const mayWrite = person.repositories.get(repository.id);
+    const permission = mayWrite === undefined ? 'none' : mayWrite ? 'write' : 'read';
+    return { status: 200, body: { permission, role_name: permission, user: { id: person.id, login: person.login } } };
   }
 
   function findToken(text: string): FakeToken | undefined {
@@ -281,8 +318,9 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     const person = codes.get(asked.code ?? '');
     codes.delete(asked.code ?? '');
     if (asked.client_secret !== clientSecret || asked.client_id !== clientId || person === undefined) {
+      const isKnown = asked.client_secret === clientSecret && asked.client_id === clientId;
       const error = {
-        error: 'bad_verification_code',
+        error: isKnown ? 'bad_verification_code' : 'incorrect_client_credentials',
         error_description: 'The code passed is incorrect or expired.',
         error_uri: url,
       };
@@ -316,6 +354,7 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
     const rows = readable.map((one) => ({
       id: one.id,
       full_name: one.path,
+      description: 'd'.repeat(github.descriptionLength),
       permissions: { pull: true, push: isTheirs(installation) || person.repositories.get(one.id) === true },
     }));
     return paged(rows, query, `/user/installations/${id}/repositories`, 'repositories');
@@ -350,7 +389,10 @@ export async function startFakeGitHub(): Promise<FakeGitHub> {
       .split(':');
     const token = user === 'x-access-token' ? findToken(password) : undefined;
     const repository =
-      token && github.installations.get(token.installationId)?.repositories.find((one) => one.path === path);
+      token &&
+      github.installations
+        .get(token.installationId)
+        ?.repositories.find((one) => one.path.toLowerCase() === path.toLowerCase());
     if (repository !== undefined && token?.repositoryIds.includes(repository.id)) return false;
     res.writeHead(token === undefined ? 401 : 404, { 'www-authenticate': 'Basic realm="GitHub"' }).end();
     return true;
@@ -363,7 +405,8 @@ function unauthorized(message: string): Answer {
   return { status: 401, body: { message } };
 }
 
-function present({ id, account, isSuspended }: FakeInstallation): object {
+function present({ id, account, isSuspended, isEnterprise = false }: FakeInstallation): object {
   const at = '2026-01-31T12:00:00Z';
-  return { id, account: { ...account, type: 'Organization' }, suspended_at: isSuspended ? at : null, created_at: at };
+  const shown = isEnterprise ? { id: account.id, slug: account.login } : { ...account, type: 'Organization' };
+  return { id, account: shown, suspended_at: isSuspended ? at : null, created_at: at };
 }

@@ -1,14 +1,20 @@
+import { Client, Connection } from '@temporalio/client';
+import { temporal as proto } from '@temporalio/proto';
 import { createGitHosting } from '../../../integrations/gitHosting/index.ts';
 import { operator } from '../../../models/audit.ts';
 import { connectInstallation } from '../../../models/git/installations.ts';
+import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
+import { repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
 import { buildChatUser, type ChatUser } from '../../builders/chat.ts';
 import { buildDrive, type TestDrive } from '../../builders/drive.ts';
 import { gitOf, localGitServer } from '../../builders/repository.ts';
-import { type FakeGitHub, type FakeInstallation, startFakeGitHub } from '../../fakes/githubServer.ts';
+import { type FakeGitHub, type FakeInstallation, type FakePerson, startFakeGitHub } from '../../fakes/githubServer.ts';
 import { commitFiles } from '../../support/gitRepository.ts';
 import type { GitServer } from '../../support/gitServer.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const { History } = proto.api.history.v1;
 
 let github: FakeGitHub;
 let server: GitServer;
@@ -22,6 +28,7 @@ beforeAll(async () => {
     ...local.environment,
     ...github.environment,
     ...hurriedSweeper,
+    ATRIUM_LOG_LEVEL: 'debug',
     ATRIUM_GITHUB_GIT_HOST: `localhost:${server.port}`,
   });
 }, 60_000);
@@ -44,26 +51,37 @@ async function hosted(proven: 'all' | { mayWrite: boolean } = 'all') {
   count += 1;
   const installation = github.install(`acme${count}`, ['tool', 'other']);
   for (const { path } of installation.repositories) commitFiles(server.create(`${path}.git`), { 'a.txt': path });
-  await claim(user, installation, proven);
+  const person = github.person(`dev${count}`);
+  await claim(user, installation, proven, person);
   const git = gitOf(user);
   const [credential] = (await git.send<{ data: { id: string }[] }>('GET', '/git/credentials')).body.data;
   const clone = async (path: string) =>
     git.cloned((await git.clone({ url: server.url(path), credentialId: credential?.id })).body.id);
-  return { user, git, installation, account: installation.account.login, credentialId: credential?.id, clone };
+  return { user, git, installation, person, account: installation.account.login, credentialId: credential?.id, clone };
 }
 
-async function claim(user: ChatUser, installation: FakeInstallation, proven: 'all' | { mayWrite: boolean }) {
+async function claim(
+  user: ChatUser,
+  installation: FakeInstallation,
+  proven: 'all' | { mayWrite: boolean },
+  person: FakePerson,
+) {
   const { database, config } = product.environment;
   const { name, gitHost, ...provider } = createGitHosting(config).require('tokens');
   const installationId = String(installation.id);
   const facts = await provider.installation(installationId);
   if (facts === undefined) throw new Error('The fake has no such installation.');
-  const repositories =
-    proven === 'all'
-      ? proven
-      : installation.repositories.slice(0, 1).map(({ id, path }) => ({ id: String(id), path, ...proven }));
-  const connecting = { spaceId: user.spaceId, provider: name, gitHost, installationId, facts, repositories };
-  await connectInstallation(database, { ...connecting, proof: 'operator', provenBy: 'test' }, operator);
+  const connecting = { spaceId: user.spaceId, provider: name, gitHost, installationId, facts };
+  if (proven === 'all') {
+    await connectInstallation(database, { ...connecting, repositories: 'all', provenBy: 'operator' }, operator);
+    return;
+  }
+  const [first] = installation.repositories;
+  if (first === undefined) throw new Error('The installation has no repository.');
+  person.repositories.set(first.id, proven.mayWrite);
+  const provenBy = { id: String(person.id), login: person.login };
+  const repositories = [{ ...first, id: String(first.id), ...proven }];
+  await connectInstallation(database, { ...connecting, repositories, provenBy }, operator);
 }
 
 const tokensOf = ({ id }: FakeInstallation) => github.tokens.filter(({ installationId }) => installationId === id);
@@ -84,21 +102,58 @@ test('a private repository is cloned with a token for it alone, which then ends'
   expect(new Set(shown)).toEqual(new Set([undefined, basic]));
 });
 
-test('the token is in no row, and in no workflow’s history', async () => {
-  const { clone, installation, account, user } = await hosted();
-  const { id } = await clone(`${account}/tool.git`);
-  const [{ token } = { token: 'none' }] = tokensOf(installation);
-  const { pool } = product.environment.database;
-  const queries = [
-    'SELECT * FROM git_credentials WHERE space_id = ?',
-    'SELECT * FROM git_repositories WHERE space_id = ?',
-  ];
-  for (const query of [...queries, 'SELECT * FROM operations WHERE space_id = ?']) {
-    const [rows] = await pool.query(query, [user.spaceId]);
-    expect(JSON.stringify(rows)).not.toContain(token.slice(0, 40));
-  }
-  expect(id).toMatch(/^itm_/);
+test('the token is in no row, in no workflow’s history, and in no log, whether the clone succeeds or fails', async () => {
+  const { clone, installation, account } = await hosted();
+  const { id, status } = await clone(`${account}/tool.git`);
+  expect(status).toBe('ready');
+  // A token is made, and then the git server has no such repository.
+  installation.repositories.push({ id: installation.id + 1_000_000, path: `${account}/missing` });
+  expect((await clone(`${account}/missing.git`)).status).toBe('failed');
+  const tokens = tokensOf(installation).map(({ token }) => token);
+  expect(tokens.length).toBeGreaterThan(1);
+  const shown = tokens.flatMap((token) => [token, Buffer.from(`x-access-token:${token}`).toString('base64')]);
+  const isIn = (text: string) =>
+    shown.some((secret) => [secret.slice(0, 60), secret.slice(-60)].some((part) => text.includes(part)));
+
+  const histories = await collectHistories();
+  // It looks where it should: the clones' own histories are among them, and say what they are about.
+  expect(histories.find(({ name }) => name === repositoryWorkflowId(id))?.text).toContain('cloneMirror');
+  const rows = await collectRows();
+  expect(rows.find(({ name }) => name === 'git_repositories')?.text).toContain(id);
+  const log = { name: 'log', text: product.process.log() };
+  expect(log.text).toContain('A step of a repository could not be done.');
+  const places = [...histories, ...rows, log];
+  expect(places.filter(({ text }) => isIn(text)).map(({ name }) => name)).toEqual([]);
 });
+
+async function collectHistories() {
+  const { temporal, installation } = product.environment.config;
+  const connection = await Connection.connect({ address: temporal.address });
+  const client = new Client({ connection, namespace: temporal.namespace });
+  const query = `TaskQueue = '${mainTaskQueue(installation)}'`;
+  const found = await Array.fromAsync(client.workflow.list({ query }), async ({ workflowId, runId }) => {
+    const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+    // Payloads are plain JSON, and lie in these bytes as they are.
+    return { name: workflowId, text: Buffer.from(History.encode(History.create(history)).finish()).toString('utf8') };
+  });
+  await connection.close();
+  return found;
+}
+
+async function collectRows() {
+  const { pool } = product.environment.database;
+  const [tables] = await pool.query(
+    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()',
+  );
+  return Promise.all(
+    (tables as { name: string }[]).map(async ({ name }) => {
+      const [rows] = await pool.query(`SELECT * FROM ${name}`);
+      const cells = (rows as object[]).flatMap((row) => Object.values(row) as unknown[]);
+      const texts = cells.map((cell) => (Buffer.isBuffer(cell) ? cell.toString('latin1') : JSON.stringify(cell)));
+      return { name, text: texts.join('\n') };
+    }),
+  );
+}
 
 test('without “.git” it is the same repository', async () => {
   const { clone, account } = await hosted();
@@ -118,6 +173,43 @@ test('of an installation, a space reaches what was proven to be for it, and noth
     status: 'failed',
     error: { code: 'GIT_AUTHENTICATION_FAILED', detail: expect.stringContaining('no access to this repository') },
   });
+  expect(tokensOf(installation)).toHaveLength(1);
+});
+
+test('who has lost a right at GitHub does not have it here any more', async () => {
+  const { clone, installation, account, person } = await hosted({ mayWrite: false });
+  person.repositories.clear();
+  expect(await clone(`${account}/tool.git`)).toMatchObject({
+    status: 'failed',
+    error: { code: 'GIT_AUTHENTICATION_FAILED', detail: expect.stringContaining('may not do this') },
+  });
+  // Nor does somebody else who has the name by now.
+  const namesake = github.person(person.login);
+  for (const { id } of installation.repositories) namesake.repositories.set(id, true);
+  expect((await clone(`${account}/tool.git`)).status).toBe('failed');
+  expect(github.gitRequests.filter(({ path, authorization }) => path.startsWith(account) && authorization)).toEqual([]);
+  expect(tokensOf(installation)).toEqual([
+    expect.objectContaining({ isRevoked: true }),
+    expect.objectContaining({ isRevoked: true }),
+  ]);
+});
+
+test('a repository that has another name by now is not taken for the one that has its name', async () => {
+  const { clone, installation, account } = await hosted({ mayWrite: false });
+  const [first, second] = installation.repositories;
+  Object.assign(first ?? {}, { path: `${account}/renamed` });
+  Object.assign(second ?? {}, { path: `${account}/tool` });
+  expect(await clone(`${account}/tool.git`)).toMatchObject({
+    status: 'failed',
+    error: { code: 'GIT_AUTHENTICATION_FAILED', detail: expect.stringContaining('another name') },
+  });
+});
+
+test('GitHub’s names in other cases are the same repositories', async () => {
+  const { clone, account, installation } = await hosted({ mayWrite: false });
+  // This machine's git server does tell them apart.
+  commitFiles(server.create(`${account.toUpperCase()}/Tool.git`), { 'a.txt': 'a' });
+  expect((await clone(`${account.toUpperCase()}/Tool.git`)).status).toBe('ready');
   expect(tokensOf(installation)).toHaveLength(1);
 });
 

@@ -16,7 +16,7 @@ afterAll(async () => {
   await github.stop();
 });
 beforeEach(() => {
-  Object.assign(github, { skewMs: 0, pageSize: 100 });
+  Object.assign(github, { skewMs: 0, pageSize: 100, descriptionLength: 0 });
 });
 
 interface Synced {
@@ -108,7 +108,7 @@ test('who reads one repository of an organisation brings that one, and not the o
   const person = github.person('erin');
   person.repositories.set(open?.id ?? 0, false).set(writable?.id ?? 0, true);
   const page = await connect(api, github, at, person, installation.id);
-  expect(page.text).toContain('The 2 repositories that you may see, 1 of them to be changed too');
+  expect(page.text).toContain('The 2 repositories that you may see, 1 to be changed too');
   const [rows] = await api.environment.database.pool.query(
     'SELECT path, repository_id AS id, may_write AS mayWrite FROM git_installation_repositories WHERE space_id = ? ORDER BY path',
     [at.spaceId],
@@ -183,6 +183,71 @@ test('twice, and at the same time, it is one credential', async () => {
   const synced = await Promise.all([sync(at), sync(at), sync(at, 'github')]);
   expect(new Set(synced.map(({ body }) => JSON.stringify(body))).size).toBe(1);
   expect(await credentials(at)).toHaveLength(1);
+});
+
+test('an installation that goes while somebody chooses is not connected', async () => {
+  const at = await hostingSpace(api);
+  const { installation, person } = ownInstallation('hank');
+  const pages = [await visit(api, github, at, person), await visit(api, github, at, person)] as const;
+  installation.isSuspended = true;
+  expect((await choose(api, pages[0], installation.id)).status).toBe(404);
+  github.installations.delete(installation.id);
+  expect((await choose(api, pages[1], installation.id)).status).toBe(404);
+  for (const [failure, said] of [
+    [401, 502],
+    [500, 503],
+    [429, 429],
+  ] as const) {
+    github.failNext({ status: failure });
+    expect((await choose(api, pages[1], installation.id)).status).toBe(said);
+  }
+  expect(await credentials(at)).toEqual([]);
+});
+
+test('an enterprise is not the user who has the same number', async () => {
+  const at = await hostingSpace(api);
+  const enterprise = Object.assign(github.install('megacorp', ['secret', 'open']), { isEnterprise: true });
+  const person = github.person('max');
+  enterprise.account.id = person.id;
+  const page = await visit(api, github, at, person);
+  expect(page.text).not.toContain('All repositories that the App may see');
+});
+
+test('as much as a person may bring is kept, and that there is more is said', async () => {
+  const at = await hostingSpace(api);
+  const person = github.person('nora');
+  // Each name is as long as GitHub allows, and each page is larger than a megabyte.
+  github.descriptionLength = 12_000;
+  const names = Array.from({ length: 2_600 }, (_, index) => `${index}`.padEnd(100, 'n'));
+  const many = ['first', 'second'].map((login) => github.install(login.padEnd(39, 'o'), names));
+  for (const { repositories } of many) for (const { id } of repositories) person.repositories.set(id, true);
+  const page = await visit(api, github, at, person);
+  expect([page.status, page.text]).toEqual([200, expect.stringContaining('The 2400 repositories')]);
+  expect(page.text).toContain('The 2600 repositories');
+  expect(page.text).toContain('There is more at GitHub than can be connected at once');
+  for (const { id } of many) expect((await choose(api, page, id)).status).toBe(200);
+  const [rows] = await api.environment.database.pool.query(
+    'SELECT COUNT(*) AS count FROM git_installation_repositories WHERE space_id = ?',
+    [at.spaceId],
+  );
+  expect(rows).toEqual([{ count: 5_000 }]);
+}, 120_000);
+
+test('without GitHub’s word about the App, the page has no link to it', async () => {
+  const at = await hostingSpace(api);
+  const { person } = ownInstallation('otto');
+  const { url } = (await at.as.get(`${at.space}/git/github/connect`)).body as { url: string };
+  const back = new URL(github.authorize(url, person));
+  const ok = await api
+    .as()
+    .get(back.pathname + back.search)
+    .set('accept', 'text/html');
+  expect(ok.text).toContain('Install the App for another account');
+  github.failAbout = true;
+  const page = await visit(api, github, at, person);
+  github.failAbout = false;
+  expect([page.status, page.text]).toEqual([200, expect.stringContaining('Connect otto')]);
+  expect(page.text).not.toContain('Install the App for another account');
 });
 
 test('a credential that was removed is not brought back by a sync', async () => {
