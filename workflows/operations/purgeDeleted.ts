@@ -10,8 +10,9 @@ export interface PurgeDeletedInput {
   heartbeatTimeoutMs: number;
 }
 
-const betweenLooks = '1 second';
-const longestWaitMs = 10_000;
+const firstWaitMs = 500;
+/** A turn may take days to end, and a history holds only so many looks. */
+const longestWaitMs = 5 * 60_000;
 
 // Rows only: repeating is harmless, and giving up would leave what somebody asked to have removed.
 const { stopTurns, purgeComputersOf, purgeRepositoriesOf } = proxyActivities<Activities>({
@@ -30,20 +31,18 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
     retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
   });
   await asOperation(input.operationId, async () => {
-    while ((await stopTurns(input.scope)) > 0) await sleep(betweenLooks);
-    if ('spaceId' in input.scope && isPatched('computers')) {
-      while ((await purgeComputersOf(input.scope)) > 0) await sleep(betweenLooks);
-    }
-    if ('spaceId' in input.scope && isPatched('repositories')) {
-      // A clone takes a while to end where its worker is lost.
-      for (let waitMs = 500; (await purgeRepositoriesOf(input.scope)) > 0; ) {
-        waitMs = Math.min(waitMs * 2, longestWaitMs);
-        await sleep(waitMs);
-      }
-    }
+    const { scope } = input;
+    await untilNone(() => stopTurns(scope));
+    if ('spaceId' in scope && isPatched('computers')) await untilNone(() => purgeComputersOf(scope));
+    if ('spaceId' in scope && isPatched('repositories')) await untilNone(() => purgeRepositoriesOf(scope));
     // Before the rows that lead to a thread's files.
-    if (isPatched('drive')) await purgeDriveOf(input.scope);
-    await purgeRows(input.scope);
+    if (isPatched('drive')) await purgeDriveOf(scope);
+    await purgeRows(scope);
     return undefined;
   });
+}
+
+/** Looks again after waits that grow, until nothing is left. */
+async function untilNone(look: () => Promise<number>): Promise<void> {
+  for (let waitMs = firstWaitMs; (await look()) > 0; waitMs = Math.min(waitMs * 2, longestWaitMs)) await sleep(waitMs);
 }
