@@ -14,5 +14,5 @@ export function checkModels({ llm }: Config) {
 /** Apple's push service refuses pushes without the sender's contact. */
 export function checkPush({ push }: Config) {
   if (push.subject !== 'mailto:nobody@localhost') return ok(`contact ${push.subject}`);
-  return off('for Apple’s devices, until ATRIUM_PUSH_CONTACT or an https ATRIUM_PUBLIC_URL is set');
+  return off('not to Apple’s devices, until ATRIUM_PUSH_CONTACT or an https ATRIUM_PUBLIC_URL is set');
 }

@@ -107,7 +107,11 @@ export async function getRepository(database: Database, spaceId: string, itemId:
 /** Throws 409 `GIT_REPOSITORY_NOT_READY` for one that has not been cloned. */
 export function requireReady({ status }: Pick<Repository, 'status'>): void {
   if (status === 'ready') return;
-  const detail = 'The repository has not been cloned yet, or that has failed.';
+  if (status === 'failed') {
+    const failed = 'The clone of the repository has failed. Try it again with retry-clone first.';
+    throw new DomainError('conflict', 'GIT_REPOSITORY_NOT_READY', failed);
+  }
+  const detail = 'The repository is still being cloned.';
   throw new DomainError('conflict', 'GIT_REPOSITORY_NOT_READY', detail, { retryAfterSeconds: 5 });
 }
 

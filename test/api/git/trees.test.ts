@@ -99,6 +99,11 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await tree.get('branches')).toMatchObject({
       body: { data: expect.arrayContaining([expect.objectContaining({ name: 'origin/try', isRemote: true })]) },
     });
+    // A slash need not be encoded.
+    expect(await tree.get('log?from=origin/try&limit=1')).toMatchObject({
+      body: { data: [{ id: committed.body.commit }] },
+    });
+    expect(await tree.get('diff?from=origin/main&to=origin/try&path=a/b.txt')).toMatchObject({ status: 200 });
 
     // The folder is lost: what was committed comes back from what was saved.
     await computer.exec('rm -rf repositories');
