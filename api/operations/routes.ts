@@ -23,7 +23,11 @@ export function operationRoutes(deps: RouteDeps) {
   router.post('/api/operations/:operationId/cancel', async (req, res) => {
     const operation = await find(callerOf(req), pathOf<'cancelOperation'>(req).operationId);
     if (operation.status !== 'running') {
-      throw new DomainError('conflict', 'OPERATION_ENDED', `The operation has ended already: it is ${operation.status}.`);
+      throw new DomainError(
+        'conflict',
+        'OPERATION_ENDED',
+        `The operation has ended already: it is ${operation.status}.`,
+      );
     }
     const reason = findDefinition(operation.kind)?.notCancellable;
     if (reason !== undefined) throw new DomainError('conflict', 'NOT_CANCELLABLE', reason);

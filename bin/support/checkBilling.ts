@@ -37,5 +37,7 @@ export function checkPrices({ llm, billing }: Config): CheckResult {
   }
   const free = models.filter(({ pricingRates }) => pricingRates.every(({ creditsPerUnit }) => creditsPerUnit === 0));
   const names = free.map(({ id }) => id).join(', ');
-  return ok(`of ${models.length} ${models.length === 1 ? 'model' : 'models'}${free.length > 0 && billing.enforced ? `; free of charge: ${names}` : ''}`);
+  return ok(
+    `of ${models.length} ${models.length === 1 ? 'model' : 'models'}${free.length > 0 && billing.enforced ? `; free of charge: ${names}` : ''}`,
+  );
 }

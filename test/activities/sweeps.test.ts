@@ -3,6 +3,7 @@ import { createChatSweeps } from '../../activities/chat/sweeps.ts';
 import { createComputerSweeps } from '../../activities/computers/sweeps.ts';
 import { createDriveSweeps } from '../../activities/drive/sweeps.ts';
 import { createEgressSweeps } from '../../activities/egress/sweeps.ts';
+import { createHostingSweeps } from '../../activities/git/hostingSweeps.ts';
 import { createGitSweeps } from '../../activities/git/sweeps.ts';
 import { createIdentitySweeps } from '../../activities/identity/sweeps.ts';
 import { createMailSweeps } from '../../activities/mail/sweeps.ts';
@@ -27,6 +28,7 @@ test('every sweep of every area is run', () => {
     createDriveSweeps,
     createEgressSweeps,
     createGitSweeps,
+    createHostingSweeps,
     createIdentitySweeps,
     createMailSweeps,
     createOperationSweeps,

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkDatabase } from '../../bin/support/checkParts.ts';
 import { startProduct } from '../../bin/support/product.ts';
@@ -49,7 +49,10 @@ test('triggers that could not be made are told by doctor and at a start, and mad
   const logFile = join(temporaryFolder(), 'log');
   const product = await startProduct(environment.config, 'api', logFile);
   try {
-    await waitFor('the warning', () => readFileSync(logFile, 'utf8').includes('does not guard the ledger'));
+    await waitFor(
+      'the warning',
+      () => existsSync(logFile) && readFileSync(logFile, 'utf8').includes('does not guard the ledger'),
+    );
   } finally {
     await product.stop();
   }
