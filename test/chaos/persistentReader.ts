@@ -12,7 +12,7 @@ export interface PersistentReading {
 }
 
 const retryMs = 50;
-const giveUpAfterMs = 150_000;
+const giveUpAfterMs = 500_000;
 
 /**
  * Sends a message and reads its turn to the end, over as many connections as that takes: the same outbox item until it
