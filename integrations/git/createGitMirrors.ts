@@ -10,6 +10,7 @@ import { type FolderDeps, MirrorFolder } from './mirror/folder.ts';
 import type { Git } from './mirror/git.ts';
 import { measureTree } from './mirror/measure.ts';
 import { pushRefs } from './mirror/push.ts';
+import { keepTags } from './mirror/refMoves.ts';
 import { listRemote, notSmart, Remote } from './mirror/remote.ts';
 import { initRepository, readManifest, replaceFile } from './mirror/repository.ts';
 import { MirrorRoom } from './mirror/room.ts';
@@ -102,6 +103,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
           const prune = isShallow ? [] : ['--prune'];
           const { args, call } = fetchedRefs(refspecs, unusable);
           await remote.do(git, ['fetch', ...options, ...prune, ...args], call);
+          await keepTags(git, manifest);
         });
       }),
 

@@ -140,7 +140,7 @@ export interface GitMirrors {
    * one goes on from there. Answers the saved state when it has been cloned already.
    */
   clone(ref: RepositoryRef, source: CloneSource, hooks: GitHooks): Promise<CloneResult>;
-  /** Brings `refs/remotes/origin/*` and tags up to date. */
+  /** Brings `refs/remotes/origin/*` up to date, and new tags: those that are here are neither moved nor removed. */
   fetch(ref: RepositoryRef, source: RemoteSource, hooks: GitHooks): Promise<MirrorState>;
   /** `output` is git's own words, without the URL. 409 `GIT_CONFLICT` where the remote has what we do not. */
   push(
@@ -330,7 +330,7 @@ export interface GitTrees {
   ): Promise<void>;
   /** The ids that its branches and tags have, and HEAD. */
   tips(tree: TreeRef, signal: AbortSignal): Promise<string[]>;
-  /** Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, tags. */
+  /** Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree does not have. */
   update(tree: TreeWork, bundle: MadeBundle | null, state: MirrorState, signal: AbortSignal): Promise<void>;
   /** Of these paths, or of everything. 409 `GIT_NOTHING_TO_COMMIT`, or `GIT_CONFLICT` where a merge is unresolved. */
   commit(
@@ -345,13 +345,19 @@ export interface GitTrees {
     signal: AbortSignal,
   ): Promise<{ output: string }>;
   checkout(tree: TreeWork, to: { branch: string }, signal: AbortSignal): Promise<{ output: string }>;
-  /** Fast-forwards the current branch, or merges a ref into it; a conflict leaves the tree as it was. */
+  /**
+   * Fast-forwards the current branch, or merges a ref into it; a conflict leaves the tree as it was. 409 `GIT_CONFLICT`
+   * also in the middle of somebody’s merge, rebase, cherry-pick or revert, which is left alone.
+   */
   merge(
     tree: TreeWork,
     merge: { ref: string; author: GitPerson; at: Date; fastForwardOnly: boolean },
     signal: AbortSignal,
   ): Promise<{ output: string }>;
-  /** What the mirror lacks, given what it has, with the moves of refs that belong to it. */
+  /**
+   * What the mirror lacks, given what it has, with the moves of refs that belong to it. 422 `GIT_TREE_DAMAGED` where the
+   * tree has lost refs that nobody deleted.
+   */
   bundleOut(
     tree: TreeWork,
     mirror: MirrorState,

@@ -21,6 +21,7 @@ const failures: Readonly<Record<string, DomainErrorKind>> = {
   GIT_TREE_BUSY: 'conflict',
   GIT_TREE_FULL: 'conflict',
   GIT_TREE_FAILED: 'unprocessable',
+  GIT_TREE_DAMAGED: 'unprocessable',
   GIT_TREE_TOO_SLOW: 'upstreamTimeout',
   COMPUTER_NOT_RUNNING: 'conflict',
   COMPUTER_PAUSED: 'conflict',

@@ -1,9 +1,10 @@
 import { DomainError } from '../../../models/errors.ts';
 import { cleanWords, withoutSecrets } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import { isAcceptableRef } from '../rules/refName.ts';
+import { cannotBeBeside, isAcceptableRef } from '../rules/refName.ts';
 import type { PushRef, RefManifest } from '../types.ts';
 import type { Git } from './git.ts';
+import { movingRefs } from './refMoves.ts';
 import type { Remote } from './remote.ts';
 
 const maxOutput = 10_000;
@@ -49,7 +50,7 @@ export async function pushRefs(
     if (!isConflict || !(await isAlreadyThere(git, remote, manifest, refs))) throw error;
     words = 'Everything up-to-date';
   }
-  for (const { from, to } of refs) await track(git, manifest, from, to);
+  await track(git, manifest, refs);
   return cleanWords(
     withoutSecrets(words, [])
       .replace(/^To .*$/gm, '')
@@ -78,10 +79,20 @@ async function isAlreadyThere(git: Git, remote: Remote, manifest: RefManifest, r
   return refs.every(({ from, to }) => there.get(to) === (from === null ? undefined : manifest.refs[from]));
 }
 
-async function track(git: Git, manifest: RefManifest, from: string | null, to: string): Promise<void> {
-  if (!to.startsWith('refs/heads/')) return;
-  const name = trackedPrefix + to.slice('refs/heads/'.length);
-  if (from !== null) await git.do(['update-ref', '--no-deref', '--end-of-options', name, manifest.refs[from] ?? '']);
-  else if (manifest.refs[name] !== undefined)
-    await git.do(['update-ref', '--no-deref', '-d', '--end-of-options', name]);
+/** Where the remote is now. A branch `a` that was there has gone before `a/b` could come, so it is forgotten here. */
+async function track(git: Git, { refs: known }: RefManifest, pushed: readonly PushRef[]): Promise<void> {
+  const moves = pushed
+    .filter(({ to }) => to.startsWith('refs/heads/'))
+    .map(({ from, to }) => ({
+      name: trackedPrefix + to.slice('refs/heads/'.length),
+      to: from === null ? null : (known[from] ?? null),
+    }));
+  const made = moves.filter(({ to }) => to !== null);
+  const isInTheWay = cannotBeBeside(made.map(({ name }) => name));
+  const isRemoved = (name: string) => moves.some((move) => move.name === name && move.to === null);
+  const gone = Object.keys(known).filter(
+    (name) => name.startsWith(trackedPrefix) && (isInTheWay(name) || isRemoved(name)),
+  );
+  if (made.length + gone.length === 0) return;
+  await git.do(...movingRefs([...gone.map((name) => ({ name, to: null })), ...made]));
 }

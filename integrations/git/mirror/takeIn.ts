@@ -7,6 +7,7 @@ import { isAcceptableRef } from '../rules/refName.ts';
 import type { RefManifest, RefUpdate } from '../types.ts';
 import { packIn } from './bundleFile.ts';
 import type { Git } from './git.ts';
+import { movingRefs } from './refMoves.ts';
 import { namesIn, removeLeftovers, writeShallow } from './repository.ts';
 
 /** Takes in a bundle that we have made ourselves. Its hashes are checked, its contents have been. */
@@ -76,18 +77,11 @@ export async function moveRefs(git: Git, now: RefManifest, refs: readonly RefUpd
     if (!isAcceptableRef(name)) throw gitError('GIT_BRANCH_NAME_REFUSED', 'A ref has a name that is not allowed.');
     if ((now.refs[name] ?? null) !== from) throw gitError('GIT_CONFLICT', 'A branch has moved in the meantime.');
   }
-  // First those that go: a branch `a` stands in the way of `a/b`.
-  for (const step of [moves.filter(({ to }) => to === null), moves.filter(({ to }) => to !== null)]) {
-    const lines = step.map(({ name, from, to }) =>
-      to === null ? `delete ${name} ${from}` : `update ${name} ${to} ${from ?? '0'.repeat(40)}`,
-    );
-    if (lines.length === 0) continue;
-    const input = `start\n${lines.join('\n')}\nprepare\ncommit\n`;
-    const outcome = await git.run(['update-ref', '--no-deref', '--stdin'], { input });
-    if (outcome.code === 0) continue;
-    const isInTheWay = /cannot (?:create|lock ref)|exists/.test(outcome.said);
-    throw isInTheWay
-      ? gitError('GIT_CONFLICT', 'A branch cannot have this name beside those that are there.')
-      : gitError('GIT_OBJECTS_REFUSED', 'A ref cannot be moved to what it shall name.');
-  }
+  if (moves.length === 0) return;
+  const outcome = await git.run(...movingRefs(moves));
+  if (outcome.code === 0) return;
+  const isInTheWay = /cannot (?:create|lock ref)|exists/.test(outcome.said);
+  throw isInTheWay
+    ? gitError('GIT_CONFLICT', 'A branch cannot have this name beside those that are there.')
+    : gitError('GIT_OBJECTS_REFUSED', 'A ref cannot be moved to what it shall name.');
 }

@@ -37,6 +37,8 @@ export const gitFailures = {
   GIT_TREE_FULL: 'conflict',
   /** Git on the computer refuses in words of its own. */
   GIT_TREE_FAILED: 'unprocessable',
+  /** It has lost branches or tags that are saved, and nobody deleted them. */
+  GIT_TREE_DAMAGED: 'unprocessable',
   GIT_TREE_TOO_SLOW: 'upstreamTimeout',
   /** Git itself failed in a way that says nothing about the remote. */
   GIT_FAILED: 'unavailable',

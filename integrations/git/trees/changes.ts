@@ -2,7 +2,7 @@ import { checkBranchName } from '../rules/branchName.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import type { GitPerson, TreeWork } from '../types.ts';
-import { enterToChange } from './scripts.ts';
+import { enterToChange, leaveUnfinished } from './scripts.ts';
 import { exitCodes, failureOf, type TreeAnswer, type TreeCall, type TreeShell } from './treeShell.ts';
 
 /** Filters of the repository’s own may run. */
@@ -12,6 +12,7 @@ const maxOutput = 20_000;
 // A later attempt finds what an earlier one has done that was ended with its computer.
 const branchScript = `${enterToChange}
 name=$1 from=$2 checkout=$3
+if [ "$checkout" = yes ]; then ${leaveUnfinished}fi
 if [ "$ATRIUM_ATTEMPT" -gt 1 ] && git show-ref --verify --quiet "refs/heads/$name"; then
   [ "$checkout" = yes ] || exit 0
   exec git checkout "$name" -- 2>&1
@@ -21,7 +22,7 @@ if [ "$checkout" = yes ]; then exec git checkout --no-track -b "$name" $from -- 
 exec git branch --no-track -- "$name" $from 2>&1
 `;
 
-const checkoutScript = `${enterToChange}
+const checkoutScript = `${enterToChange}${leaveUnfinished}
 exec git checkout "$1" -- 2>&1
 `;
 
@@ -48,14 +49,16 @@ git rev-parse HEAD
 printf '%s\\n' "$said"
 `;
 
+// There was no merge before, and one that only moves forward begins none: what is aborted is this one.
 const mergeScript = `${enterToChange}
 case "$(git log -g -1 --format=%gs HEAD 2>/dev/null)" in
   "$GIT_REFLOG_ACTION"*) echo 'Already up to date.'; exit 0 ;;
 esac
-git rev-parse --verify --quiet --end-of-options "$1^{commit}" >/dev/null || exit ${exitCodes.nothing}
+${leaveUnfinished}
+id=$(git rev-parse --verify --quiet --end-of-options "$1^{commit}") || exit ${exitCodes.nothing}
 git merge --no-edit --no-verify $2 -- "$1" 2>&1 && exit 0
 code=$?
-[ -e .git/MERGE_HEAD ] && git merge --abort
+[ "$2" != --ff-only ] && [ "$(cat .git/MERGE_HEAD 2>/dev/null)" = "$id" ] && git merge --abort
 exit $code
 `;
 
@@ -68,6 +71,10 @@ export function createChanges(shell: TreeShell) {
     const answer = await shell.run(tree, { ...call, args, id: `${tree.workId}-change`, timeoutMs });
     if (answer.code === exitCodes.conflicted) {
       throw gitError('GIT_CONFLICT', 'Files are in conflict. Resolve that and `git add` them first.');
+    }
+    if (answer.code === exitCodes.unfinished) {
+      const detail = 'A merge, rebase, cherry-pick or revert is not finished in the tree. Finish or abort it first.';
+      throw gitError('GIT_CONFLICT', detail);
     }
     if (answer.code !== 0 && answer.code !== exitCodes.nothing) throw failureOf(answer);
     return answer;

@@ -5,6 +5,7 @@ import { gitError } from '../rules/failures.ts';
 import { isAcceptableRef } from '../rules/refName.ts';
 import type { MadeBundle, MirrorState, RefManifest, RefUpdate, TreeRef, TreeWork } from '../types.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
+import { newTags, requireReadable, requireWhole, type TreeTips } from './tips.ts';
 import { exitCodes, type TreeShell } from './treeShell.ts';
 
 const maxListBytes = 32 * 1_048_576;
@@ -67,22 +68,30 @@ rm -rf -- "$(dirname -- "$tree")/.$(basename -- "$tree").filling"
 exec rm -rf -- "$tree"
 `;
 
+// A tree is filled with all its refs packed, and git never removes the file of those.
 const listScript = `${enterToLook}
-git symbolic-ref --quiet HEAD || git rev-parse HEAD || exit $?
+git symbolic-ref --quiet HEAD || git rev-parse --verify --quiet HEAD || echo
+{ [ -s .git/packed-refs ] || [ -d .git/reftable ]; } && echo packed || echo lost
 exec git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags
 `;
 
-// `$1` has the bundle and the refs; those of the remote that are not named go.
+// `$1` has the bundle and the refs; those of the remote that are not named go, and do so first: a branch `a` stands in
+// the way of `a/b`.
 const updateScript = `${enterToChange}
 set -e
 cd - >/dev/null
 inbox="$PWD/$1"
 cd - >/dev/null
 if [ -s "$inbox/bundle" ]; then git bundle unbundle "$inbox/bundle" >/dev/null; rm -f -- "$inbox/bundle"; fi
-git update-ref --no-deref --stdin < "$inbox/refs"
-git for-each-ref --format='%(refname) %(symref)' refs/remotes/origin | while read -r name symref; do
-  [ -n "$symref" ] || grep -qxF -- "$name" "$inbox/names" || git update-ref --no-deref -d "$name"
-done
+{
+  echo start
+  git for-each-ref --format='%(refname) %(symref)' refs/remotes/origin \\
+    | sed -n 's/ $//p' | grep -vxFf "$inbox/names" | sed 's/^/delete /'
+  printf '%s\\n' prepare commit start
+  cat "$inbox/refs"
+  printf '%s\\n' prepare commit
+} > "$inbox/moves"
+git update-ref --no-deref --stdin < "$inbox/moves" >/dev/null
 `;
 
 // `$1` has the tips that are wanted and the ids that the mirror has, some of which may be unknown here.
@@ -118,18 +127,19 @@ export function createExchange(shell: TreeShell) {
     }
   }
 
-  async function tipsOf(tree: TreeRef, signal: AbortSignal): Promise<{ head: string; refs: Record<string, string> }> {
+  async function tipsOf(tree: TreeRef, signal: AbortSignal): Promise<TreeTips> {
     const args = [tree.path, tree.itemId];
-    const { stdout, isCut } = await shell.do(tree, { script: listScript, args, maxBytes: maxListBytes, signal });
+    const { stdout, said, isCut } = await shell.do(tree, { script: listScript, args, maxBytes: maxListBytes, signal });
     if (isCut) throw gitError('GIT_TOO_LARGE', 'The repository has more branches and tags than can be saved.');
-    const [head = '', ...lines] = stdout.toString().split('\n');
+    const [head = '', packed, ...lines] = stdout.toString().split('\n');
+    requireReadable(head, said);
     const refs: Record<string, string> = {};
     for (const line of lines) {
       const [id = '', name = ''] = [line.slice(0, 40), line.slice(41)];
       // Bytes that are not text stay behind: a row would name another ref.
       if (isId(id) && isAcceptableRef(name) && !name.includes('\uFFFD')) refs[name] = id;
     }
-    return { head, refs };
+    return { head, refs, hasPacked: packed === 'packed' };
   }
 
   return {
@@ -163,8 +173,10 @@ export function createExchange(shell: TreeShell) {
     ): Promise<void> {
       const inbox = boxOf(tree, 'in');
       const names = Object.keys(manifest.refs).filter((name) => name.startsWith('refs/remotes/origin/'));
+      const tags = newTags(manifest, await tipsOf(tree, signal));
+      const updates = [...updatesOf(manifest, /^refs\/remotes\/origin\//), ...updatesOf(tags, /^refs\//)];
       if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
-      await list(tree, `${inbox}/refs`, updatesOf(manifest, /^refs\/(?:remotes\/origin|tags)\//), signal);
+      await list(tree, `${inbox}/refs`, updates, signal);
       await list(tree, `${inbox}/names`, names, signal);
       const args = [tree.path, tree.itemId, inbox];
       await shell.do(tree, { script: updateScript, args, id: `${tree.workId}-update`, timeoutMs, signal });
@@ -180,7 +192,9 @@ export function createExchange(shell: TreeShell) {
       { manifest }: MirrorState,
       signal: AbortSignal,
     ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }> {
-      const { head, refs } = await tipsOf(tree, signal);
+      const tips = await tipsOf(tree, signal);
+      requireWhole(manifest, tips);
+      const { head, refs } = tips;
       const updates = movesOf(manifest, refs);
       const known = new Set(idsOf(manifest));
       const want = [...updates.map(({ to }) => to), isId(head) ? head : null];
@@ -214,7 +228,7 @@ function isId(text: string): boolean {
 }
 
 /** Lines for `git update-ref --stdin`. */
-function updatesOf({ refs }: RefManifest, which: RegExp): string[] {
+function updatesOf({ refs }: Pick<RefManifest, 'refs'>, which: RegExp): string[] {
   return Object.entries(refs)
     .filter(([name]) => which.test(name))
     .map(([name, id]) => `update ${name} ${id}`);

@@ -51,3 +51,10 @@ while [ -n "$(locks)" ]; do
   sleep 0.2
 done
 `;
+
+/** Ends where a person has begun what moving HEAD would undo: git itself forgets a merge at any checkout. */
+export const leaveUnfinished = `
+for sign in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply; do
+  [ ! -e ".git/$sign" ] || exit ${exitCodes.unfinished}
+done
+`;

@@ -197,6 +197,44 @@ test('a push that the remote has overtaken, or refuses, changes nothing and says
   expect(gitIn(bare, 'branch', '--list', 'copy')).toBe('');
 });
 
+test('a push of a branch forgets those of the remote that had to go for it', async () => {
+  const { bare, ref, tip, source } = await cloned();
+  for (const [old, made] of [
+    ['feature', 'feature/x'],
+    ['feature/x', 'feature'],
+  ] as const) {
+    gitIn(bare, 'update-ref', `refs/heads/${old}`, tip);
+    const { manifest } = await world.mirrors.fetch(ref, source, world.hooks());
+    expect(manifest.refs).toHaveProperty([`refs/remotes/origin/${old}`], tip);
+    gitIn(bare, 'update-ref', '-d', `refs/heads/${old}`);
+    const refs = [{ from: 'refs/heads/main', to: `refs/heads/${made}` }];
+    const pushed = (await world.mirrors.push(ref, source, refs, world.hooks())).manifest;
+    expect(Object.keys(pushed.refs)).toEqual([
+      'refs/heads/main',
+      `refs/remotes/origin/${made}`,
+      'refs/remotes/origin/main',
+    ]);
+    expect(gitIn(bare, 'rev-parse', made)).toBe(tip);
+    gitIn(bare, 'update-ref', '-d', `refs/heads/${made}`);
+    await world.mirrors.fetch(ref, source, world.hooks());
+  }
+});
+
+test('a fetch brings new tags, and changes none of those that are saved', async () => {
+  const { bare, ref, tip, source } = await cloned();
+  const tags = ['mine', 'both', 'folder/mine'].map((name) => ({ name: `refs/tags/${name}`, from: null, to: tip }));
+  const { version, manifest } = await world.mirrors.receive(ref, { refs: tags }, signal);
+  const later = commitFiles(bare, { later: 'x' }, { branch: 'later' });
+  for (const name of ['both', 'folder', 'mine/below']) gitIn(bare, 'tag', name, later);
+  gitIn(bare, 'branch', '-D', 'later');
+  expect(await world.mirrors.fetch(ref, source, world.hooks())).toMatchObject({ version, manifest });
+  gitIn(bare, 'tag', 'new', later);
+  const fetched = await world.mirrors.fetch(ref, source, world.hooks());
+  expect(fetched.manifest.refs).toEqual({ ...manifest.refs, 'refs/tags/new': later });
+  gitIn(bare, 'tag', '-d', 'new');
+  expect(await world.mirrors.fetch(ref, source, world.hooks())).toMatchObject({ version: version + 1 });
+});
+
 test('a process that ended between any two steps of a change leaves what the next one goes on from', async () => {
   const { bare, ref, source } = await cloned();
   const tip = commitFiles(bare, { more: 'x' });

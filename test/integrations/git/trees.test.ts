@@ -71,7 +71,14 @@ describe.each(usable)('$name', ({ options }) => {
       const out = await trees.bundleOut(tree, now, signal);
       return world.mirrors.receive(ref, out, signal);
     };
-    return { ref, bare, source, work, path, state, filling, save };
+    const bring = async () => {
+      await save();
+      await world.mirrors.fetch(ref, source, world.hooks());
+      const { bundle, ...now } = await world.mirrors.bundleFor(ref, await trees.tips(work(), signal), signal);
+      await using brought = bundle;
+      await trees.update(work(), brought, now, signal);
+    };
+    return { ref, bare, source, work, path, state, filling, save, bring };
   }
 
   it('fills a tree that is whole, with branch, upstream and origin, and again changes nothing', async () => {
@@ -274,16 +281,9 @@ describe.each(usable)('$name', ({ options }) => {
   });
 
   it('brings what the remote has: commits, branches and what is gone', async () => {
-    const { ref, work, path, bare, source, save } = await filled();
+    const { work, path, bare, bring } = await filled();
     const next = commitFiles(bare, { 'a.txt': 'theirs\n' });
     gitIn(bare, 'branch', 'feature', next);
-    const bring = async () => {
-      await save();
-      await world.mirrors.fetch(ref, source, world.hooks());
-      const { bundle, ...state } = await world.mirrors.bundleFor(ref, await trees.tips(work(), signal), signal);
-      await using made = bundle;
-      await trees.update(work(), made, state, signal);
-    };
     await bring();
     expect(await trees.status(work(), signal)).toMatchObject({ ahead: 0, behind: 1 });
     const merge = { ref: 'refs/remotes/origin/main', author, at: new Date(), fastForwardOnly: true };
@@ -303,6 +303,114 @@ describe.each(usable)('$name', ({ options }) => {
       code: 'GIT_CONFLICT',
     });
     expect(await run(`cd ${path}; git status --porcelain; cat a.txt`)).toBe('ours\n');
+  });
+
+  it('brings a branch whose name has become that of a folder, and the other way round', async () => {
+    const { work, bare, bring } = await filled();
+    const remote = async () => (await trees.branches(work(), signal)).map(({ name }) => name).slice(1);
+    gitIn(bare, 'branch', 'feature', 'main');
+    for (const [from, to] of [
+      ['feature', 'feature/x'],
+      ['feature/x', 'feature/x/y'],
+      ['feature/x/y', 'feature'],
+    ] as const) {
+      await bring();
+      expect(await remote()).toEqual([`origin/${from}`, 'origin/main']);
+      gitIn(bare, 'branch', '-m', from, to);
+      await bring();
+      expect(await remote()).toEqual([`origin/${to}`, 'origin/main']);
+    }
+  });
+
+  it('brings new tags, and neither moves nor removes those that it has', async () => {
+    const { ref, work, path, bare, source, bring, save } = await filled();
+    gitIn(bare, 'tag', 'theirs', 'main');
+    await run(`cd ${path}; git tag mine main~1; git tag both main~1; git tag folder/mine`);
+    await save();
+    gitIn(bare, 'tag', 'both', 'main');
+    gitIn(bare, 'tag', 'mine/below', 'main');
+    gitIn(bare, 'tag', 'folder', 'main');
+    const tags = () => run(`cd ${path}; git for-each-ref --format='%(refname:short) %(objectname)' refs/tags`);
+    const [first, tip] = [gitIn(bare, 'rev-parse', 'main~1'), gitIn(bare, 'rev-parse', 'main')];
+    const expected = `both ${first}\nfolder/mine ${tip}\nmine ${first}\ntheirs ${tip}\n`;
+    await bring();
+    expect(await tags()).toBe(expected);
+    gitIn(bare, 'tag', '-d', 'theirs');
+    await bring();
+    expect(await tags()).toBe(expected);
+    // Also one that has come to the tree since it was saved.
+    gitIn(bare, 'tag', 'late', 'main');
+    await world.mirrors.fetch(ref, source, world.hooks());
+    await run(`cd ${path}; git tag late main~1`);
+    const now = await world.mirrors.state(ref);
+    if (now !== undefined) await trees.update(work(), null, now, signal);
+    expect(await run(`cd ${path}; git rev-parse late`)).toBe(`${first}\n`);
+  });
+
+  it('deletes nothing that is saved because the tree is damaged', async () => {
+    const { ref, work, path, save } = await filled();
+    const kept = `../kept-${ref.itemId}`;
+    await run(`cd ${path}; git branch other; git tag v1; git pack-refs --all; cp .git/packed-refs ${kept}`);
+    const { refs } = (await save()).manifest;
+    expect(refs).toMatchObject({ 'refs/heads/other': expect.anything(), 'refs/tags/v1': expect.anything() });
+    for (const damage of [
+      ': > .git/refs/heads/other',
+      'echo damaged > .git/refs/heads/main',
+      'rm .git/packed-refs',
+      'id=$(git rev-parse HEAD); echo $id > .git/refs/heads/main; : > .git/packed-refs',
+      `sed -i '/refs.heads/d' .git/packed-refs`,
+    ]) {
+      await run(`cd ${path}; ${damage}`);
+      await expect(save()).rejects.toMatchObject({ code: 'GIT_TREE_DAMAGED' });
+      expect((await world.mirrors.state(ref))?.manifest.refs).toEqual(refs);
+      await run(`cd ${path}; cp ${kept} .git/packed-refs; rm -f .git/refs/heads/*`);
+    }
+    expect((await save()).manifest.refs).toEqual(refs);
+    // What somebody wants to go does.
+    await run(`cd ${path}; git branch -D other; git tag -d v1`);
+    const left = Object.entries(refs).filter(([name]) => !['refs/heads/other', 'refs/tags/v1'].includes(name));
+    expect((await save()).manifest.refs).toEqual(Object.fromEntries(left));
+    await run(`cd ${path}; git branch -m main trunk`);
+    expect((await save()).manifest).toMatchObject({ head: 'refs/heads/trunk' });
+    // And so does the branch that is checked out, while there is another one.
+    await run(`cd ${path}; git branch other; git update-ref -d HEAD`);
+    const { manifest } = await save();
+    expect(Object.keys(manifest.refs).filter((name) => name.startsWith('refs/heads/'))).toEqual(['refs/heads/other']);
+    await expect(trees.status(work(), signal)).resolves.toMatchObject({ branch: 'trunk', commit: null });
+    await run(`cd ${path}; git symbolic-ref HEAD refs/heads/other; git update-ref -d HEAD`);
+    await expect(save()).rejects.toMatchObject({ code: 'GIT_TREE_DAMAGED' });
+    // Whoever meant it goes on from there.
+    const { id } = await trees.commit(work(), { message: 'Anew', author, at: new Date() }, signal);
+    expect((await save()).manifest.refs['refs/heads/other']).toBe(id);
+  });
+
+  it.each(['merge', 'cherry-pick', 'rebase'])('leaves a %s alone that somebody has begun', async (command) => {
+    const { work, path, bare, bring } = await filled();
+    await run(`cd ${path}; git config user.name A; git config user.email a@x;
+      git checkout -q -b other; echo other > a.txt; git commit -qam other;
+      git checkout -q main; echo ours > a.txt; git commit -qam ours`);
+    commitFiles(bare, { 'a.txt': 'theirs\n' });
+    await bring();
+    await run(`cd ${path}; git ${command} other; echo resolved > a.txt; git add a.txt`);
+    const begun = () =>
+      run(`cd ${path}; cat .git/HEAD a.txt; git status --porcelain; git branch;
+        ls -d .git/MERGE_HEAD .git/CHERRY_PICK_HEAD .git/rebase-merge 2>/dev/null; true`);
+    const before = await begun();
+    expect(before).toMatch(/MERGE_HEAD|CHERRY_PICK_HEAD|rebase-merge/);
+    const merge = (fastForwardOnly: boolean) =>
+      trees.merge(work(), { ref: 'refs/remotes/origin/main', author, at: new Date(), fastForwardOnly }, signal);
+    for (const change of [
+      () => merge(true),
+      () => merge(false),
+      () => trees.checkout(work(), { branch: 'main' }, signal),
+      () => trees.branch(work(), { name: 'aside', checkout: true }, signal),
+    ]) {
+      const message = expect.stringContaining('is not finished');
+      await expect(change()).rejects.toMatchObject({ code: 'GIT_CONFLICT', message });
+      expect(await begun()).toBe(before);
+    }
+    await run(`cd ${path}; git -c core.editor=true ${command} --continue`);
+    expect(await begun()).toBe('ref: refs/heads/main\nresolved\n* main\n  other\n');
   });
 
   it('removes a lock whose git is gone, and waits for one that works', async () => {
