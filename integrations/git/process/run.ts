@@ -141,12 +141,18 @@ async function feed(stdin: Writable | null, input: GitRun['input']): Promise<unk
     stdin.on('error', () => undefined).end(input);
     return undefined;
   }
+  let hasGitClosed = false;
+  const look = () => {
+    hasGitClosed ||= !input.destroyed;
+  };
+  // Before the pipeline hears of it, and ends the input too.
+  stdin.once('error', look).once('close', look);
   try {
     await pipeline(input, stdin);
     return undefined;
   } catch (error) {
-    // Git may be done with the last of it, and gone, before we hear that it was taken.
-    return isClosed(error) && input.readableEnded ? undefined : error;
+    // Git may be done with the last of it, and gone, before we hear that it was taken or that there is no more.
+    return isClosed(error) && (input.readableEnded || hasGitClosed) ? undefined : error;
   }
 }
 

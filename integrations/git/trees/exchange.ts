@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { DomainError } from '../../../models/errors.ts';
 import { idsOf } from '../mirror/repository.ts';
 import { gitError } from '../rules/failures.ts';
@@ -142,6 +142,15 @@ export function createExchange(shell: TreeShell) {
     return { head, refs, hasPacked: packed === 'packed' };
   }
 
+  /** A file of the home, opened when it is read: until then a host that hears nothing would close it. */
+  function opened(tree: TreeRef, path: string, signal: AbortSignal): Readable {
+    async function* bytes() {
+      const { body } = await (await shell.client(tree)).readFile(path, { signal });
+      yield* body;
+    }
+    return Readable.from(bytes(), { objectMode: false });
+  }
+
   return {
     async isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean> {
       const { code } = await shell.run(tree, { script: isFilledScript, args: [tree.path, tree.itemId], signal });
@@ -205,8 +214,7 @@ export function createExchange(shell: TreeShell) {
       await list(tree, `${outbox}/have`, [...known], signal);
       // Not by the order’s name: what is wanted may be more than an attempt before has packed.
       await shell.do(tree, { script: packScript, args: [tree.path, tree.itemId, outbox], timeoutMs, signal });
-      const { body } = await (await shell.client(tree)).readFile(`${outbox}/pack`, { signal });
-      return { bundle: body, refs: updates, head };
+      return { bundle: opened(tree, `${outbox}/pack`, signal), refs: updates, head };
     },
 
     async remove(tree: TreeRef, signal: AbortSignal): Promise<void> {
