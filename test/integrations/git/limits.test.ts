@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, gitIn, gitWith } from '../../support/gitRepository.ts';
+import { processesWith } from '../../support/processes.ts';
 
 /** Remotes that send too much, too slowly, or nothing. */
 let world: MirrorsWorld;
@@ -30,14 +31,7 @@ function sendForEver(res: ServerResponse, next: () => Buffer): void {
 
 /** No git of ours works in the folder any more. */
 function expectNoProcess(ref: RepositoryRef): void {
-  const running = readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(world.folderOf(ref));
-    } catch {
-      return false;
-    }
-  });
-  expect(running).toEqual([]);
+  expect(processesWith(world.folderOf(ref))).toEqual([]);
 }
 
 test('an endless pack ends at the limit, on the wire and on the disk', async () => {

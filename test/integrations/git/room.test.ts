@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { lockFolder } from '../../../integrations/git/process/lock.ts';
 import type { GitMirrors, MirrorSweep, RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, writeHistory } from '../../support/gitRepository.ts';
+import { processesWith } from '../../support/processes.ts';
 
 /** Mirrors on a disk that has no room left, and what is kept of them for how long. */
 let world: MirrorsWorld;
@@ -66,14 +67,7 @@ test('nor does one go on, and what came of it makes room for others', async () =
   const cloning = mirrors.clone(ref, { url: world.server.url('large.git') }, world.hooks());
   await expect(cloning).rejects.toMatchObject({ code: 'GIT_DISK_FULL' });
   expect(existsSync(partialOf(ref))).toBe(false);
-  const running = readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(world.folderOf(ref));
-    } catch {
-      return false;
-    }
-  });
-  expect(running).toEqual([]);
+  expect(processesWith(world.folderOf(ref))).toEqual([]);
 });
 
 test('what was not used for longest goes first, but nothing in which somebody works, and can be had again', async () => {
