@@ -1,11 +1,18 @@
 import { z } from 'zod';
 import { integer, list } from './kinds.ts';
 
+const originWords =
+  'origins as browsers send them, such as https://app.example.com or http://localhost:5173: with scheme and port, without a path or slash';
+
+function isOrigin(text: string): boolean {
+  return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+
 export const httpSettings = z.object({
   ATRIUM_HOST: z.string().min(1).default('127.0.0.1'),
   ATRIUM_PORT: integer(0, 65_535).default(8080),
   ATRIUM_PUBLIC_URL: z.url().optional(),
-  ATRIUM_CORS_ORIGINS: list.default([]),
+  ATRIUM_CORS_ORIGINS: list.refine((origins) => origins.every(isOrigin), originWords).default([]),
   ATRIUM_TRUST_PROXY: integer(0, 16).default(0),
   ATRIUM_METRICS_KEY: z.string().min(16).optional(),
   ATRIUM_RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000).default(600),
@@ -18,12 +25,14 @@ export const httpSettings = z.object({
 });
 
 /** How the API is reached. */
-export function httpConfig(env: z.infer<typeof httpSettings>) {
+export function httpConfig(env: z.infer<typeof httpSettings>, { isDevelopment }: { isDevelopment: boolean }) {
   return Object.freeze({
     host: env.ATRIUM_HOST,
     port: env.ATRIUM_PORT,
     publicUrl: env.ATRIUM_PUBLIC_URL ?? `http://localhost:${env.ATRIUM_PORT}`,
     corsOrigins: env.ATRIUM_CORS_ORIGINS,
+    /** Whether pages of this machine's own web servers may call the API too, whatever their port. */
+    allowsLocalPages: isDevelopment,
     /** How many reverse proxies stand in front, whose X-Forwarded-For is believed. */
     trustedProxies: env.ATRIUM_TRUST_PROXY,
     /** Allows its bearer to read /metrics from other addresses than loopback. */

@@ -78,7 +78,7 @@ export function parseEnvironment(environment: Environment) {
 /** The frozen configuration. Throws {@link ConfigError} with one line when a setting is wrong or missing. */
 export function loadConfig(environment: Environment = process.env) {
   const env = parseEnvironment(environment);
-  const http = httpConfig(env);
+  const http = httpConfig(env, { isDevelopment: env.ATRIUM_ENV === 'development' });
   return Object.freeze({
     env: env.ATRIUM_ENV,
     installation: env.ATRIUM_INSTALLATION,

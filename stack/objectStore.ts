@@ -54,6 +54,8 @@ export async function startObjectStore(
         ROOT_ACCESS_KEY: credentials.accessKeyId,
         ROOT_SECRET_KEY: credentials.secretAccessKey,
         VGW_REGION: region,
+        // Pages send parts of files to signed links. Those alone are the permission: there are no cookies here.
+        VGW_CORS_ALLOW_ORIGIN: '*',
       },
       user,
     });

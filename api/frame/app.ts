@@ -1,4 +1,3 @@
-import cors from 'cors';
 import express from 'express';
 import helmet from 'helmet';
 import { DomainError } from '../../models/errors.ts';
@@ -23,21 +22,9 @@ import { createRateLimits } from './middleware/rateLimits.ts';
 import { requestId } from './middleware/requestId.ts';
 import { streamSlots } from './middleware/streamSlots.ts';
 import { createValidator } from './middleware/validator.ts';
+import { crossOrigin } from './origins.ts';
 import { pageFiles } from './pages/page.ts';
 import { checkOrigin, upgradeRoutes } from './upgrade.ts';
-
-/** Headers that a browser's script may read. */
-const exposedHeaders = [
-  'location',
-  'ratelimit-limit',
-  'ratelimit-remaining',
-  'ratelimit-reset',
-  'retry-after',
-  'x-request-id',
-  'x-thread-id',
-  'x-turn-id',
-  'x-vercel-ai-ui-message-stream',
-];
 
 /** What an API serves. */
 export interface Surface {
@@ -72,7 +59,7 @@ export function createApp(deps: ApiDeps, surface: Surface = everything()): expre
 
   app.use(requestId(), accessLog(deps.logger), measureRequests(metrics));
   app.use(securityHeaders());
-  app.use(cors(corsOptions(deps.config.http.corsOrigins)));
+  app.use(crossOrigin(deps));
   app.use('/auth/assets', pageFiles());
   for (const { files = {} } of areas) for (const [path, serve] of Object.entries(files)) app.use(path, serve());
 
@@ -111,9 +98,4 @@ function neverStored(): express.RequestHandler {
 
 function everything(): Surface {
   return { contract: loadContract(), areas: allAreas };
-}
-
-function corsOptions(origins: readonly string[]): cors.CorsOptions {
-  const origin = origins.includes('*') ? '*' : origins.length === 0 ? false : [...origins];
-  return { origin, exposedHeaders, methods: ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE'], maxAge: 600 };
 }

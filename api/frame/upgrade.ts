@@ -11,6 +11,7 @@ import { openConnection } from './connection.ts';
 import { ConnectionCounter, type ConnectionLimits } from './connectionLimits.ts';
 import type { Operation } from './contract.ts';
 import type { RouteDeps } from './deps.ts';
+import { isAllowedOrigin } from './origins.ts';
 import type { OwnHosts } from './ownHosts.ts';
 import { createRouter } from './router.ts';
 import { stillAllowed } from './stillAllowed.ts';
@@ -89,12 +90,9 @@ function offeredProtocols(header = ''): string[] {
 
 /** Refuses pages of foreign origins, which CORS does not do for WebSockets. Only browsers send an Origin. */
 export function checkOrigin({ config }: Pick<RouteDeps, 'config'>): RequestHandler {
-  const own = new URL(config.http.publicUrl).origin;
-  const { corsOrigins } = config.http;
   return (req, _res, next) => {
     const { origin } = req.headers;
-    const isAllowed =
-      origin === undefined || origin === own || corsOrigins.some((one) => one === '*' || one === origin);
+    const isAllowed = origin === undefined || isAllowedOrigin(origin, config.http);
     if (req.handshake !== undefined && !isAllowed) {
       throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not connect here.');
     }

@@ -21,6 +21,10 @@ function lineFor(settings: Record<string, string>): string {
 test.each([
   [{ ATRIUM_PORT: 'abc' }, 'ATRIUM_PORT is not right: a whole number from 0 to 65535.'],
   [{ ATRIUM_PORT: '70000' }, 'ATRIUM_PORT is not right: a whole number from 0 to 65535.'],
+  [{ ATRIUM_CORS_ORIGINS: 'localhost:5183' }, /^ATRIUM_CORS_ORIGINS is not right: origins as browsers send them/],
+  [{ ATRIUM_CORS_ORIGINS: 'https://a.example, https://b.example/' }, /^ATRIUM_CORS_ORIGINS is not right/],
+  [{ ATRIUM_CORS_ORIGINS: '*' }, /^ATRIUM_CORS_ORIGINS is not right/],
+  [{ ATRIUM_CORS_ORIGINS: 'https://a.example, http://localhost:5183' }, 'none'],
   [{ ATRIUM_BILLING_LOW_CREDITS: '-1' }, 'ATRIUM_BILLING_LOW_CREDITS is not right: a number from 0 to 1000000000.'],
   [{ ATRIUM_BILLING_CURRENCY: 'zzz' }, /^ATRIUM_BILLING_CURRENCY is not right: a currency of ISO 4217/],
   [

@@ -46,7 +46,7 @@ const host: LiveHost = {
 };
 
 beforeAll(async () => {
-  api = await buildApi({ ATRIUM_CORS_ORIGINS: '*' });
+  api = await buildApi({ ATRIUM_CORS_ORIGINS: 'https://app.example' });
   const { config, database, launcher } = api.deps;
   const liveComputers = createLiveComputers({ database, config, launcher, hostOf: async () => host });
   server = await startApi({ ...api.deps, liveComputers, config: { ...config, http: { ...config.http, port: 0 } } });
@@ -329,6 +329,7 @@ describe('what passes', () => {
       'x-hop': 'for us',
       'x-forwarded-for': '10.0.0.1',
       'x-forwarded-host': 'evil.example',
+      origin: 'https://app.example',
     };
     const answer = await visit(link.origin, { cookie: `mine=1; ${cookie}; other=2`, headers });
     expect(answer).toMatchObject({ status: 203, body: 'mine' });

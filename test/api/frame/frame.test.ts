@@ -1,6 +1,8 @@
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import request from 'supertest';
+import { isAllowedOrigin } from '../../../api/frame/origins.ts';
+import { loadConfig } from '../../../config/index.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildUser } from '../../builders/identity.ts';
 
@@ -87,13 +89,40 @@ describe('CORS', () => {
     expect([status, headers['access-control-allow-origin']]).toEqual([204, 'https://two.example']);
     expect(headers['access-control-allow-headers']).toBe('authorization, content-type');
     const response = await api.as().get('/healthz').set('origin', 'https://app.example');
-    expect(response.headers['access-control-expose-headers']).toContain('x-turn-id');
+    const exposed = response.headers['access-control-expose-headers'];
+    for (const name of ['x-turn-id', 'etag', 'content-range', 'retry-after', 'link']) expect(exposed).toContain(name);
   });
 
   test('and no other', async () => {
     expect((await preflight('https://evil.example')).headers['access-control-allow-origin']).toBeUndefined();
     const response = await api.as().get('/healthz').set('origin', 'https://two.example.evil.example');
     expect(response.headers['access-control-allow-origin']).toBeUndefined();
+    expect((await preflight('http://localhost:5173')).headers['access-control-allow-origin']).toBeUndefined();
+  });
+
+  test('what is refused is in the log once, with the name of the setting', async () => {
+    for (let times = 0; times < 3; times++) await preflight('https://told.example');
+    const told = lines.filter((line) => line.includes('https://told.example'));
+    expect(told).toEqual([expect.stringContaining('ATRIUM_CORS_ORIGINS')]);
+  });
+
+  test.each([
+    ['http://localhost:5173', true],
+    ['http://127.0.0.1:3000', true],
+    ['http://[::1]:3000', true],
+    ['https://app.example', true],
+    ['http://localhost.evil.example', false],
+    ['http://port.localhost:8080', false],
+    ['https://two.example', false],
+    ['null', false],
+  ])('in development, %s: %s', (origin, isAllowed) => {
+    const { http } = loadConfig({
+      ATRIUM_ENV: 'development',
+      ATRIUM_DATABASE_URL: 'mysql://user:password@127.0.0.1/atrium',
+      ATRIUM_TEMPORAL_ADDRESS: '127.0.0.1:7233',
+      ATRIUM_CORS_ORIGINS: 'https://app.example',
+    });
+    expect(isAllowedOrigin(origin, http)).toBe(isAllowed);
   });
 });
 

@@ -1,0 +1,54 @@
+import cors from 'cors';
+import type { RequestHandler } from 'express';
+import type { Logger } from 'pino';
+import type { Config } from '../../config/index.ts';
+
+const exposedHeaders = [
+  'content-disposition',
+  'content-range',
+  'etag',
+  'link',
+  'location',
+  'ratelimit-limit',
+  'ratelimit-remaining',
+  'ratelimit-reset',
+  'retry-after',
+  'x-request-id',
+  'x-thread-id',
+  'x-turn-id',
+  'x-vercel-ai-ui-message-stream',
+];
+
+const methods = ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE'];
+/** Anybody may send any origin: so many are remembered as told. */
+const maxTold = 100;
+
+/** Whether pages of an origin may call the API: its own, those of the configuration, and in development this machine's. */
+export function isAllowedOrigin(origin: string, http: Config['http']): boolean {
+  if (origin === new URL(http.publicUrl).origin || http.corsOrigins.includes(origin)) return true;
+  return http.allowsLocalPages && /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(origin);
+}
+
+/**
+ * Lets scripts of allowed origins read what the API answers. A browser does not say why it shows its page nothing, so the
+ * log names each other origin once.
+ */
+export function crossOrigin({ config, logger }: { config: Pick<Config, 'http'>; logger: Logger }): RequestHandler {
+  const told = new Set<string>();
+  return cors({
+    exposedHeaders,
+    methods,
+    maxAge: 600,
+    origin(origin, answer) {
+      if (origin === undefined || isAllowedOrigin(origin, config.http)) return answer(null, true);
+      if (told.size < maxTold && !told.has(origin)) {
+        told.add(origin);
+        logger.warn(
+          { origin: origin.slice(0, 300) },
+          'pages of this origin cannot call the API: ATRIUM_CORS_ORIGINS lacks it',
+        );
+      }
+      answer(null, false);
+    },
+  });
+}
