@@ -104,6 +104,21 @@ test('a link takes a part of its size and no other', async () => {
   expect((await fetch(other, { method: 'PUT', body: bytes.slice(0, second.size) })).status).toBe(403);
 });
 
+test('pages of any origin may send a part by its link, and read its tag', async () => {
+  const upload = await begin();
+  const { url, size } = upload.parts[0] as Part;
+  const origin = 'http://localhost:5173';
+  const asked = await fetch(url, {
+    method: 'OPTIONS',
+    headers: { origin, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'content-type' },
+  });
+  expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, '*']);
+  expect(asked.headers.get('access-control-allow-methods')).toContain('PUT');
+  const sent = await fetch(url, { method: 'PUT', headers: { origin }, body: bytes.slice(0, size) });
+  expect([sent.status, sent.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
+  expect(sent.headers.get('access-control-expose-headers')).toContain('ETag');
+});
+
 test('given up: its parts and its bytes are gone', async () => {
   const upload = await begin();
   await sendPart(upload, upload.parts[0] as Part);
