@@ -131,7 +131,11 @@ async function saveState(
       tx,
     );
     await execute(tx, 'DELETE FROM git_bundles WHERE item_id = ?', [itemId]);
-  } else await execute(tx, 'UPDATE git_bundles SET manifest = NULL WHERE item_id = ?', [itemId]);
+  } else {
+    // What only moved refs is of no use behind another state.
+    await execute(tx, 'DELETE FROM git_bundles WHERE item_id = ? AND object_key IS NULL', [itemId]);
+    await execute(tx, 'UPDATE git_bundles SET manifest = NULL WHERE item_id = ?', [itemId]);
+  }
   const row = { item_id: itemId, version, space_id: spaceId, object_key: objectKey, bytes };
   await insert(tx, 'git_bundles', { ...row, manifest: JSON.stringify(manifest), created_at: new Date() });
   await execute(tx, 'UPDATE git_repositories SET version = ? WHERE item_id = ?', [version, itemId]);

@@ -6,7 +6,7 @@ import { removeDoomed } from '../../../models/drive/removeObjects.ts';
 import { createMirrorRecords } from '../../../models/git/mirrorRecords.ts';
 import { newId } from '../../../models/ids.ts';
 import { buildBucket, type TestBucket } from '../../builders/drive.ts';
-import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 let environment: TestEnvironment;
@@ -28,21 +28,13 @@ afterAll(async () => {
 /** A repository of a space of its own, whose first bundle is planned. */
 async function plan(bytes = 10) {
   const { database } = environment;
-  const identity = await buildIdentity(environment);
-  const { user } = await buildUser(identity);
-  const { space } = await buildSpace(identity, user.id);
-  const ref = { spaceId: space.id, itemId: newId('driveItem') };
-  await database.pool.query(
-    `INSERT INTO git_repositories (item_id, space_id, computer_id, tree_path, url, operation_id, status, status_at,
-                                   version, created_by, created_at)
-     VALUES (?, ?, ?, 'a', 'https://git.example.com/a.git', 'op_1', 'cloning', NOW(3), 0, ?, NOW(3))`,
-    [ref.itemId, ref.spaceId, newId('computer'), user.id],
-  );
+  const ref = await buildRepositoryRow(environment);
   const records = createMirrorRecords({ database, store, quotaBytes });
   const bundle = { version: 1, objectKey: newId('driveItem'), bytes };
   const planned = await records.plan(ref, bundle);
   return {
     ref,
+    records,
     planned,
     write: () =>
       store.write(bundle.objectKey, Readable.from([Buffer.alloc(bytes)]), {
@@ -96,4 +88,27 @@ test('one that arrives after its space is gone goes too', async () => {
   await expect(save()).rejects.toMatchObject({ code: 'NOT_FOUND' });
   await planned[Symbol.asyncDispose]();
   expect([await state(), await isStored()]).toEqual([undefined, false]);
+});
+
+test('states that only moved refs are forgotten behind the next one, and bundles are not', async () => {
+  const { ref, records, planned, write, save } = await plan();
+  await write();
+  await save();
+  await planned[Symbol.asyncDispose]();
+  const move = (version: number) => {
+    const manifest = { head: `refs/heads/${version}`, refs: {}, shallow: [], filter: null };
+    return records.save(ref, { version, manifest, bundle: null, replacesAll: false });
+  };
+  expect([await move(2), await move(3), await move(4)]).toEqual([true, true, true]);
+  const sql = 'SELECT version, manifest IS NULL AS isBehind FROM git_bundles WHERE item_id = ? ORDER BY version';
+  const [rows] = await environment.database.pool.query(sql, [ref.itemId]);
+  expect(rows).toEqual([
+    { version: 1, isBehind: 1 },
+    { version: 4, isBehind: 0 },
+  ]);
+  expect(await records.current(ref)).toMatchObject({
+    version: 4,
+    manifest: { head: 'refs/heads/4' },
+    bundles: [{ version: 1 }],
+  });
 });
