@@ -1,5 +1,5 @@
 import { DomainError } from '../../../models/errors.ts';
-import { cleanWords, withoutSecrets } from '../rules/describeFailure.ts';
+import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { cannotBeBeside, isAcceptableRef } from '../rules/refName.ts';
 import type { PushRef, RefManifest } from '../types.ts';
@@ -52,7 +52,8 @@ export async function pushRefs(
   }
   await track(git, manifest, refs);
   return cleanWords(
-    withoutSecrets(words, [])
+    remote
+      .withoutSecrets(words)
       .replace(/^To .*$/gm, '')
       .replace(/^Done$/gm, ''),
     maxOutput,

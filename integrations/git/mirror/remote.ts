@@ -5,7 +5,7 @@ import type { EgressPassage, RunningEgressProxy } from '../../egress/startEgress
 import { answerHelper, helperSettings } from '../process/credentialHelper.ts';
 import { remoteSettings } from '../process/environment.ts';
 import { type GitOutcome, traced } from '../process/run.ts';
-import { describeRefusal } from '../rules/describeFailure.ts';
+import { describeRefusal, withoutSecrets } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { parseProgress } from '../rules/progress.ts';
 import { parseRemoteRefs, type RemoteRefs } from '../rules/remoteRefs.ts';
@@ -61,6 +61,11 @@ export class Remote implements Disposable {
   /** Whether it has brought all that one operation may. */
   get isSpent(): boolean {
     return this.#passage.exceeded;
+  }
+
+  /** Words of git's, without what it has shown to the remote, which may repeat it. */
+  withoutSecrets(words: string): string {
+    return withoutSecrets(words, this.#secrets);
   }
 
   /** Runs a command that talks to `origin`, and throws what its failure means. */

@@ -99,9 +99,9 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
   if (run.signal === 'SIGXFSZ' || run.code === 153) {
     return gitError('GIT_TOO_LARGE', 'The repository is larger than may be.', cause);
   }
-  const rejection = rejectionOf(`${run.said}\n${run.output}`);
-  if (rejection !== undefined) return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, cause);
   const text = `${run.said}\n${run.output}`;
+  const rejection = rejectionOf(withoutSecrets(text, secrets));
+  if (rejection !== undefined) return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, cause);
   const [, meaning] = meanings.find(([pattern]) => pattern.test(text)) ?? [];
   const [code, sentence]: Described = meaning ?? ['GIT_FAILED', unexplained];
   return gitError(code, sentence, cause);

@@ -1,6 +1,7 @@
 import { createReadStream, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { describeFailure } from '../../../integrations/git/rules/describeFailure.ts';
 import type { RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { temporaryFolder } from '../../support/folders.ts';
@@ -170,6 +171,22 @@ test('a push sends the branch, tells it in git’s words, and is the same when r
   expect(pushed.output).toContain('refs/heads/main');
   expect(pushed.output).not.toMatch(/https:|secret-word/);
   expect(await world.mirrors.push(ref, secret, refs, world.hooks())).toMatchObject({ version: 3 });
+});
+
+test('a server that repeats the credential in its words is not quoted with it', async () => {
+  const { bare, ref, tip, source } = await cloned();
+  const hook = join(bare, 'hooks', 'post-receive');
+  writeFileSync(hook, '#!/bin/sh\necho "You are secret-word, welcome."\n', { mode: 0o755 });
+  world.server.requires = 'me:secret-word';
+  const secret = { ...source, credential: async () => ({ username: 'me', password: 'secret-word' }) };
+  await world.mirrors.receive(ref, { refs: [{ name: 'refs/heads/side', from: null, to: tip }] }, signal);
+  const refs = [{ from: 'refs/heads/side', to: 'refs/heads/side' }];
+  const { output } = await world.mirrors.push(ref, secret, refs, world.hooks());
+  expect(output).toContain('You are [redacted], welcome.');
+  expect(output).not.toContain('secret-word');
+  const said = '!\tmain:main\t[remote rejected] (secret-word may not)';
+  const { message } = describeFailure({ code: 1, signal: null, said: '', output: said }, ['secret-word']);
+  expect(message).toBe('The remote refuses this: [redacted] may not.');
 });
 
 test('a push that the remote has overtaken, or refuses, changes nothing and says why', async () => {
