@@ -66,7 +66,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     logger,
 
     startApi: (): Promise<RunningApi> =>
-      startApi({ ...services, launcher, hostOf, liveComputers, gitTrees: createGitTrees(liveComputers) }),
+      startApi({ ...services, launcher, hostOf, liveComputers, gitTrees: createGitTrees(liveComputers, config.git) }),
 
     /** Starts the workers of the main queue and of git's, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {
@@ -170,7 +170,7 @@ function mainDeps(
   proxy: RunningEgressProxy,
 ): MainDeps {
   const { config, logger, database, catalogue, storage, documents, identity, push, egressGuard } = services;
-  const gitTrees = createGitTrees(liveComputers);
+  const gitTrees = createGitTrees(liveComputers, config.git);
   return {
     ...services,
     workflows: launcher,

@@ -12,10 +12,11 @@ import { measureTree } from './mirror/measure.ts';
 import { pushRefs } from './mirror/push.ts';
 import { keepTags } from './mirror/refMoves.ts';
 import { listRemote, notSmart, Remote } from './mirror/remote.ts';
-import { initRepository, readManifest, replaceFile } from './mirror/repository.ts';
+import { initRepository, readManifest, replaceFile, requireFewRefs } from './mirror/repository.ts';
 import { MirrorRoom } from './mirror/room.ts';
 import { sweepFolders } from './mirror/sweep.ts';
 import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
+import { Places } from './process/places.ts';
 import { gitError } from './rules/failures.ts';
 import { isAcceptableRef } from './rules/refName.ts';
 import type { GitHooks, GitMirrors, RemoteSource, RepositoryRef, SavedMirror } from './types.ts';
@@ -33,15 +34,37 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
   const folderDeps: FolderDeps = { ...deps, config };
   const room = new MirrorRoom(folderDeps);
   const { records } = deps;
+  // Servers that are slow hold up nothing that needs none.
+  const [local, remotes] = [new Places(config.slots), new Places(config.slots)];
 
   const remoteOf = (ref: RepositoryRef, source: RemoteSource, { onProgress }: Pick<GitHooks, 'onProgress'>) =>
     new Remote({ config, proxy: deps.proxy, ownerOf: () => deps.ownerOf(ref.spaceId), source, onProgress });
 
-  /** Locks the folder, for no longer than an operation may take, and while there is room for what it brings. */
-  async function within<T>(ref: RepositoryRef, signal: AbortSignal, work: (folder: MirrorFolder) => Promise<T>) {
+  /** Works in the folder when there is a place for that. With the wait, it takes no longer than an operation may. */
+  async function within<T>(
+    places: Places,
+    ref: RepositoryRef,
+    signal: AbortSignal,
+    work: (folder: MirrorFolder) => Promise<T>,
+  ): Promise<T> {
     const deadline = AbortSignal.timeout(config.timeoutMs);
+    const ended = AbortSignal.any([signal, deadline]);
+    try {
+      // First: whoever waits for one locks nothing.
+      using _place = await places.take(ended);
+      return await inFolder(ref, ended, work);
+    } catch (error) {
+      if (deadline.aborted && !signal.aborted) {
+        throw gitError('GIT_REMOTE_TOO_SLOW', `This took longer than ${config.timeoutMs / 60_000} minutes.`, error);
+      }
+      throw error;
+    }
+  }
+
+  /** Locks the folder, while there is room for what comes into it. */
+  async function inFolder<T>(ref: RepositoryRef, signal: AbortSignal, work: (folder: MirrorFolder) => Promise<T>) {
     using watch = room.watch();
-    const signals = AbortSignal.any([signal, deadline, watch.signal]);
+    const signals = AbortSignal.any([signal, watch.signal]);
     await using folder = await MirrorFolder.lock(folderDeps, ref, signals);
     try {
       await room.require();
@@ -51,20 +74,18 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       // What this machine has may be the reason.
       if (error instanceof DomainError && error.code === 'GIT_FAILED') await folder.distrust();
       if (error instanceof DomainError && error.cause === notSmart) await folder.discard();
-      if (deadline.aborted && !signal.aborted) {
-        throw gitError('GIT_REMOTE_TOO_SLOW', `This took longer than ${config.timeoutMs / 60_000} minutes.`, error);
-      }
       throw error;
     }
   }
 
   /** The same, with the mirror as it was saved last. */
   function withMirror<T>(
+    places: Places,
     ref: RepositoryRef,
     signal: AbortSignal,
     work: (folder: MirrorFolder, saved: SavedMirror) => Promise<T>,
   ): Promise<T> {
-    return within(ref, signal, async (folder) => {
+    return within(places, ref, signal, async (folder) => {
       const saved = await records.current(ref);
       if (saved === undefined) throw notFound('repository');
       await folder.open(saved);
@@ -74,7 +95,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
 
   return {
     clone: (ref, source, hooks) =>
-      within(ref, hooks.signal, async (folder) => {
+      within(remotes, ref, hooks.signal, async (folder) => {
         const saved = await records.current(ref);
         if (saved !== undefined) {
           await folder.open(saved);
@@ -85,7 +106,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       }),
 
     fetch: (ref, source, hooks) =>
-      withMirror(ref, hooks.signal, async (folder, saved) => {
+      withMirror(remotes, ref, hooks.signal, async (folder, saved) => {
         using remote = remoteOf(ref, source, hooks);
         return await folder.change(saved, async (git) => {
           const { branches, unusable } = await listRemote(git, remote, config);
@@ -108,7 +129,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       }),
 
     push: (ref, source, refs, hooks) =>
-      withMirror(ref, hooks.signal, async (folder, saved) => {
+      withMirror(remotes, ref, hooks.signal, async (folder, saved) => {
         using remote = remoteOf(ref, source, hooks);
         let output = '';
         const state = await folder.change(saved, async (git) => {
@@ -118,7 +139,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       }),
 
     fetchFiles: (ref, source, commits, hooks) =>
-      withMirror(ref, hooks.signal, async (folder, saved) => {
+      withMirror(remotes, ref, hooks.signal, async (folder, saved) => {
         const { manifest } = saved;
         if (manifest.filter === null) return null;
         using remote = remoteOf(ref, source, hooks);
@@ -132,19 +153,20 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       }),
 
     bundleFor: (ref, have, signal) =>
-      withMirror(ref, signal, async (folder, { version, manifest }) => {
+      withMirror(local, ref, signal, async (folder, { version, manifest }) => {
         const known = await knownCommits(folder.git, have);
         const bundle = await makeBundle(folder.git, folder.bundles, { manifest, have: known });
         return { bundle, version, manifest };
       }),
 
     receive: (ref, { bundle, refs, head }, signal) =>
-      within(ref, signal, async (folder) => {
+      within(local, ref, signal, async (folder) => {
         const saved = await records.current(ref);
         if (saved !== undefined) await folder.open(saved);
         else await initRepository(folder.git, null);
         return folder.change(saved, async (git) => {
           const now = await readManifest(git, saved?.manifest.filter ?? null);
+          requireFewRefs(now, refs, config.maxRefs);
           const { filter } = now;
           const targets = [...refs.flatMap(({ to }) => to ?? []), ...(isId(head) ? [head] : [])];
           for (const target of targets) {
@@ -160,7 +182,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
     state: (ref) => records.current(ref),
 
     measure: (ref, commit, signal) =>
-      withMirror(ref, signal, async ({ git }) => {
+      withMirror(local, ref, signal, async ({ git }) => {
         const [known] = await knownCommits(git, [commit]);
         if (known === undefined) throw gitError('GIT_REF_UNKNOWN', 'There is no such commit.');
         return measureTree(git, known, config);

@@ -41,7 +41,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     hostOf,
     launcher,
     liveComputers,
-    gitTrees: createGitTrees(liveComputers),
+    gitTrees: createGitTrees(liveComputers, config.git),
     checks: [],
     draining: new AbortController().signal,
     closing: new AbortController().signal,

@@ -25,11 +25,14 @@ export class RecordsInMemory implements MirrorRecords {
   readonly planned: string[] = [];
   /** The step before which the process seems to end. */
   endsBefore: 'plan' | 'save' | undefined;
+  /** Called before it is told what is saved. */
+  beforeCurrent: (ref: RepositoryRef) => Promise<void> = async () => undefined;
   /** Called before a save is decided. */
   beforeSave: () => Promise<void> = async () => undefined;
 
-  async current({ itemId }: RepositoryRef): Promise<SavedMirror | undefined> {
-    return structuredClone(this.saved.get(itemId));
+  async current(ref: RepositoryRef): Promise<SavedMirror | undefined> {
+    await this.beforeCurrent(ref);
+    return structuredClone(this.saved.get(ref.itemId));
   }
 
   async plan(_ref: RepositoryRef, { objectKey }: StoredBundle): Promise<AsyncDisposable> {
@@ -68,11 +71,11 @@ export interface MirrorsWorld extends AsyncDisposable {
   names: Record<string, string[]>;
   ref(): RepositoryRef;
   hooks(more?: Partial<GitHooks>): GitHooks;
-  /** Mirrors with other settings or another folder, on the same rows and store. */
+  /** Mirrors with other settings, another folder or other rows, on the same store. */
   another(
     settings?: Record<string, string>,
     limits?: Partial<GitConfig>,
-    more?: Pick<GitMirrorsDeps, 'freeBytes'>,
+    more?: Partial<Pick<GitMirrorsDeps, 'freeSpace' | 'records'>>,
   ): GitMirrors;
   folderOf(ref: RepositoryRef): string;
   /** The machine is lost: its folder is empty. */
@@ -108,9 +111,9 @@ export async function buildMirrors(settings: Record<string, string> = {}): Promi
   const decisions: EgressDecision[] = [];
   const another: MirrorsWorld['another'] = (more = {}, limits = {}, deps = {}) =>
     createGitMirrors({
+      records,
       ...deps,
       config: { git: { ...loadConfig({ ...environment, ...more }).git, ...limits } },
-      records,
       storage,
       proxy,
       maxChain: 5,

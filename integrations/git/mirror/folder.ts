@@ -1,28 +1,33 @@
-import { randomBytes } from 'node:crypto';
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GitConfig } from '../../../config/git.ts';
 import type { ObjectStore } from '../../storage/objectStore.ts';
 import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
 import { gitError } from '../rules/failures.ts';
-import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror, StoredBundle } from '../types.ts';
-import { makeBundle } from './bundleFile.ts';
+import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
 import { FolderState } from './folderState.ts';
 import { Git } from './git.ts';
-import { idsOf, initRepository, isSameManifest, namesIn, readManifest, writeManifest } from './repository.ts';
+import { initRepository, namesIn, writeManifest } from './repository.ts';
+import { saveRepository } from './save.ts';
 import { isConnected, takeInOwn } from './takeIn.ts';
+
+/** Of a disk. */
+export interface FreeSpace {
+  bytes: number;
+  /** How many files may be made. */
+  files: number;
+}
 
 export interface FolderDeps {
   config: GitConfig;
   records: MirrorRecords;
   storage: Pick<ObjectStore, 'read' | 'write'>;
   /** What is free where mirrors are; without it, as the system says. */
-  freeBytes?: (folder: string) => number | Promise<number>;
-  /** After so many bundles, one of everything takes their place: a restore reads them all. */
+  freeSpace?: (folder: string) => FreeSpace | Promise<FreeSpace>;
+  /** After so many bundles, one of everything takes their place if there is room for it: a restore reads them all. */
   maxChain?: number;
 }
 
-const defaultMaxChain = 40;
 const bundleAgeMs = 86_400_000;
 
 /**
@@ -134,30 +139,8 @@ export class MirrorFolder implements AsyncDisposable {
   }
 
   /** Saves what a repository has now, unless it is what is saved already. */
-  async save(git: Git, saved: SavedMirror | undefined): Promise<MirrorState> {
-    const filter = saved === undefined ? await filterOf(git) : saved.manifest.filter;
-    const manifest = await readManifest(git, filter);
-    if (saved !== undefined && isSameManifest(saved.manifest, manifest)) return saved;
-    const next = { version: (saved?.version ?? 0) + 1, manifest };
-    const replacesAll = saved === undefined || saved.bundles.length >= (this.#deps.maxChain ?? defaultMaxChain);
-    if (saved !== undefined && replacesAll) await git.do(['repack', '-a', '-d', '-q']);
-    // A shallow clone's border belongs to all of it.
-    const have = replacesAll ? [] : idsOf(saved?.manifest);
-    await using made = await makeBundle(git, this.bundles, { manifest, have });
-    const { records, storage, config } = this.#deps;
-    let bundle: StoredBundle | null = null;
-    await using stack = new AsyncDisposableStack();
-    if (made !== null) {
-      // Flat and random, as all of the store's: rows say what it belongs to.
-      bundle = { version: next.version, objectKey: randomBytes(20).toString('hex'), bytes: made.bytes };
-      stack.use(await records.plan(this.#ref, bundle));
-      git.signal.throwIfAborted();
-      const options = { fileName: 'repository.bundle', maxBytes: config.maxBytes * 2, reserve: async () => undefined };
-      await storage.write(bundle.objectKey, made.open(), options);
-    }
-    const isSaved = await records.save(this.#ref, { ...next, bundle, replacesAll });
-    if (!isSaved) throw gitError('GIT_CONFLICT', 'The repository has been changed by another process.');
-    return next;
+  save(git: Git, saved: SavedMirror | undefined): Promise<MirrorState> {
+    return saveRepository(this.#deps, this.#ref, { git, bundles: this.bundles }, saved);
   }
 
   /** So that the next operation begins with what is saved: something here is not as it should be. */
@@ -206,10 +189,4 @@ export class MirrorFolder implements AsyncDisposable {
 /** When somebody has last done something in a folder: each operation touches its lock. */
 export async function usedAtMs(root: string): Promise<number> {
   return (await stat(`${root}.lock`).catch(() => undefined))?.mtimeMs ?? 0;
-}
-
-async function filterOf(git: Git) {
-  const outcome = await git.run(['config', '--file', join(git.dir, 'config'), 'remote.origin.partialclonefilter']);
-  const filter = String(outcome.output).trim();
-  return filter === 'blob:none' || /^blob:limit=\d+$/.test(filter) ? (filter as 'blob:none') : null;
 }

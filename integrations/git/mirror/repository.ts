@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { gitError } from '../rules/failures.ts';
+import { gitError, tooManyRefs } from '../rules/failures.ts';
 import { isStorableRef } from '../rules/refName.ts';
 import { linesOf } from '../rules/remoteRefs.ts';
-import type { GitFilter, RefManifest } from '../types.ts';
+import type { GitFilter, RefManifest, RefUpdate } from '../types.ts';
 import type { Git } from './git.ts';
 
 /** Makes an empty bare repository, in place of what may be there. */
@@ -146,6 +146,25 @@ export function idsOf(manifest: RefManifest | undefined): string[] {
 /** The branch that HEAD names and that exists. */
 export function currentBranch({ head, refs }: RefManifest): string | null {
   return head.startsWith('refs/heads/') && refs[head] !== undefined ? head.slice('refs/heads/'.length) : null;
+}
+
+/** How many refs are elsewhere than they were. */
+export function countMoved(before: RefManifest | undefined, { refs }: RefManifest): number {
+  const names = new Set([...Object.keys(before?.refs ?? {}), ...Object.keys(refs)]);
+  return [...names].filter((name) => before?.refs[name] !== refs[name]).length;
+}
+
+/** Throws 422 `GIT_TOO_LARGE` where moves would make more branches and tags of what there is than may be. */
+export function requireFewRefs({ refs }: RefManifest, moves: readonly RefUpdate[], maxRefs: number): void {
+  const isCounted = (name: string) => /^refs\/(?:heads|tags)\//.test(name);
+  const names = new Set(Object.keys(refs).filter(isCounted));
+  const before = names.size;
+  for (const { name, to } of moves) {
+    if (to === null) names.delete(name);
+    else if (isCounted(name)) names.add(name);
+  }
+  // Where there are too many already, fewer are better.
+  if (names.size > Math.max(maxRefs, before)) throw tooManyRefs(maxRefs);
 }
 
 export function isSameManifest(a: RefManifest, b: RefManifest): boolean {

@@ -2,11 +2,14 @@ import { statfs } from 'node:fs/promises';
 import { DomainError } from '../../../models/errors.ts';
 import { gitError } from '../rules/failures.ts';
 import type { RepositoryRef } from '../types.ts';
-import { type FolderDeps, MirrorFolder, usedAtMs } from './folder.ts';
+import { type FolderDeps, type FreeSpace, MirrorFolder, usedAtMs } from './folder.ts';
 import { foldersOf } from './foldersOf.ts';
 
 const lookMs = 1_000;
 const makingMs = 600_000;
+
+/** A disk may have bytes left and take no more files: each that it takes counts for so many. */
+const bytesPerFile = 65_536;
 
 /** What is free where mirrors are, and what is done when that is too little: others may need the same disk to live. */
 export class MirrorRoom {
@@ -78,13 +81,17 @@ export class MirrorRoom {
   }
 
   async #freeBytes(): Promise<number> {
-    const { config, freeBytes = freeBytesIn } = this.#deps;
-    return await freeBytes(config.dir);
+    const { config, freeSpace = freeSpaceIn } = this.#deps;
+    const { bytes, files } = await freeSpace(config.dir);
+    return Math.min(bytes, files * bytesPerFile);
   }
 }
 
-async function freeBytesIn(folder: string): Promise<number> {
-  const { blocks, bavail, bsize } = await statfs(folder);
+async function freeSpaceIn(folder: string): Promise<FreeSpace> {
+  const { blocks, bavail, bsize, files, ffree } = await statfs(folder);
   // Some file systems do not tell.
-  return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize;
+  return {
+    bytes: blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize,
+    files: files === 0 ? Number.POSITIVE_INFINITY : ffree,
+  };
 }

@@ -61,6 +61,10 @@ export function treeMissing(): DomainError {
   return gitError('GIT_TREE_MISSING', detail);
 }
 
+export function tooManyRefs(maxRefs: number): DomainError {
+  return gitError('GIT_TOO_LARGE', `The repository has more than ${maxRefs} branches and tags.`);
+}
+
 /** Whether to try again by ourselves. */
 export function mayPass(error: unknown): boolean {
   if (!(error instanceof DomainError)) return true;

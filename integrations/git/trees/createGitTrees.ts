@@ -1,3 +1,4 @@
+import type { GitConfig } from '../../../config/git.ts';
 import type { LiveComputers } from '../../computers/liveComputers.ts';
 import type { GitTrees } from '../types.ts';
 import { createChanges } from './changes.ts';
@@ -6,7 +7,7 @@ import { createLooks } from './looks.ts';
 import { TreeShell } from './treeShell.ts';
 
 /** Git among the files of computers, by processes in their sandboxes. */
-export function createGitTrees(computers: Pick<LiveComputers, 'work'>): GitTrees {
+export function createGitTrees(computers: Pick<LiveComputers, 'work'>, config: Pick<GitConfig, 'maxRefs'>): GitTrees {
   const shell = new TreeShell(computers);
-  return { ...createLooks(shell), ...createExchange(shell), ...createChanges(shell) };
+  return { ...createLooks(shell), ...createExchange(shell, config), ...createChanges(shell) };
 }

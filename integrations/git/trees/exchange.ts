@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { DomainError } from '../../../models/errors.ts';
 import { idsOf } from '../mirror/repository.ts';
-import { gitError } from '../rules/failures.ts';
+import { gitError, tooManyRefs } from '../rules/failures.ts';
 import { isAcceptableRef } from '../rules/refName.ts';
 import type { MadeBundle, MirrorState, RefManifest, RefUpdate, TreeRef, TreeWork } from '../types.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
@@ -109,7 +109,7 @@ mv -- "$outbox/pack.new" "$outbox/pack"
 `;
 
 /** What goes between a tree and its mirror, by files in the computer’s home. */
-export function createExchange(shell: TreeShell) {
+export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number }) {
   async function put(tree: TreeRef, path: string, body: Uint8Array | Readable, signal: AbortSignal): Promise<void> {
     const client = await shell.client(tree);
     await client.writeFile(path, body, { parents: true, mode: 0o600, signal });
@@ -139,6 +139,7 @@ export function createExchange(shell: TreeShell) {
       // Bytes that are not text stay behind: a row would name another ref.
       if (isId(id) && isAcceptableRef(name) && !name.includes('\uFFFD')) refs[name] = id;
     }
+    if (Object.keys(refs).length > maxRefs) throw tooManyRefs(maxRefs);
     return { head, refs, hasPacked: packed === 'packed' };
   }
 

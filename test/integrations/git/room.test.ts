@@ -33,8 +33,11 @@ async function cloned(mirrors: GitMirrors = world.mirrors): Promise<RepositoryRe
   return ref;
 }
 
+/** Mirrors on a disk of which so much is free. */
+const withFree = (bytes: () => number, settings = {}) =>
+  world.another(settings, {}, { freeSpace: () => ({ bytes: bytes(), files: plenty }) });
 /** Mirrors on a disk that has room for so many. */
-const withRoomFor = (most: number) => world.another({}, {}, { freeBytes: () => (mirrorsHere() <= most ? plenty : 0) });
+const withRoomFor = (most: number) => withFree(() => (mirrorsHere() <= most ? plenty : 0));
 const mirrorsHere = () =>
   readdirSync(world.dir).filter((name) => existsSync(join(world.dir, name, 'mirror.git'))).length;
 
@@ -50,20 +53,28 @@ function sweep(mirrors: GitMirrors, more: Partial<MirrorSweep> = {}): Promise<nu
 }
 
 test('without room no clone begins', async () => {
-  const mirrors = world.another({}, {}, { freeBytes: () => 1_000_000 });
+  const mirrors = withFree(() => 1_000_000);
   await expect(cloned(mirrors)).rejects.toMatchObject({ code: 'GIT_DISK_FULL', kind: 'unavailable' });
   expect(world.server.requests).toEqual([]);
   // How much it is, is the operator's to say.
-  const frugal = world.another({ ATRIUM_GIT_MIN_FREE_MIB: '0' }, {}, { freeBytes: () => 1_000_000 });
+  const frugal = withFree(() => 1_000_000, { ATRIUM_GIT_MIN_FREE_MIB: '0' });
   expect(has([await cloned(frugal)])).toEqual([true]);
+});
+
+test('a disk that takes no more files is full, however many bytes are left', async () => {
+  const kept = await cloned();
+  const withFiles = (files: number, settings = {}) =>
+    world.another(settings, {}, { freeSpace: () => ({ bytes: plenty, files }) });
+  await expect(cloned(withFiles(1_000))).rejects.toMatchObject({ code: 'GIT_DISK_FULL' });
+  expect(has([kept])).toEqual([false]);
+  expect(has([await cloned(withFiles(1_000, { ATRIUM_GIT_MIN_FREE_MIB: '10' }))])).toEqual([true]);
 });
 
 test('nor does one go on, and what came of it makes room for others', async () => {
   writeHistory(world.server.create('large.git'), { commits: 50, filesEach: 2, weight: 32_000 });
   world.server.holdAfter = 800_000;
   const ref = world.ref();
-  const freeBytes = () => (world.server.isHolding ? 0 : plenty);
-  const mirrors = world.another({ ATRIUM_GIT_SILENCE_SECONDS: '3600' }, {}, { freeBytes });
+  const mirrors = withFree(() => (world.server.isHolding ? 0 : plenty), { ATRIUM_GIT_SILENCE_SECONDS: '3600' });
   const cloning = mirrors.clone(ref, { url: world.server.url('large.git') }, world.hooks());
   await expect(cloning).rejects.toMatchObject({ code: 'GIT_DISK_FULL' });
   expect(existsSync(partialOf(ref))).toBe(false);

@@ -27,10 +27,12 @@ describe.each(usable)('$name', ({ options }) => {
   beforeAll(async () => {
     built = await buildHost(options);
     computer = await startComputer(built.host);
-    trees = createGitTrees({ work: ({ computerId }) => built.host.work(computerId) });
+    trees = treesWith({ maxRefs: 1_000 });
   });
   afterAll(() => built[Symbol.asyncDispose]());
 
+  const treesWith = (config: { maxRefs: number }) =>
+    createGitTrees({ work: ({ computerId }) => built.host.work(computerId) }, config);
   const run = async (command: string) => {
     const { own } = await built.host.work(computer.computerId);
     return (await runOn(own, command)).stdout;
@@ -247,6 +249,20 @@ describe.each(usable)('$name', ({ options }) => {
       ['ok', false],
       ['origin/main', false],
     ]);
+  });
+
+  it('saves no more branches and tags than a remote may have, and sends nothing for that', async () => {
+    const { ref, work, path } = await filled();
+    const { bundleOut } = treesWith({ maxRefs: 5 });
+    const state = await world.mirrors.state(ref);
+    if (state === undefined) throw new Error('Nothing is saved.');
+    await run(`cd ${path}; git -c user.name=A -c user.email=a@x commit -q --allow-empty -m more
+      for name in a b c; do git branch $name; git tag v$name; done`);
+    await expect(bundleOut(work(), state, signal)).rejects.toMatchObject({ code: 'GIT_TOO_LARGE' });
+    expect(await run(`ls -A .cache/atrium/git | grep ${ref.itemId}`)).toBe('');
+    await run(`cd ${path}; git tag -d vb vc`);
+    const { refs } = await bundleOut(work(), state, signal);
+    expect(refs).toHaveLength(5);
   });
 
   it('loses no uncommitted change by a checkout', async () => {
