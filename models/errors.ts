@@ -58,6 +58,12 @@ export class DomainError extends Error {
   }
 }
 
+/** Makes the errors of an area, each of whose codes has one kind. */
+export function errorsOf<Code extends string>(kinds: Readonly<Record<Code, DomainErrorKind>>) {
+  return (code: Code, message: string, options: DomainErrorOptions = {}): DomainError =>
+    new DomainError(kinds[code], code, message, options);
+}
+
 /** The answer for an object that is absent, or another tenant's: the two look the same. */
 export function notFound(what: string): DomainError {
   return new DomainError('notFound', 'NOT_FOUND', `There is no such ${what}.`);

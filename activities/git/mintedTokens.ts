@@ -66,10 +66,10 @@ export class MintedTokens {
 /** What the provider's failure means for who clones. */
 function explained(error: unknown): unknown {
   if (!(error instanceof DomainError)) return error;
-  if (passingKinds.includes(error.kind)) return gitError('GIT_REMOTE_FAILED', error.message, error);
+  if (passingKinds.includes(error.kind)) return gitError('GIT_REMOTE_FAILED', error.message, { cause: error });
   return refused(error.message, error);
 }
 
 function refused(why: string, cause?: unknown): DomainError {
-  return gitError('GIT_AUTHENTICATION_FAILED', why, cause);
+  return gitError('GIT_AUTHENTICATION_FAILED', why, { cause });
 }

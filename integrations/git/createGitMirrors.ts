@@ -55,7 +55,9 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       return await inFolder(ref, ended, work);
     } catch (error) {
       if (deadline.aborted && !signal.aborted) {
-        throw gitError('GIT_REMOTE_TOO_SLOW', `This took longer than ${config.timeoutMs / 60_000} minutes.`, error);
+        throw gitError('GIT_REMOTE_TOO_SLOW', `This took longer than ${config.timeoutMs / 60_000} minutes.`, {
+          cause: error,
+        });
       }
       throw error;
     }

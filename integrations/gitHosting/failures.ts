@@ -1,4 +1,4 @@
-import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
+import { DomainError, type DomainErrorKind, errorsOf } from '../../models/errors.ts';
 
 /** What can go wrong with a hosting provider, by its stable code. */
 export const hostingFailures = {
@@ -18,13 +18,7 @@ export const hostingFailures = {
 
 export type HostingFailure = keyof typeof hostingFailures;
 
-export function hostingError(
-  code: HostingFailure,
-  message: string,
-  options: { retryAfterSeconds?: number; cause?: unknown } = {},
-): DomainError {
-  return new DomainError(hostingFailures[code], code, message, options);
-}
+export const hostingError = errorsOf(hostingFailures);
 
 const longestRetryAfterSeconds = 3_600;
 const retrySoonSeconds = 10;

@@ -38,7 +38,8 @@ export const rules: Record<string, Rule> = {
     why: 'an activity is called by workflows, never by a request',
   },
   temporal: {
-    may: ['workflows', 'activities'],
+    // What a failure of git means, which operations have in common with whoever meets it at once.
+    may: ['workflows', 'activities', 'integrations/git/rules/failures.ts'],
     typesOf: ['models', 'config', 'telemetry'],
     why: 'it joins workflows and activities, and is used by the API',
   },

@@ -1,7 +1,7 @@
 import type { DomainErrorKind } from '../../models/errors.ts';
 import type { ObjectOperation, OperationDefinition } from './operation.ts';
 
-const failures: Readonly<Record<string, DomainErrorKind>> = {
+export const computerFailures: Readonly<Record<string, DomainErrorKind>> = {
   HOST_LOST: 'unavailable',
   NO_HOST: 'unavailable',
   COMPUTERS_OFF: 'unavailable',
@@ -19,7 +19,7 @@ const failures: Readonly<Record<string, DomainErrorKind>> = {
 };
 const notCancellable = 'Ask for what you want instead: stop the computer, or wake it.';
 
-const gentle: ObjectOperation = { object: 'computer', isUrgent: false, failures, notCancellable };
+const gentle: ObjectOperation = { object: 'computer', isUrgent: false, failures: computerFailures, notCancellable };
 /** Does not wait for a start that is under way. */
 const urgent: ObjectOperation = { ...gentle, isUrgent: true };
 

@@ -36,7 +36,9 @@ export async function fetchKind(git: Git, remote: Remote, reachable: Reachable):
     // A remote that answers and brings nothing would be asked for ever.
     const isSame = missing.count === before?.count && missing.sum.equals(before.sum);
     if (isSame || round > maxRounds) {
-      throw gitError('GIT_REMOTE_FAILED', 'The remote does not send all objects of the repository.', incomplete);
+      throw gitError('GIT_REMOTE_FAILED', 'The remote does not send all objects of the repository.', {
+        cause: incomplete,
+      });
     }
     for await (const ids of missing.inParts(maxAsked)) await fetchObjects(git, remote, ids);
     before = missing;

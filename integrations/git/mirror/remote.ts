@@ -106,7 +106,7 @@ export class Remote implements Disposable {
     }
     // Git also reads plain files of any web server, a page to sign in for one, and checks no object that it gets so.
     if (!isSmart || (await hasUnchecked(git, { before, isFiltered: !args.includes('--no-filter') }))) {
-      throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.', notSmart);
+      throw gitError('GIT_REMOTE_FAILED', 'The remote does not answer as a git server does.', { cause: notSmart });
     }
     return outcome;
   }
@@ -125,11 +125,11 @@ export class Remote implements Disposable {
   #explain(error: unknown): unknown {
     if (this.#noCredential !== undefined) return this.#noCredential;
     if (error instanceof DomainError && error.code === 'GIT_REMOTE_FORBIDDEN' && this.#refusal !== undefined) {
-      return gitError('GIT_REMOTE_FORBIDDEN', describeRefusal(this.#refusal), error);
+      return gitError('GIT_REMOTE_FORBIDDEN', describeRefusal(this.#refusal), { cause: error });
     }
     if (this.isSpent) {
       const mib = Math.round(this.#options.config.maxBytes / 1_048_576);
-      return gitError('GIT_TOO_LARGE', `The remote sends more than ${mib} MiB.`, error);
+      return gitError('GIT_TOO_LARGE', `The remote sends more than ${mib} MiB.`, { cause: error });
     }
     return error;
   }

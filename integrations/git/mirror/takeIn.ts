@@ -59,7 +59,7 @@ export async function takeInForeign(
 /** What index-pack does not like is the sender's doing, whatever words it finds for that. */
 function foreign(error: unknown): unknown {
   if (!(error instanceof DomainError) || error.code !== 'GIT_REMOTE_FAILED') return error;
-  return gitError('GIT_OBJECTS_REFUSED', 'The bundle is incomplete or damaged.', error);
+  return gitError('GIT_OBJECTS_REFUSED', 'The bundle is incomplete or damaged.', { cause: error });
 }
 
 export async function requireConnected(

@@ -97,14 +97,15 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
     withoutSecrets(`git ended with ${run.signal ?? run.code}: ${run.said.slice(-2_000)}`, secrets),
   );
   if (run.signal === 'SIGXFSZ' || run.code === 153) {
-    return gitError('GIT_TOO_LARGE', 'The repository is larger than may be.', cause);
+    return gitError('GIT_TOO_LARGE', 'The repository is larger than may be.', { cause });
   }
   const text = `${run.said}\n${run.output}`;
   const rejection = rejectionOf(withoutSecrets(text, secrets));
-  if (rejection !== undefined) return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, cause);
+  if (rejection !== undefined)
+    return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, { cause });
   const [, meaning] = meanings.find(([pattern]) => pattern.test(text)) ?? [];
   const [code, sentence]: Described = meaning ?? ['GIT_FAILED', unexplained];
-  return gitError(code, sentence, cause);
+  return gitError(code, sentence, { cause });
 }
 
 /** A refusal of the egress guard's, for people. Which address a name leads to is not said. */

@@ -1,4 +1,4 @@
-import { DomainError, type DomainErrorKind } from '../../../models/errors.ts';
+import { DomainError, type DomainErrorKind, errorsOf } from '../../../models/errors.ts';
 
 /** What can go wrong with git, by its stable code. */
 export const gitFailures = {
@@ -52,9 +52,7 @@ export type GitFailure = keyof typeof gitFailures;
 /** Failures that the same call may not meet again. */
 const passing: readonly string[] = ['GIT_REMOTE_FAILED', 'GIT_REMOTE_TOO_SLOW', 'GIT_FAILED'] satisfies GitFailure[];
 
-export function gitError(code: GitFailure, message: string, cause?: unknown): DomainError {
-  return new DomainError(gitFailures[code], code, message, { cause });
-}
+export const gitError = errorsOf(gitFailures);
 
 export function treeMissing(): DomainError {
   const detail = 'The repository’s files are not on its computer. They come there when it is checked out.';

@@ -191,7 +191,7 @@ export function failureOf({ code, stdout, said }: TreeAnswer): DomainError {
   const words = `${stdout.toString()}\n${said}`;
   const cause = new Error(`git ended with ${code}: ${words.slice(-2_000)}`);
   const [, known, sentence] = meanings.find(([pattern]) => pattern.test(words)) ?? [];
-  if (known !== undefined && sentence !== undefined) return gitError(known, sentence, cause);
+  if (known !== undefined && sentence !== undefined) return gitError(known, sentence, { cause });
   const told = cleanWords(words, 300);
-  return gitError('GIT_TREE_FAILED', told === '' ? 'Git has failed on the computer.' : `Git says: ${told}`, cause);
+  return gitError('GIT_TREE_FAILED', told === '' ? 'Git has failed on the computer.' : `Git says: ${told}`, { cause });
 }

@@ -1,0 +1,25 @@
+import { failureOf } from '../../../api/frame/operationAnswer.ts';
+import { gitFailures } from '../../../integrations/git/rules/failures.ts';
+import type { Operation } from '../../../models/operation.ts';
+import { gitOperations } from '../../../temporal/operations/git.ts';
+
+function answerOf(kind: string, errorCode: string): string {
+  return failureOf({ kind, errorCode, errorDetail: 'Why.' } as unknown as Operation).kind;
+}
+
+test.each(Object.keys(gitOperations))('%s fails as git does where somebody waits for it', (kind) => {
+  const answers = Object.keys(gitFailures).map((code) => [code, answerOf(kind, code)]);
+  expect(Object.fromEntries(answers)).toEqual(gitFailures);
+});
+
+test('what computers and rows refuse is no failure of another server', () => {
+  const answers = {
+    NOT_FOUND: 'notFound',
+    COMMAND_TOO_LONG: 'unprocessable',
+    COMPUTER_DELETED: 'conflict',
+    COMPUTER_NOT_ANSWERING: 'upstreamTimeout',
+    TOO_MANY_PROCESSES: 'rateLimited',
+  };
+  for (const [code, kind] of Object.entries(answers))
+    expect([code, answerOf('commitChanges', code)]).toEqual([code, kind]);
+});
