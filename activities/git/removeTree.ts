@@ -17,7 +17,7 @@ export async function removeTree({ gitTrees, logger }: GitDeps, repository: Repo
   } catch (error) {
     heartbeat.cancelled.throwIfAborted();
     // Its files went with the computer.
-    if (error instanceof DomainError && error.kind === 'notFound') return;
+    if (error instanceof DomainError && error.code === 'GIT_TREE_MISSING') return;
     if (Date.now() - removedAt.getTime() > patienceMs) {
       logger.warn({ err: error, itemId, computerId }, 'The working tree of a removed repository is left where it was.');
       return;

@@ -8,6 +8,7 @@ import { operationModels } from '../../models/operation.ts';
 import type { GitDeps } from './deps.ts';
 import { notOrdered } from './failure.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
+import { placeTree } from './placeTree.ts';
 import { remoteOf } from './remote.ts';
 
 /** What is done in working trees, and between them, their mirrors and remotes. */
@@ -18,8 +19,10 @@ export function createTreeActivities(deps: GitDeps) {
     forOrdered(work, (ordered) => act({ ...ordered, tree: treeOf(ordered.repository, ordered.order) }));
 
   return {
-    /** Makes the working tree, where there is none. */
-    fillTree: step(async ({ repository, order, tree, hooks: { signal } }) => {
+    /** Makes the working tree, where there is none: on another computer, where its own was deleted. */
+    fillTree: step(async ({ repository: known, order, hooks: { signal } }) => {
+      const repository = await placeTree(deps, known, order, signal);
+      const tree = treeOf(repository, order);
       await reach(deps, tree, order);
       if (await gitTrees.isFilled(tree, signal)) return;
       const { bundle, ...state } = await gitMirrors.bundleFor(repository, [], signal);

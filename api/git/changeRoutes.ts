@@ -56,12 +56,13 @@ export function changeRoutes(deps: RouteDeps) {
 
   router.post(`${base}/checkout`, async (req, res) => {
     const where = pathOf<'checkoutBranch'>(req);
-    const { branch } = bodyOf<'checkoutBranch'>(req) ?? {};
+    const { branch, computerId } = bodyOf<'checkoutBranch'>(req) ?? {};
     if (branch !== undefined) checkBranchName(branch);
+    const place = computerId !== undefined && { computerId };
     const order =
       branch === undefined
-        ? ({ kind: 'fillRepository', input: {} } as const)
-        : ({ kind: 'checkoutBranch', input: { branch } } as const);
+        ? ({ kind: 'fillRepository', input: { ...place } } as const)
+        : ({ kind: 'checkoutBranch', input: { branch, ...place } } as const);
     await makeOnce<'checkoutBranch'>(
       deps,
       req,

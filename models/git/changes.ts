@@ -1,4 +1,5 @@
 import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import { getComputer } from '../computers/computer.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
 import type { Operation } from '../operation.ts';
@@ -16,6 +17,8 @@ export interface ChangeInput {
   force?: boolean;
   message?: string;
   paths?: string[];
+  /** Where a check-out brings the files. */
+  computerId?: string;
   /** Whose commits these are. */
   author?: { name: string; email: string };
 }
@@ -41,11 +44,13 @@ const actions: Readonly<Record<GitChangeKind, AuditAction>> = {
 };
 
 /**
- * Begins a change of a repository that has been cloned; its workflow makes it when its turn comes. Throws 404, 409
+ * Begins a change of a repository that has been cloned; its workflow makes it when its turn comes. Throws 404 for it or the
+ * computer, 409
  * `GIT_REPOSITORY_NOT_READY` or `GIT_REPOSITORY_BUSY`.
  */
 export async function askForChange(database: Database, request: ChangeRequest): Promise<Operation> {
   const { spaceId, itemId, kind, actor, id, input, deadlineMs } = request;
+  if (input.computerId !== undefined) await getComputer(database, spaceId, input.computerId);
   return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);
     if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {

@@ -5,12 +5,12 @@ import { defaultComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database.ts';
 import { driveContainerId } from '../drive/containers.ts';
 import { driveModels } from '../drive/models.ts';
-import { numberedName } from '../drive/names.ts';
 import { addItem, chooseName, makeFolders, openFolder } from '../drive/tree.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { type Operation, operationModels } from '../operation.ts';
 import { insert, select } from '../sql.ts';
 import { beginOrder, ordersOf, requireRoomForClone } from './orders.ts';
+import { freeTreePath } from './placing.ts';
 import { changeRepository, lockRepository, type Repository, type RepositoryFilter } from './repository.ts';
 
 export interface CloneRequest {
@@ -95,15 +95,6 @@ async function findOperation(tx: Transaction, id: string): Promise<Operation | u
 async function requireCredential(tx: Transaction, spaceId: string, id: string): Promise<void> {
   const sql = 'SELECT id FROM git_credentials WHERE id = ? AND space_id = ?';
   if ((await select(tx, sql, [id, spaceId])).length === 0) throw notFound('credential');
-}
-
-/** Where no other repository of the computer is. */
-async function freeTreePath(tx: Transaction, computerId: string, name: string): Promise<string> {
-  const sql = 'SELECT 1 FROM git_repositories WHERE computer_id = ? AND tree_path = ?';
-  for (let number = 1; ; number++) {
-    const path = `repositories/${number === 1 ? name : numberedName(name, number)}`;
-    if ((await select(tx, sql, [computerId, path])).length === 0) return path;
-  }
 }
 
 /**

@@ -29,6 +29,8 @@ export const gitFailures = {
   GIT_TREE_MISSING: 'conflict',
   /** A partial clone has not brought what is to be shown, merged or checked out. */
   GIT_OBJECTS_MISSING: 'conflict',
+  /** Its files are on another computer than the one that they are wanted on. */
+  GIT_TREE_ELSEWHERE: 'conflict',
   /** Something else is where the working tree is to be. */
   GIT_TREE_OCCUPIED: 'conflict',
   /** Another git works in it, such as that of a person at a terminal. */
@@ -57,6 +59,12 @@ export const gitError = errorsOf(gitFailures);
 export function treeMissing(): DomainError {
   const detail = 'The repository’s files are not on its computer. They come there when it is checked out.';
   return gitError('GIT_TREE_MISSING', detail);
+}
+
+export function treeGone(cause: unknown): DomainError {
+  const detail =
+    'The computer with the repository’s files was deleted. They come to another one when it is checked out.';
+  return gitError('GIT_TREE_MISSING', detail, { cause });
 }
 
 export function tooManyRefs(maxRefs: number): DomainError {

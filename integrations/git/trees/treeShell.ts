@@ -5,7 +5,7 @@ import type { HostClient } from '../../computers/hostClient.ts';
 import type { LiveComputers } from '../../computers/liveComputers.ts';
 import { type Exit, noteOf } from '../../computers/processes/records.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
-import { gitError, treeMissing } from '../rules/failures.ts';
+import { gitError, treeGone, treeMissing } from '../rules/failures.ts';
 import type { TreeRef } from '../types.ts';
 import { treeEnvironment } from './environment.ts';
 
@@ -54,8 +54,13 @@ export class TreeShell {
     this.#computers = computers;
   }
 
-  client(tree: TreeRef): Promise<HostClient> {
-    return this.#computers.work(tree);
+  /** Throws `GIT_TREE_MISSING` where the computer was deleted. */
+  async client(tree: TreeRef): Promise<HostClient> {
+    try {
+      return await this.#computers.work(tree);
+    } catch (error) {
+      throw error instanceof DomainError && error.code === 'NOT_FOUND' ? treeGone(error) : error;
+    }
   }
 
   /** Runs a script to its end, whatever that is. It begins in the computer’s home. */

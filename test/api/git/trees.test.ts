@@ -209,6 +209,59 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     );
   }, 120_000);
 
+  test('comes to another computer when its own was deleted, with all that was saved', async () => {
+    const { user, git, id, computer, tree, repository } = await checkedOut();
+    await computer.exec(`echo two > ${repository.treePath}/a.txt`);
+    const { commit } = (await tree.post<{ commit: string }>('commit', { message: 'Two' })).body;
+    const elsewhere = await user.fetch(`${git.space}/computers`, { method: 'POST', body: { name: 'Elsewhere' } });
+    const { id: other } = (await elsewhere.json()) as { id: string };
+    expect(await tree.post('checkout', { computerId: other })).toMatchObject({
+      status: 409,
+      code: 'GIT_TREE_ELSEWHERE',
+    });
+    expect(await tree.post('checkout', { computerId: 'cmp_none' })).toMatchObject({ status: 404 });
+    const gone = async (computerId: string) =>
+      expect((await user.fetch(`${git.space}/computers/${computerId}`, { method: 'DELETE' })).status).toBeLessThan(300);
+
+    await gone(computer.id);
+    for (const what of ['status', 'log', 'branches', 'diff']) {
+      expect(await tree.get(what)).toMatchObject({
+        status: 409,
+        code: 'GIT_TREE_MISSING',
+        body: { detail: expect.stringContaining('deleted') },
+      });
+    }
+    expect(await tree.post('checkout', { branch: 'main', computerId: other })).toMatchObject({ status: 200 });
+    expect(await git.get(id)).toMatchObject({ computerId: other, treePath: repository.treePath });
+    expect((await tree.status()).body).toMatchObject({ branch: 'main', commit, changes: [] });
+
+    // Whatever is asked of it next, without saying where.
+    await gone(other);
+    expect(await tree.post('branch', { name: 'next', checkout: true })).toMatchObject({ status: 200 });
+    const { id: usual } = await buildComputer(product, user);
+    expect((await git.get(id)).computerId).toBe(usual);
+    expect((await tree.status()).body).toMatchObject({ branch: 'next', commit, changes: [] });
+
+    // And it can be deleted where there is no computer with its files.
+    await gone(usual);
+    expect((await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' })).status).toBe(204);
+    const { pool } = product.environment.database;
+    await waitFor('the end of it', async () => {
+      const [rows] = await pool.query('SELECT item_id FROM git_repositories WHERE item_id = ?', [id]);
+      return (rows as unknown[]).length === 0;
+    });
+  }, 120_000);
+
+  test('goes to the computer that is named where its folder was deleted', async () => {
+    const { user, git, id, computer, tree, repository } = await checkedOut();
+    const elsewhere = await user.fetch(`${git.space}/computers`, { method: 'POST', body: { name: 'Elsewhere' } });
+    const { id: other } = (await elsewhere.json()) as { id: string };
+    await computer.exec(`rm -rf ${repository.treePath}`);
+    expect(await tree.post('checkout', { computerId: other })).toMatchObject({ status: 200 });
+    expect((await git.get(id)).computerId).toBe(other);
+    expect(await tree.status()).toMatchObject({ status: 200, body: { changes: [] } });
+  }, 120_000);
+
   test('does what is asked of it one after the other', async () => {
     const { tree } = await checkedOut();
     const names = Array.from({ length: 6 }, (_, index) => `b${index}`);
