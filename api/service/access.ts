@@ -2,6 +2,7 @@ import type { AccessRows } from '../frame/auth/access.ts';
 
 /** Who may ask the service about itself. */
 export const access = {
+  getFrontPage: 'anyone',
   getHealth: 'anyone',
   getReadiness: 'anyone',
   getMetrics: 'operator',

@@ -75,12 +75,12 @@ function limiter(points: number): RateLimiterMemory | undefined {
 }
 
 /**
- * Probes and the reference page come often, and cost nothing; notifications come as often as people pay, and count when
+ * Probes and the pages about the API come often, and cost nothing; notifications come as often as people pay, and count when
  * they are forged.
  */
 function isLimited(req: Request): boolean {
   if (req.operation?.area === 'Webhooks') return false;
-  return !['/healthz', '/readyz', '/metrics', '/openapi.yaml', '/openapi.json', '/docs'].includes(req.path);
+  return !['/', '/healthz', '/readyz', '/metrics', '/openapi.yaml', '/openapi.json', '/docs'].includes(req.path);
 }
 
 /**

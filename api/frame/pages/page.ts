@@ -22,10 +22,12 @@ export function sendPage(res: Response, page: Page): void {
   res.status(status).type('text/html').send(layout(page).text);
 }
 
+const assets = fileURLToPath(new URL('./assets/', import.meta.url));
+export const iconFile = path.join(assets, 'icon.svg');
+
 /** The pages' stylesheet and icon. */
 export function pageFiles(): RequestHandler {
-  const folder = fileURLToPath(new URL('./assets/', import.meta.url));
-  return express.static(path.join(folder), { index: false, redirect: false, maxAge: '1h' });
+  return express.static(assets, { index: false, redirect: false, maxAge: '1h' });
 }
 
 function policyOf(formMayGoTo: string | undefined): string {

@@ -117,6 +117,16 @@ test('the reference page and all it loads come from here, under a strict policy'
   expect(page.text).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\son\w+=/);
 });
 
+test('who opens the address in a browser sees what this is, and gets somewhere from there', async () => {
+  const page = await api.as().get('/').set('accept', 'text/html,*/*');
+  expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+  const links = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
+  expect(links).toEqual(expect.arrayContaining(['/docs', '/openapi.yaml', '/auth/sign-in']));
+  for (const link of links) expect([link, (await request(api.app).get(link)).status]).toEqual([link, 200]);
+  const icon = await request(api.app).get('/favicon.ico');
+  expect([icon.status, icon.headers['content-type']]).toEqual([200, 'image/svg+xml']);
+});
+
 test('nothing else is served beside the page', async () => {
   for (const file of ['../index.html', '%2e%2e/openapi.yaml', 'package.json', 'swagger-ui.js', '']) {
     expect((await request(api.app).get(`/docs/assets/${file}`)).status).toBe(404);
