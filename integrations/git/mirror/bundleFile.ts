@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { gitError } from '../rules/failures.ts';
 import type { MadeBundle, RefManifest } from '../types.ts';
 import type { Git } from './git.ts';
-import { idsOf } from './repository.ts';
+import { idsOf, packsIn } from './repository.ts';
 
 const maxHeader = 16 * 1_048_576;
 
@@ -57,6 +57,31 @@ export async function makeBundle(git: Git, folder: string, wanted: Wanted): Prom
     await rm(path, { force: true });
     throw error;
   }
+}
+
+/**
+ * A bundle of all there is, read from the pack where it lies: after a clone there is one pack of everything, and to make
+ * another of it takes as long as to store it. Null where it takes more than one pack.
+ */
+export async function bundleOfOnlyPack(
+  git: Git,
+  manifest: RefManifest,
+): Promise<Pick<MadeBundle, 'bytes' | 'open'> | null> {
+  if (manifest.filter !== null || idsOf(manifest).length === 0) return null;
+  const counted = await git.text(['count-objects', '-v']);
+  const isAll = /^count: 0$/m.test(counted) && /^packs: 1$/m.test(counted) && !/^alternate:/m.test(counted);
+  const [name] = await packsIn(git);
+  if (!isAll || name === undefined) return null;
+  const header = Buffer.from(headerOf(manifest, []));
+  const pack = join(git.dir, 'objects', 'pack', `${name}.pack`);
+  async function* bytes() {
+    yield header;
+    yield* createReadStream(pack);
+  }
+  return {
+    bytes: header.length + (await stat(pack)).size,
+    open: () => Readable.from(bytes(), { objectMode: false }),
+  };
 }
 
 /** Version 3 says that objects may be missing; every git that can clone with a filter knows it. */

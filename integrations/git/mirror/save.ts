@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DomainError } from '../../../models/errors.ts';
 import { gitError } from '../rules/failures.ts';
 import type { GitFilter, MirrorState, RepositoryRef, SavedMirror, StoredBundle } from '../types.ts';
-import { makeBundle } from './bundleFile.ts';
+import { bundleOfOnlyPack, makeBundle } from './bundleFile.ts';
 import type { FolderDeps } from './folder.ts';
 import type { Git } from './git.ts';
 import { countMoved, idsOf, isSameManifest, readManifest, removeLeftovers } from './repository.ts';
@@ -29,9 +29,9 @@ export async function saveRepository(
 
   /** Makes a bundle for which there is room in the space; null where there is no object to save. */
   async function plan(have: readonly string[]) {
-    const made = await makeBundle(git, bundles, { manifest, have });
+    const whole = have.length === 0 ? await bundleOfOnlyPack(git, manifest) : null;
+    const made = whole === null ? stack.use(await makeBundle(git, bundles, { manifest, have })) : whole;
     if (made === null) return null;
-    stack.use(made);
     // Flat and random, as all of the store's: rows say what it belongs to.
     const bundle: StoredBundle = { version, objectKey: randomBytes(20).toString('hex'), bytes: made.bytes };
     stack.use(await records.plan(ref, bundle));

@@ -56,8 +56,8 @@ describe('a clone', () => {
       address: '127.0.0.1',
       refusal: null,
     });
-    // Nothing of the way there is kept.
-    expect(readdirSync(world.folderOf(ref)).toSorted()).toEqual(['bundles', 'home', 'mirror.git', 'state.json']);
+    // Nothing of the way there is kept, and no copy is made to be saved.
+    expect(readdirSync(world.folderOf(ref)).toSorted()).toEqual(['home', 'mirror.git', 'state.json']);
     expect(gitIn(mirrorOf(ref), '--git-dir=.', 'config', '--list', '--local')).not.toMatch(/url|proxy/);
   });
 
