@@ -1,3 +1,4 @@
+import { type AppDeps, appSweeps, createAppSweeps } from './apps/sweeps.ts';
 import type { BillingDeps } from './billing/deps.ts';
 import { createBillingActivities } from './billing/index.ts';
 import { billingSweeps } from './billing/sweeps.ts';
@@ -35,7 +36,8 @@ export type MainDeps = ChatDeps &
   IdentityDeps &
   SecretDeps &
   ComputerDeps &
-  GitDeps;
+  GitDeps &
+  AppDeps;
 
 /** Every activity of the main queue, by the name that workflows call it. */
 function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take'>) {
@@ -51,6 +53,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createSecretSweeps(deps),
     ...createComputerActivities(deps),
     ...createGitActivities(deps),
+    ...createAppSweeps(deps),
   };
 }
 
@@ -86,4 +89,5 @@ export const sweeps = [
   ...computerSweeps,
   ...gitSweeps,
   ...hostingSweeps,
+  ...appSweeps,
 ] as const satisfies readonly (keyof Activities)[];

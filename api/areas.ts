@@ -1,3 +1,4 @@
+import { apps } from './apps/index.ts';
 import { billing } from './billing/index.ts';
 import { chat } from './chat/index.ts';
 import { computers } from './computers/index.ts';
@@ -25,6 +26,7 @@ export const areas = [
   drive,
   computers,
   git,
+  apps,
   operations,
   billing,
 ] as const satisfies readonly Area[];

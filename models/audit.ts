@@ -65,7 +65,9 @@ export type AuditAction =
   | 'repository.checked-out'
   | 'repository.pushed'
   | 'repository.pulled'
-  | 'repository.clone-retried';
+  | 'repository.clone-retried'
+  | 'app.made'
+  | 'app.removed';
 
 export interface AuditEntry extends Actor {
   id: string;

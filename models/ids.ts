@@ -30,6 +30,8 @@ export const idPrefixes = {
   portLink: 'pln',
   process: 'prc',
   gitCredential: 'gcr',
+  app: 'app',
+  run: 'run',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

@@ -1,3 +1,4 @@
+import { appsPurge } from './apps/purge.ts';
 import type { AreaPurge } from './areaPurge.ts';
 import { deleteInBatches } from './batches.ts';
 import { billingPurge } from './billing/purge.ts';
@@ -38,6 +39,7 @@ const sharedPurge: AreaPurge = {
  */
 export const areaPurges: readonly AreaPurge[] = [
   chatPurge,
+  appsPurge,
   drivePurge,
   computersPurge,
   billingPurge,

@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../../config/index.ts';
+import type { AppManifests } from '../../integrations/apps/manifests.ts';
 import type { HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { EgressGuard } from '../../integrations/egress/guard.ts';
 import type { GitTrees } from '../../integrations/git/types.ts';
@@ -55,6 +56,7 @@ export interface ApiDeps {
   mcpServers: McpServers;
   gitCredentials: GitCredentials;
   gitTrees: GitTrees;
+  appManifests: AppManifests;
   gitHosting: GitHosting;
   gitConnections: GitConnections<ProvenPerson>;
   launcher: Launcher;

@@ -10,6 +10,7 @@ import { type RunningApi, startApi } from '../../api/frame/server.ts';
 import { checkTimeoutMs } from '../../api/service/readiness.ts';
 import { startWorkerProbes, type WorkerProbes } from '../../api/service/workerProbes.ts';
 import type { Config } from '../../config/index.ts';
+import { createAppManifests } from '../../integrations/apps/manifests.ts';
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import { type RunningEgressProxy, startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
 import { createGitMirrors } from '../../integrations/git/createGitMirrors.ts';
@@ -66,7 +67,14 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     logger,
 
     startApi: (): Promise<RunningApi> =>
-      startApi({ ...services, launcher, hostOf, liveComputers, gitTrees: createGitTrees(liveComputers, config.git) }),
+      startApi({
+        ...services,
+        launcher,
+        hostOf,
+        liveComputers,
+        gitTrees: createGitTrees(liveComputers, config.git),
+        appManifests: createAppManifests({ ...services, liveComputers }),
+      }),
 
     /** Starts the workers of the main queue and of git's, and gives turns head starts for as long as it runs. */
     async startWorker({ shutdownGraceMs }: { shutdownGraceMs: number }): Promise<RunningWorker> {

@@ -60,6 +60,11 @@ export class DocumentReaders {
     return this.#read('pdf', bytes, request);
   }
 
+  /** What an app's manifest says, or what is wrong with it. Throws as `page` does. */
+  manifest(bytes: Uint8Array, request: ReadRequest): Promise<Reading<'manifest'>> {
+    return this.#read('manifest', bytes, request);
+  }
+
   close(): void {
     for (const { process, timer } of this.#idle) {
       clearTimeout(timer);

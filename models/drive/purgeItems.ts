@@ -1,4 +1,5 @@
 import { Op } from 'sequelize';
+import { removeAppsOf } from '../apps/removal.ts';
 import { type Database, transaction } from '../database.ts';
 import { removeRepositories } from '../git/removal.ts';
 import { type Operation, operationModels } from '../operation.ts';
@@ -136,6 +137,11 @@ async function removeItems(database: Database, items: DriveItem[]): Promise<void
     await removeRepositories(
       tx,
       repositories.map(({ id }) => id),
+    );
+    const mayBeApps = items.filter(({ isFile }) => !isFile);
+    await removeAppsOf(
+      tx,
+      mayBeApps.map(({ id }) => id),
     );
     await DriveItem.destroy({ where: { number: numbers }, transaction: tx });
   });

@@ -20,6 +20,8 @@ export const scopes = {
   'git:read': 'See repositories: how they are, their history, branches and changes, and the names of credentials.',
   'git:write':
     'Clone repositories, change and send them, add and remove credentials for git servers. Includes git:read.',
+  'apps:read': 'See apps, what of them runs and has run, and what that has put out.',
+  'apps:write': 'Make and remove apps, run their components and end those runs. Includes apps:read.',
   tools: 'What agents may use and reach: MCP servers, egress lists and their log.',
   web: 'Let agents fetch pages of the web.',
   mcp: 'Let agents use the tools of the MCP servers of a space.',

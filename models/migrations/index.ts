@@ -28,6 +28,7 @@ import { portLinkAskers } from './0027-port-link-askers.ts';
 import { computerSecretHeaders } from './0028-computer-secret-headers.ts';
 import { gitRepositories } from './0029-git-repositories.ts';
 import { gitInstallations } from './0030-git-installations.ts';
+import { apps } from './0034-apps.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -60,4 +61,5 @@ export const migrations: Migration[] = [
   computerSecretHeaders,
   gitRepositories,
   gitInstallations,
+  apps,
 ];

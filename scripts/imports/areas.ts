@@ -20,6 +20,7 @@ export const layers: Record<string, Layer> = {
       frame: { 'areas.ts': 'the app serves what is listed there' },
       drive: { chat: 'the files of a thread are for whoever may read the thread' },
       git: { drive: 'a repository is an item, for whoever may see that' },
+      apps: { drive: 'an app is an item, for whoever may see that' },
     },
   },
   workflows: { joins: ['index.ts'] },
@@ -48,10 +49,16 @@ export const layers: Record<string, Layer> = {
       drive: {
         chat: 'the container of a thread is its owner’s',
         git: 'a repository goes with its item',
+        apps: 'an app goes with its item',
       },
       git: {
         drive: 'a repository is an item, and its bundles are objects of the drive',
         computers: 'its working tree is on a computer',
+      },
+      apps: {
+        drive: 'an app is a folder or a repository of the drive',
+        git: 'the files of a repository are in its working tree',
+        computers: 'it runs on a computer',
       },
       computers: {
         secrets: 'a placeholder stands for a secret of the space',

@@ -1,3 +1,4 @@
+import { createAppSweeps } from '../../activities/apps/sweeps.ts';
 import { createBillingSweeps } from '../../activities/billing/sweeps.ts';
 import { createChatSweeps } from '../../activities/chat/sweeps.ts';
 import { createComputerSweeps } from '../../activities/computers/sweeps.ts';
@@ -22,6 +23,7 @@ test('every sweep of every area is run', () => {
   const { config, database } = environment;
   const deps = { config, database } as MainDeps;
   const made = [
+    createAppSweeps,
     createBillingSweeps,
     createChatSweeps,
     createComputerSweeps,

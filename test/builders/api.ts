@@ -6,6 +6,7 @@ import { createHostOf } from '../../bin/support/hostOf.ts';
 import { createLiveComputers } from '../../bin/support/liveComputers.ts';
 import { createServices } from '../../bin/support/services.ts';
 import type { Environment } from '../../config/index.ts';
+import { createAppManifests } from '../../integrations/apps/manifests.ts';
 import { createGitTrees } from '../../integrations/git/trees/createGitTrees.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import { createLogger } from '../../telemetry/logger.ts';
@@ -42,6 +43,7 @@ export async function buildApi(overrides: Environment = {}, deps: Partial<ApiDep
     launcher,
     liveComputers,
     gitTrees: createGitTrees(liveComputers, config.git),
+    appManifests: createAppManifests({ ...services, liveComputers }),
     checks: [],
     draining: new AbortController().signal,
     closing: new AbortController().signal,

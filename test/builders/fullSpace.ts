@@ -71,6 +71,16 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       version: 1,
       created_by: user.id,
     },
+    apps: {
+      id: newId('app'),
+      item_id: itemId,
+      live: 1,
+      space_id: user.spaceId,
+      manifest: '{}',
+      manifest_tag: '',
+      created_by: user.id,
+      created_at: new Date(),
+    },
     git_bundles: { ...ofRepository, version: 1, object_key: null, bytes: 0, manifest: '{}' },
     git_orders: {
       ...ofRepository,

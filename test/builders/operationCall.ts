@@ -73,7 +73,11 @@ export async function anyBodyFor(operation: Operation, world: World): Promise<un
   const content = rawOf(operation).requestBody?.content ?? {};
   const form = content['application/x-www-form-urlencoded'];
   if (form !== undefined) return new URLSearchParams({ ...(form.example as Record<string, string> | undefined) });
-  if (content['multipart/form-data'] === undefined) return bodyFor(operation, world);
+  if (content['multipart/form-data'] === undefined) {
+    const named = fieldsOf(operation).includes('itemId') && { itemId: await builderOf('itemId', 'Drive')(world) };
+    const json = bodyFor(operation, world);
+    return json && { ...json, ...named };
+  }
   const body = new FormData();
   const { properties = {} } = resolve(content['multipart/form-data'].schema ?? {});
   if ('threadId' in properties) body.append('threadId', await builderOf('threadId', 'Threads')(world));
@@ -84,6 +88,7 @@ export async function anyBodyFor(operation: Operation, world: World): Promise<un
 /** What stands in a body for an object of another kind than its name says. */
 const bodyObjects: Record<string, (world: World) => Promise<string>> = {
   parentId: async (world) => builderOf('itemId', 'Drive')(world),
+  itemId: async (world) => builderOf('itemId', 'Drive')(world),
   containerId: async (world) => `thread:${await builderOf('threadId', 'Threads')(world)}`,
   credentialId: async (world) => builderOf('credentialId', 'Git')(world),
   computerId: async (world) => builderOf('computerId', 'Computers')(world),

@@ -183,6 +183,19 @@ export const objects: Record<string, Builder> = {
     return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/git/clone`, body)).id;
   },
   driveItemId: (world) => builderOf('itemId', 'Git')(world),
+  'Apps.driveItemId': async (world) => {
+    const itemId = await builderOf('itemId', 'Drive')(world);
+    const body = new FormData();
+    body.append('parentId', itemId);
+    body.append(
+      'file',
+      new Blob(['name: App\ncomponents: [{ name: run, kind: process, command: "true" }]\n']),
+      'atrium.yaml',
+    );
+    await world.send('owner', 'POST', `/api/spaces/${world.spaceId}/drive/upload`, body);
+    await world.send('owner', 'POST', `/api/spaces/${world.spaceId}/apps`, { itemId });
+    return itemId;
+  },
   credentialId: async (world) => {
     const body = { name: 'Git server', host: 'git.example.com', secret: 'a token' };
     const path = `/api/spaces/${world.spaceId}/git/credentials`;

@@ -10,6 +10,7 @@ import { newId } from '../../../models/ids.ts';
 import { answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
+import { goneOf } from '../../frame/goneOf.ts';
 import { bodyOf, pathOf, queryOf } from '../../frame/request.ts';
 import { createRouter } from '../../frame/router.ts';
 import { drained } from '../../frame/sse.ts';
@@ -141,12 +142,4 @@ function afterOf(req: Request): number {
 
 function positionUnknown(): DomainError {
   return new DomainError('invalid', 'POSITION_UNKNOWN', 'The process has not put out so much.');
-}
-
-/** Aborted when the client has gone. */
-function goneOf(res: Response): AbortSignal {
-  const gone = new AbortController();
-  if (res.closed) gone.abort();
-  res.once('close', () => gone.abort());
-  return gone.signal;
 }

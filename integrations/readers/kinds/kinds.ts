@@ -1,4 +1,5 @@
 import type { Readable } from './limits.ts';
+import type { ManifestText } from './manifest.ts';
 import type { PageText } from './page.ts';
 import type { PdfText } from './pdf.ts';
 
@@ -6,10 +7,12 @@ import type { PdfText } from './pdf.ts';
 export interface Readings {
   page: PageText;
   pdf: PdfText;
+  manifest: ManifestText;
 }
 
 /** Loaded with the first document of the kind: a process that reads pages does not load the PDF reader. */
 export const readers: { [Kind in Readable]: () => Promise<(bytes: Uint8Array) => Promise<Readings[Kind]>> } = {
   page: async () => (await import('./page.ts')).readPage,
   pdf: async () => (await import('./pdf.ts')).readPdf,
+  manifest: async () => (await import('./manifest.ts')).readManifest,
 };

@@ -73,6 +73,8 @@ const onlyOnceAllowed: Record<string, string> = {
   checkoutBranch: '409 GIT_REPOSITORY_NOT_READY',
   pushRepository: '409 GIT_REPOSITORY_NOT_READY',
   pullRepository: '409 GIT_REPOSITORY_NOT_READY',
+  // Nor is every folder an app.
+  createApp: '422 APP_MANIFEST_MISSING',
   restoreDriveItem: '409 NOT_IN_TRASH',
   getDriveContent: '409 NOT_A_FILE',
   getDriveUrl: '409 NOT_A_FILE',

@@ -1,0 +1,9 @@
+import type { AccessRows } from '../frame/auth/access.ts';
+
+/** Who may do what with apps: viewers look, editors make and run them. */
+export const access = {
+  listApps: 'viewer',
+  createApp: 'editor',
+  getApp: 'viewer',
+  removeApp: 'editor',
+} as const satisfies AccessRows;

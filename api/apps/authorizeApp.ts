@@ -1,0 +1,25 @@
+import type { Request } from 'express';
+import { type App, getAppOf } from '../../models/apps/app.ts';
+import type { Placed } from '../../models/drive/changes.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import { authorizeItem } from '../drive/authorizeDrive.ts';
+import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+
+export interface PlacedApp {
+  app: App;
+  placed: Placed;
+}
+
+/** The app of an item, for a caller whose role is enough for the operation. 404 also while the item is in the trash. */
+export async function authorizeApp(deps: RouteDeps, req: Request, itemId: string): Promise<PlacedApp> {
+  const app = await getAppOf(deps.database, itemId);
+  try {
+    await authorizeOperation(deps, req, app.spaceId);
+    return { app, placed: await authorizeItem(deps, callerOf(req), { spaceId: app.spaceId, itemId }) };
+  } catch (error) {
+    // That there is a space or an item of another tenant’s is not to be seen.
+    throw error instanceof DomainError && error.kind === 'notFound' ? notFound('app') : error;
+  }
+}

@@ -1,0 +1,13 @@
+import type { App } from '../../models/apps/app.ts';
+import { placeOfRuns } from '../../models/apps/placeOfRuns.ts';
+import type { Database } from '../../models/database.ts';
+import type { AnswerOf } from '../frame/answer.ts';
+import { time } from '../frame/times.ts';
+
+export async function presentApp(database: Database, app: App, path: string): Promise<AnswerOf<'getApp'>> {
+  const { itemId, spaceId, manifest, problem, createdBy, createdAt } = app;
+  const { kind, computerId, folder } = await placeOfRuns(database, app);
+  const { name, components } = manifest;
+  const made = { createdBy, createdAt: time(createdAt) };
+  return { id: itemId, spaceId, name, path, kind, computerId, folder, components, problem, ...made };
+}

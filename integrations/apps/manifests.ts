@@ -1,0 +1,96 @@
+import type { Readable } from 'node:stream';
+import { DomainError } from '../../models/errors.ts';
+import type { LiveComputers } from '../computers/liveComputers.ts';
+import { treeMissing } from '../git/rules/failures.ts';
+import type { DocumentReaders } from '../readers/documentReaders.ts';
+import type { Manifest, ManifestFault } from '../readers/kinds/manifest.ts';
+import type { ObjectStore } from '../storage/objectStore.ts';
+
+/** `tag` names a file's bytes. */
+type Source =
+  | { in: 'folder'; spaceId: string; objectKey: string; size: number; tag: string }
+  | { in: 'computer'; spaceId: string; computerId: string; path: string };
+
+type Code = 'APP_MANIFEST_MISSING' | 'APP_MANIFEST_TOO_LARGE' | 'APP_MANIFEST_INVALID';
+
+type Reading =
+  | { kind: 'same' }
+  | { kind: 'read'; tag: string; manifest: Manifest }
+  | { kind: 'refused'; tag: string; problem: { code: Code; detail: string; faults: ManifestFault[] } };
+
+interface Deps {
+  storage: Pick<ObjectStore, 'read'>;
+  documents: Pick<DocumentReaders, 'manifest'>;
+  liveComputers: Pick<LiveComputers, 'asIs'>;
+}
+
+const maxBytes = 65_536;
+const missingTag = 'missing';
+
+/**
+ * Reads the manifests of apps where they are: in the drive, or in a working tree. No computer is woken for it. Throws
+ * 409 `GIT_TREE_MISSING` where there is no tree, and 503 where a part is away.
+ */
+export function createAppManifests({ storage, documents, liveComputers }: Deps) {
+  return {
+    async read(source: Source, knownTag: string | undefined, signal: AbortSignal): Promise<Reading> {
+      const file = await open(source);
+      if (file === undefined) return missing();
+      try {
+        if (file.tag === knownTag) return { kind: 'same' };
+        if (file.size > maxBytes) return refused(file.tag, 'APP_MANIFEST_TOO_LARGE', 'A manifest has at most 64 KiB.');
+        const bytes = await bytesOf(await file.body(), signal);
+        if (bytes.length > maxBytes)
+          return refused(file.tag, 'APP_MANIFEST_TOO_LARGE', 'A manifest has at most 64 KiB.');
+        const reading = await documents.manifest(bytes, { spaceId: source.spaceId, signal });
+        const value = reading.kind === 'read' ? reading.value : { faults: [unreadable] };
+        if ('manifest' in value) return { kind: 'read', tag: file.tag, manifest: value.manifest };
+        return refused(file.tag, 'APP_MANIFEST_INVALID', 'The manifest does not say what an app is.', value.faults);
+      } finally {
+        file.close();
+      }
+    },
+  };
+
+  async function open(source: Source) {
+    if (source.in === 'folder') {
+      const body = () => storage.read(source.objectKey);
+      return { tag: source.tag, size: source.size, body, close: () => undefined };
+    }
+    try {
+      const client = await liveComputers.asIs(source);
+      const { etag: tag, size, body } = await client.readFile(source.path);
+      return { tag, size, body: async () => body, close: () => void body.destroy() };
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      // A computer that was never used has no files yet.
+      if (error.code === 'COMPUTER_NOT_RUNNING') throw treeMissing();
+      if (error.code === 'FILE_NOT_FOUND' || error.code === 'NOT_A_FILE') return undefined;
+      throw error;
+    }
+  }
+}
+
+export type AppManifests = ReturnType<typeof createAppManifests>;
+
+const unreadable: ManifestFault = { line: 1, column: 1, detail: 'could not be read' };
+
+function missing(): Reading {
+  return refused(missingTag, 'APP_MANIFEST_MISSING', 'There is no file atrium.yaml in it.');
+}
+
+function refused(tag: string, code: Code, detail: string, faults: ManifestFault[] = []): Reading {
+  return { kind: 'refused', tag, problem: { code, detail, faults } };
+}
+
+async function bytesOf(body: Readable, signal: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    signal.throwIfAborted();
+    chunks.push(chunk as Buffer);
+    size += (chunk as Buffer).length;
+    if (size > maxBytes) break;
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,52 @@
+const name = { type: 'string', minLength: 1, maxLength: 100 };
+const path = { type: 'string', minLength: 1, maxLength: 1_000 };
+
+/** Of `atrium.yaml`. The contract publishes the same as `AppManifest`; a test compares. */
+export const manifestSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'components'],
+  properties: {
+    name,
+    components: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 50,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['name', 'kind', 'command'],
+        properties: {
+          name: { type: 'string', maxLength: 63, pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$' },
+          kind: { type: 'string', enum: ['process'] },
+          command: { type: 'string', minLength: 1, maxLength: 20_000 },
+          cwd: path,
+          env: {
+            type: 'object',
+            maxProperties: 100,
+            propertyNames: { type: 'string', maxLength: 128, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' },
+            additionalProperties: { type: ['string', 'number', 'boolean'], maxLength: 10_000 },
+          },
+          secrets: {
+            type: 'array',
+            maxItems: 100,
+            uniqueItems: true,
+            items: { type: 'string', maxLength: 128, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' },
+          },
+          timeout: { type: 'integer', minimum: 1, maximum: 86_400 },
+          retry: {
+            type: 'object',
+            additionalProperties: false,
+            required: ['attempts'],
+            properties: {
+              attempts: { type: 'integer', minimum: 1, maximum: 10 },
+              delay: { type: 'integer', minimum: 0, maximum: 3_600 },
+            },
+          },
+          concurrency: { type: 'integer', minimum: 1, maximum: 20 },
+          default: { type: 'boolean' },
+        },
+      },
+    },
+  },
+} as const;

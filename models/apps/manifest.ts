@@ -1,0 +1,50 @@
+/** A part of an app that can be run, as its manifest says, with what that leaves out filled in. */
+export interface AppComponent {
+  name: string;
+  kind: 'process';
+  /** For the shell. */
+  command: string;
+  /** Below the app's folder; empty is the folder itself. */
+  cwd: string;
+  env: Record<string, string>;
+  /** Names of the space's secrets, which become variables of the same names. */
+  secrets: string[];
+  timeoutSeconds: number;
+  retry: { attempts: number; delaySeconds: number };
+  /** How many of its runs there may be at once. */
+  concurrency: number;
+  isDefault: boolean;
+}
+
+export interface AppManifest {
+  name: string;
+  components: AppComponent[];
+}
+
+/** Why a manifest cannot be used. */
+export interface ManifestProblem {
+  code: 'APP_MANIFEST_MISSING' | 'APP_MANIFEST_TOO_LARGE' | 'APP_MANIFEST_INVALID';
+  detail: string;
+  /** What is wrong, and where; both count from 1. */
+  faults: { line: number; column: number; detail: string }[];
+}
+
+/** Where a manifest is. `tag` names its bytes, where that is known without reading them. */
+export type ManifestSource =
+  | { in: 'folder'; spaceId: string; objectKey: string; size: number; tag: string }
+  | { in: 'computer'; spaceId: string; computerId: string; path: string };
+
+/** `same`: its bytes are those of the tag that was given. */
+export type ManifestReading =
+  | { kind: 'same' }
+  | { kind: 'read'; tag: string; manifest: AppManifest }
+  | { kind: 'refused'; tag: string; problem: ManifestProblem };
+
+/** Reads manifests where they are, and wakes nothing for it. */
+export interface ManifestReader {
+  read(source: ManifestSource, knownTag: string | undefined, signal: AbortSignal): Promise<ManifestReading>;
+}
+
+export const manifestName = 'atrium.yaml';
+/** The tag of what is not there. */
+export const missingTag = 'missing';

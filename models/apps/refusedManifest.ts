@@ -1,0 +1,12 @@
+import { DomainError } from '../errors.ts';
+import type { ManifestProblem } from './manifest.ts';
+
+/** 422, with every fault by its line and column. */
+export function refusedManifest({ code, detail, faults }: ManifestProblem): DomainError {
+  return new DomainError('unprocessable', code, detail, {
+    errors: faults.map(({ line, column, detail: fault }) => ({
+      pointer: `atrium.yaml:${line}:${column}`,
+      detail: fault,
+    })),
+  });
+}

@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import type { operations } from '../../api/types.gen.ts';
+import type { ChatUser } from './chat.ts';
+
+export type AppBody = operations['getApp']['responses'][200]['content']['application/json'];
+
+interface Answer<T> {
+  status: number;
+  body: T & { code?: string; detail?: string; errors?: { pointer: string; detail: string }[] };
+}
+
+/** A manifest of one component with this command. */
+export function manifestOf(command: string, more: Record<string, unknown> = {}): string {
+  return JSON.stringify({ name: 'App', components: [{ name: 'run', kind: 'process', command, ...more }] });
+}
+
+/** What a user does with apps, by the API. */
+export function appsOf(user: ChatUser) {
+  const space = `/api/spaces/${user.spaceId}`;
+  async function send<T = AppBody>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Answer<T>> {
+    const response = await user.fetch(path, {
+      method,
+      ...(body !== undefined && { body }),
+      ...(headers !== undefined && { headers }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Answer<T>['body'] };
+  }
+
+  /** Puts a file into a folder, in the place of the one that is there. */
+  async function put(folderId: string, name: string, content: string): Promise<string> {
+    const form = new FormData();
+    form.append('parentId', folderId);
+    form.append('onConflict', 'replace');
+    form.append('file', new Blob([content]), name);
+    const response = await user.fetch(`${space}/drive/upload`, { method: 'POST', body: form });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`The upload answered ${response.status}: ${text}`);
+    return (JSON.parse(text) as { id: string }).id;
+  }
+
+  /** A new folder with these files. */
+  async function folder(files: Record<string, string> = {}): Promise<string> {
+    const { id } = (await send<{ id: string }>('POST', `${space}/drive/folders`, { path: `/app ${randomUUID()}` }))
+      .body;
+    for (const [name, content] of Object.entries(files)) await put(id, name, content);
+    return id;
+  }
+
+  return {
+    space,
+    send,
+    put,
+    folder,
+    make: (itemId: string) => send('POST', `${space}/apps`, { itemId }),
+    get: (itemId: string) => send('GET', `/api/apps/${itemId}`),
+    list: () => send<{ data: AppBody[] }>('GET', `${space}/apps`),
+    remove: (itemId: string) => send('DELETE', `/api/apps/${itemId}`),
+    /** A folder with this manifest and these files, which is an app. */
+    async app(manifest: string, files: Record<string, string> = {}): Promise<string> {
+      const id = await folder({ 'atrium.yaml': manifest, ...files });
+      const made = await send('POST', `${space}/apps`, { itemId: id });
+      if (made.status !== 201) throw new Error(`The app was answered by ${made.status} ${made.body.code}`);
+      return id;
+    },
+  };
+}

@@ -1,0 +1,113 @@
+import { loadContract } from '../../../api/frame/contract.ts';
+import { DocumentReaders } from '../../../integrations/readers/documentReaders.ts';
+import { manifestSchema } from '../../../integrations/readers/kinds/manifestSchema.ts';
+
+const readers = new DocumentReaders();
+afterAll(() => readers.close());
+
+async function read(text: string | Buffer) {
+  const reading = await readers.manifest(Buffer.from(text), { spaceId: 'spc_1' });
+  return reading.kind === 'read' ? reading.value : reading;
+}
+
+const minimal = 'name: Report\ncomponents:\n  - name: build\n    kind: process\n    command: make\n';
+
+test('a manifest is read, with what it leaves out filled in', async () => {
+  const build = { name: 'build', kind: 'process', command: 'make', cwd: '', env: {}, secrets: [] };
+  const filled = { timeoutSeconds: 3_600, retry: { attempts: 1, delaySeconds: 10 }, concurrency: 1, isDefault: true };
+  expect(await read(minimal)).toEqual({ manifest: { name: 'Report', components: [{ ...build, ...filled }] } });
+  const whole = `${minimal}    cwd: src/app
+    env: { PORT: 8080, DEBUG: true, NAME: a b }
+    secrets: [API_TOKEN]
+    timeout: 60
+    retry: { attempts: 3, delay: 0 }
+    concurrency: 4
+  - { name: other, kind: process, command: "true", default: true }
+`;
+  expect(await read(whole)).toMatchObject({
+    manifest: {
+      components: [
+        {
+          cwd: 'src/app',
+          env: { PORT: '8080', DEBUG: 'true', NAME: 'a b' },
+          secrets: ['API_TOKEN'],
+          timeoutSeconds: 60,
+          retry: { attempts: 3, delaySeconds: 0 },
+          concurrency: 4,
+          isDefault: false,
+        },
+        { name: 'other', isDefault: true },
+      ],
+    },
+  });
+});
+
+test.each([
+  ['a field that there is not', `${minimal}    cmd: x\n`, 6, 5, 'there is no field `cmd` here'],
+  ['a field of the top', `nam: x\n${minimal}`, 1, 1, 'there is no field `nam` here'],
+  ['a kind that there is not', minimal.replace('process', 'daemon'), 4, 11, 'kind must be one of process'],
+  ['what is missing', 'name: x\n', 1, 1, "must have required property 'components'"],
+  ['a number for a text', minimal.replace('make', '5'), 5, 14, 'command must be string'],
+  ['a timeout of too long', `${minimal}    timeout: 90000\n`, 6, 14, 'timeout must be <= 86400'],
+  ['no name of a variable', `${minimal}    env: { A-B: x }\n`, 6, 12, 'A-B is not a name of a variable'],
+  [
+    'a folder elsewhere',
+    `${minimal}    cwd: a/../../b\n`,
+    6,
+    10,
+    'must be a folder of the app: relative, without ".."',
+  ],
+  ['a variable twice', `${minimal}    env: { A: x }\n    secrets: [A]\n`, 7, 15, 'A is in `env` too'],
+  ['a NUL', `${minimal}    env: { A: "x\\0" }\n`, 6, 15, 'must not have a NUL'],
+  [
+    'two of a name',
+    `${minimal}  - { name: build, kind: process, command: b }\n`,
+    6,
+    13,
+    'another component is called build too',
+  ],
+  ['an alias', 'name: &a x\ncomponents: *a\n', 1, 10, 'anchors and aliases are not supported'],
+  ['a list', '- a\n', 1, 1, 'must be object'],
+])('%s is refused where it stands', async (_what, text, line, column, detail) => {
+  expect(await read(text)).toEqual({
+    faults: expect.arrayContaining([{ line, column, detail }]),
+  });
+});
+
+test('two defaults, a key twice and what is no YAML are refused', async () => {
+  const two = ['a', 'b'].map((name) => `  - { name: ${name}, kind: process, command: x, default: true }\n`).join('');
+  expect(await read(`name: x\ncomponents:\n${two}`)).toMatchObject({
+    faults: [{ line: 4, detail: 'only one component can be the default' }],
+  });
+  expect(await read(`name: a\nname: b\n`)).toMatchObject({ faults: [{ line: 2, column: 1 }] });
+  expect(await read('name: "a\n')).toMatchObject({ faults: [{ line: expect.any(Number) }] });
+  expect(await read('a: b\n---\nc: d\n')).toHaveProperty('faults');
+  expect(await read('')).toEqual({ faults: [{ line: 1, column: 1, detail: 'must be object' }] });
+  expect(await read(Buffer.from([0xff, 0xfe, 0x61]))).toEqual({
+    faults: [{ line: 1, column: 1, detail: 'is not UTF-8' }],
+  });
+  expect(await read('name: !!js/function x\ncomponents: []\n')).toHaveProperty('faults');
+});
+
+test('what is made to be costly costs little', async () => {
+  const nested = '['.repeat(30_000);
+  expect(await read(`name: ${nested}`)).not.toHaveProperty('manifest');
+  const bomb = `a: &a [x,x,x]\n${'bcdefghi'.replace(/./g, (name, at) => `${name}: &${name} [${`*${'abcdefgh'[at]},`.repeat(9)}]\n`)}`;
+  expect(await read(bomb)).toHaveProperty('faults');
+  const many = Array.from({ length: 2_000 }, (_, at) => `k${at}: 1`).join('\n');
+  const { faults } = (await read(many)) as { faults: unknown[] };
+  expect(faults).toHaveLength(20);
+});
+
+test('the contract publishes what is checked', () => {
+  const { document } = loadContract();
+  const published = document.components?.schemas?.AppManifest;
+  expect(withoutWords(published)).toEqual(withoutWords(manifestSchema));
+});
+
+function withoutWords(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutWords);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([key, of]) => key !== 'description' || typeof of !== 'string');
+  return Object.fromEntries(entries.map(([key, of]) => [key, withoutWords(of)]));
+}
