@@ -3,8 +3,8 @@ import { DomainError } from '../../models/errors.ts';
 import type { LiveComputers } from '../computers/liveComputers.ts';
 import { treeMissing } from '../git/rules/failures.ts';
 import type { DocumentReaders } from '../readers/documentReaders.ts';
-import type { Manifest, ManifestFault } from '../readers/kinds/manifest.ts';
 import type { ObjectStore } from '../storage/objectStore.ts';
+import { type Manifest, type ManifestFault, manifestOf } from './readManifest.ts';
 
 /** `tag` names a file's bytes. */
 type Source =
@@ -20,7 +20,7 @@ type Reading =
 
 interface Deps {
   storage: Pick<ObjectStore, 'read'>;
-  documents: Pick<DocumentReaders, 'manifest'>;
+  documents: Pick<DocumentReaders, 'yaml'>;
   liveComputers: Pick<LiveComputers, 'asIs'>;
 }
 
@@ -42,8 +42,8 @@ export function createAppManifests({ storage, documents, liveComputers }: Deps) 
         const bytes = await bytesOf(await file.body(), signal);
         if (bytes.length > maxBytes)
           return refused(file.tag, 'APP_MANIFEST_TOO_LARGE', 'A manifest has at most 64 KiB.');
-        const reading = await documents.manifest(bytes, { spaceId: source.spaceId, signal });
-        const value = reading.kind === 'read' ? reading.value : { faults: [unreadable] };
+        const reading = await documents.yaml(bytes, { spaceId: source.spaceId, signal });
+        const value = manifestOf(reading.kind === 'read' ? reading.value : { faults: [unreadable] });
         if ('manifest' in value) return { kind: 'read', tag: file.tag, manifest: value.manifest };
         return refused(file.tag, 'APP_MANIFEST_INVALID', 'The manifest does not say what an app is.', value.faults);
       } finally {

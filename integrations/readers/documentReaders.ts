@@ -60,9 +60,9 @@ export class DocumentReaders {
     return this.#read('pdf', bytes, request);
   }
 
-  /** What an app's manifest says, or what is wrong with it. Throws as `page` does. */
-  manifest(bytes: Uint8Array, request: ReadRequest): Promise<Reading<'manifest'>> {
-    return this.#read('manifest', bytes, request);
+  /** A document of YAML, with the places of its values. Throws as `page` does. */
+  yaml(bytes: Uint8Array, request: ReadRequest): Promise<Reading<'yaml'>> {
+    return this.#read('yaml', bytes, request);
   }
 
   close(): void {

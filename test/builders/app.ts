@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { operations } from '../../api/types.gen.ts';
 import type { ChatUser } from './chat.ts';
+import { driveOf } from './drive.ts';
+import type { TestProduct } from './product.ts';
 
 export type AppBody = operations['getApp']['responses'][200]['content']['application/json'];
 
@@ -15,7 +17,8 @@ export function manifestOf(command: string, more: Record<string, unknown> = {}):
 }
 
 /** What a user does with apps, by the API. */
-export function appsOf(user: ChatUser) {
+export function appsOf(product: TestProduct, user: ChatUser) {
+  const drive = driveOf(product, user);
   const space = `/api/spaces/${user.spaceId}`;
   async function send<T = AppBody>(
     method: string,
@@ -32,16 +35,10 @@ export function appsOf(user: ChatUser) {
     return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Answer<T>['body'] };
   }
 
-  /** Puts a file into a folder, in the place of the one that is there. */
-  async function put(folderId: string, name: string, content: string): Promise<string> {
-    const form = new FormData();
-    form.append('parentId', folderId);
-    form.append('onConflict', 'replace');
-    form.append('file', new Blob([content]), name);
-    const response = await user.fetch(`${space}/drive/upload`, { method: 'POST', body: form });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`The upload answered ${response.status}: ${text}`);
-    return (JSON.parse(text) as { id: string }).id;
+  /** Puts a file into an app's folder, in the place of the one that is there. */
+  async function put(folderId: string, name: string, content: string): Promise<void> {
+    const { path } = (await send<{ path: string }>('GET', `${space}/drive/items/${folderId}`)).body;
+    await drive.put(`${path}/${name}`, content, 'replace');
   }
 
   /** A new folder with these files. */

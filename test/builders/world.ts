@@ -184,15 +184,13 @@ export const objects: Record<string, Builder> = {
   },
   driveItemId: (world) => builderOf('itemId', 'Git')(world),
   'Apps.driveItemId': async (world) => {
-    const itemId = await builderOf('itemId', 'Drive')(world);
+    const drive = `/api/spaces/${world.spaceId}/drive`;
+    const path = `/app ${randomUUID()}`;
+    const { id: itemId } = await world.send<{ id: string }>('owner', 'POST', `${drive}/folders`, { path });
     const body = new FormData();
-    body.append('parentId', itemId);
-    body.append(
-      'file',
-      new Blob(['name: App\ncomponents: [{ name: run, kind: process, command: "true" }]\n']),
-      'atrium.yaml',
-    );
-    await world.send('owner', 'POST', `/api/spaces/${world.spaceId}/drive/upload`, body);
+    body.append('path', `${path}/atrium.yaml`);
+    body.append('file', new Blob(['name: App\ncomponents: [{ name: run, kind: process, command: "true" }]\n']), 'a');
+    await world.send('owner', 'POST', `${drive}/upload`, body);
     await world.send('owner', 'POST', `/api/spaces/${world.spaceId}/apps`, { itemId });
     return itemId;
   },

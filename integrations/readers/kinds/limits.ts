@@ -1,5 +1,5 @@
 /** The kinds of documents that are read in a separate process. */
-export type Readable = 'page' | 'pdf' | 'manifest';
+export type Readable = 'page' | 'pdf' | 'yaml';
 
 export interface ReadLimits {
   /** CPU time per document, so that a busy machine does not make a document too costly. */
@@ -15,7 +15,7 @@ const residentBytes = 512 * 1_048_576;
 export const readLimits: Record<Readable, ReadLimits> = {
   page: { processorMs: 10_000, timeMs: 30_000, residentBytes },
   pdf: { processorMs: 20_000, timeMs: 45_000, residentBytes },
-  manifest: { processorMs: 5_000, timeMs: 30_000, residentBytes },
+  yaml: { processorMs: 5_000, timeMs: 30_000, residentBytes },
 };
 
 /** A document's text beyond this is left out: it is more than any prompt takes. */

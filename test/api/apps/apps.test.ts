@@ -10,7 +10,7 @@ afterAll(() => product.close());
 
 async function setUp() {
   const user = await buildChatUser(product);
-  return { user, apps: appsOf(user) };
+  return { user, apps: appsOf(product, user) };
 }
 
 test('a folder with a manifest becomes an app, and stays the one that it is', async () => {

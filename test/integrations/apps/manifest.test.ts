@@ -1,13 +1,14 @@
 import { loadContract } from '../../../api/frame/contract.ts';
+import { manifestSchema } from '../../../integrations/apps/manifestSchema.ts';
+import { manifestOf } from '../../../integrations/apps/readManifest.ts';
 import { DocumentReaders } from '../../../integrations/readers/documentReaders.ts';
-import { manifestSchema } from '../../../integrations/readers/kinds/manifestSchema.ts';
 
 const readers = new DocumentReaders();
 afterAll(() => readers.close());
 
 async function read(text: string | Buffer) {
-  const reading = await readers.manifest(Buffer.from(text), { spaceId: 'spc_1' });
-  return reading.kind === 'read' ? reading.value : reading;
+  const reading = await readers.yaml(Buffer.from(text), { spaceId: 'spc_1' });
+  return reading.kind === 'read' ? manifestOf(reading.value) : reading;
 }
 
 const minimal = 'name: Report\ncomponents:\n  - name: build\n    kind: process\n    command: make\n';
@@ -97,6 +98,9 @@ test('what is made to be costly costs little', async () => {
   const many = Array.from({ length: 2_000 }, (_, at) => `k${at}: 1`).join('\n');
   const { faults } = (await read(many)) as { faults: unknown[] };
   expect(faults).toHaveLength(20);
+  expect(await read(`name: [${'1,'.repeat(10_000)}]`)).toEqual({
+    faults: [{ line: 1, column: 1, detail: 'has more than 5000 values' }],
+  });
 });
 
 test('the contract publishes what is checked', () => {
