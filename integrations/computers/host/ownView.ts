@@ -1,5 +1,5 @@
+import { runHere } from '../spawner/runHere.ts';
 import { findSystemProgram } from './programs.ts';
-import { run } from './run.ts';
 
 /** Of one computer: those that the API may start (`maxProcesses`), usually, and as many of its own. */
 export const maxTerminals = 128;
@@ -21,7 +21,7 @@ export async function findOwnView(): Promise<OwnView | undefined> {
   if (unshare === undefined) return undefined;
   const view = [unshare, '--mount', '--propagation', 'slave', '/bin/sh', '-c', `${mount} && exec "$@"`, 'sh'];
   const [file, ...args] = view as [string, ...string[]];
-  return run(file, [...args, '/bin/true'], { timeoutMs: 5_000 }).then(
+  return runHere(file, [...args, '/bin/true'], { timeoutMs: 5_000 }).then(
     () => view,
     () => undefined,
   );

@@ -1,4 +1,7 @@
-import { spawn } from 'node:child_process';
+import { spawner } from '../spawner/spawner.ts';
+
+/** To end it, and to say so. */
+const marginMs = 5_000;
 
 /**
  * Runs a program of the system and gives what it printed. Rejects with what it said when it fails or takes too long. With
@@ -7,32 +10,19 @@ import { spawn } from 'node:child_process';
 export async function run(
   file: string,
   args: string[],
-  { timeoutMs = 20_000, signal: given }: { timeoutMs?: number; signal?: AbortSignal | undefined } = {},
+  { timeoutMs = 20_000, signal }: { timeoutMs?: number; signal?: AbortSignal | undefined } = {},
 ): Promise<string> {
-  given?.throwIfAborted();
+  signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
-      timeout: timeoutMs,
-      killSignal: 'SIGKILL',
+    const late = () => reject(new Error(`${file} did not end within ${timeoutMs / 1_000} s`));
+    const timer = setTimeout(late, timeoutMs + marginMs);
+    const child = spawner().ask({ do: 'run', file, args, timeoutMs }, (news) => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', kill);
+      if (news.news === 'ran') resolve(news.output);
+      else if (news.news === 'failed') reject(signal?.aborted === true ? signal.reason : new Error(news.reason));
     });
-    const kill = () => child.kill('SIGKILL');
-    given?.addEventListener('abort', kill, { once: true });
-    let output = '';
-    let complaint = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      complaint = (complaint + text).slice(-2_000);
-    });
-    child.once('error', reject);
-    child.once('close', (code, signal) => {
-      given?.removeEventListener('abort', kill);
-      if (code === 0) return resolve(output);
-      if (given?.aborted === true) return reject(given.reason);
-      reject(new Error(`${file} failed (${signal ?? code}): ${complaint.trim().split('\n').at(-1) ?? ''}`));
-    });
+    const kill = () => child.tell({ do: 'kill' });
+    signal?.addEventListener('abort', kill, { once: true });
   });
 }

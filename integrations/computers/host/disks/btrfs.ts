@@ -11,6 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { runHere } from '../../spawner/runHere.ts';
 import { run } from '../run.ts';
 import { type Disks, unfinished } from './disks.ts';
 import { roomInImage } from './room.ts';
@@ -59,19 +60,19 @@ async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void>
   writeFileSync(draft, '', { mode: 0o600 });
   truncateSync(draft, size * 1024 * 1024);
   try {
-    await run('mkfs.btrfs', ['--quiet', '--force', draft]);
+    await runHere('mkfs.btrfs', ['--quiet', '--force', draft]);
     await mount(draft, homes);
-    await run('btrfs', ['quota', 'enable', homes]);
+    await runHere('btrfs', ['quota', 'enable', homes]);
     renameSync(draft, image);
   } catch (error) {
-    if (isMounted(homes)) await run('umount', [homes]);
+    if (isMounted(homes)) await runHere('umount', [homes]);
     rmSync(draft, { force: true });
     throw error;
   }
 }
 
 async function mount(image: string, homes: string): Promise<void> {
-  await run('mount', ['-t', 'btrfs', '-o', 'loop,nodev,nosuid,noatime,discard=async,commit=10', image, homes]);
+  await runHere('mount', ['-t', 'btrfs', '-o', 'loop,nodev,nosuid,noatime,discard=async,commit=10', image, homes]);
 }
 
 export function isMounted(folder: string): boolean {

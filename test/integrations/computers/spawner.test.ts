@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { run } from '../../../integrations/computers/host/run.ts';
+import { isAlive, stampOf } from '../../../integrations/computers/host/stamps.ts';
+import type { SpawnerNews } from '../../../integrations/computers/spawner/orders.ts';
+import { spawner } from '../../../integrations/computers/spawner/spawner.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'atrium-spawner-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A program in place of a holder, and what is told of it. */
+function hold(script: string) {
+  const news: SpawnerNews[] = [];
+  const args = ['-c', script];
+  const log = join(folder, 'log');
+  return { news, ...spawner().ask({ do: 'hold', file: '/bin/sh', args, log }, (each) => void news.push(each)) };
+}
+
+const pidOf = (news: SpawnerNews[]) => news.flatMap((each) => (each.news === 'started' ? [each.pid] : []))[0] ?? 0;
+
+/** The parent of a program that it starts: the spawner itself. */
+const spawnerPid = async () => Number(await run('/bin/sh', ['-c', 'echo $PPID']));
+
+describe('the spawner', () => {
+  it('is another process, and does not keep the one that asked it alive', async () => {
+    const url = pathToFileURL(join(import.meta.dirname, '../../../integrations/computers/host/run.ts')).href;
+    const script = `const { run } = await import('${url}');
+      process.stdout.write(String(Number(await run('/bin/sh', ['-c', 'echo $PPID'])) !== process.pid));`;
+    const printed = await new Promise((resolve, reject) => {
+      const options = { timeout: 30_000, env: {} };
+      execFile(process.execPath, ['--input-type=module', '-e', script], options, (error, stdout) =>
+        error === null ? resolve(stdout) : reject(error),
+      );
+    });
+    expect(printed).toBe('true');
+  });
+
+  it('gives what a program prints, what it complains of when it fails, and that there is none', async () => {
+    await expect(run('/bin/echo', ['a', 'b'])).resolves.toBe('a b\n');
+    await expect(run('/bin/sh', ['-c', 'echo no >&2; exit 3'])).rejects.toThrow('failed (3): no');
+    await expect(run('/bin/none', [])).rejects.toThrow('ENOENT');
+    await expect(run('/bin/sleep', ['60'], { timeoutMs: 50 })).rejects.toThrow('SIGKILL');
+  });
+
+  it('kills what is called off, and says why once that has ended', async () => {
+    const controller = new AbortController();
+    const running = run('/bin/sleep', ['60'], { signal: controller.signal });
+    controller.abort(new Error('called off'));
+    await expect(running).rejects.toThrow('called off');
+    await expect(run('/bin/true', [], { signal: controller.signal })).rejects.toThrow('called off');
+  });
+
+  it('gives a holder its lines and tells what it reports, all of it before its end', async () => {
+    const { news, tell } = hold('read line; echo "$line 1" >&3; echo 2 >&3; echo log; exit 4');
+    tell({ do: 'send', line: 'hello' });
+    await waitFor('its end', () => news.some((each) => each.news === 'ended'));
+    expect(news).toEqual([
+      { id: expect.any(Number), news: 'started', pid: expect.any(Number) },
+      expect.objectContaining({ news: 'report', line: 'hello 1' }),
+      expect.objectContaining({ news: 'report', line: '2' }),
+      expect.objectContaining({ news: 'ended', how: ' (code 4)' }),
+    ]);
+    expect(readFileSync(join(folder, 'log'), 'utf8')).toBe('log\n');
+  });
+
+  it('closes the pipes of a holder that is let go, which goes on, and tells of its end', async () => {
+    const { news, tell } = hold('read line; exec sleep 60');
+    await waitFor('its start', () => pidOf(news) > 0);
+    tell({ do: 'letGo' });
+    const stamp = stampOf(pidOf(news));
+    expect(stamp && isAlive(stamp)).toBe(true);
+    tell({ do: 'kill' });
+    await waitFor('its end', () => news.some((each) => each.news === 'ended'));
+  });
+
+  it('fails what is under way when it is killed, ends holders that were not let go, and is started again', async () => {
+    const pid = await spawnerPid();
+    const { news } = hold('read line; exit');
+    const waiting = run('/bin/sleep', ['60']).catch((error: Error) => error.message);
+    await waitFor('its start', () => pidOf(news) > 0);
+    const holder = stampOf(pidOf(news));
+    process.kill(pid, 'SIGKILL');
+    await expect(waiting).resolves.toContain('has ended');
+    await waitFor('its failure', () => news.at(-1)?.news === 'failed');
+    await waitFor('the end of the holder', () => holder === undefined || !isAlive(holder));
+    expect(await spawnerPid()).not.toBe(pid);
+  });
+});
