@@ -46,7 +46,7 @@ export interface HeldComputer {
 /** The agent's folder and its command line, for the computers of a test file. */
 export async function agentIn(folder: string): Promise<{ agentDir: string; command: string[] }> {
   const agentDir = `${folder}/agent`;
-  return { agentDir, command: await prepareAgent(agentDir) };
+  return { agentDir, command: (await prepareAgent(agentDir)).fromSnapshot };
 }
 
 /** A holder, and what it says. */
@@ -104,6 +104,7 @@ export async function heldComputer(
   const blocked = await report();
   if (blocked.type !== 'blocked') throw new Error(JSON.stringify(blocked));
   send({ type: 'release' });
+  send({ type: 'open' });
   const running = await report();
   if (running.type !== 'running') throw new Error(JSON.stringify(running));
   const init = blocked.pids?.init ?? 0;

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs';
 import { Socket } from 'node:net';
+import { startupSnapshot } from 'node:v8';
 import { Channel } from '../channel/channel.ts';
 import type { ChannelStream } from '../channel/channelStream.ts';
 import { encodeMessage, messageKind } from '../channel/messages.ts';
@@ -8,37 +9,48 @@ import { takeFileRequest } from './files.ts';
 import { startNetwork } from './network/index.ts';
 import { dialPort } from './ports.ts';
 import { Processes } from './processes.ts';
-import { type AgentRequest, Refusal } from './requests.ts';
+import { type AgentRequest, Refusal, triedBy } from './requests.ts';
 
 /** Before the agent, a sandbox has its own first process, and a shell. */
 const firstPids = 9;
+
+// What is above here, and all that it needs, is in a startup snapshot already; so nothing there looks at the machine.
+if (startupSnapshot.isBuildingSnapshot()) startupSnapshot.setDeserializeMainFunction(main);
+else main();
 
 /**
  * The agent: the first process in a sandbox, which does there what its holder asks for. It ends with its channel, and
  * with it everything in the sandbox.
  */
-closeStrayDescriptors();
-// Ours, not that of whoever has started the sandbox.
-process.umask(0o022);
-const input = new Socket({ fd: 0, readable: true, writable: false });
-const output = new Socket({ fd: 1, readable: false, writable: true });
-const processes = new Processes();
+function main(): void {
+  if (process.argv.at(-1) === triedBy) return;
+  closeStrayDescriptors();
+  // Ours, not that of whoever has started the sandbox.
+  process.umask(0o022);
+  const input = new Socket({ fd: 0, readable: true, writable: false });
+  const output = new Socket({ fd: 1, readable: false, writable: true });
+  const processes = new Processes();
+  const channel: Channel = new Channel(input, output, {
+    side: 'agent',
+    // The holder is no stranger, and bounds its own requests.
+    maxStreams: 100_000,
+    maxOpenBytes: 4 * 1_048_576,
+    onOpen: (request) => (stream) => void serve({ channel, processes }, stream, request as AgentRequest),
+    onEnd: endAll,
+  });
+  channel.open({ kind: 'ready' }).end();
+  // Node's threads for files are there before any program is: where they cannot be made, as beside a fork bomb, it aborts.
+  stat('/', () => undefined);
+}
 
-const channel = new Channel(input, output, {
-  side: 'agent',
-  // The holder is no stranger, and bounds its own requests.
-  maxStreams: 100_000,
-  maxOpenBytes: 4 * 1_048_576,
-  onOpen: (request) => (stream) => void serve(stream, request as AgentRequest),
-  onEnd: endAll,
-});
-channel.open({ kind: 'ready' }).end();
-// Node's threads for files are there before any program is: where they cannot be made, as beside a fork bomb, it aborts.
-stat('/', () => undefined);
+interface Agent {
+  channel: Channel;
+  processes: Processes;
+}
 
-async function serve(stream: ChannelStream, request: AgentRequest): Promise<void> {
+async function serve(agent: Agent, stream: ChannelStream, request: AgentRequest): Promise<void> {
   try {
-    await take(stream, request);
+    await take(agent, stream, request);
   } catch (error) {
     const refused = error instanceof Refusal ? error.code : 'AGENT_FAILED';
     stream.end(encodeMessage(messageKind.answer, { refused }));
@@ -46,7 +58,7 @@ async function serve(stream: ChannelStream, request: AgentRequest): Promise<void
   }
 }
 
-async function take(stream: ChannelStream, request: AgentRequest): Promise<void> {
+async function take({ channel, processes }: Agent, stream: ChannelStream, request: AgentRequest): Promise<void> {
   switch (request.kind) {
     case 'process':
       return processes.start(request, stream);

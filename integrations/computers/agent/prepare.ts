@@ -1,46 +1,68 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { agentFolder } from '../host/holderSpec.ts';
+import { cachedDataVersionTag } from 'node:v8';
+import { type AgentCommands, agentFolder } from '../host/holderSpec.ts';
 import { installProgram } from '../host/installProgram.ts';
-import { bundle } from './bundle.ts';
+import { install } from '../programs/install.ts';
+import { installBundle } from '../programs/installBundle.ts';
+import { runHere } from '../spawner/runHere.ts';
 import { makeFirstPipes } from './pipes.ts';
+import { triedBy } from './requests.ts';
 
+const snapshot = 'agent.blob';
 const main = fileURLToPath(new URL('./main.ts', import.meta.url));
 
 /** What a short start needs: little of it is compiled, and none of it twice. */
 const nodeOptions = ['--no-warnings', '--v8-pool-size=0', '--max-old-space-size=256', '--max-semi-space-size=8'];
+/** Strings are not hashed anew, against others who would know what collides: here are only its tenant’s own. */
+const snapshotOptions = ['--no-rehash-snapshot', '--snapshot-blob'];
 
 /**
  * Writes what the agent needs into a folder that sandboxes see at `agentFolder`, complete when it returns. The answer is
- * the agent’s command line there.
+ * the agent’s command lines there.
  */
-export async function prepareAgent(folder: string): Promise<string[]> {
+export async function prepareAgent(folder: string): Promise<AgentCommands> {
   await mkdir(folder, { recursive: true });
   const pty = createRequire(import.meta.url).resolve(`@lydell/node-pty-${process.platform}-${process.arch}/pty.node`);
-  const program = Buffer.from(bundle(main));
-  await install(`${folder}/agent.cjs`, 0o644, (path) => writeFile(path, program));
+  await installBundle(main, folder, 'agent.cjs');
   await install(`${folder}/pty.node`, 0o644, (path) => copyFile(pty, path));
   await installProgram(process.execPath, `${folder}/node`);
-  return ['/usr/bin/sh', '-c', makeFirstPipes, `${agentFolder}/node`, ...nodeOptions, `${agentFolder}/agent.cjs`];
+  const command = ['/usr/bin/sh', '-c', makeFirstPipes, `${agentFolder}/node`, ...nodeOptions];
+  const fromProgram = [...command, `${agentFolder}/agent.cjs`];
+  if (!(await makeSnapshot(folder))) return { fromProgram, fromSnapshot: fromProgram };
+  return { fromProgram, fromSnapshot: [...command, ...snapshotOptions, `${agentFolder}/${snapshot}`] };
 }
 
-/** Computers that run have the old file open, and keep it. */
-async function install(path: string, mode: number, make: (path: string) => Promise<void>): Promise<void> {
-  const temporary = `${path}.${process.pid}`;
-  await make(temporary);
-  if ((await hashOf(path)) === (await hashOf(temporary))) {
-    await rm(temporary);
-    return;
+/**
+ * Makes the startup snapshot from which the agent begins, unless it is there: of this program, for this Node on this
+ * machine. False where none can be made that starts; then its program is loaded each time.
+ */
+async function makeSnapshot(folder: string): Promise<boolean> {
+  // Elsewhere, what runs the agent is another Node, in a container.
+  if (process.platform !== 'linux') return false;
+  const node = `${folder}/node`;
+  const options = [...nodeOptions, ...snapshotOptions];
+  const key = createHash('sha256')
+    .update(await readFile(`${folder}/agent.cjs`))
+    .update([process.version, cachedDataVersionTag(), ...options].join('\n'))
+    .digest('hex');
+  const keyFile = `${folder}/${snapshot}.key`;
+  const known = await readFile(keyFile, 'utf8').catch(() => undefined);
+  if (known === key && existsSync(`${folder}/${snapshot}`)) return true;
+  const unfinished = `${folder}/${snapshot}.${process.pid}`;
+  try {
+    await runHere(node, [...options, unfinished, '--build-snapshot', `${folder}/agent.cjs`]);
+    await runHere(node, [...options, unfinished, triedBy]);
+    await rm(keyFile, { force: true }); // a key never stands for another snapshot than its own
+    await chmod(unfinished, 0o644);
+    await rename(unfinished, `${folder}/${snapshot}`);
+    await writeFile(keyFile, key);
+    return true;
+  } catch {
+    await rm(unfinished, { force: true });
+    return false;
   }
-  await chmod(temporary, mode);
-  await rename(temporary, path);
-}
-
-async function hashOf(path: string): Promise<string | undefined> {
-  return readFile(path).then(
-    (bytes) => createHash('sha256').update(bytes).digest('hex'),
-    () => undefined,
-  );
 }

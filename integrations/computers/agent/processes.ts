@@ -15,18 +15,17 @@ interface Running {
   terminal: number | undefined;
 }
 
-const shell = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
-
 /** The processes that were started from outside. */
 export class Processes {
   readonly #pipes = new Pipes();
   readonly #running = new Map<string, Running>();
+  readonly #shell = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
 
   /** Starts one and tells its output, and at last its exit, over the stream. Throws `Refusal`. */
   async start(request: ProcessRequest, stream: Duplex): Promise<void> {
     const { processId, command, cwd, env } = request;
     if (!isFolder(cwd)) throw new Refusal('CWD_NOT_FOUND');
-    const [file = '', ...args] = typeof command === 'string' ? [shell, '-c', command] : command;
+    const [file = '', ...args] = typeof command === 'string' ? [this.#shell, '-c', command] : command;
     const running: Running = { leader: undefined, terminal: undefined };
     const outputs = new Outputs(stream);
     const onExit = (exit: LeaderExit) => {

@@ -1,3 +1,6 @@
+/** The last argument of an agent that is to end at once: whether it starts at all is what is tried. */
+export const triedBy = 'try';
+
 /** What a holder asks its agent for, as it opens a stream. Paths are bytes, in base64. */
 export type AgentRequest =
   | ProcessRequest

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { constants as system } from 'node:os';
 import { ReadStream } from 'node:tty';
+import { agentFolder } from '../host/holderSpec.ts';
 import { type LeaderExit, Refusal } from './requests.ts';
 
 /** What `pty.node` of node-pty gives, as its version that we pin calls it. */
@@ -26,7 +26,11 @@ let binding: PtyBinding | undefined;
 
 /** Terminals are rare: what makes them is loaded with the first. */
 function pty(): PtyBinding {
-  binding ??= createRequire(__filename)('./pty.node') as PtyBinding;
+  if (binding === undefined) {
+    const module = { exports: {} as PtyBinding };
+    process.dlopen(module, `${agentFolder}/pty.node`);
+    binding = module.exports;
+  }
   return binding;
 }
 

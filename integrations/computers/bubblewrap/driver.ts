@@ -30,7 +30,7 @@ export async function findBubblewrap(uid: number | undefined): Promise<Bubblewra
 export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriver> {
   const found = await findBubblewrap(setting.firstUid);
   if ('refused' in found) return { name: 'bubblewrap', ...found };
-  const { agentDir, etcDir, agentCommand, confinement } = setting;
+  const { agentDir, etcDir, agent, confinement } = setting;
   const { machine, ...programs } = found;
   const nsenter = setting.firstUid === undefined ? undefined : findSystemProgram('nsenter');
   return {
@@ -45,10 +45,10 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
         etcDir,
         limits,
         readOnly,
-        command: agentCommand,
+        command: agent.fromSnapshot,
         network: record.uid === null ? 'outer' : 'own',
         terminals: setting.ownView === undefined ? 'shared' : 'holders',
       }),
-    ...(nsenter !== undefined && { beforeRelease: (record) => prepareNetwork(nsenter, record).then(() => ({})) }),
+    ...(nsenter !== undefined && { beforeOpen: (record) => prepareNetwork(nsenter, record) }),
   } satisfies Driver;
 }

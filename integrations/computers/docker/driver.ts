@@ -53,7 +53,7 @@ export async function openDocker(setting: DriverSetting, options: DockerOptions)
   const machine = process.arch;
   if (machine !== 'x64' && machine !== 'arm64') return { name, refused: `there is no filter for ${machine}` };
   const { engine, image } = found;
-  const { hostId, agentDir, agentCommand, confinement } = setting;
+  const { hostId, agentDir, agent, confinement } = setting;
   const hasOwnNode = options.hasOwnNode ?? process.platform !== 'linux';
   const create = async ({ record, computerDir, homeDir, limits, readOnly }: SandboxOrder): Promise<string> => {
     const uid = record.uid ?? ownUid();
@@ -61,7 +61,7 @@ export async function openDocker(setting: DriverSetting, options: DockerOptions)
     await writeEtc(etcDir, uid);
     const labels = { [hostLabel]: hostId, [computerLabel]: record.computerId };
     const common = { image, machine, labels, uid, homeDir, etcDir, agentDir, hasOwnNode } as const;
-    const config = containerConfig({ ...common, limits, readOnly, command: agentCommand });
+    const config = containerConfig({ ...common, limits, readOnly, command: agent.fromProgram });
     const path = `/containers/create?name=${containerName(hostId, record.computerId)}`;
     const { Id } = await engine.ask<{ Id: string }>('POST', path, config);
     return Id;

@@ -31,7 +31,7 @@ export async function openGvisor(setting: DriverSetting, told: string | undefine
   if ('refused' in found) return { name, ...found };
   const bubblewrap = await findBubblewrap(setting.firstUid);
   if ('refused' in bubblewrap) return { name, ...bubblewrap };
-  const { agentDir, etcDir, agentCommand, confinement, roots, firstUid, runtimeDir } = setting;
+  const { agentDir, etcDir, agent, confinement, roots, firstUid, runtimeDir } = setting;
   const { machine, bwrap, prlimit } = bubblewrap;
   const runsc = join(runtimeDir, 'runsc');
   await installProgram(found.runsc, runsc);
@@ -42,6 +42,6 @@ export async function openGvisor(setting: DriverSetting, told: string | undefine
     name,
     confinement: roots === undefined ? confinement : cgroupConfinement(roots, 'whole'),
     sandbox: ({ homeDir, limits, readOnly }) =>
-      gvisorCommand({ ...common, homeDir, limits, readOnly, command: agentCommand }),
+      gvisorCommand({ ...common, homeDir, limits, readOnly, command: agent.fromProgram }),
   };
 }

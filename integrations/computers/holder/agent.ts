@@ -23,6 +23,7 @@ interface AgentOptions {
 export class Agent {
   readonly #channel: Channel;
   readonly #ready = Promise.withResolvers<void>();
+  readonly #hasNetwork: boolean;
   #isReady = false;
 
   constructor(output: Readable, input: Writable, { egressSocket, onReady, onEnd }: AgentOptions) {
@@ -45,11 +46,16 @@ export class Agent {
         onEnd(reason);
       },
     });
-    if (egressSocket !== null)
-      this.#channel
-        .open({ kind: 'network' } satisfies AgentRequest)
-        .resume()
-        .end();
+    this.#hasNetwork = egressSocket !== null;
+  }
+
+  /** Has it listen where programs look for a network. What is asked of it next finds that done. */
+  openNetwork(): void {
+    if (!this.#hasNetwork) return;
+    this.#channel
+      .open({ kind: 'network' } satisfies AgentRequest)
+      .resume()
+      .end();
   }
 
   get isReady(): boolean {

@@ -3,7 +3,7 @@ import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { ChannelViolation } from '../channel/frames.ts';
 import { readOomKills, readPids, WorkSettler } from '../host/cgroups/settleWork.ts';
-import type { HolderOrder, HolderReport, HolderSpec, SandboxCommand } from '../host/holderSpec.ts';
+import type { HolderOrder, HolderReport, HolderSpec, ReleaseOrder, SandboxCommand } from '../host/holderSpec.ts';
 import { roomForLogs } from '../processes/logRoom.ts';
 import { ownLimits, ownProcessesDir } from '../processes/ownProcesses.ts';
 import { ProcessStore } from '../processes/processStore.ts';
@@ -16,15 +16,16 @@ import { createHolderServer } from './server.ts';
 
 /** How long the end of a computer may take to be written down. */
 const closeDeadlineMs = 10_000;
+const hostEnded = 'The host has ended before the computer ran.';
 
 interface Starter {
   report: (message: HolderReport) => Promise<void>;
-  /** The host lets the sandbox go on; undefined where it is gone. */
-  released: () => Promise<HolderOrder | undefined>;
+  /** What the host orders next; undefined where it is gone. */
+  ordered: <T extends HolderOrder['type']>(type: T) => Promise<Extract<HolderOrder, { type: T }> | undefined>;
 }
 
 /** Makes a sandbox and holds it until it ends. Answers with the code to exit with. */
-export async function holdComputer(spec: HolderSpec, { report, released }: Starter): Promise<number> {
+export async function holdComputer(spec: HolderSpec, { report, ordered }: Starter): Promise<number> {
   const { become, computer, endFile } = spec;
   const writeEnd = (reason: string) => {
     try {
@@ -44,7 +45,7 @@ export async function holdComputer(spec: HolderSpec, { report, released }: Start
     process.umask(0o077);
     sandbox = container ?? (await makeSandbox(spec.sandbox as SandboxCommand));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     writeEnd(reason);
     await report({ type: 'failed', reason });
     return 1;
@@ -57,9 +58,11 @@ export async function holdComputer(spec: HolderSpec, { report, released }: Start
     return 1;
   };
   await report({ type: 'blocked', pids: sandbox.pids });
-  const order = await released();
-  if (order === undefined) return fail('The host has ended before the computer ran.');
-  const reason = await hold(spec, sandbox, report, order).catch((error: unknown) => ({ failed: String(error) }));
+  const order = await ordered('release');
+  if (order === undefined) return fail(hostEnded);
+  const reason = await hold(spec, sandbox, { report, ordered }, order).catch((error: unknown) => ({
+    failed: messageOf(error),
+  }));
   if (typeof reason !== 'string') return fail(reason.failed);
   writeEnd(reason);
   return 0;
@@ -69,8 +72,8 @@ export async function holdComputer(spec: HolderSpec, { report, released }: Start
 async function hold(
   spec: HolderSpec,
   sandbox: Sandbox,
-  report: Starter['report'],
-  order: HolderOrder,
+  { report, ordered }: Starter,
+  order: ReleaseOrder,
 ): Promise<string> {
   const { computer, cgroups, socketPath, settings } = spec;
   const settle = cgroups?.settle;
@@ -127,6 +130,8 @@ async function hold(
     }),
   });
   sandbox.release();
+  if ((await ordered('open')) === undefined) throw new Error(hostEnded);
+  agent.openNetwork();
   await listen(server, socketPath);
   const idle =
     spec.purpose !== 'computer' ? usage.whenIdle(settings.idleTimeoutMs, () => end('It was not used.')) : undefined;
@@ -153,6 +158,8 @@ async function hold(
   const ranOut = settle === null && workOom !== undefined && readOomKills(workOom) > 0;
   return reasons[0] ?? (ranOut ? 'It took more memory than its limit.' : how);
 }
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** Whether somebody uses the computer, and when that was last. */
 class Usage {

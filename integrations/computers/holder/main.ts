@@ -1,7 +1,10 @@
 import { Socket } from 'node:net';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { HolderOrder, HolderReport, HolderSpec } from '../host/holderSpec.ts';
 import { holdComputer } from './holder.ts';
+import { rehearsals } from './rehearsals.ts';
+import { rehearse } from './rehearse.ts';
 
 /**
  * The holder: a process of its own for each computer that runs, which has its sandbox, its processes’ logs and its
@@ -11,24 +14,46 @@ import { holdComputer } from './holder.ts';
 const orders = new Socket({ fd: 0, readable: true, writable: false });
 const reports = new Socket({ fd: 3, readable: false, writable: true });
 for (const pipe of [orders, reports]) pipe.on('error', () => undefined);
+/** One that is to be a spare has had no computer by then. */
+const waitsMs = 100;
 const lines = createInterface({ input: orders })[Symbol.asyncIterator]();
 
 // Whoever has started us may end, or be interrupted: that is nothing to us.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGPIPE'] as const) process.on(signal, () => undefined);
 
-const first = await lines.next();
-// A spare that nobody needs any more.
-if (first.done === true) process.exit(0);
-
-const spec = JSON.parse(first.value) as HolderSpec;
 const report = (message: HolderReport) =>
   new Promise<void>((resolve) => {
     reports.write(`${JSON.stringify(message)}\n`, () => resolve());
   });
-const released = async () => {
+const ordered = async <T extends HolderOrder['type']>(type: T) => {
   const order = await lines.next();
   const said = order.done === true ? undefined : (JSON.parse(order.value) as HolderOrder);
-  return said?.type === 'release' ? said : undefined;
+  return said?.type === type ? (said as Extract<HolderOrder, { type: T }>) : undefined;
 };
-process.exitCode = await holdComputer(spec, { report, released });
-process.exit();
+
+void hold();
+
+async function hold(): Promise<never> {
+  const rehearsal = rehearseSoon();
+  const first = await lines.next();
+  await rehearsal.over();
+  // A spare that nobody needs any more.
+  if (first.done === true) process.exit(0);
+  process.exit(await holdComputer(JSON.parse(first.value) as HolderSpec, { report, ordered }));
+}
+
+/** Where the program is one file, in a folder of its own, and unless a computer comes at once. */
+function rehearseSoon(): { over(): Promise<void> } {
+  const program = process.argv[1] ?? '';
+  let rehearsal: Promise<boolean> | undefined;
+  const begin = () => {
+    rehearsal = rehearse(join(dirname(program), rehearsals, String(process.pid)));
+  };
+  const timer = program.endsWith('.cjs') ? setTimeout(begin, waitsMs) : undefined;
+  return {
+    async over() {
+      clearTimeout(timer);
+      await rehearsal;
+    },
+  };
+}

@@ -9,7 +9,7 @@ export interface Confinement {
   kind: 'cgroups' | 'processes';
   /** Makes it, with its limits, for a start. */
   prepare(record: ComputerRecord): HolderCgroups | null;
-  /** Before the holder is told anything. */
+  /** Before what it makes is released. */
   joinHolder(computerId: string, pid: number): void;
   /** Before the sandbox goes on. */
   joinSandbox(computerId: string, pids: number[]): void;

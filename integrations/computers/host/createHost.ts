@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { prepareAgent } from '../agent/prepare.ts';
+import { prepareHolder } from '../holder/prepare.ts';
 import { HostClient } from '../hostClient.ts';
 import { driversOf, type HostContext } from './context.ts';
 import { fork, type InSource, inLaneOf } from './copies.ts';
@@ -37,7 +38,7 @@ const usualDeadlines: HostDeadlines = {
 export async function createHost(given: HostOptions): Promise<Host> {
   const options = { ...given, dir: resolve(given.dir) };
   const layout = hostLayout(options.dir);
-  const machinery = await setUpMachine(layout, options, prepareAgent);
+  const machinery = await setUpMachine(layout, options, { prepareAgent, prepareHolder });
   const lock = takeLock(layout.lock);
   const deadlines = { ...usualDeadlines, ...options.deadlines };
   const context: HostContext = {
@@ -45,7 +46,11 @@ export async function createHost(given: HostOptions): Promise<Host> {
     layout,
     options,
     deadlines,
-    holders: createHolderPool({ size: options.spareHolders ?? 1, logs: layout.logs, view: machinery.ownView }),
+    holders: createHolderPool({
+      size: options.spareHolders ?? 1,
+      logs: layout.logs,
+      command: [...(machinery.ownView ?? []), ...machinery.holderCommand],
+    }),
     log: options.log ?? (() => undefined),
   };
   const lanes = new Lanes();

@@ -1,7 +1,7 @@
 import type { ComputerLimits, DriverName } from '../types.ts';
 import type { CgroupRoots } from './cgroups/mounts.ts';
 import type { Confinement } from './confinement.ts';
-import type { HolderOrder, SandboxSource } from './holderSpec.ts';
+import type { AgentCommands, ReleaseOrder, SandboxSource } from './holderSpec.ts';
 import type { OwnView } from './ownView.ts';
 import type { ComputerRecord } from './records.ts';
 
@@ -27,7 +27,9 @@ export interface Driver {
   /** What the holder is told to make, or to attach to. Of what this makes itself, the confinement removes the rest. */
   sandbox(order: SandboxOrder): SandboxSource | Promise<SandboxSource>;
   /** The sandbox is there, and within its limits; nothing in it has run yet. */
-  beforeRelease?(record: ComputerRecord): Promise<Pick<HolderOrder, 'workOom'>>;
+  beforeRelease?(record: ComputerRecord): Promise<Pick<ReleaseOrder, 'workOom'>>;
+  /** It has been let go: the agent starts meanwhile, but no program of its tenant’s runs before this is done. */
+  beforeOpen?(record: ComputerRecord): Promise<void>;
 }
 
 /** What drivers find on the machine, and share. */
@@ -38,7 +40,7 @@ export interface DriverSetting {
   agentDir: string;
   /** What sandboxes have of /etc, as `writeEtc` has written it. */
   etcDir: string;
-  agentCommand: string[];
+  agent: AgentCommands;
   /** Of one of the computers; undefined where they share ours. */
   firstUid: number | undefined;
   confinement: Confinement;

@@ -26,6 +26,12 @@ export async function clear(
   const ofThisBoot = record.run?.bootId === bootId() ? record : { ...record, run: null };
   // What is dying has left its cgroup already, and still has memory and files: it is waited for as well.
   const seen = new Map<number, Stamp>();
+  // A start that was cut off may have left a holder that is in no cgroup yet.
+  const { holder = null } = ofThisBoot.run ?? {};
+  if (holder !== null && isAlive(holder)) {
+    seen.set(holder.pid, holder);
+    killIfAlive(holder);
+  }
   const gone = await until(() => {
     const left = confinement.left(ofThisBoot);
     for (const stamp of left) seen.set(stamp.pid, stamp);

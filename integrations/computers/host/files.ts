@@ -153,8 +153,9 @@ export class FileSandboxes {
     const driver = driverOf(this.#context, record);
     const { confinement } = driver;
     const cgroups = confinement.prepare(record);
-    run.holder = required(stampOf(holder.pid), 'its holder');
-    confinement.joinHolder(record.computerId, holder.pid);
+    const pid = await holder.pid;
+    run.holder = required(stampOf(pid), 'its holder');
+    confinement.joinHolder(record.computerId, pid);
     const { socket, end } = this.#paths(computerId);
     holder.send({
       ...(await holderSpec(this.#context, record, run.spec, cgroups)),
@@ -166,6 +167,7 @@ export class FileSandboxes {
     const { pids } = await reported(holder, 'blocked');
     run.sandbox = joinSandbox(driver, record, pids);
     holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
+    holder.send({ type: 'open' }); // no program runs in it that would need a network
     await reported(holder, 'running');
     confinement.settleHolder(record);
   }

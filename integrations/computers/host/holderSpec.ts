@@ -9,8 +9,9 @@ import type { ComputerSpec } from '../types.ts';
  *
  *     host → holder   HolderSpec                (a spare holder waits for it; the end of the pipe before it: exit)
  *     holder → host   { type: 'blocked' }       the sandbox exists and waits at its block descriptor
- *     host → holder   { type: 'release' }       its limits hold: let it go on
- *     holder → host   { type: 'running' }       released, and the socket listens; the agent may still be starting
+ *     host → holder   { type: 'release' }       its limits hold: let it go on, so that its agent starts
+ *     host → holder   { type: 'open' }          its network is ready too: let programs run
+ *     holder → host   { type: 'running' }       the socket listens; the agent may still be starting
  *     holder → host   { type: 'failed' }        instead of any of these; the holder ends by itself after it
  *
  * After `running` the host closes both pipes and may die; a holder goes on without it. If they close before, the holder
@@ -106,11 +107,13 @@ export interface SandboxPids {
   init: number;
 }
 
-export interface HolderOrder {
+export interface ReleaseOrder {
   type: 'release';
   /** As in `HolderCgroups`, where it is known only now. */
   workOom?: string;
 }
+
+export type HolderOrder = ReleaseOrder | { type: 'open' };
 
 /** Why a holder has ended. */
 export interface HolderEnd {
@@ -123,8 +126,13 @@ export interface HolderEnd {
 /** Where a sandbox sees, read-only, the folder with what `prepareAgent` has put there. */
 export const agentFolder = '/opt/atrium';
 
-/**
- * `agent/prepare.ts` exports this as `prepareAgent`. It writes what the agent needs into `folder`, readable for all and
- * complete when it returns; hosts call it at their start. The answer is the agent's command line as the sandbox sees it.
- */
-export type PrepareAgent = (folder: string) => Promise<string[]>;
+/** The agent's command lines as a sandbox sees them. */
+export interface AgentCommands {
+  /** For whatever Node and processor there are. */
+  fromProgram: string[];
+  /**
+   * Sooner there, from a snapshot of its heap, which only the very Node starts that has made it, and only where it finds
+   * the same processor: not on a kernel that shows it another.
+   */
+  fromSnapshot: string[];
+}

@@ -1,18 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs';
+import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import type { Readable, Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
+import { spawner } from '../spawner/spawner.ts';
 import type { HolderOrder, HolderReport, HolderSpec } from './holderSpec.ts';
-import type { OwnView } from './ownView.ts';
 
-const program = fileURLToPath(new URL('../holder/main.ts', import.meta.url));
 const maxLogBytes = 5 * 1024 * 1024;
 
 /** A holder that was started and waits for its computer, or has it. */
 export interface Holder {
-  pid: number;
+  /** Rejects where it cannot be started. */
+  pid: Promise<number>;
   /** Settles when it has ended. */
   ended: Promise<void>;
   send(message: HolderSpec | HolderOrder): void;
@@ -32,16 +28,16 @@ export interface HolderPool {
 interface PoolOptions {
   size: number;
   logs: string;
-  /** The beginning of the command line that starts one (`ownView.ts`). */
-  view: OwnView | undefined;
+  /** What starts one. */
+  command: string[];
 }
 
-export function createHolderPool({ size, logs, view = [] }: PoolOptions): HolderPool {
+export function createHolderPool({ size, logs, command }: PoolOptions): HolderPool {
   const spares = new Set<Holder>();
   let closed = false;
   const fill = () => {
     while (!closed && spares.size < size) {
-      const spare = startHolder(logs, view);
+      const spare = startHolder(logs, command);
       spares.add(spare);
       void spare.ended.then(() => spares.delete(spare));
     }
@@ -49,7 +45,7 @@ export function createHolderPool({ size, logs, view = [] }: PoolOptions): Holder
   fill();
   return {
     take() {
-      const [spare = startHolder(logs, view)] = spares;
+      const [spare = startHolder(logs, command)] = spares;
       spares.delete(spare);
       // Not at once: the new one would start beside the computer that is waited for.
       setTimeout(fill, 200).unref();
@@ -64,56 +60,67 @@ export function createHolderPool({ size, logs, view = [] }: PoolOptions): Holder
   };
 }
 
-function startHolder(logs: string, view: OwnView): Holder {
-  const log = openLog(logs);
-  const [file, ...args] = [...view, process.execPath, '--disable-warning=ExperimentalWarning', program];
-  const child = spawn(file as string, args, {
-    detached: true,
-    cwd: '/',
-    env: {},
-    stdio: ['pipe', log, log, 'pipe'],
+function startHolder(logs: string, [file = '', ...args]: string[]): Holder {
+  const started = Promise.withResolvers<number>();
+  const ended = Promise.withResolvers<void>();
+  const reports = new Reports();
+  const child = spawner().ask({ do: 'hold', file, args, log: logFile(logs) }, (news) => {
+    switch (news.news) {
+      case 'started':
+        return started.resolve(news.pid);
+      case 'report':
+        return reports.add(JSON.parse(news.line) as HolderReport);
+      case 'ended':
+      case 'failed': {
+        const how = news.news === 'ended' ? news.how : ` (${news.reason})`;
+        reports.end(`the holder ended before its computer ran${how}`);
+        started.reject(new Error(`the holder could not be started${how}`));
+        return ended.resolve();
+      }
+    }
   });
-  closeSync(log);
-  child.unref();
-  const orders = child.stdin as Writable;
-  const reports = child.stdio[3] as Readable;
-  orders.on('error', () => undefined); // it has ended, which `reports` says
-  reports.on('error', () => undefined);
-  const lines = createInterface({ input: reports })[Symbol.asyncIterator]();
-  const ended = new Promise<void>((resolve) => {
-    child.once('exit', () => resolve());
-    child.once('error', () => resolve());
-  });
+  started.promise.catch(() => undefined); // whoever takes it asks
   return {
-    pid: child.pid ?? 0,
-    ended,
-    send: (message) => orders.write(`${JSON.stringify(message)}\n`),
-    async report() {
-      const { value, done } = await lines.next();
-      if (done !== true) return JSON.parse(value) as HolderReport;
-      return { type: 'failed', reason: `the holder ended before its computer ran${await howItEnded(child, ended)}` };
-    },
-    letGo() {
-      orders.destroy();
-      reports.destroy();
-    },
-    kill() {
-      child.ref(); // somebody waits for its end
-      child.kill('SIGKILL');
-    },
+    pid: started.promise,
+    ended: ended.promise,
+    send: (message) => child.tell({ do: 'send', line: JSON.stringify(message) }),
+    report: () => reports.next(),
+    letGo: () => child.tell({ do: 'letGo' }),
+    kill: () => child.tell({ do: 'kill' }),
   };
 }
 
-async function howItEnded(child: ChildProcess, ended: Promise<void>): Promise<string> {
-  await ended;
-  if (child.signalCode !== null) return ` (${child.signalCode})`;
-  return child.exitCode === null ? '' : ` (code ${child.exitCode})`;
+/** What a holder reports, in order; at the end, why there is no more. */
+class Reports {
+  readonly #heard: HolderReport[] = [];
+  #end: string | undefined;
+  #changed = Promise.withResolvers<void>();
+
+  add(report: HolderReport): void {
+    this.#heard.push(report);
+    this.#tell();
+  }
+
+  end(reason: string): void {
+    this.#end ??= reason;
+    this.#tell();
+  }
+
+  async next(): Promise<HolderReport> {
+    while (this.#heard.length === 0 && this.#end === undefined) await this.#changed.promise;
+    return this.#heard.shift() ?? { type: 'failed', reason: this.#end ?? '' };
+  }
+
+  #tell(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
 }
 
 /** One log for all, and the one before it. */
-function openLog(logs: string): number {
+function logFile(logs: string): string {
   mkdirSync(logs, { recursive: true, mode: 0o700 });
   const file = join(logs, 'holders.log');
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > maxLogBytes) renameSync(file, `${file}.1`);
-  return openSync(file, 'a', 0o600);
+  return file;
 }

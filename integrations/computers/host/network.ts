@@ -32,7 +32,7 @@ const script = [
   ...lines(bounds).map((line) => `{ ${line}; } 2>/dev/null || :`),
 ].join('\n');
 
-/** Sets up the network of a sandbox that is not let go yet, as root. */
+/** Sets up the network of a sandbox in which nothing of its tenant’s runs yet, as root. */
 export async function prepareNetwork(nsenter: string, { run: started }: ComputerRecord): Promise<void> {
   await run(nsenter, [`--net=/proc/${started?.sandbox?.init.pid}/ns/net`, '--', '/bin/sh', '-c', script], {
     timeoutMs: 5_000,

@@ -23,6 +23,7 @@ import type { Disks } from './disks/disks.ts';
 import { watchedDisks } from './disks/watched.ts';
 import type { Driver, RefusedDriver } from './driver.ts';
 import { openDrivers } from './drivers.ts';
+import type { AgentCommands } from './holderSpec.ts';
 import type { HostOptions, HostRights } from './host.ts';
 import { HostError } from './hostErrors.ts';
 import { ifThere } from './ifThere.ts';
@@ -49,13 +50,21 @@ export interface Machinery {
   /** Of the machine itself, which holds holders also where a driver has another for its sandboxes. */
   confinement: Confinement;
   disks: Disks;
+  /** What starts a holder, without its view. */
+  holderCommand: string[];
+}
+
+/** Each puts a program into a folder, and gives what starts it. */
+export interface Preparations {
+  prepareAgent(folder: string): Promise<AgentCommands>;
+  prepareHolder(folder: string): Promise<string[]>;
 }
 
 /** Throws `COMPUTERS_OFF` with what to do where this machine cannot run computers. */
 export async function setUpMachine(
   layout: HostLayout,
   options: HostOptions,
-  prepareAgent: (folder: string) => Promise<string[]>,
+  { prepareAgent, prepareHolder }: Preparations,
 ): Promise<Machinery> {
   makeFolders(layout);
   const hostId = identify(layout);
@@ -74,12 +83,16 @@ export async function setUpMachine(
   const agentDir = join(layout.runtime, 'agent');
   const etcDir = join(layout.runtime, 'etc');
   await writeEtc(etcDir);
+  const [agent, holderCommand] = await Promise.all([
+    prepareAgent(agentDir),
+    prepareHolder(join(layout.runtime, 'holder')),
+  ]);
   const setting = {
     hostId,
     runtimeDir: layout.runtime,
     agentDir,
     etcDir,
-    agentCommand: await prepareAgent(agentDir),
+    agent,
     firstUid: uids?.first,
     confinement,
     ownView,
@@ -106,6 +119,7 @@ export async function setUpMachine(
     openAgain: (names) => openDrivers(setting, { ...options, drivers: names }),
     confinement,
     disks,
+    holderCommand,
   };
 }
 

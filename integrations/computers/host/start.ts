@@ -30,7 +30,6 @@ export async function start(
     throw isDiskFull(error) ? startFailure(error) : error;
   });
   record.run = newRun({ ...spec, driver });
-  writeRecord(context.layout, record);
   const holder = context.holders.take();
   const givenUp = new AbortController();
   try {
@@ -131,15 +130,21 @@ async function launch(
     writeRecord(layout, record);
   };
   rmSync(computerLayout(layout, record.computerId).end, { force: true });
-  await openEgress(context, record);
+  const pid = await holder.pid;
+  save({ holder: required(stampOf(pid), 'its holder') });
   const cgroups = confinement.prepare(record);
-  save({ holder: required(stampOf(holder.pid), 'its holder') });
-  confinement.joinHolder(record.computerId, holder.pid);
   holder.send(await holderSpec(context, record, started.spec, cgroups));
+  // The kernel takes its time for that, in which the sandbox is made; nothing in it runs before it is released.
+  confinement.joinHolder(record.computerId, pid);
+  const egress = openEgress(context, record);
+  egress.catch(() => undefined); // it is waited for below
   const { pids } = await reported(holder, 'blocked');
   const sandbox = joinSandbox(driver, record, pids);
   save({ sandbox });
   holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
+  // Its agent starts meanwhile, and nothing of its tenant’s.
+  await Promise.all([egress, driver.beforeOpen?.(record)]);
+  holder.send({ type: 'open' });
   const { startedAt } = await reported(holder, 'running');
   save({ phase: 'running', startedAt });
   confinement.settleHolder(record);

@@ -1,0 +1,2 @@
+/** The folder beside the holder’s program in which spare holders rehearse, each in one of its own. */
+export const rehearsals = 'rehearsals';

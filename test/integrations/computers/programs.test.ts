@@ -1,0 +1,114 @@
+import { execFile } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { rehearse } from '../../../integrations/computers/holder/rehearse.ts';
+import type { AgentCommands } from '../../../integrations/computers/host/holderSpec.ts';
+import { installBundle } from '../../../integrations/computers/programs/installBundle.ts';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'atrium-programs-'));
+});
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** In a process of its own, as a host prepares them: what is said there is what an operator sees. */
+function prepare(name: 'Agent' | 'Holder'): Promise<{ said: string; given: unknown }> {
+  const url = pathToFileURL(join(root, 'integrations', 'computers', name.toLowerCase(), 'prepare.ts')).href;
+  const script = `const { prepare${name} } = await import('${url}');
+    process.stdout.write(JSON.stringify(await prepare${name}(${JSON.stringify(folder)})));`;
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, ['--input-type=module', '-e', script], { env: {} }, (error, stdout, stderr) => {
+      if (error === null) resolve({ said: stderr, given: JSON.parse(stdout) });
+      else reject(error);
+    });
+  });
+}
+
+describe('the programs of a computer', () => {
+  it.each(['Agent', 'Holder'] as const)('are made without a word to the operator: %s', async (name) => {
+    const { said } = await prepare(name);
+    expect(said).toBe('');
+    expect(existsSync(join(folder, `${name.toLowerCase()}.cjs`))).toBe(true);
+  });
+
+  it('begin, in a sandbox, from a snapshot that does start', async () => {
+    const { fromSnapshot } = (await prepare('Agent')).given as AgentCommands;
+    expect(fromSnapshot.slice(-2)).toEqual(['--snapshot-blob', '/opt/atrium/agent.blob']);
+    expect(existsSync(join(folder, 'agent.blob'))).toBe(true);
+  });
+
+  it('begin from the program itself where a snapshot may not start', async () => {
+    const { fromProgram } = (await prepare('Agent')).given as AgentCommands;
+    expect(fromProgram.at(-1)).toBe('/opt/atrium/agent.cjs');
+    expect(fromProgram.join(' ')).not.toContain('snapshot');
+  });
+
+  it('lie in their folder with all that they load, and nothing half-made', async () => {
+    const { given } = await prepare('Holder');
+    expect(existsSync((given as string[]).at(-1) ?? '')).toBe(true);
+    expect(readdirSync(folder).toSorted()).toEqual([
+      'holder.cjs',
+      'holder.cjs.sources',
+      'xterm-addon-serialize.cjs',
+      'xterm-headless.cjs',
+    ]);
+  });
+});
+
+test('a program is made again only where it, or what it was made of, has changed', async () => {
+  const entry = join(folder, 'entry.ts');
+  const out = join(folder, 'out');
+  mkdirSync(out);
+  writeFileSync(entry, `import { say } from './part.ts';\nsay('first' as string);\n`);
+  const write = (text: string) =>
+    writeFileSync(join(folder, 'part.ts'), `export function say(what: string) {\n  console.log(what, '${text}');\n}\n`);
+  const made = async () => {
+    await installBundle(entry, out, 'program.cjs');
+    return statSync(join(out, 'program.cjs')).mtimeMs;
+  };
+  write('a');
+  const first = await made();
+  expect(await made()).toBe(first);
+  write('b');
+  expect(await made()).not.toBe(first);
+  expect(readFileSync(join(out, 'program.cjs'), 'utf8')).toContain(`'b'`);
+  writeFileSync(join(out, 'program.cjs'), 'damaged');
+  await made();
+  expect(readFileSync(join(out, 'program.cjs'), 'utf8')).toContain(`'b'`);
+});
+
+test('a spare holder rehearses a start to its end, and leaves nothing of it', async () => {
+  const place = join(folder, 'rehearsal');
+  expect(await rehearse(place)).toBe(true);
+  expect(existsSync(place)).toBe(false);
+});
+
+test('an agent that runs in no sandbox ends alone, when its channel does', async () => {
+  await prepare('Agent');
+  const program = join(folder, 'agent.cjs');
+  // In a namespace where it is not one of the first, so that a mistake here ends nobody else.
+  const script = `i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i + 1)); done
+    sleep 60 & other=$!
+    "$0" "$1" < /dev/null > /dev/null
+    kill -0 $other && echo spared`;
+  const namespace = ['--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc'];
+  const args = [...namespace, '--', '/bin/sh', '-c', script, process.execPath, program];
+  const printed = await new Promise((resolve, reject) => {
+    execFile('bwrap', args, { timeout: 60_000 }, (error, stdout) => (error === null ? resolve(stdout) : reject(error)));
+  });
+  expect(printed).toBe('spared\n');
+});
