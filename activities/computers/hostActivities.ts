@@ -2,6 +2,7 @@ import { ApplicationFailure } from '@temporalio/activity';
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { HostDeps } from './deps.ts';
+import { startOrdered } from './startOrdered.ts';
 
 /** Which computer, and for which of its starts. */
 export interface HostWork {
@@ -11,7 +12,7 @@ export interface HostWork {
 
 /** What a host does for workflows, on its own queue. Each may run twice, and does nothing for an older generation. */
 export function createHostActivities(deps: HostDeps) {
-  const { database, host, computers, environment, logger } = deps;
+  const { database, host, computers, logger } = deps;
 
   /** Does the work for the computer as its row orders it, with heartbeats. */
   async function forOrdered(
@@ -38,12 +39,7 @@ export function createHostActivities(deps: HostDeps) {
       forOrdered(
         work,
         ({ status }) => status === 'starting',
-        async (computer) => {
-          const hosted = await host.inspect(computer.id);
-          if (hosted.state === 'paused' && hosted.generation === computer.generation) return host.resume(computer.id);
-          const order = await computers.orderOf(computer);
-          return host.start({ ...order, env: { ...environment, ...order.env } });
-        },
+        (computer) => startOrdered(deps, computer),
       ),
 
     /** Ends everything of this generation, and of earlier ones. */

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import type { ComputerDeps } from '../../activities/computers/deps.ts';
+import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
@@ -21,6 +22,7 @@ import type { Services } from './services.ts';
 export interface Hosting {
   host: Host;
   worker: RunningWorker;
+  earlyStarts: EarlyStarts;
   /**
    * Stops being a host. Unless all that there is stops with it, the computers go on, and the next process of this folder
    * takes them over.
@@ -67,6 +69,7 @@ export async function startHosting(
     runsWorkflows: false,
     shutdownGraceMs,
   });
+  const earlyStarts = new EarlyStarts(deps);
   const stopping = new AbortController();
   await beat.beat().catch((error: unknown) => {
     logger.warn({ err: error }, 'The host could not say what it runs; trying again.');
@@ -75,8 +78,10 @@ export async function startHosting(
   return {
     host,
     worker,
+    earlyStarts,
     async stop({ withComputers }) {
       stopping.abort();
+      await earlyStarts.close();
       await beating;
       await withdrawHost(database, host.hostId).catch(() => undefined);
       await worker.stop();

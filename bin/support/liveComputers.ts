@@ -3,7 +3,7 @@ import { endedOperation, failureOf } from '../../api/frame/operationAnswer.ts';
 import type { Config } from '../../config/index.ts';
 import { HostError, notRunning } from '../../integrations/computers/host/hostErrors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
-import type { ComputerRef, HostOf, LiveComputers, WokenBy } from '../../integrations/computers/liveComputers.ts';
+import type { HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import { type Computer, getComputer } from '../../models/computers/computer.ts';
 import { askToWake } from '../../models/computers/wishes.ts';
 import type { Database } from '../../models/database.ts';
@@ -13,6 +13,8 @@ import type { Launcher } from '../../temporal/launcher.ts';
 
 const firstLookMs = 10;
 const longestLookMs = 250;
+/** How much later than a start that begins here the workflow is told. */
+const leadMs = 200;
 /** What may come before and after the transition itself. */
 const marginMs = 10_000;
 
@@ -21,13 +23,19 @@ interface Deps {
   config: Pick<Config, 'computers' | 'billing'>;
   launcher: Pick<Launcher, 'startOperation'>;
   hostOf: HostOf;
+  /** Of a process that may be a host: starts it at once where it is this one’s; false where it does not. */
+  startEarly?: (computer: Computer) => Promise<boolean>;
 }
 
 /** The way to computers from this process. */
 export function createLiveComputers(deps: Deps): LiveComputers {
   return {
     async awake(ref, by) {
-      await wake(deps, ref, by);
+      const asked = await askToWake(deps, { ...ref, actor: by });
+      if (asked.operation === undefined) return clientOf(deps, asked.computer);
+      if (await wake(deps, asked.computer, asked.operation)) {
+        return (await deps.hostOf(asked.computer.hostId ?? '')).client(ref.computerId);
+      }
       return clientOf(deps, await getComputer(deps.database, ref.spaceId, ref.computerId));
     },
     async asIs({ spaceId, computerId }) {
@@ -50,17 +58,25 @@ export function createLiveComputers(deps: Deps): LiveComputers {
   };
 }
 
-/** However many ask at once, it is woken once; whoever asks waits for the same operation. */
-async function wake(deps: Deps, ref: ComputerRef, by: WokenBy): Promise<void> {
-  const { operation } = await askToWake(deps, { ...ref, actor: by });
-  if (operation === undefined) return;
-  void deps.launcher.startOperation(operation);
+/**
+ * However many ask at once, it is woken once; whoever asks waits for the same operation. Where this process has started
+ * the computer by itself, that is not waited for: true.
+ */
+async function wake(deps: Deps, computer: Computer, operation: Operation): Promise<boolean> {
+  const early = deps.startEarly?.(computer) ?? Promise.resolve(false);
+  const tell = () => void deps.launcher.startOperation(operation);
+  // The workflow would take time from the start, and from what is waited for after it; it is told soon all the same.
+  const telling = setTimeout(tell, leadMs);
+  if (await early) return true;
+  clearTimeout(telling);
+  tell();
   const ended = await untilEnded(deps, operation);
   if (ended === undefined) {
     const detail = 'The computer takes long to wake. Try again soon.';
     throw new DomainError('unavailable', 'COMPUTER_WAKES', detail, { retryAfterSeconds: 5 });
   }
   if (ended.status !== 'succeeded') throw failureOf(ended);
+  return false;
 }
 
 async function untilEnded({ database, config }: Deps, { id }: Operation): Promise<Operation | undefined> {

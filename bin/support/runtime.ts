@@ -58,7 +58,13 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     host: () => hosting?.host,
     mayHost: () => mayHost,
   });
-  const liveComputers = createLiveComputers({ database, config, launcher, hostOf });
+  const liveComputers = createLiveComputers({
+    database,
+    config,
+    launcher,
+    hostOf,
+    startEarly: async (computer) => (await hosting?.earlyStarts.begin(computer)) ?? false,
+  });
 
   return {
     config,

@@ -1,0 +1,52 @@
+import type { Computer } from '../../models/computers/computer.ts';
+import type { HostDeps } from './deps.ts';
+import { startOrdered } from './startOrdered.ts';
+
+type Deps = Pick<HostDeps, 'host' | 'computers' | 'environment' | 'logger'>;
+
+/**
+ * Starts that begin before their activity: the order is in the computer's row before its workflow is told, so the
+ * process that is its host starts it while Temporal does its part, and the activity finds it running. Nothing depends on
+ * it. A start that fails here, or dies with this process, is made again by the workflow; one that somebody has called
+ * off meanwhile is ended by the next step of the workflow, or else by the host's next beat.
+ */
+export class EarlyStarts {
+  readonly #deps: Deps;
+  readonly #underWay = new Map<string, Promise<boolean>>();
+  #isOpen = true;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  /** Resolves with whether it runs; false at once where this is not its host. However often it is asked, it is begun once. */
+  begin(computer: Computer): Promise<boolean> {
+    const { id, status, wish, hostId, generation } = computer;
+    const isOrdered = status === 'starting' && wish === 'wake' && hostId === this.#deps.host.hostId;
+    if (!this.#isOpen || !isOrdered) return Promise.resolve(false);
+    const key = `${id}/${generation}`;
+    const known = this.#underWay.get(key);
+    if (known !== undefined) return known;
+    const begun = this.#start(computer).finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, begun);
+    return begun;
+  }
+
+  /** Begins no more; settles when those under way have ended. */
+  async close(): Promise<void> {
+    this.#isOpen = false;
+    await Promise.all(this.#underWay.values());
+  }
+
+  async #start(computer: Computer): Promise<boolean> {
+    const { id: computerId, generation } = computer;
+    try {
+      await startOrdered(this.#deps, computer);
+      return true;
+    } catch (error) {
+      const message = 'A computer could not be started before its workflow was told, which tries again.';
+      this.#deps.logger.warn({ err: error, computerId, generation }, message);
+      return false;
+    }
+  }
+}

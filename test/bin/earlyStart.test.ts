@@ -1,0 +1,114 @@
+import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
+import { startOrdered } from '../../activities/computers/startOrdered.ts';
+import { createLiveComputers } from '../../bin/support/liveComputers.ts';
+import { createServices, type Services } from '../../bin/support/services.ts';
+import type { Host } from '../../integrations/computers/host/host.ts';
+import { getComputer } from '../../models/computers/computer.ts';
+import { defaultComputer } from '../../models/computers/defaultComputer.ts';
+import { endStep } from '../../models/computers/ends.ts';
+import { reportHost } from '../../models/computers/hosts.ts';
+import { nextStep } from '../../models/computers/steps.ts';
+import { createLogger } from '../../telemetry/logger.ts';
+import { buildHost, hostDir, runOn } from '../builders/host.ts';
+import { buildSpace, buildUser } from '../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+// A computer of a process that is its host, while Temporal hears nothing of it.
+
+let environment: TestEnvironment;
+let services: Services;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+  const { config, database } = environment;
+  const logger = createLogger({ level: 'silent' });
+  services = await createServices({ config, logger, readers: false, remoteWriters: false, database });
+});
+afterAll(async () => {
+  await services.close();
+  await environment.close();
+});
+
+async function on(host: Host) {
+  const { identity, database, config } = services;
+  await reportHost(database, {
+    id: host.hostId,
+    address: null,
+    drivers: ['bubblewrap'],
+    cpuMilli: 2_000,
+    memoryMiB: 8_192,
+    maxRunning: 100,
+  });
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  const { id } = await defaultComputer(database, space.id);
+  const deps = { ...services, host, environment: {} };
+  const earlyStarts = new EarlyStarts(deps);
+  const told: string[] = [];
+  const live = createLiveComputers({
+    database,
+    config,
+    launcher: {
+      startOperation: async ({ kind }) => {
+        told.push(kind);
+        return 'late';
+      },
+    },
+    hostOf: async () => host,
+    startEarly: (computer) => earlyStarts.begin(computer),
+  });
+  const ref = { spaceId: space.id, computerId: id };
+  const by = { userId: user.id, credentialId: null, address: null };
+  return {
+    deps,
+    earlyStarts,
+    told,
+    awake: () => live.awake(ref, by),
+    get: () => getComputer(database, space.id, id),
+    next: () => nextStep(services, id),
+    end: (generation: number) => endStep(services, { computerId: id, generation, step: 'start' }),
+  };
+}
+
+test('it runs programs at once, and its workflow, told later, finds it running and books it', async () => {
+  await using built = await buildHost({ dir: hostDir() });
+  const computer = await on(built.host);
+  const clients = await Promise.all(Array.from({ length: 10 }, () => computer.awake()));
+  for (const client of clients.slice(0, 2)) {
+    expect(await runOn(client, 'echo $$ once >> started; cat started | wc -l')).toMatchObject({ exitCode: 0 });
+  }
+  expect(new Set(computer.told)).toEqual(new Set(['wakeComputer']));
+  expect(await computer.get()).toMatchObject({ status: 'starting', wish: 'wake', generation: 1 });
+
+  const before = await built.host.inspect((await computer.get()).id);
+  expect(await computer.next()).toMatchObject({ do: 'start', generation: 1 });
+  await startOrdered(computer.deps, await computer.get());
+  await computer.end(1);
+  expect(await computer.get()).toMatchObject({ status: 'running', wish: null, generation: 1 });
+  const { startedAt } = before as Extract<typeof before, { startedAt: string }>;
+  expect(await built.host.inspect((await computer.get()).id)).toMatchObject({ state: 'running', startedAt });
+});
+
+test('a start that fails here is left to the workflow, for which whoever asked waits', async () => {
+  await using built = await buildHost({ dir: hostDir() });
+  const { host } = built;
+  const failing = { ...host, start: () => Promise.reject(new Error('no room')) } as Host;
+  const computer = await on(failing);
+  const waiting = computer.awake();
+  await waitFor('the workflow to be told', () => computer.told.length > 0);
+  await startOrdered({ ...computer.deps, host }, await computer.get());
+  await computer.end(1);
+  expect(await runOn(await waiting, 'echo by the workflow')).toMatchObject({ stdout: 'by the workflow\n' });
+});
+
+test('nothing is begun for a computer of another host, or once this one is stopping', async () => {
+  await using built = await buildHost({ dir: hostDir() });
+  const computer = await on(built.host);
+  const row = { ...(await computer.get()), status: 'starting', wish: 'wake', generation: 1 } as const;
+  expect(await computer.earlyStarts.begin({ ...row, hostId: 'hst_other' })).toBe(false);
+  expect(await computer.earlyStarts.begin({ ...row, hostId: built.host.hostId, wish: 'stop' })).toBe(false);
+  await computer.earlyStarts.close();
+  expect(await computer.earlyStarts.begin({ ...row, hostId: built.host.hostId })).toBe(false);
+  expect(await built.host.inspect(row.id)).toEqual({ state: 'absent' });
+});
