@@ -4,16 +4,18 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import { collectOutput } from '../integrations/computers/collectOutput.ts';
 import { createHost } from '../integrations/computers/host/createHost.ts';
 import type { Host } from '../integrations/computers/host/host.ts';
 import type { ComputerSpec } from '../integrations/computers/types.ts';
+import { timesByApi } from './support/computerByApi.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
  * What computers cost: `npx node bench/computers.ts`. Each wake has a bubblewrap by hand beside it, so that what else
  * the machine does falls on both. `WAKES`, `AT_ONCE`, `OUTPUT_MB` and `MINUTE` (wakes in a minute) make it smaller, and
- * `PARTS=wakes,one,flood,many` chooses.
+ * `PARTS=wakes,one,flood,many,minute,api` chooses.
  */
 const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
 const wakes = size('WAKES', 50);
@@ -90,8 +92,8 @@ async function measureWakes(name: string, spareHolders: number, isNew: boolean):
     for (let n = 0; n < wakes; n++) {
       await host.stop(spec.computerId, { graceMs: 0 });
       spec = isNew ? newSpec() : { ...spec, generation: spec.generation + 1 };
-      // The next holder is started a moment after the last was taken.
-      await new Promise((resolve) => setTimeout(resolve, 600));
+      // The next holder is started a moment after the last was taken, and rehearses.
+      await delay(1_000);
       bare.push(await byHand());
       times.push(await wake(host, spec));
     }
@@ -103,7 +105,7 @@ async function measureOne(): Promise<void> {
   await withHost(1, async (host) => {
     const spec = newSpec();
     await wake(host, spec);
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await delay(1_000);
     out(
       `memory of an idle computer: ${(idleMemory() / 1_048_576).toFixed(0)} MiB (PSS of its holder and its sandbox, and of a spare holder)`,
     );
@@ -172,30 +174,54 @@ async function measureFlood(): Promise<void> {
 async function measureMany(): Promise<void> {
   await withHost(4, async (host) => {
     const atOnce = size('AT_ONCE', 50);
+    const atOnceByHand = performance.now();
+    await Promise.all(Array.from({ length: atOnce }, byHand));
+    const bareMs = performance.now() - atOnceByHand;
     const begin = performance.now();
     const times = await Promise.all(Array.from({ length: atOnce }, () => wake(host, newSpec())));
-    out(`${atOnce} at once: all awake after ${(performance.now() - begin).toFixed(0)} ms; ${quantiles(times)}`);
-  });
-  await withHost(4, async (host) => {
-    const inMinute = size('MINUTE', 200);
-    const begin = performance.now();
-    const done: Promise<number>[] = [];
-    for (let n = 0; n < inMinute; n++) {
-      await new Promise((resolve) =>
-        setTimeout(resolve, Math.max(0, begin + (n * 60_000) / inMinute - performance.now())),
-      );
-      const spec = newSpec();
-      done.push(
-        wake(host, spec).then(async (time) => {
-          await host.destroy(spec.computerId);
-          return time;
-        }),
-      );
-    }
+    const ms = performance.now() - begin;
     out(
-      `${inMinute} wakes of new computers in ${((performance.now() - begin) / 1_000).toFixed(0)} s: ${quantiles(await Promise.all(done))}`,
+      `${atOnce} at once: all awake after ${ms.toFixed(0)} ms; bwrap by hand ${bareMs.toFixed(0)} ms; ${quantiles(times)}`,
     );
   });
+}
+
+/** Some dozens of computers, woken one after the other and stopped once they have answered. */
+async function measureMinute(): Promise<void> {
+  await withHost(4, async (host) => {
+    const inMinute = size('MINUTE', 200);
+    const specs = Array.from({ length: Math.min(inMinute, 40) }, newSpec);
+    for (const spec of specs) {
+      await wake(host, spec);
+      await host.stop(spec.computerId, { graceMs: 0 });
+    }
+    const bare: number[] = [];
+    const done: Promise<number>[] = [];
+    const begin = performance.now();
+    for (let n = 0; n < inMinute; n++) {
+      await delay(Math.max(0, begin + (n * 60_000) / inMinute - performance.now()));
+      const spec = specs[n % specs.length] as ComputerSpec;
+      spec.generation++;
+      const woken = wake(host, { ...spec }).then(async (time) => {
+        await host.stop(spec.computerId, { graceMs: 0 });
+        return time;
+      });
+      woken.catch(() => undefined); // it is waited for below
+      done.push(woken);
+      if (n % 10 === 5) bare.push(await byHand());
+    }
+    const times = await Promise.all(done);
+    const seconds = ((performance.now() - begin) / 1_000).toFixed(0);
+    out(
+      `${inMinute} wakes of ${specs.length} computers in ${seconds} s: ${quantiles(times)}; bwrap by hand ${quantiles(bare)}`,
+    );
+  });
+}
+
+async function measureByApi(): Promise<void> {
+  const { wakes: times, execs, bare } = await timesByApi(wakes, byHand);
+  out(`wake to first output, through the API: ${quantiles(times)}; bwrap by hand ${quantiles(bare)}`);
+  out(`exec of true, through the API, to its answer: ${quantiles(execs)}`);
 }
 
 async function withHost(spareHolders: number, work: (host: Host) => Promise<void>): Promise<void> {
@@ -240,5 +266,7 @@ const parts: Record<string, () => Promise<void>> = {
   one: measureOne,
   flood: measureFlood,
   many: measureMany,
+  minute: measureMinute,
+  api: measureByApi,
 };
 for (const part of process.env.PARTS?.split(',') ?? Object.keys(parts)) await parts[part]?.();

@@ -1,0 +1,59 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { startAtrium } from './atrium.ts';
+
+interface Times {
+  /** From the request to the first output, of a computer that was stopped. */
+  wakes: number[];
+  /** From the request to the answer, of one that runs. */
+  execs: number[];
+  /** Beside each wake. */
+  bare: number[];
+}
+
+/** A space's own computer as a client of the API has it, in an Atrium as `npm start` runs it. */
+export async function timesByApi(rounds: number, byHand: () => Promise<number>): Promise<Times> {
+  const atrium = await startAtrium({ ATRIUM_LOG_LEVEL: 'warn' });
+  const call = async (method: string, path: string, body?: unknown, accept = 'application/json') => {
+    const response = await fetch(atrium.url + path, {
+      method,
+      headers: { authorization: `Bearer ${atrium.token}`, 'content-type': 'application/json', accept },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response;
+  };
+  const json = async <T>(method: string, path: string, body?: unknown) =>
+    (await (await call(method, path, body)).json()) as T;
+  try {
+    const { data } = await json<{ data: { id: string }[] }>('GET', '/api/spaces');
+    const computers = `/api/spaces/${data[0]?.id}/computers`;
+    const { computerId } = await json<{ computerId: string }>('GET', `${computers}/status`);
+    const computer = `${computers}/${computerId}`;
+    const firstOutput = async () => {
+      const begin = performance.now();
+      const response = await call('POST', `${computer}/exec`, { command: ['echo', 'awake'] }, 'text/event-stream');
+      let text = '';
+      let time: number | undefined;
+      for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+        text += Buffer.from(chunk).toString();
+        if (text.includes('awake')) time ??= performance.now() - begin;
+      }
+      if (time === undefined) throw new Error(text);
+      return time;
+    };
+    const times: Times = { wakes: [], execs: [], bare: [] };
+    await firstOutput();
+    for (let n = 0; n < rounds; n++) {
+      const begin = performance.now();
+      await json('POST', `${computer}/exec`, { command: ['true'] });
+      times.execs.push(performance.now() - begin);
+      await json('POST', `${computer}/stop`);
+      await delay(1_000); // the next holder is started and has rehearsed
+      times.bare.push(await byHand());
+      times.wakes.push(await firstOutput());
+    }
+    return times;
+  } finally {
+    await atrium.stop();
+  }
+}
