@@ -14,6 +14,8 @@ const holders = new Map<number, ChildProcess>();
 const running = new Map<number, AbortController>();
 
 process.on('message', (order: SpawnerOrder) => take(order));
+// What ends a service as a whole comes to us as well, and its host has something to clear up by then.
+for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 process.on('disconnect', () => process.exit(0));
 
 function tell(news: SpawnerNews): void {

@@ -77,6 +77,12 @@ describe('the spawner', () => {
     await waitFor('its end', () => news.some((each) => each.news === 'ended'));
   });
 
+  it('goes on when a service is told to end as a whole, for as long as its host does', async () => {
+    const pid = await spawnerPid();
+    for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.kill(pid, signal);
+    expect(await spawnerPid()).toBe(pid);
+  });
+
   it('fails what is under way when it is killed, ends holders that were not let go, and is started again', async () => {
     const pid = await spawnerPid();
     const { news } = hold('read line; exit');
