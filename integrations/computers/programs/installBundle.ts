@@ -8,6 +8,7 @@ import type { BundledProgram } from './bundle.ts';
 import { install } from './install.ts';
 
 const bundler = fileURLToPath(new URL('./bundleMain.ts', import.meta.url));
+const bundle = fileURLToPath(new URL('./bundle.ts', import.meta.url));
 const { resolve } = createRequire(import.meta.url);
 
 /** A file and its hash. */
@@ -19,20 +20,22 @@ type Known = [path: string, hash: string];
  */
 export async function installBundle(entry: string, folder: string, name: string): Promise<void> {
   const madeOf = join(folder, `${name}.sources`);
-  if (await isMadeOf(madeOf)) return;
+  if (await isMadeOf(madeOf, entry)) return;
   const output = await runHere(process.execPath, ['--disable-warning=ExperimentalWarning', bundler, entry]);
   const { code, sources, packages } = JSON.parse(output) as BundledProgram;
   for (const { name: from, file } of packages)
     await install(join(folder, file), 0o644, (to) => copyFile(resolve(from), to));
   await install(join(folder, name), 0o644, (path) => writeFile(path, code));
-  const files = [...sources, ...packages.map((each) => resolve(each.name)), join(folder, name)];
+  const files = [bundle, ...sources, ...packages.map((each) => resolve(each.name)), join(folder, name)];
   const known = await Promise.all(files.map(async (path): Promise<Known> => [path, await hashOf(path)]));
   await install(madeOf, 0o644, (path) => writeFile(path, JSON.stringify(known)));
 }
 
-async function isMadeOf(madeOf: string): Promise<boolean> {
+async function isMadeOf(madeOf: string, entry: string): Promise<boolean> {
   try {
     const known = JSON.parse(await readFile(madeOf, 'utf8')) as Known[];
+    // A newer release may lie beside the one that it was made of.
+    if (!known.some(([path]) => path === entry)) return false;
     const same = await Promise.all(known.map(async ([path, hash]) => (await hashOf(path)) === hash));
     return same.every(Boolean);
   } catch {

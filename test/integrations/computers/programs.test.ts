@@ -91,6 +91,19 @@ test('a program is made again only where it, or what it was made of, has changed
   expect(readFileSync(join(out, 'program.cjs'), 'utf8')).toContain(`'b'`);
 });
 
+test('a program is made again for another release, though the one before it is still there', async () => {
+  const out = join(folder, 'out');
+  for (const release of ['first', 'second']) {
+    mkdirSync(join(folder, release));
+    writeFileSync(join(folder, release, 'entry.ts'), `process.stdout.write('${release}');\n`);
+  }
+  mkdirSync(out);
+  for (const release of ['first', 'second']) {
+    await installBundle(join(folder, release, 'entry.ts'), out, 'program.cjs');
+    expect(readFileSync(join(out, 'program.cjs'), 'utf8')).toContain(release);
+  }
+});
+
 test('a spare holder rehearses a start to its end, and leaves nothing of it', async () => {
   const place = join(folder, 'rehearsal');
   expect(await rehearse(place)).toBe(true);
