@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -37,8 +36,8 @@ export async function prepareAgent(folder: string): Promise<AgentCommands> {
 }
 
 /**
- * Makes the startup snapshot from which the agent begins, unless it is there: of this program, for this Node on this
- * machine. False where none can be made that starts; then its program is loaded each time.
+ * Makes the startup snapshot from which the agent begins, unless there is one that starts: of this program, for this
+ * Node on this machine. False where none can be made that starts; then its program is loaded each time.
  */
 async function makeSnapshot(folder: string): Promise<boolean> {
   // Elsewhere, what runs the agent is another Node, in a container.
@@ -50,12 +49,19 @@ async function makeSnapshot(folder: string): Promise<boolean> {
     .update([process.version, cachedDataVersionTag(), ...options].join('\n'))
     .digest('hex');
   const keyFile = `${folder}/${snapshot}.key`;
+  const tried = (file: string) => runHere(node, [...options, file, triedBy]);
   const known = await readFile(keyFile, 'utf8').catch(() => undefined);
-  if (known === key && existsSync(`${folder}/${snapshot}`)) return true;
+  if (known === key) {
+    const starts = await tried(`${folder}/${snapshot}`).then(
+      () => true,
+      () => false,
+    );
+    if (starts) return true;
+  }
   const unfinished = `${folder}/${snapshot}.${process.pid}`;
   try {
     await runHere(node, [...options, unfinished, '--build-snapshot', `${folder}/agent.cjs`]);
-    await runHere(node, [...options, unfinished, triedBy]);
+    await tried(unfinished);
     await rm(keyFile, { force: true }); // a key never stands for another snapshot than its own
     await chmod(unfinished, 0o644);
     await rename(unfinished, `${folder}/${snapshot}`);

@@ -26,7 +26,8 @@ export async function installBundle(entry: string, folder: string, name: string)
   for (const { name: from, file } of packages)
     await install(join(folder, file), 0o644, (to) => copyFile(resolve(from), to));
   await install(join(folder, name), 0o644, (path) => writeFile(path, code));
-  const files = [bundle, ...sources, ...packages.map((each) => resolve(each.name)), join(folder, name)];
+  const made = [name, ...packages.map(({ file }) => file)].map((file) => join(folder, file));
+  const files = [bundle, ...sources, ...packages.map((each) => resolve(each.name)), ...made];
   const known = await Promise.all(files.map(async (path): Promise<Known> => [path, await hashOf(path)]));
   await install(madeOf, 0o644, (path) => writeFile(path, JSON.stringify(known)));
 }

@@ -51,6 +51,15 @@ describe('the programs of a computer', () => {
     expect(existsSync(join(folder, 'agent.blob'))).toBe(true);
   });
 
+  it('have that snapshot made again where it is damaged', async () => {
+    await prepare('Agent');
+    const blob = join(folder, 'agent.blob');
+    const { size } = statSync(blob);
+    writeFileSync(blob, readFileSync(blob).subarray(0, size / 2));
+    await prepare('Agent');
+    expect(statSync(blob).size).toBeGreaterThan(size / 2);
+  });
+
   it('begin from the program itself where a snapshot may not start', async () => {
     const { fromProgram } = (await prepare('Agent')).given as AgentCommands;
     expect(fromProgram.at(-1)).toBe('/opt/atrium/agent.cjs');
