@@ -36,39 +36,35 @@ export async function prepareAgent(folder: string): Promise<AgentCommands> {
 }
 
 /**
- * Makes the startup snapshot from which the agent begins, unless there is one that starts: of this program, for this
- * Node on this machine. False where none can be made that starts; then its program is loaded each time.
+ * Makes the startup snapshot from which the agent begins, unless it is there as it was made: of this program, for
+ * this Node on this machine. False where none can be made that starts; then its program is loaded each time.
  */
 async function makeSnapshot(folder: string): Promise<boolean> {
   // Elsewhere, what runs the agent is another Node, in a container.
   if (process.platform !== 'linux') return false;
   const node = `${folder}/node`;
   const options = [...nodeOptions, ...snapshotOptions];
-  const key = createHash('sha256')
-    .update(await readFile(`${folder}/agent.cjs`))
-    .update([process.version, cachedDataVersionTag(), ...options].join('\n'))
-    .digest('hex');
+  const program = sha256(await readFile(`${folder}/agent.cjs`));
+  const key = sha256([program, process.version, cachedDataVersionTag(), ...options].join('\n'));
   const keyFile = `${folder}/${snapshot}.key`;
-  const tried = (file: string) => runHere(node, [...options, file, triedBy]);
+  // A damaged one may well start, and end later.
+  const keyWith = async (file: string) => `${key} ${sha256(await readFile(file))}`;
   const known = await readFile(keyFile, 'utf8').catch(() => undefined);
-  if (known === key) {
-    const starts = await tried(`${folder}/${snapshot}`).then(
-      () => true,
-      () => false,
-    );
-    if (starts) return true;
-  }
+  if (known !== undefined && known === (await keyWith(`${folder}/${snapshot}`).catch(() => undefined))) return true;
   const unfinished = `${folder}/${snapshot}.${process.pid}`;
   try {
     await runHere(node, [...options, unfinished, '--build-snapshot', `${folder}/agent.cjs`]);
-    await tried(unfinished);
+    await runHere(node, [...options, unfinished, triedBy]);
+    const made = await keyWith(unfinished);
     await rm(keyFile, { force: true }); // a key never stands for another snapshot than its own
     await chmod(unfinished, 0o644);
     await rename(unfinished, `${folder}/${snapshot}`);
-    await writeFile(keyFile, key);
+    await writeFile(keyFile, made);
     return true;
   } catch {
     await rm(unfinished, { force: true });
     return false;
   }
 }
+
+const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex');
