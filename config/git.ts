@@ -14,6 +14,8 @@ export const gitSettings = z.object({
   ATRIUM_GIT_SILENCE_SECONDS: integer(1, 3_600).default(30),
   ATRIUM_GIT_SLOTS: integer(1, 100).default(8),
   ATRIUM_GIT_MAX_CLONES: integer(1, 1_000).default(4),
+  ATRIUM_GIT_MAX_DRAFTS: integer(1, 1_000).default(20),
+  ATRIUM_GIT_DRAFT_SAVE_SECONDS: integer(1, 86_400).default(300),
   ATRIUM_GIT_CA_FILE: z.string().min(1).optional(),
 });
 
@@ -44,6 +46,10 @@ export function gitConfig(env: GitEnvironment) {
     slots: env.ATRIUM_GIT_SLOTS,
     /** Clones of one space that have not ended. */
     maxClones: env.ATRIUM_GIT_MAX_CLONES,
+    /** Drafts of one repository. */
+    maxDrafts: env.ATRIUM_GIT_MAX_DRAFTS,
+    /** How often what is not committed in a draft is saved while its computer runs. */
+    draftSaveMs: env.ATRIUM_GIT_DRAFT_SAVE_SECONDS * 1_000,
     /** Certificates of authorities that are trusted in place of the system's. */
     caFile: env.ATRIUM_GIT_CA_FILE === undefined ? undefined : resolve(env.ATRIUM_GIT_CA_FILE),
   });

@@ -67,7 +67,10 @@ export type AuditAction =
   | 'repository.pulled'
   | 'repository.clone-retried'
   | 'app.made'
-  | 'app.removed';
+  | 'app.removed'
+  | 'draft.created'
+  | 'draft.merged'
+  | 'draft.discarded';
 
 export interface AuditEntry extends Actor {
   id: string;

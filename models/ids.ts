@@ -30,6 +30,7 @@ export const idPrefixes = {
   portLink: 'pln',
   process: 'prc',
   gitCredential: 'gcr',
+  gitDraft: 'drf',
   app: 'app',
   run: 'run',
 } as const;

@@ -27,6 +27,10 @@ export type OperationKind =
   | 'checkoutBranch'
   | 'pushRepository'
   | 'pullRepository'
+  | 'createDraft'
+  | 'saveDraft'
+  | 'mergeDraft'
+  | 'discardDraft'
   | 'setUpBilling'
   | 'topUp'
   | 'autoTopUp';

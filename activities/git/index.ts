@@ -1,4 +1,5 @@
 import type { GitDeps } from './deps.ts';
+import { createDraftActivities } from './draftActivities.ts';
 import { createHostingSweeps } from './hostingSweeps.ts';
 import { createMirrorActivities } from './mirrorActivities.ts';
 import { createRepositoryPurges } from './purges.ts';
@@ -15,6 +16,7 @@ export function createGitActivities(deps: GitDeps) {
     ...createRepositorySteps(deps),
     ...createMirrorActivities(deps),
     ...createTreeActivities(deps),
+    ...createDraftActivities(deps),
     ...createRepositoryPurges(deps),
     ...createGitSweeps(deps),
     ...createHostingSweeps(deps),

@@ -1,9 +1,11 @@
 import type { CloneSource } from '../../integrations/git/types.ts';
 import { recordClone } from '../../models/git/cloning.ts';
+import { draftsOf } from '../../models/git/drafts.ts';
 import { forgetBundles, forgetRepository } from '../../models/git/removal.ts';
 import { findRepository } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { GitDeps } from './deps.ts';
+import { removeDraftTree } from './draftActivities.ts';
 import { notOrdered } from './failure.ts';
 import { createOrdered, type RepositoryWork } from './ordered.ts';
 import { remoteOf } from './remote.ts';
@@ -36,6 +38,8 @@ export function createMirrorActivities(deps: GitDeps) {
       if (repository.removedAt === null) throw notOrdered();
       await gitMirrors.remove(repository, heartbeat.cancelled);
       await forgetBundles(database, itemId);
+      const { removedAt: statusAt } = repository;
+      for (const draft of await draftsOf(database, itemId)) await removeDraftTree(deps, { ...draft, statusAt });
       await removeTree(deps, repository);
       await forgetRepository(database, itemId);
     },

@@ -8,7 +8,10 @@ import type { GitDeps } from './deps.ts';
 const patienceMs = 86_400_000;
 
 /** Removes the working tree of a repository whose item is gone, if there is one. Nothing is woken for that. */
-export async function removeTree({ gitTrees, logger }: GitDeps, repository: Repository): Promise<void> {
+export async function removeTree(
+  { gitTrees, logger }: GitDeps,
+  repository: Pick<Repository, 'itemId' | 'spaceId' | 'computerId' | 'treePath' | 'treeVersion' | 'removedAt'>,
+): Promise<void> {
   const { itemId, spaceId, computerId, treePath: path, treeVersion, removedAt } = repository;
   if (treeVersion === null || removedAt === null) return;
   using heartbeat = keepAlive();

@@ -1,11 +1,17 @@
+import { askForDue, type DueDraft, draftsToDiscard, draftsToSave } from '../../models/git/draftSweep.ts';
 import { type RemovedRepository, removedRepositories } from '../../models/git/removal.ts';
 import { knownRepositories } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
-import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.ts';
 import type { GitDeps } from './deps.ts';
 
 /** What the sweeper does for repositories. Their orders are operations, which it looks after as such. */
 export function createGitSweeps({ config, database, gitMirrors, logger, workflows }: GitDeps) {
+  async function lookAfterDraft(draft: DueDraft): Promise<Swept> {
+    if (!(await askForDue(database, draft))) return 'left';
+    return asSwept(await workflows.startRepository({ id: draft.itemId, spaceId: draft.spaceId }), 'started');
+  }
+
   return {
     /** Has repositories removed whose items are gone for good. */
     sweepRepositories: (): Promise<SweepReport> =>
@@ -14,6 +20,27 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
         before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
         page: (page) => removedRepositories(database, page),
         look: async (repository) => asSwept(await workflows.interruptRepository(repository), 'started'),
+      }),
+
+    /** Saves what drafts have, committed or not; those whose computer is gone are discarded. */
+    sweepDrafts(): Promise<SweepReport> {
+      const before = new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
+      const savedBefore = new Date(Date.now() - config.git.draftSaveMs);
+      return sweepEach<DueDraft>({
+        logger,
+        before,
+        page: (page) => draftsToSave(database, { ...page, savedBefore }),
+        look: lookAfterDraft,
+      });
+    },
+
+    /** Removes what is left of drafts that were discarded, or could not be made. */
+    sweepDiscardedDrafts: (): Promise<SweepReport> =>
+      sweepEach<DueDraft>({
+        logger,
+        before: new Date(Date.now() - config.git.draftSaveMs),
+        page: (page) => draftsToDiscard(database, page),
+        look: lookAfterDraft,
       }),
 
     /** Removes what this machine has of repositories that are gone, with their space or by another machine. */
@@ -29,6 +56,6 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
   };
 }
 
-export const gitSweeps = ['sweepRepositories', 'sweepMirrors'] as const satisfies readonly (keyof ReturnType<
+export const gitSweeps = ['sweepRepositories', 'sweepDrafts', 'sweepDiscardedDrafts', 'sweepMirrors'] as const satisfies readonly (keyof ReturnType<
   typeof createGitSweeps
 >)[];

@@ -1,15 +1,19 @@
 import { gitError } from '../../integrations/git/rules/failures.ts';
-import type { GitPerson, MirrorState, TreeWork } from '../../integrations/git/types.ts';
-import { DomainError } from '../../models/errors.ts';
+import { draftRef } from '../../integrations/git/rules/keptRefs.ts';
+import type { MirrorState, TreeWork } from '../../integrations/git/types.ts';
 import { type ChangeInput, recordTree } from '../../models/git/changes.ts';
+import type { DraftInput } from '../../models/git/drafting.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';
 import type { Repository } from '../../models/git/repository.ts';
-import { operationModels } from '../../models/operation.ts';
 import type { GitDeps } from './deps.ts';
+import { draftFor } from './draftActivities.ts';
 import { notOrdered } from './failure.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
+import { personOf } from './person.ts';
 import { placeTree } from './placeTree.ts';
+import { reach } from './reach.ts';
 import { remoteOf } from './remote.ts';
+import { stateOf } from './stateOf.ts';
 
 /** What is done in working trees, and between them, their mirrors and remotes. */
 export function createTreeActivities(deps: GitDeps) {
@@ -35,22 +39,24 @@ export function createTreeActivities(deps: GitDeps) {
     /** Brings the files that a partial clone lacks of what is to be checked out. */
     bringFiles: step(async ({ repository, order, tree, hooks }) => {
       if (repository.filter === null) return;
-      const state = await stateOf(repository);
+      const state = await stateOf(deps, repository);
       const commit = aimOf(order, state);
       if (commit === undefined) return;
       await using remote = remoteOf(deps, repository);
       await using made = await gitMirrors.fetchFiles(repository, remote, [commit], hooks);
-      if (made !== null) await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
+      // A draft is made of what the mirror has then.
+      if (made !== null && order.kind !== 'createDraft') await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
     }),
 
     /** Does what the order says in the working tree. */
-    changeTree: step(async ({ order, tree, hooks: { signal } }) => {
-      await keepResult(database, order.id, await change(order, tree, signal));
+    changeTree: step(async ({ repository, order, tree, hooks: { signal } }) => {
+      if (order.kind === 'mergeDraft') await takeInDraft(repository, order, tree, signal);
+      else await keepResult(database, order.id, await change(order, tree, signal));
     }),
 
     /** Brings to the mirror what has been committed and moved in the working tree, by whomever. */
     saveTree: step(async ({ repository, tree, hooks: { signal } }) => {
-      const state = await stateOf(repository);
+      const state = await stateOf(deps, repository);
       const { bundle, refs, head } = await gitTrees.bundleOut(tree, state, signal);
       if (bundle !== undefined || refs.length > 0 || head !== state.manifest.head) {
         const saved = await gitMirrors.receive(repository, { bundle, refs, head }, signal);
@@ -66,9 +72,10 @@ export function createTreeActivities(deps: GitDeps) {
     }),
 
     /** Brings to the working tree what the mirror has of the remote. */
-    updateTree: step(async ({ repository, tree, hooks: { signal } }) => {
+    updateTree: step(async ({ repository, order, tree, hooks: { signal } }) => {
       const tips = await gitTrees.tips(tree, signal);
-      const { bundle, ...state } = await gitMirrors.bundleFor(repository, tips, signal);
+      const kept = order.kind === 'mergeDraft' ? [mergeOf(order)] : [];
+      const { bundle, ...state } = await gitMirrors.bundleFor(repository, tips, signal, kept);
       await using made = bundle;
       await gitTrees.update(tree, made, state, signal);
     }),
@@ -76,12 +83,31 @@ export function createTreeActivities(deps: GitDeps) {
     /** Brings to the remote what the mirror has of a branch. */
     pushMirror: step(async ({ repository, order, hooks }) => {
       const { force = false, branch } = order.input as ChangeInput;
-      const name = `refs/heads/${branch ?? currentOf(await stateOf(repository))}`;
+      const name = `refs/heads/${branch ?? currentOf(await stateOf(deps, repository))}`;
       await using remote = remoteOf(deps, repository, 'write');
       const { output } = await gitMirrors.push(repository, remote, [{ from: name, to: name, force }], hooks);
       await keepResult(database, order.id, { output });
     }),
   };
+
+  /** Moves the branch to the commit that has the draft: where it is checked out, so that the files go with it. */
+  async function takeInDraft(
+    repository: Repository,
+    order: GitOrder,
+    tree: TreeWork,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { baseBranch } = await draftFor(deps, order);
+    const { refs } = (await stateOf(deps, repository)).manifest;
+    const commit = refs[mergeOf(order)];
+    if (commit === undefined || baseBranch === null) throw gitError('GIT_FAILED', 'The draft has not been merged.');
+    if (repository.treeVersion !== null) {
+      await gitTrees.advance(tree, { branch: baseBranch, commit }, signal);
+      return;
+    }
+    const name = `refs/heads/${baseBranch}`;
+    await gitMirrors.receive(repository, { refs: [{ name, from: refs[name] ?? null, to: commit }] }, signal);
+  }
 
   async function change(order: GitOrder, tree: TreeWork, signal: AbortSignal): Promise<Record<string, unknown>> {
     const { name = '', from, checkout = false, branch = '', message = '', paths, author } = order.input as ChangeInput;
@@ -109,33 +135,16 @@ export function createTreeActivities(deps: GitDeps) {
         throw notOrdered();
     }
   }
-
-  async function stateOf(repository: Repository): Promise<MirrorState> {
-    const state = await gitMirrors.state(repository);
-    if (state === undefined) throw gitError('GIT_FAILED', 'Nothing has been saved of the repository.');
-    return state;
-  }
 }
 
 function treeOf({ spaceId, itemId, computerId, treePath: path }: Repository, { id: workId }: GitOrder): TreeWork {
   return { spaceId, itemId, computerId, path, workId };
 }
 
-/** A computer that was never used has no files yet: it is woken once for that. */
-async function reach(deps: GitDeps, tree: TreeWork, { id }: GitOrder): Promise<void> {
-  try {
-    await deps.liveComputers.work(tree);
-  } catch (error) {
-    if (!(error instanceof DomainError) || error.code !== 'COMPUTER_NOT_RUNNING') throw error;
-    const operation = await operationModels(deps.database).Operation.findByPk(id);
-    if (operation === null) throw notOrdered();
-    await deps.liveComputers.awake(tree, { userId: operation.userId, credentialId: null, address: null });
-  }
-}
-
 /** The commit that the order checks out; undefined where that is the one that is checked out, or is not known. */
 function aimOf({ kind, input }: GitOrder, { manifest: { head, refs } }: MirrorState): string | undefined {
   const { from, branch } = input as ChangeInput;
+  if (kind === 'createDraft') return beginningOf(input as unknown as DraftInput, refs);
   if (kind === 'pullRepository') return refs[`refs/remotes/origin/${branch ?? head.slice('refs/heads/'.length)}`];
   const name = kind === 'createBranch' ? from : branch;
   if (name === undefined) return undefined;
@@ -152,8 +161,13 @@ function currentOf({ manifest: { head } }: MirrorState): string {
   throw gitError('GIT_REF_UNKNOWN', 'No branch is checked out. Say which one to push.');
 }
 
-/** Git refuses what has neither. */
-function personOf(author: ChangeInput['author']): GitPerson {
-  const { name = '', email = '' } = author ?? {};
-  return { name: name.trim() || email || 'Atrium', email };
+/** Where a draft begins: at the one branch that is kept of it so far. */
+function beginningOf({ draftId }: DraftInput, refs: Record<string, string>): string | undefined {
+  const heads = draftRef(draftId, 'heads/');
+  return Object.entries(refs).find(([name]) => name.startsWith(heads))?.[1];
+}
+
+/** The ref that keeps the commit of a merge. */
+function mergeOf({ input }: GitOrder): string {
+  return draftRef((input as unknown as DraftInput).draftId, 'merge');
 }

@@ -9,13 +9,14 @@ import { failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeRepository } from './authorizeRepository.ts';
+import { authorOf } from './authorOf.ts';
 
 /** Other orders of the repository may come before it. */
 const waitMs = 5 * 60_000;
 
 /** What changes working trees, and what is sent to and fetched from remotes. The repository's workflow does it. */
 export function changeRoutes(deps: RouteDeps) {
-  const { config, database, identity } = deps;
+  const { config, database } = deps;
   const router = createRouter();
   const base = '/api/spaces/:spaceId/git/:itemId';
   const deadlineMs = config.git.timeoutMs + waitMs;
@@ -38,7 +39,7 @@ export function changeRoutes(deps: RouteDeps) {
   router.post(`${base}/commit`, async (req, res) => {
     const where = pathOf<'commitChanges'>(req);
     const { message, paths } = bodyOf<'commitChanges'>(req);
-    const input = { message, author: await authorOf(req), ...(paths !== undefined && { paths }) };
+    const input = { message, author: await authorOf(deps, req), ...(paths !== undefined && { paths }) };
     await makeOnce<'commitChanges'>(
       deps,
       req,
@@ -92,7 +93,7 @@ export function changeRoutes(deps: RouteDeps) {
     const where = pathOf<'pullRepository'>(req);
     const { branch } = bodyOf<'pullRepository'>(req) ?? {};
     if (branch !== undefined) checkBranchName(branch);
-    const input = { author: await authorOf(req), ...(branch !== undefined && { branch }) };
+    const input = { author: await authorOf(deps, req), ...(branch !== undefined && { branch }) };
     await makeOnce<'pullRepository'>(
       deps,
       req,
@@ -115,11 +116,6 @@ export function changeRoutes(deps: RouteDeps) {
     if (ended === undefined) return new GoesOn(operation);
     if (ended.status !== 'succeeded') throw failureOf(ended);
     return ended.result ?? {};
-  }
-
-  async function authorOf(req: Request): Promise<{ name: string; email: string }> {
-    const { name = '', email = '' } = (await identity.users.byId(actorOf(req).userId)) ?? {};
-    return { name, email };
   }
 
   return router;

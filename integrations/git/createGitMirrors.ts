@@ -9,6 +9,7 @@ import { bringFiles, cloneInto, resultOf } from './mirror/clone.ts';
 import { type FolderDeps, MirrorFolder } from './mirror/folder.ts';
 import type { Git } from './mirror/git.ts';
 import { measureTree } from './mirror/measure.ts';
+import { mergeBranches } from './mirror/merge.ts';
 import { pushRefs } from './mirror/push.ts';
 import { keepTags } from './mirror/refMoves.ts';
 import { listRemote, notSmart, Remote } from './mirror/remote.ts';
@@ -18,8 +19,9 @@ import { sweepFolders } from './mirror/sweep.ts';
 import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
 import { Places } from './process/places.ts';
 import { gitError } from './rules/failures.ts';
+import { withoutKept } from './rules/keptRefs.ts';
 import { isAcceptableRef } from './rules/refName.ts';
-import type { GitHooks, GitMirrors, RemoteSource, RepositoryRef, SavedMirror } from './types.ts';
+import type { GitHooks, GitMirrors, MergeResult, RemoteSource, RepositoryRef, SavedMirror } from './types.ts';
 
 export interface GitMirrorsDeps extends Omit<FolderDeps, 'config'> {
   config: Pick<Config, 'git'>;
@@ -154,11 +156,21 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
         });
       }),
 
-    bundleFor: (ref, have, signal) =>
-      withMirror(local, ref, signal, async (folder, { version, manifest }) => {
+    bundleFor: (ref, have, signal, kept = []) =>
+      withMirror(local, ref, signal, async (folder, { version, manifest: all }) => {
+        const manifest = withoutKept(all, kept);
         const known = await knownCommits(folder.git, have);
         const bundle = await makeBundle(folder.git, folder.bundles, { manifest, have: known });
         return { bundle, version, manifest };
+      }),
+
+    merge: (ref, merge, signal) =>
+      withMirror(local, ref, signal, async (folder, saved) => {
+        const merged = Promise.withResolvers<MergeResult>();
+        await folder.change(saved, async (git) => {
+          merged.resolve(await mergeBranches(git, saved.manifest, merge));
+        });
+        return merged.promise;
       }),
 
     receive: (ref, { bundle, refs, head }, signal) =>

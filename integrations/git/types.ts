@@ -120,6 +120,26 @@ export interface RefUpdate {
   to: string | null;
 }
 
+/** A merge of one branch into another, without any working tree. */
+export interface MergeRequest {
+  /** The branch that is merged into. It stays where it is. */
+  into: string;
+  /** The ref with what is merged. */
+  from: string;
+  /** The ref that keeps the result. */
+  to: string;
+  author: GitPerson;
+  at: Date;
+  message: string;
+}
+
+export interface MergeResult {
+  /** The commit at which `into` has both. */
+  commit: string;
+  /** No commit was made: one side has all of the other. */
+  fastForward: boolean;
+}
+
 /**
  * A file in git's bundle format. Of a complete repository anybody can clone it. Of a shallow or partial one it is
  * taken in by: `git init`, the manifest's `shallow` into `.git/shallow`, `git bundle unbundle`, `git update-ref --stdin`.
@@ -161,13 +181,20 @@ export interface GitMirrors {
   ): Promise<MadeBundle | null>;
   /**
    * Everything that a receiver lacks who has these commits (unknown ones are ignored). Null when it lacks no object:
-   * then only its refs are to be moved.
+   * then only its refs are to be moved. What Atrium keeps beside branches and tags is left out, but for the refs in
+   * `kept`.
    */
   bundleFor(
     ref: RepositoryRef,
     have: readonly string[],
     signal: AbortSignal,
+    kept?: readonly string[],
   ): Promise<{ bundle: MadeBundle | null } & MirrorState>;
+  /**
+   * Merges, or fast-forwards, and keeps the result under a ref of ours. Throws 409 `GIT_CONFLICT`, which names the files,
+   * and 422 `GIT_REF_UNKNOWN`; then nothing has changed.
+   */
+  merge(ref: RepositoryRef, merge: MergeRequest, signal: AbortSignal): Promise<MergeResult>;
   /**
    * Takes in what a tree has made, checked by fsck, and saves it. `bundle` is a bundle or a bare pack, and may be
    * absent where only refs move. A repository that has never been saved begins with this. `head` moves HEAD too.
@@ -320,7 +347,10 @@ export interface GitTrees {
 
   /** Whether its files are there. */
   isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean>;
-  /** Makes the tree, in one step for whoever looks; one that is there stays as it is. `url` becomes its `origin`. */
+  /**
+   * Makes the tree, in one step for whoever looks; one that is there stays as it is. `url` becomes its `origin`. What
+   * was not committed is in it again, where the state has a ref `refs/atrium/wip`.
+   */
   fill(
     tree: TreeWork,
     bundle: MadeBundle | null,
@@ -355,13 +385,25 @@ export interface GitTrees {
     signal: AbortSignal,
   ): Promise<{ output: string }>;
   /**
-   * What the mirror lacks, given what it has, with the moves of refs that belong to it. 422 `GIT_TREE_DAMAGED` where the
-   * tree has lost refs that nobody deleted.
+   * Moves a branch to a commit that has all of it, and the files with it where it is checked out. 409 `GIT_CONFLICT`
+   * where it has moved, or changes stand in the way: then nothing has changed.
+   */
+  advance(tree: TreeWork, to: { branch: string; commit: string }, signal: AbortSignal): Promise<void>;
+  /**
+   * Keeps what is in no commit as one that only `refs/atrium/wip` has: all but what is ignored. Index, branch and files
+   * stay as they are. Undefined where there is nothing of that.
+   */
+  keepUncommitted(tree: TreeWork, signal: AbortSignal): Promise<string | undefined>;
+  /**
+   * What the mirror lacks, given what it has, with the moves of refs that belong to it. `uncommitted` is what
+   * `keepUncommitted` has made; it is left alone where the option is absent. 422 `GIT_TREE_DAMAGED` where the tree has
+   * lost refs that nobody deleted.
    */
   bundleOut(
     tree: TreeWork,
     mirror: MirrorState,
     signal: AbortSignal,
+    options?: { uncommitted: string | undefined },
   ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }>;
   /** Removes the tree with all that is in it, if it is there. */
   remove(tree: TreeRef, signal: AbortSignal): Promise<void>;

@@ -7,13 +7,16 @@ import { execute, insert, select } from '../sql.ts';
 import type { Repository } from './repository.ts';
 
 /** What callers ask of a repository. */
-export type GitOrderKind = Extract<OperationKind, 'cloneRepository' | 'retryClone'> | GitChangeKind;
+export type GitOrderKind = Extract<OperationKind, 'cloneRepository' | 'retryClone'> | GitChangeKind | GitDraftKind;
 
 /** Those that need a repository that has been cloned. */
 export type GitChangeKind = Extract<
   OperationKind,
   'fillRepository' | 'createBranch' | 'commitChanges' | 'checkoutBranch' | 'pushRepository' | 'pullRepository'
 >;
+
+/** Those that are for one draft of a repository; their input names it. */
+export type GitDraftKind = Extract<OperationKind, 'createDraft' | 'saveDraft' | 'mergeDraft' | 'discardDraft'>;
 
 /** What an operation is to do with a repository. One after the other is worked through, by their ids. */
 export interface GitOrder {

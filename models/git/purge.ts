@@ -11,6 +11,7 @@ export const gitPurge: AreaPurge = {
     'git_connections',
     'git_orders',
     'git_bundles',
+    'git_drafts',
     'git_repositories',
   ],
 };

@@ -38,7 +38,7 @@ export const forgetBundles = (database: Database, itemId: string): Promise<void>
 
 /** Forgets a removed repository, when nothing is left of it. */
 export const forgetRepository = (database: Database, itemId: string): Promise<void> =>
-  forget(database, itemId, ['git_bundles', 'git_orders', 'git_repositories']);
+  forget(database, itemId, ['git_bundles', 'git_orders', 'git_drafts', 'git_repositories']);
 
 async function forget(database: Database, itemId: string, tables: readonly string[]): Promise<void> {
   await transaction(database, async (tx) => {

@@ -2,14 +2,30 @@ import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { type OperationEnd, operationModels } from '../operation.ts';
 import { execute, select } from '../sql.ts';
+import { settleDraft, settleFailedDraft } from './drafting.ts';
 import { endOrder, type GitOrder, type GitOrderKind, isClone, oldestOrder, ordersOf } from './orders.ts';
 import { changeRepository, lockRepository, type Repository } from './repository.ts';
 
 /**
  * What an order is made of. Each may be done twice, and has then been done once: `fill` makes the working tree where
  * there is none, `files` brings what a partial clone lacks for it, `change` changes it, `save` brings what it has to the mirror, `update` what the mirror has to it.
+ * Those with a draft in their name are for its tree: `join` makes the commit in the mirror that merges it.
  */
-export type OrderStep = 'clone' | 'fill' | 'files' | 'change' | 'save' | 'fetch' | 'update' | 'push';
+export type OrderStep =
+  | 'clone'
+  | 'fill'
+  | 'files'
+  | 'change'
+  | 'save'
+  | 'fetch'
+  | 'update'
+  | 'push'
+  | 'openDraft'
+  | 'fillDraft'
+  | 'saveDraft'
+  | 'updateDraft'
+  | 'join'
+  | 'dropDraft';
 
 /** What a repository's workflow does next. */
 export type RepositoryStep =
@@ -39,6 +55,12 @@ const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   // What was committed at a terminal is pushed too.
   pushRepository: ['fill', 'save', 'push', 'update'],
   pullRepository: ['fill', 'save', 'fetch', 'update', 'files', 'change', 'save'],
+  createDraft: ['fill', 'save', 'openDraft', 'files', 'fillDraft'],
+  // One that is gone from its computer comes back with what was saved of it, before anything is saved.
+  saveDraft: ['fillDraft', 'saveDraft'],
+  // The branch moves where it is checked out, or not at all; what comes before leaves it as it is.
+  mergeDraft: ['fill', 'save', 'fillDraft', 'saveDraft', 'updateDraft', 'join', 'update', 'change', 'save'],
+  discardDraft: ['dropDraft'],
 };
 
 /** The shortest time that a step is given, however long ago it was asked for. */
@@ -75,14 +97,21 @@ export async function nextRepositoryStep(database: Database, itemId: string): Pr
       } else if (operation.cancelRequestedAt !== null) await fail(tx, repository, order, calledOff);
       else if (Date.now() > order.deadlineAt.getTime()) await fail(tx, repository, order, 'TIMED_OUT');
       else if (step === undefined) await succeed(tx, repository, order);
-      // A whole clone lacks no files, so it need not wait for a slot to find that out.
-      else if (step === 'files' && repository.filter === null) await nextStepOf(tx, order);
+      else if (isNeedless(step, repository, order)) await nextStepOf(tx, order);
       else {
         const deadlineMs = Math.max(leastStepMs, order.deadlineAt.getTime() - Date.now());
         return { do: step, orderId: order.id, deadlineMs };
       }
     }
   });
+}
+
+function isNeedless(step: OrderStep, { filter, treeVersion }: Repository, { kind }: GitOrder): boolean {
+  // A whole clone lacks no files, so it need not wait for a slot to find that out.
+  if (step === 'files') return filter === null;
+  // A draft needs no working tree of its repository: where there is none, nothing is brought or saved.
+  const isOfDraft = kind === 'createDraft' || kind === 'mergeDraft';
+  return isOfDraft && treeVersion === null && (step === 'fill' || step === 'save' || step === 'update');
 }
 
 /** Ends what a repository was to do whose rows are gone. Both were committed as one, so it cannot be on its way. */
@@ -118,6 +147,7 @@ async function succeed(tx: Transaction, repository: Repository, order: GitOrder)
   const settled = { progress: null, errorCode: null, errorDetail: null };
   if (isClone(order)) await changeRepository(tx, repository, { status: 'ready', ...settled });
   else await showNoProgress(tx, repository);
+  await settleDraft(tx, order);
   await endOrder(tx, order, { status: 'succeeded', result: { id: order.itemId, ...order.result } });
 }
 
@@ -127,6 +157,7 @@ async function fail(tx: Transaction, repository: Repository, order: GitOrder, co
   if (isClone(order)) {
     await changeRepository(tx, repository, { status: 'failed', errorCode: code, errorDetail: detail.slice(0, 500) });
   } else await showNoProgress(tx, repository);
+  await settleFailedDraft(tx, order, { code, detail });
   const end = code === calledOff ? ({ status: 'cancelled' } as const) : ({ status: 'failed', code, detail } as const);
   await endOrder(tx, order, end);
 }

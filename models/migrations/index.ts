@@ -28,6 +28,7 @@ import { portLinkAskers } from './0027-port-link-askers.ts';
 import { computerSecretHeaders } from './0028-computer-secret-headers.ts';
 import { gitRepositories } from './0029-git-repositories.ts';
 import { gitInstallations } from './0030-git-installations.ts';
+import { gitDrafts } from './0031-git-drafts.ts';
 import { apps } from './0034-apps.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
@@ -61,5 +62,6 @@ export const migrations: Migration[] = [
   computerSecretHeaders,
   gitRepositories,
   gitInstallations,
+  gitDrafts,
   apps,
 ];

@@ -30,4 +30,8 @@ export const gitOperations = {
   checkoutBranch: { object: 'repository', isUrgent: false, failures },
   pushRepository: { object: 'repository', isUrgent: false, failures },
   pullRepository: { object: 'repository', isUrgent: false, failures },
+  createDraft: { object: 'repository', isUrgent: false, failures },
+  saveDraft: { object: 'repository', isUrgent: false, failures },
+  mergeDraft: { object: 'repository', isUrgent: false, failures },
+  discardDraft: { object: 'repository', isUrgent: false, failures },
 } satisfies Record<string, OperationDefinition>;

@@ -143,6 +143,12 @@ function workOf(input: RepositoryInput, { do: step, orderId, deadlineMs }: Order
     fetch: remote.fetchMirror,
     update: activities.updateTree,
     push: remote.pushMirror,
+    openDraft: activities.openDraft,
+    fillDraft: activities.fillDraft,
+    saveDraft: activities.saveDraft,
+    updateDraft: activities.updateDraft,
+    join: activities.joinDraft,
+    dropDraft: activities.dropDraft,
   };
   return works[step]({ itemId, orderId });
 }

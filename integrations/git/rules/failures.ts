@@ -41,6 +41,10 @@ export const gitFailures = {
   GIT_TREE_FAILED: 'unprocessable',
   /** It has lost branches or tags that are saved, and nobody deleted them. */
   GIT_TREE_DAMAGED: 'unprocessable',
+  /** It was discarded in the meantime. */
+  GIT_DRAFT_GONE: 'conflict',
+  /** A draft has changes that are in no commit, so merging it would leave them out. */
+  GIT_DRAFT_UNCOMMITTED: 'conflict',
   GIT_TREE_TOO_SLOW: 'upstreamTimeout',
   /** Git itself failed in a way that says nothing about the remote. */
   GIT_FAILED: 'unavailable',

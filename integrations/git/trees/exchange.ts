@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { DomainError } from '../../../models/errors.ts';
 import { idsOf } from '../mirror/repository.ts';
 import { gitError, tooManyRefs } from '../rules/failures.ts';
+import { uncommittedRef } from '../rules/keptRefs.ts';
 import { isAcceptableRef } from '../rules/refName.ts';
 import type { MadeBundle, MirrorState, RefManifest, RefUpdate, TreeRef, TreeWork } from '../types.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
@@ -55,6 +56,10 @@ case "$head" in
   *) git update-ref --no-deref HEAD "$head" ;;
 esac
 if git rev-parse --verify --quiet HEAD >/dev/null; then git reset --quiet --hard; fi
+if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then
+  git read-tree --reset -u ${uncommittedRef}
+  git reset --quiet
+fi
 printf %s "$item" > .git/atrium-item
 cd - >/dev/null
 mv -T -- "$new" "$tree"
@@ -201,10 +206,13 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       tree: TreeWork,
       { manifest }: MirrorState,
       signal: AbortSignal,
+      options?: { uncommitted: string | undefined },
     ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }> {
       const tips = await tipsOf(tree, signal);
       requireWhole(manifest, tips);
       const { head, refs } = tips;
+      const uncommitted = options === undefined ? manifest.refs[uncommittedRef] : options.uncommitted;
+      if (uncommitted !== undefined) refs[uncommittedRef] = uncommitted;
       const updates = movesOf(manifest, refs);
       const known = new Set(idsOf(manifest));
       const want = [...updates.map(({ to }) => to), isId(head) ? head : null];
@@ -243,9 +251,10 @@ function updatesOf({ refs }: Pick<RefManifest, 'refs'>, which: RegExp): string[]
     .map(([name, id]) => `update ${name} ${id}`);
 }
 
-/** Branches and tags are the tree’s; what else the mirror has is its own. */
+/** Branches, tags and what is not committed are the tree’s; what else the mirror has is its own. */
 function movesOf({ refs: saved }: RefManifest, refs: Record<string, string>): RefUpdate[] {
-  const gone = Object.keys(saved).filter((name) => /^refs\/(?:heads|tags)\//.test(name) && refs[name] === undefined);
+  const isOfTree = (name: string) => /^refs\/(?:heads|tags)\//.test(name) || name === uncommittedRef;
+  const gone = Object.keys(saved).filter((name) => isOfTree(name) && refs[name] === undefined);
   return [
     ...gone.map((name) => ({ name, from: saved[name] ?? null, to: null })),
     ...Object.entries(refs)

@@ -1,0 +1,158 @@
+import { gitError } from '../../integrations/git/rules/failures.ts';
+import { asDraft, draftRef, movesOfDraft, refsOfDraft } from '../../integrations/git/rules/keptRefs.ts';
+import type { TreeWork } from '../../integrations/git/types.ts';
+import type { DraftInput } from '../../models/git/drafting.ts';
+import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
+import type { GitOrder } from '../../models/git/orders.ts';
+import { keepResult } from '../../models/git/orders.ts';
+import type { GitDeps } from './deps.ts';
+import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
+import { personOf } from './person.ts';
+import { askerOf, reach } from './reach.ts';
+import { removeTree } from './removeTree.ts';
+import { stateOf } from './stateOf.ts';
+
+type DraftWork = OrderedWork & { draft: Draft; tree: TreeWork };
+
+/** What is done for the drafts of a repository: in their working trees, and in the mirror that they share with it. */
+export function createDraftActivities(deps: GitDeps) {
+  const { database, gitMirrors, gitTrees, liveComputers } = deps;
+  const forOrdered = createOrdered(deps);
+  const step = (act: (work: DraftWork) => Promise<void>) => (work: RepositoryWork) =>
+    forOrdered(work, async (ordered) => {
+      const draft = await draftFor(deps, ordered.order);
+      await act({ ...ordered, draft, tree: treeOfDraft(draft, ordered.order) });
+    });
+
+  return {
+    /** Looks up where the draft begins, and keeps that. */
+    openDraft: step(async ({ repository, draft, hooks: { signal } }) => {
+      const { manifest } = await stateOf(deps, repository);
+      const own = draftRef(draft.id, `heads/${draft.branch}`);
+      if (manifest.refs[own] !== undefined) return;
+      const { head, refs } = manifest;
+      const known = refs[`refs/heads/${draft.branch}`] ?? refs[`refs/remotes/origin/${draft.branch}`];
+      const current = head.startsWith('refs/heads/') ? head.slice('refs/heads/'.length) : null;
+      const baseBranch = known === undefined ? current : draft.branch;
+      const baseCommit = known ?? refs[head];
+      if (baseCommit === undefined || baseBranch === null) {
+        throw gitError('GIT_REF_UNKNOWN', 'The repository has no commit to begin with: no branch is checked out there.');
+      }
+      await recordDraft(database, draft.id, { baseBranch, baseCommit });
+      await gitMirrors.receive(repository, { refs: [{ name: own, from: null, to: baseCommit }] }, signal);
+    }),
+
+    /** Makes the draft's working tree where there is none, with all that was saved of it. */
+    fillDraft: step(async ({ repository, order, draft, tree, hooks: { signal } }) => {
+      if (order.kind === 'createDraft') await liveComputers.awake(tree, await askerOf(deps, order));
+      // Nobody waits for what is saved by itself, so nothing is woken for that.
+      else if (order.kind !== 'saveDraft') await reach(deps, tree, order);
+      if (await gitTrees.isFilled(tree, signal)) return;
+      const own = refsOfDraft((await stateOf(deps, repository)).manifest, draft.id);
+      const { bundle, ...state } = await gitMirrors.bundleFor(repository, [], signal, own);
+      await using made = bundle;
+      // Before there is anything: what was begun is removed with the draft.
+      await recordDraft(database, draft.id, { isFilled: true });
+      await gitTrees.fill(tree, made, asDraft(state, draft), { url: repository.url }, signal);
+    }),
+
+    /** Brings to the mirror what the draft has, committed or not. */
+    saveDraft: step(async ({ repository, order, draft, tree, hooks: { signal } }) => {
+      if (order.kind === 'mergeDraft') await commitAll(order, draft, tree, signal);
+      const uncommitted = await gitTrees.keepUncommitted(tree, signal);
+      const state = await stateOf(deps, repository);
+      const { bundle, refs, head } = await gitTrees.bundleOut(tree, asDraft(state, draft), signal, { uncommitted });
+      const moves = movesOfDraft(refs, state.manifest, draft.id);
+      if (moves.length > 0) await gitMirrors.receive(repository, { bundle, refs: moves }, signal);
+      else bundle?.destroy();
+      await recordDraft(database, draft.id, { head, savedAt: new Date(), errorCode: null, errorDetail: null });
+      if (bundle !== undefined) await gitTrees.settle(tree);
+      if (order.kind === 'mergeDraft' && uncommitted !== undefined) {
+        throw gitError(
+          'GIT_DRAFT_UNCOMMITTED',
+          'The draft has changes that are in no commit. Commit them, or give a message to have that done.',
+        );
+      }
+    }),
+
+    /** Brings to the draft what its repository has, as the branches of `origin`. */
+    updateDraft: step(async ({ repository, draft, tree, hooks: { signal } }) => {
+      const tips = await gitTrees.tips(tree, signal);
+      const { bundle, ...state } = await gitMirrors.bundleFor(repository, tips, signal);
+      await using made = bundle;
+      await gitTrees.update(tree, made, asDraft(state, draft), signal);
+    }),
+
+    /** Makes the commit that has the draft and the branch that it was made from. The branch is moved later. */
+    joinDraft: step(async ({ repository, order, draft, hooks: { signal } }) => {
+      const { author, message } = order.input as unknown as DraftInput;
+      const branch = draft.baseBranch ?? '';
+      const merge = {
+        into: branch,
+        from: draftRef(draft.id, `heads/${draft.branch}`),
+        to: draftRef(draft.id, 'merge'),
+        author: personOf(author),
+        at: order.createdAt,
+        message: message ?? `Merge draft ${draft.branch}`,
+      };
+      const result = await gitMirrors.merge(repository, merge, signal);
+      await keepResult(database, order.id, { ...result, branch });
+    }),
+
+    /** Removes what there is of a draft that was discarded. */
+    async dropDraft(work: RepositoryWork): Promise<void> {
+      await forOrdered(work, async ({ repository, order, hooks: { signal } }) => {
+        const draft = await findDraft(database, draftIdOf(order));
+        if (draft === undefined || draft.status !== 'discarding') return;
+        await removeDraftTree(deps, draft);
+        const { manifest } = await stateOf(deps, repository);
+        const refs = refsOfDraft(manifest, draft.id).map((name) => ({
+          name,
+          from: manifest.refs[name] ?? null,
+          to: null,
+        }));
+        if (refs.length > 0) await gitMirrors.receive(repository, { refs }, signal);
+        await forgetDraft(database, draft.id);
+      });
+    },
+  };
+
+  /** What is not committed becomes a commit, if a message was given for that. */
+  async function commitAll(order: GitOrder, draft: Draft, tree: TreeWork, signal: AbortSignal): Promise<void> {
+    const { author, message } = order.input as unknown as DraftInput;
+    if (message === undefined) return;
+    const { branch } = await gitTrees.status(tree, signal);
+    if (branch !== draft.branch) {
+      throw gitError('GIT_DRAFT_UNCOMMITTED', 'Another branch is checked out in the draft than its own.');
+    }
+    try {
+      await gitTrees.commit(tree, { message, author: personOf(author), at: order.createdAt }, signal);
+    } catch (error) {
+      if (!hasCode(error, 'GIT_NOTHING_TO_COMMIT')) throw error;
+    }
+  }
+}
+
+/** Removes the working tree of a draft, where it ever had one. */
+export async function removeDraftTree(deps: GitDeps, draft: Draft): Promise<void> {
+  const { id: itemId, statusAt: removedAt, isFilled, spaceId, computerId, treePath } = draft;
+  await removeTree(deps, { itemId, spaceId, computerId, treePath, treeVersion: isFilled ? 0 : null, removedAt });
+}
+
+/** It is known in its tree by its own id: the repository's is another one, maybe on the same computer. */
+function treeOfDraft({ id, spaceId, computerId, treePath: path }: Draft, order: GitOrder): TreeWork {
+  return { spaceId, itemId: id, computerId, path, workId: `${order.id}-draft` };
+}
+
+const draftIdOf = ({ input }: GitOrder) => (input as unknown as DraftInput).draftId;
+
+/** The draft that an order is for. Throws 409 `GIT_DRAFT_GONE`. */
+export async function draftFor({ database }: Pick<GitDeps, 'database'>, order: GitOrder): Promise<Draft> {
+  const draft = await findDraft(database, draftIdOf(order));
+  if (draft !== undefined && draft.status !== 'discarding') return draft;
+  throw gitError('GIT_DRAFT_GONE', 'The draft was discarded meanwhile.');
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

@@ -1,0 +1,78 @@
+import { cleanWords, describeFailure } from '../rules/describeFailure.ts';
+import { gitError } from '../rules/failures.ts';
+import type { MergeRequest, MergeResult, RefManifest } from '../types.ts';
+import type { Git } from './git.ts';
+import { removeLooseObjects } from './repository.ts';
+import { moveRefs } from './takeIn.ts';
+
+const maxNamed = 5;
+
+/** Merges in a bare repository of ours: settings of a working tree have no say in it, and no file is written. */
+export async function mergeBranches(git: Git, manifest: RefManifest, merge: MergeRequest): Promise<MergeResult> {
+  const { refs } = manifest;
+  const ours = refs[`refs/heads/${merge.into}`] ?? refs[`refs/remotes/origin/${merge.into}`];
+  const theirs = refs[merge.from];
+  if (ours === undefined) throw gitError('GIT_REF_UNKNOWN', `There is no branch ${merge.into} to merge into.`);
+  if (theirs === undefined) throw gitError('GIT_REF_UNKNOWN', 'There is no branch to merge.');
+  const result = await join(git, ours, theirs, merge);
+  await moveRefs(git, manifest, [{ name: merge.to, from: refs[merge.to] ?? null, to: result.commit }]);
+  if (!result.fastForward) {
+    // A mirror has packs alone: loose objects are a sign of something that nobody has checked.
+    await git.do(['repack', '-d', '-q']);
+    await removeLooseObjects(git);
+  }
+  return result;
+}
+
+async function join(git: Git, ours: string, theirs: string, merge: MergeRequest): Promise<MergeResult> {
+  if (await isIn(git, theirs, ours)) return { commit: ours, fastForward: true };
+  if (await isIn(git, ours, theirs)) return { commit: theirs, fastForward: true };
+  const options = ['--write-tree', '--name-only', '--no-messages', '-z'];
+  const outcome = await git.run(['merge-tree', ...options, ours, theirs]);
+  const [tree = '', ...files] = String(outcome.output).split('\0');
+  if (outcome.code === 1) throw conflict(files, merge);
+  if (outcome.code !== 0) {
+    if (/unrelated histories/.test(outcome.said)) {
+      throw gitError('GIT_CONFLICT', 'The two branches have no commit in common.');
+    }
+    if (/promisor|unable to read|could not fetch/i.test(outcome.said)) {
+      throw gitError('GIT_OBJECTS_MISSING', 'This needs versions of files that the partial clone has left with its remote.');
+    }
+    throw describeFailure({ ...outcome, output: String(outcome.output) });
+  }
+  const commit = await git.text(['commit-tree', tree.trim(), '-p', ours, '-p', theirs], {
+    input: `${merge.message}\n`,
+    environment: signature(merge),
+  });
+  return { commit: commit.trim(), fastForward: false };
+}
+
+/** Whether one commit is the other, or an ancestor of it. */
+async function isIn(git: Git, ancestor: string, commit: string): Promise<boolean> {
+  const outcome = await git.run(['merge-base', '--is-ancestor', ancestor, commit]);
+  if (outcome.code === 0 || outcome.code === 1) return outcome.code === 0;
+  throw describeFailure({ ...outcome, output: String(outcome.output) });
+}
+
+function conflict(names: readonly string[], { into }: MergeRequest) {
+  const files = [...new Set(names.filter((name) => name !== ''))];
+  const more = files.length > maxNamed ? ` and ${files.length - maxNamed} more` : '';
+  const named = cleanWords(files.slice(0, maxNamed).join(', '), 200);
+  return gitError(
+    'GIT_CONFLICT',
+    `Both sides have changed ${named}${more}. Nothing was merged. In the draft, merge origin/${into.slice(0, 100)}, resolve and commit that, and try again.`,
+  );
+}
+
+/** Made again, it is the same commit. */
+function signature({ author: { name, email }, at }: MergeRequest): Record<string, string> {
+  const date = `@${Math.floor(at.getTime() / 1_000)} +0000`;
+  return {
+    GIT_AUTHOR_NAME: name,
+    GIT_AUTHOR_EMAIL: email,
+    GIT_AUTHOR_DATE: date,
+    GIT_COMMITTER_NAME: name,
+    GIT_COMMITTER_EMAIL: email,
+    GIT_COMMITTER_DATE: date,
+  };
+}

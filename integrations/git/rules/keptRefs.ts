@@ -1,0 +1,74 @@
+import type { MirrorState, RefManifest, RefUpdate } from '../types.ts';
+import { isAcceptableRef } from './refName.ts';
+
+/** What is in no commit of a working tree, as a commit that only this ref has. */
+export const uncommittedRef = 'refs/atrium/wip';
+
+const keptPrefix = 'refs/atrium/';
+
+/** The longest name of a draft's branch in bytes: a mirror keeps it under a longer name. */
+export const maxDraftBranchBytes = 190;
+
+/** What a repository keeps of one of its drafts: `heads/main`, `tags/v1`, `wip`, `merge`. */
+export const draftRef = (draftId: string, name: string) => `${keptPrefix}drafts/${draftId}/${name}`;
+
+/** The names of all refs that a repository keeps of a draft. */
+export function refsOfDraft({ refs }: RefManifest, draftId: string): string[] {
+  return Object.keys(refs).filter((name) => name.startsWith(draftRef(draftId, '')));
+}
+
+/** A repository as those see it for whom nothing is kept, but for what is named. */
+export function withoutKept(manifest: RefManifest, but: readonly string[]): RefManifest {
+  const named = new Set(but);
+  const entries = Object.entries(manifest.refs).filter(([name]) => !name.startsWith(keptPrefix) || named.has(name));
+  return { ...manifest, refs: Object.fromEntries(entries) };
+}
+
+/**
+ * A repository as its draft sees it: what the repository has as branches, the draft has as those of `origin`; its own
+ * branches are what is kept of it.
+ */
+export function asDraft(
+  { version, manifest }: MirrorState,
+  { id, branch, head }: { id: string; branch: string; head: string | null },
+): MirrorState {
+  const own = draftRef(id, '');
+  const refs: Record<string, string> = {};
+  const heads = Object.keys(manifest.refs).flatMap((name) => withoutPrefix(name, 'refs/heads/'));
+  const taken = takenBy(heads);
+  for (const [name, commit] of Object.entries(manifest.refs)) {
+    const [remote] = withoutPrefix(name, 'refs/remotes/origin/');
+    // Of two that cannot be beside each other, such as `a` and `a/b`, it is the repository's.
+    if (remote !== undefined && !taken(remote)) refs[name] = commit;
+    if (name.startsWith('refs/tags/')) refs[name] ??= commit;
+    const [kept] = withoutPrefix(name, own);
+    if (kept === 'wip') refs[uncommittedRef] = commit;
+    else if (kept !== undefined && /^(?:heads|tags)\//.test(kept)) refs[`refs/${kept}`] = commit;
+  }
+  for (const name of heads) refs[`refs/remotes/origin/${name}`] = manifest.refs[`refs/heads/${name}`] ?? '';
+  return { version, manifest: { ...manifest, head: head ?? `refs/heads/${branch}`, refs } };
+}
+
+/** Where a repository keeps what has moved in its draft. */
+export function movesOfDraft(moves: readonly RefUpdate[], { refs }: RefManifest, draftId: string): RefUpdate[] {
+  return moves.flatMap(({ name, to }) => {
+    const kept = draftRef(draftId, name === uncommittedRef ? 'wip' : name.slice('refs/'.length));
+    const from = refs[kept] ?? null;
+    return from === to || !isAcceptableRef(kept) ? [] : [{ name: kept, from, to }];
+  });
+}
+
+function withoutPrefix(name: string, prefix: string): [string] | [] {
+  return name.startsWith(prefix) ? [name.slice(prefix.length)] : [];
+}
+
+/** Whether a name is among these, or one of them would be a folder for the other. */
+function takenBy(names: readonly string[]): (name: string) => boolean {
+  const [all, folders] = [new Set(names), new Set(names.flatMap(foldersOf))];
+  return (name) => all.has(name) || folders.has(name) || foldersOf(name).some((folder) => all.has(folder));
+}
+
+function foldersOf(name: string): string[] {
+  const parts = name.split('/');
+  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('/'));
+}

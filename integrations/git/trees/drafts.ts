@@ -1,0 +1,80 @@
+import { gitError } from '../rules/failures.ts';
+import { uncommittedRef } from '../rules/keptRefs.ts';
+import type { TreeWork } from '../types.ts';
+import { enterToChange, enterToLook } from './scripts.ts';
+import { exitCodes, failureOf, type TreeShell } from './treeShell.ts';
+
+/** Filters of the repository’s own may run. */
+const timeoutMs = 10 * 60_000;
+
+// On a copy of the index, so that nobody's is changed. What is the same as before is the same commit again.
+const keepScript = `${enterToLook}
+set -e
+index="$GIT_DIR/atrium-wip"
+trap 'rm -f -- "$index" "$index.lock"' EXIT
+rm -f -- "$index" "$index.lock"
+if [ -e "$GIT_DIR/index" ]; then cp -- "$GIT_DIR/index" "$index"; fi
+export GIT_INDEX_FILE="$index"
+git add --all -- .
+tree=$(git write-tree)
+parent=$(git rev-parse --verify --quiet HEAD) || parent=
+if [ -n "$parent" ]; then base=$(git rev-parse "$parent^{tree}"); else base=$(git hash-object -t tree /dev/null); fi
+if [ "$tree" = "$base" ]; then
+  if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then git update-ref --no-deref -d ${uncommittedRef}; fi
+  exit 0
+fi
+old=$(git rev-parse --verify --quiet ${uncommittedRef}) || old=
+if [ -n "$old" ] && [ "$(git log -1 --format='%T %P' "$old")" = "$tree $parent" ]; then
+  printf '%s\\n' "$old"
+  exit 0
+fi
+commit=$(git commit-tree "$tree" \${parent:+-p "$parent"} -m 'What is not committed')
+git update-ref --no-deref ${uncommittedRef} "$commit"
+printf '%s\\n' "$commit"
+`;
+
+const advanceScript = `${enterToChange}
+name="refs/heads/$1" to=$2
+if [ "$(git symbolic-ref --quiet HEAD)" = "$name" ]; then exec git merge --ff-only --no-verify "$to" 2>&1; fi
+old=$(git rev-parse --verify --quiet "$name") || old=0000000000000000000000000000000000000000
+case "$old" in
+  "$to") exit 0 ;;
+  *[!0]*) git merge-base --is-ancestor "$old" "$to" || exit ${exitCodes.conflicted} ;;
+esac
+exec git update-ref "$name" "$to" "$old"
+`;
+
+const ourselves = {
+  GIT_AUTHOR_NAME: 'Atrium',
+  GIT_AUTHOR_EMAIL: 'atrium@localhost',
+  GIT_COMMITTER_NAME: 'Atrium',
+  GIT_COMMITTER_EMAIL: 'atrium@localhost',
+};
+
+/** What drafts need of working trees, their own and their repository’s. */
+export function createDraftWork(shell: TreeShell) {
+  return {
+    async keepUncommitted(tree: TreeWork, signal: AbortSignal): Promise<string | undefined> {
+      const args = [tree.path, tree.itemId];
+      const answer = await shell.do(tree, { script: keepScript, args, env: ourselves, timeoutMs, signal });
+      const id = answer.stdout.toString().trim();
+      if (id === '') return undefined;
+      if (!/^[0-9a-f]{40}$/.test(id)) throw failureOf(answer);
+      return id;
+    },
+
+    async advance(
+      tree: TreeWork,
+      { branch, commit }: { branch: string; commit: string },
+      signal: AbortSignal,
+    ): Promise<void> {
+      const args = [tree.path, tree.itemId, branch, commit];
+      const id = `${tree.workId}-change`;
+      const answer = await shell.run(tree, { script: advanceScript, args, id, timeoutMs, signal });
+      if (answer.code === exitCodes.conflicted) {
+        throw gitError('GIT_CONFLICT', 'The branch has moved in the meantime. Nothing was merged.');
+      }
+      if (answer.code !== 0) throw failureOf(answer);
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import type { RowDataPacket } from 'mysql2';
+import { type Database, transaction } from '../database.ts';
+import { newId } from '../ids.ts';
+import { type OldestFirst, sweepPageSize, type Waiting } from '../oldestFirst.ts';
+import { execute, select } from '../sql.ts';
+import type { DraftInput } from './drafting.ts';
+import { beginOrder, type GitDraftKind } from './orders.ts';
+import { lockRepository } from './repository.ts';
+
+/** A draft for which something is to be done that nobody has asked for. */
+export type DueDraft = Waiting & { itemId: string; spaceId: string; status: 'ready' | 'discarding' };
+
+/** A draft that is not saved in this time is tried again; those who wait for the repository come first. */
+const deadlineMs = 5 * 60_000;
+const discardMs = 60 * 60_000;
+
+/**
+ * Drafts whose computer runs and that were not looked at for a while, or whose computer has started or ended since; and
+ * those whose computer is gone. What is paused, or on its way, cannot be reached. Oldest first.
+ */
+export async function draftsToSave(
+  { pool }: Pick<Database, 'pool'>,
+  { before, after, savedBefore }: OldestFirst<DueDraft> & { savedBefore: Date },
+): Promise<DueDraft[]> {
+  const next = after === undefined ? '' : 'AND d.looked_at >= ? AND (d.looked_at > ? OR d.id > ?)';
+  const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT d.id, d.looked_at AS since, d.item_id AS itemId, d.space_id AS spaceId,
+            IF(c.id IS NULL OR c.deleted_at IS NOT NULL, 'discarding', d.status) AS status
+       FROM git_drafts d FORCE INDEX (git_drafts_sweep)
+       LEFT JOIN computers c ON c.id = d.computer_id
+      WHERE d.status = 'ready' AND d.looked_at < ? ${next}
+        AND (c.id IS NULL OR c.deleted_at IS NOT NULL
+          OR (c.status = 'running' AND d.looked_at < ?)
+          OR (c.status IN ('running', 'stopped') AND c.status_at >= d.looked_at))
+      ORDER BY d.looked_at, d.id LIMIT ${sweepPageSize}`,
+    [before, ...nextValues, savedBefore],
+  );
+  return rows as unknown as DueDraft[];
+}
+
+/** Drafts that are to go, and of which something is left. Oldest first. */
+export async function draftsToDiscard(
+  { pool }: Pick<Database, 'pool'>,
+  { before, after }: OldestFirst<DueDraft>,
+): Promise<DueDraft[]> {
+  const next = after === undefined ? '' : 'AND looked_at >= ? AND (looked_at > ? OR id > ?)';
+  const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT id, looked_at AS since, item_id AS itemId, space_id AS spaceId, status
+       FROM git_drafts FORCE INDEX (git_drafts_sweep)
+      WHERE status = 'discarding' AND looked_at < ? ${next}
+      ORDER BY looked_at, id LIMIT ${sweepPageSize}`,
+    [before, ...nextValues],
+  );
+  return rows as unknown as DueDraft[];
+}
+
+/**
+ * Begins what is due, in the name of whoever made the draft, unless the repository has already something of the kind to
+ * do for it. Returns whether there is an order.
+ */
+export async function askForDue(database: Database, { id, itemId, status }: DueDraft): Promise<boolean> {
+  return transaction(database, async (tx) => {
+    const repository = await lockRepository(tx, itemId);
+    const [draft] = await select<{ createdBy: string; status: string }>(
+      tx,
+      "SELECT created_by AS createdBy, status FROM git_drafts WHERE id = ? AND status <> 'preparing' FOR UPDATE",
+      [id],
+    );
+    if (repository === undefined || repository.removedAt !== null || draft === undefined) return false;
+    const isToGo = status === 'discarding' || draft.status === 'discarding';
+    const now = new Date();
+    if (isToGo && draft.status !== 'discarding') {
+      const sql = "UPDATE git_drafts SET status = 'discarding', status_at = ?, looked_at = ? WHERE id = ?";
+      await execute(tx, sql, [now, now, id]);
+    } else await execute(tx, 'UPDATE git_drafts SET looked_at = ? WHERE id = ?', [now, id]);
+    const kind: GitDraftKind = isToGo ? 'discardDraft' : 'saveDraft';
+    const waiting = await select<{ input: string }>(
+      tx,
+      'SELECT input FROM git_orders WHERE item_id = ? AND kind = ?',
+      [itemId, kind],
+    );
+    if (waiting.some(({ input }) => (JSON.parse(input) as DraftInput).draftId === id)) return true;
+    const input: DraftInput = { draftId: id };
+    await beginOrder(tx, repository, {
+      id: newId('operation'),
+      kind,
+      input: { ...input },
+      userId: draft.createdBy,
+      deadlineMs: isToGo ? discardMs : deadlineMs,
+    });
+    return true;
+  });
+}

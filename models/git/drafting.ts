@@ -1,0 +1,185 @@
+import type { Transaction } from 'sequelize';
+import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import { getComputer } from '../computers/computer.ts';
+import { defaultComputer } from '../computers/defaultComputer.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { type Operation, operationModels } from '../operation.ts';
+import { execute, insert, select } from '../sql.ts';
+import { changeDraft, lockDraft } from './drafts.ts';
+import { beginOrder, type GitDraftKind, type GitOrder } from './orders.ts';
+import { lockRepository, type Repository, requireReady } from './repository.ts';
+
+/** What is asked of a draft, as its order keeps it. */
+export interface DraftInput {
+  draftId: string;
+  /** With which what is not committed is committed before a merge. */
+  message?: string;
+  /** Whose commits these are. */
+  author?: { name: string; email: string };
+}
+
+export interface DraftRequest {
+  spaceId: string;
+  itemId: string;
+  /** The operation's. The same one again is the same operation. */
+  id: string;
+  actor: Actor & { userId: string };
+  deadlineMs: number;
+}
+
+/**
+ * Begins a draft of a repository that has been cloned; its workflow makes it when its turn comes. Throws 404 for the
+ * repository or the computer, 409 `GIT_REPOSITORY_NOT_READY`, `GIT_TOO_MANY_DRAFTS` or `GIT_REPOSITORY_BUSY`.
+ */
+export async function askToDraft(
+  database: Database,
+  request: DraftRequest & { branch: string; name: string; computerId: string | undefined; maxDrafts: number },
+): Promise<Operation> {
+  const { spaceId, itemId, actor, branch, computerId } = request;
+  const computer =
+    computerId === undefined
+      ? await defaultComputer(database, spaceId)
+      : await getComputer(database, spaceId, computerId);
+  return transaction(
+    database,
+    async (tx) => {
+      const repository = await requireRepository(tx, request);
+      const known = await operationModels(tx).Operation.findByPk(request.id, { transaction: tx });
+      if (known !== null) return known;
+      await requireRoomForDraft(tx, itemId, request.maxDrafts);
+      const id = newId('gitDraft');
+      const now = new Date();
+      await insert(tx, 'git_drafts', {
+        id,
+        item_id: itemId,
+        space_id: spaceId,
+        computer_id: computer.id,
+        tree_path: await freeTreePath(tx, computer.id, `drafts/${request.name}/${branch.replaceAll('/', '-')}`),
+        branch,
+        is_filled: 0,
+        status: 'preparing',
+        status_at: now,
+        looked_at: now,
+        created_by: actor.userId,
+        created_at: now,
+      });
+      return await order(tx, repository, request, { kind: 'createDraft', input: { draftId: id }, action: 'draft.created' });
+    },
+    { retryDuplicates: true },
+  );
+}
+
+/**
+ * Begins to merge a draft into the branch of its repository that it was made from. Throws 404, 409
+ * `GIT_REPOSITORY_NOT_READY` or `GIT_REPOSITORY_BUSY`.
+ */
+export function askToMergeDraft(database: Database, request: DraftRequest & { input: DraftInput }): Promise<Operation> {
+  const { itemId, input } = request;
+  return transaction(database, async (tx) => {
+    const repository = await requireRepository(tx, request);
+    const { status } = await lockDraft(tx, itemId, input.draftId);
+    if (status !== 'ready') {
+      const detail = 'The draft is still being prepared.';
+      throw new DomainError('conflict', 'GIT_DRAFT_NOT_READY', detail, { retryAfterSeconds: 5 });
+    }
+    return order(tx, repository, request, { kind: 'mergeDraft', input, action: 'draft.merged' });
+  });
+}
+
+/** Takes a draft out of sight; what there is of it follows. Throws 404, and 409 `GIT_REPOSITORY_BUSY`. */
+export function askToDiscardDraft(
+  database: Database,
+  request: DraftRequest & { draftId: string },
+): Promise<Operation> {
+  const { spaceId, itemId, draftId } = request;
+  return transaction(database, async (tx) => {
+    const repository = await lockRepository(tx, itemId);
+    if (repository === undefined || repository.spaceId !== spaceId) throw notFound('draft');
+    await lockDraft(tx, itemId, draftId);
+    await discard(tx, draftId, new Date());
+    return order(tx, repository, request, { kind: 'discardDraft', input: { draftId }, action: 'draft.discarded' });
+  });
+}
+
+async function requireRepository(
+  tx: Transaction,
+  { spaceId, itemId }: Pick<DraftRequest, 'spaceId' | 'itemId'>,
+): Promise<Repository> {
+  const repository = await lockRepository(tx, itemId);
+  if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
+    throw notFound('repository');
+  }
+  requireReady(repository);
+  return repository;
+}
+
+/** The repository’s lock is held until the next draft is there. */
+async function requireRoomForDraft(tx: Transaction, itemId: string, maxDrafts: number): Promise<void> {
+  const sql = 'SELECT id FROM git_drafts WHERE item_id = ? LIMIT ?';
+  if ((await select(tx, sql, [itemId, maxDrafts])).length < maxDrafts) return;
+  const detail = 'The repository has as many drafts as it may have. Discard one first.';
+  throw new DomainError('conflict', 'GIT_TOO_MANY_DRAFTS', detail);
+}
+
+/** Where no other draft of the computer is. */
+async function freeTreePath(tx: Transaction, computerId: string, wanted: string): Promise<string> {
+  const sql = 'SELECT 1 FROM git_drafts WHERE computer_id = ? AND tree_path = ?';
+  for (let number = 1; ; number++) {
+    const path = number === 1 ? wanted : `${wanted}-${number}`;
+    if ((await select(tx, sql, [computerId, path])).length === 0) return path;
+  }
+}
+
+async function order(
+  tx: Transaction,
+  repository: Repository,
+  { id, spaceId, actor, deadlineMs }: DraftRequest,
+  { kind, input, action }: { kind: GitDraftKind; input: DraftInput; action: AuditAction },
+): Promise<Operation> {
+  const { userId } = actor;
+  const operation = await beginOrder(tx, repository, { id, kind, input: { ...input }, userId, deadlineMs });
+  await appendAudit(tx, spaceId, actor, action, input.draftId);
+  return operation;
+}
+
+async function discard(tx: Transaction, id: string, lookedAt: Date): Promise<void> {
+  await changeDraft(tx, id, { status: 'discarding', statusAt: new Date(), lookedAt });
+}
+
+/** The next sweep sees to it. */
+const longAgo = new Date(0);
+
+const kinds: Readonly<Record<GitDraftKind, true>> = {
+  createDraft: true,
+  saveDraft: true,
+  mergeDraft: true,
+  discardDraft: true,
+};
+
+/** In the transaction that ends an order well: what that means for its draft. */
+export async function settleDraft(tx: Transaction, { kind, input, result }: GitOrder): Promise<void> {
+  if (!Object.hasOwn(kinds, kind)) return;
+  const { draftId } = input as unknown as DraftInput;
+  if (kind === 'createDraft') {
+    const sql = "UPDATE git_drafts SET status = 'ready', status_at = ? WHERE id = ? AND status = 'preparing'";
+    await execute(tx, sql, [new Date(), draftId]);
+  } else if (kind === 'mergeDraft') {
+    await changeDraft(tx, draftId, { mergedCommit: String(result?.commit ?? ''), mergedAt: new Date() });
+  }
+}
+
+/** The same where it has failed: of a draft that was not made, nothing stays. */
+export async function settleFailedDraft(
+  tx: Transaction,
+  { kind, input }: GitOrder,
+  { code, detail }: { code: string; detail: string },
+): Promise<void> {
+  if (!Object.hasOwn(kinds, kind)) return;
+  const { draftId } = input as unknown as DraftInput;
+  if (kind === 'createDraft') await discard(tx, draftId, longAgo);
+  else if (kind === 'saveDraft') {
+    await changeDraft(tx, draftId, { errorCode: code, errorDetail: detail.slice(0, 500) });
+  }
+}
