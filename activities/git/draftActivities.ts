@@ -3,8 +3,7 @@ import { asDraft, draftRef, movesOfDraft, refsOfDraft } from '../../integrations
 import type { TreeWork } from '../../integrations/git/types.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
 import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
-import type { GitOrder } from '../../models/git/orders.ts';
-import { keepResult } from '../../models/git/orders.ts';
+import { type GitOrder, keepResult } from '../../models/git/orders.ts';
 import type { GitDeps } from './deps.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
 import { personOf } from './person.ts';
@@ -26,7 +25,8 @@ export function createDraftActivities(deps: GitDeps) {
 
   return {
     /** Looks up where the draft begins, and keeps that. */
-    openDraft: step(async ({ repository, draft, hooks: { signal } }) => {
+    openDraft: step(async ({ repository, order, draft, hooks: { signal } }) => {
+      await keepResult(database, order.id, { id: draft.id });
       const { manifest } = await stateOf(deps, repository);
       const own = draftRef(draft.id, `heads/${draft.branch}`);
       if (manifest.refs[own] !== undefined) return;

@@ -86,7 +86,7 @@ export function draftRoutes(deps: RouteDeps) {
     await authorizeRepository(deps, req, { spaceId, itemId });
     const request = { spaceId, itemId, draftId, id: newId('operation'), actor: actorOf(req), deadlineMs };
     void launcher.startOperation(await askToDiscardDraft(database, request));
-    answer<'discardDraft'>(res, 204);
+    res.status(204).end();
   });
 
   /** What an operation has brought, or that it goes on. Throws why it has failed. */

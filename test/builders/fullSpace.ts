@@ -1,10 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { type Database, transaction } from '../../models/database.ts';
+import type { Database } from '../../models/database.ts';
 import { newId } from '../../models/ids.ts';
-import { insert } from '../../models/sql.ts';
 import type { ChatUser } from './chat.ts';
+import { draftRow } from './draft.ts';
 import { driveOf } from './drive.ts';
 import type { TestProduct } from './product.ts';
+import { insertRows } from './rows.ts';
 import { toolLines } from './tools.ts';
 
 /** A chat of two turns, one with a tool call, and all that hangs on a thread and its turns. Returns the thread. */
@@ -82,6 +83,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       created_at: new Date(),
     },
     git_bundles: { ...ofRepository, version: 1, object_key: null, bytes: 0, manifest: '{}' },
+    git_drafts: draftRow({ itemId, spaceId: user.spaceId, computerId, createdBy: user.id }),
     git_orders: {
       ...ofRepository,
       id: newId('operation'),
@@ -134,12 +136,6 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       refusal: null,
       at: new Date(),
     },
-  });
-}
-
-async function insertRows(database: Database, rows: Record<string, Record<string, unknown>>): Promise<void> {
-  await transaction(database, async (tx) => {
-    for (const [table, row] of Object.entries(rows)) await insert(tx, table, row);
   });
 }
 

@@ -1,10 +1,12 @@
 import { createECDH, randomUUID } from 'node:crypto';
+import type { RowDataPacket } from 'mysql2/promise';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Database } from '../../models/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { newId } from '../../models/ids.ts';
 import { operationModels } from '../../models/operation.ts';
+import { insertDraft } from './draft.ts';
 import { buildSpace, buildUser } from './identity.ts';
 
 /** The kinds of signed-in callers: three roles in a space, and a member of another one. */
@@ -181,6 +183,15 @@ export const objects: Record<string, Builder> = {
   'Git.itemId': async (world) => {
     const body = { url: 'https://git.example.com/tool.git', name: randomUUID() };
     return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/git/clone`, body)).id;
+  },
+  appId: (world) => builderOf('itemId', 'Git')(world),
+  // Of the repository that was made last: the one in the same path.
+  draftId: async ({ database, people, spaceId }) => {
+    const sql = `SELECT item_id AS itemId, computer_id AS computerId FROM git_repositories WHERE space_id = ?
+      ORDER BY item_id DESC LIMIT 1`;
+    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [spaceId]);
+    const { itemId = 'itm_1', computerId = 'cmp_1' } = rows[0] ?? {};
+    return insertDraft(database, { itemId, spaceId, computerId, createdBy: people.owner.id });
   },
   driveItemId: (world) => builderOf('itemId', 'Git')(world),
   'Apps.driveItemId': async (world) => {

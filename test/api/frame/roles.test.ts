@@ -73,6 +73,8 @@ const onlyOnceAllowed: Record<string, string> = {
   checkoutBranch: '409 GIT_REPOSITORY_NOT_READY',
   pushRepository: '409 GIT_REPOSITORY_NOT_READY',
   pullRepository: '409 GIT_REPOSITORY_NOT_READY',
+  createDraft: '409 GIT_REPOSITORY_NOT_READY',
+  mergeDraft: '409 GIT_REPOSITORY_NOT_READY',
   // Nor is every folder an app.
   createApp: '422 APP_MANIFEST_MISSING',
   restoreDriveItem: '409 NOT_IN_TRASH',

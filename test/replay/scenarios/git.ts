@@ -36,6 +36,12 @@ export const gitScenarios: Scenario[] = [
     await git.send('POST', `/git/${id}/branch`, { name: 'try', checkout: true });
     return id;
   }),
+  withServer('repository/draftFailed', async ({ git, url }) => {
+    const { id } = (await git.clone({ url })).body;
+    await git.cloned(id);
+    await git.send('POST', `/drive/drafts/${id}/draft`, { branch: 'try' });
+    return repositoryWorkflowId(id);
+  }),
   withServer('repository/calledOff', async ({ user, git, server, url }) => {
     const held = hold(server);
     const { id, operationId } = (await git.clone({ url })).body;

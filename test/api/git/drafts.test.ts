@@ -1,0 +1,240 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RowDataPacket } from 'mysql2/promise';
+import type { operations } from '../../../api/types.gen.ts';
+import { buildChatUser } from '../../builders/chat.ts';
+import { buildComputer } from '../../builders/computer.ts';
+import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
+import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { drivers } from '../../integrations/computers/drivers.ts';
+import { commitFiles } from '../../support/gitRepository.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+type Draft = operations['listDrafts']['responses'][200]['content']['application/json']['data'][number];
+type Merged = operations['mergeDraft']['responses'][200]['content']['application/json'];
+
+const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
+const commit = 'git -c user.name=A -c user.email=a@example.com commit -qam';
+
+describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
+  let product: TestGit;
+  beforeAll(async () => {
+    product = await buildHostedGit({ ATRIUM_GIT_DRAFT_SAVE_SECONDS: '2', ATRIUM_GIT_MAX_DRAFTS: '2' });
+  }, 90_000);
+  afterAll(() => product.close());
+  beforeEach(() => product.server.reset());
+
+  async function cloned(files: Record<string, string> = { 'a.txt': 'one\n', 'b.txt': 'b\n' }, how: object = {}) {
+    const user = await buildChatUser(product);
+    const git = gitOf(user);
+    const remote = remoteRepository(product.server, files);
+    const { id } = (await git.clone({ url: remote.url, ...how })).body;
+    const repository = await git.cloned(id);
+    const computer = await buildComputer(product, user);
+    const drafts = `/drive/drafts/${id}`;
+    const list = async () => (await git.send<{ data: Draft[] }>('GET', drafts)).body.data;
+    const find = async (draftId: string) => {
+      const found = (await list()).find((draft) => draft.id === draftId);
+      if (found === undefined) throw new Error('There is no such draft.');
+      return found;
+    };
+    const make = (branch: string, more: object = {}) =>
+      git.send<{ id: string }>('POST', `${drafts}/draft`, { branch, ...more });
+    const made = async (branch: string, more: object = {}) => {
+      const answer = await make(branch, more);
+      expect(answer).toMatchObject({ status: 200, body: { id: expect.stringMatching(/^drf_/) } });
+      return find(answer.body.id);
+    };
+    const merge = (draftId: string, more: object = {}) =>
+      git.send<Merged>('POST', `${drafts}/merge`, { draftId, ...more });
+    const said = async ({ treePath }: { treePath: string }, command: string) =>
+      (await computer.exec(`cd ${treePath} && { ${command}; }`)).stdout;
+    /** Saved after now, with all that is in it. */
+    const saved = (draftId: string) => {
+      const since = Date.now();
+      return waitFor('it to be saved', async () => {
+        const { savedAt } = await find(draftId);
+        return savedAt !== null && Date.parse(savedAt) > since;
+      });
+    };
+    return { user, git, remote, id, repository, computer, tree: treeOf(git, id), drafts, list, make, made, merge, said, saved };
+  }
+
+  const mirrorOf = (id: string) => join(product.environment.config.git.dir, id);
+  const rowsOf = async (sql: string, values: unknown[]) =>
+    (await product.environment.database.pool.query<RowDataPacket[]>(sql, values))[0];
+  const keptOf = async (id: string, draftId: string) => {
+    const sql = 'SELECT manifest FROM git_bundles WHERE item_id = ? ORDER BY version DESC LIMIT 1';
+    const { refs } = JSON.parse((await rowsOf(sql, [id]))[0]?.manifest ?? '{}') as { refs: Record<string, string> };
+    return Object.keys(refs).filter((name) => name.includes(draftId));
+  };
+
+  test('is a clone on a new branch; what is in it outlives its folder, the mirror and a stop, committed or not', async () => {
+    const { id, computer, made, list, said, saved, tree, repository } = await cloned();
+    const draft = await made('try/this');
+    expect(draft).toMatchObject({
+      appId: id,
+      branch: 'try/this',
+      baseBranch: 'main',
+      status: 'ready',
+      computerId: computer.id,
+      treePath: `drafts/${repository.name}/try-this`,
+      error: null,
+      merged: null,
+    });
+    // The repository’s own tree was not needed.
+    expect(await tree.status()).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
+    expect(await said(draft, 'cat a.txt; git symbolic-ref HEAD; git status --porcelain')).toBe(
+      'one\nrefs/heads/try/this\n',
+    );
+    await said(draft, `echo two > a.txt; ${commit} two; echo three > a.txt; mkdir -p new; echo n > new/n.txt; rm b.txt`);
+    const look = 'git log --format=%s -1; git status --porcelain; cat a.txt new/n.txt; git symbolic-ref HEAD';
+    const before = await said(draft, look);
+    expect(before).toBe('two\n M a.txt\n D b.txt\n?? new/\nthree\nn\nrefs/heads/try/this\n');
+    await saved(draft.id);
+    expect(await said(draft, look)).toBe(before);
+
+    await computer.exec('rm -rf drafts');
+    rmSync(mirrorOf(id), { recursive: true, force: true });
+    await waitFor('it to come back', async () => (await said(draft, look)) === before);
+
+    // What is changed last is saved when the computer has gone to sleep.
+    await said(draft, 'echo last > last.txt');
+    await computer.expect(200, 'POST', '/stop');
+    await saved(draft.id);
+    await computer.exec('rm -rf drafts');
+    await waitFor('it to come back', async () => (await said(draft, 'cat last.txt')) === 'last\n');
+    // What is not changed any more is not saved as changed.
+    await said(draft, 'git checkout -q .; git clean -fdq');
+    await saved(draft.id);
+    expect((await keptOf(id, draft.id)).toSorted()).toEqual([`refs/atrium/drafts/${draft.id}/heads/try/this`]);
+    expect(await list()).toMatchObject([{ id: draft.id, error: null }]);
+  }, 240_000);
+
+  test('is merged by a fast-forward or a commit, with the files of the repository, and told what is not committed', async () => {
+    const { made, merge, said, tree, repository, list, user } = await cloned();
+    expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
+    const draft = await made('try');
+    await said(draft, 'echo two > a.txt');
+    expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_DRAFT_UNCOMMITTED' });
+    const merged = await merge(draft.id, { message: 'Say two' });
+    expect(merged).toMatchObject({ status: 200, body: { branch: 'main', fastForward: true } });
+    expect((await tree.status()).body).toMatchObject({ branch: 'main', commit: merged.body.commit, changes: [] });
+    expect(await said(repository, 'cat a.txt; git log -1 --format="%s %ae"')).toBe(`two\nSay two ${user.email}\n`);
+    expect(await list()).toMatchObject([{ id: draft.id, status: 'ready', merged: { commit: merged.body.commit } }]);
+
+    await said(draft, `echo three > a.txt; ${commit} three`);
+    await said(repository, `echo ours > b.txt; ${commit} ours`);
+    const joined = await merge(draft.id);
+    expect(joined).toMatchObject({ status: 200, body: { branch: 'main', fastForward: false } });
+    expect(await said(repository, 'cat a.txt b.txt; git log -1 --format="%s %ae"; git status --porcelain')).toBe(
+      `three\nours\nMerge draft try ${user.email}\n`,
+    );
+    expect((await tree.status()).body).toMatchObject({ commit: joined.body.commit });
+    // Nothing is left to merge.
+    expect(await merge(draft.id)).toMatchObject({ status: 200, body: { commit: joined.body.commit } });
+  }, 240_000);
+
+  test('a conflict is told and changes nothing, and is resolved in the draft', async () => {
+    const { id, made, merge, said, tree, repository } = await cloned();
+    await tree.post('checkout', {});
+    const draft = await made('try');
+    await said(draft, `echo draft > a.txt; ${commit} draft`);
+    await said(repository, `echo ours > a.txt; ${commit} ours`);
+    const look = 'cat a.txt; git rev-parse HEAD; git status --porcelain; ls -A .git';
+    const [before, ours] = [await said(draft, look), await said(repository, look)];
+    const refused = await merge(draft.id);
+    expect(refused).toMatchObject({ status: 409, code: 'GIT_CONFLICT', body: { detail: expect.stringContaining('a.txt') } });
+    expect([await said(draft, look), await said(repository, look)]).toEqual([before, ours]);
+
+    await said(draft, `git -c user.name=A -c user.email=a@b.c merge -q origin/main; echo both > a.txt; ${commit} both`);
+    // What is changed and not committed in the repository stands in the way as well.
+    await said(repository, 'echo mine > a.txt');
+    expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
+    expect(await said(repository, 'cat a.txt; git log -1 --format=%s')).toBe('mine\nours\n');
+    await said(repository, 'git checkout -q a.txt');
+    expect(await merge(draft.id)).toMatchObject({ status: 200, body: { fastForward: true } });
+    expect(await said(repository, 'cat a.txt')).toBe('both\n');
+    expect((await keptOf(id, draft.id)).length).toBeGreaterThan(0);
+  }, 240_000);
+
+  test('is merged where its repository has no files, and into the branch that it was made from', async () => {
+    const { remote, made, merge, said, tree, repository } = await cloned();
+    const draft = await made('main');
+    expect(draft).toMatchObject({ branch: 'main', baseBranch: 'main', baseCommit: remote.commit });
+    await said(draft, `echo two > a.txt; ${commit} two`);
+    const { body } = await merge(draft.id);
+    expect(body).toMatchObject({ branch: 'main', fastForward: true });
+    expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
+    expect(await said(repository, 'cat a.txt; git rev-parse HEAD')).toBe(`two\n${body.commit}\n`);
+
+    // A branch that is not checked out moves too.
+    expect(await tree.post('branch', { name: 'side', checkout: false })).toMatchObject({ status: 200 });
+    const side = await made('side');
+    await said(side, `echo side > side.txt; git add .; ${commit} side`);
+    const beside = await merge(side.id);
+    expect(beside).toMatchObject({ status: 200, body: { branch: 'side', fastForward: true } });
+    expect(await said(repository, 'git rev-parse side; git symbolic-ref HEAD; git status --porcelain')).toBe(
+      `${beside.body.commit}\nrefs/heads/main\n`,
+    );
+  }, 240_000);
+
+  test('of a partial clone has the files of a branch that only the remote has', async () => {
+    const { remote, made, said, tree } = await cloned({ 'a.txt': 'one\n' }, { filter: 'blob:none' });
+    commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
+    await tree.post('pull', {});
+    const draft = await made('other');
+    expect(draft).toMatchObject({ baseBranch: 'other' });
+    expect(await said(draft, 'cat a.txt; git status --porcelain')).toBe('other\n');
+  }, 240_000);
+
+  test('is refused by name, by number and without a computer, and leaves nothing then', async () => {
+    const { make, made, list, computer, git, drafts } = await cloned();
+    for (const branch of ['a..b', 'refs/heads/x', '-x']) {
+      expect(await make(branch)).toMatchObject({ status: 422, code: 'GIT_BRANCH_NAME_REFUSED' });
+    }
+    expect((await make('ä'.repeat(100))).code).toBe('GIT_BRANCH_NAME_REFUSED');
+    expect(await make('x', { computerId: 'cmp_1' })).toMatchObject({ status: 404 });
+    const [one] = [await made('one'), await made('two')];
+    expect(await make('three')).toMatchObject({ status: 409, code: 'GIT_TOO_MANY_DRAFTS' });
+    expect((await git.send('DELETE', `${drafts}/${one.id}`)).status).toBe(204);
+    expect(await list()).toHaveLength(1);
+    await waitFor('there to be room', async () => (await make('three')).status === 200);
+    expect((await computer.exec('ls drafts/*')).stdout).toBe('three\ntwo\n');
+  }, 240_000);
+
+  test('is discarded with its folder and all that is kept of it, by request, with its computer and with its item', async () => {
+    const { id, user, made, merge, list, computer, git, drafts, said, saved } = await cloned();
+    const draft = await made('try');
+    await said(draft, 'echo two > a.txt');
+    await saved(draft.id);
+    expect(await keptOf(id, draft.id)).toHaveLength(2);
+    expect((await git.send('DELETE', `${drafts}/${draft.id}`)).status).toBe(204);
+    expect(await list()).toEqual([]);
+    for (const again of [await git.send('DELETE', `${drafts}/${draft.id}`), await merge(draft.id)]) {
+      expect(again.status).toBe(404);
+    }
+    const gone = (draftId: string) => async () =>
+      (await rowsOf('SELECT id FROM git_drafts WHERE id = ?', [draftId])).length === 0;
+    await waitFor('it to go', gone(draft.id));
+    expect(await keptOf(id, draft.id)).toEqual([]);
+    expect((await computer.exec('ls -A drafts/* .cache/atrium/git')).stdout.trim().split('\n')).not.toContain('try');
+
+    const other = await user.fetch(`${git.space}/computers`, { method: 'POST', body: {} });
+    const { id: computerId } = (await other.json()) as { id: string };
+    const elsewhere = await made('elsewhere', { computerId });
+    expect(elsewhere).toMatchObject({ computerId });
+    await user.fetch(`${git.space}/computers/${computerId}`, { method: 'DELETE' });
+    await waitFor('it to go with its computer', gone(elsewhere.id));
+    expect(await keptOf(id, elsewhere.id)).toEqual([]);
+
+    const last = await made('last');
+    await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });
+    await waitFor('it to go with its item', gone(last.id));
+    expect((await computer.exec('find drafts -type f')).stdout).toBe('');
+  }, 240_000);
+});
+
+if (usable.length === 0) {
+  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+}

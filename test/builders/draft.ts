@@ -1,0 +1,38 @@
+import type { Database } from '../../models/database.ts';
+import { newId } from '../../models/ids.ts';
+import { insertRows } from './rows.ts';
+
+interface DraftOf {
+  itemId: string;
+  spaceId: string;
+  computerId: string;
+  createdBy: string;
+}
+
+/** The row of a draft that is ready and has no files. */
+export function draftRow({ itemId, spaceId, computerId, createdBy }: DraftOf) {
+  const id = newId('gitDraft');
+  const now = new Date();
+  return {
+    id,
+    item_id: itemId,
+    space_id: spaceId,
+    computer_id: computerId,
+    tree_path: `drafts/${id}`,
+    branch: 'try',
+    base_branch: 'main',
+    is_filled: 0,
+    status: 'ready',
+    status_at: now,
+    looked_at: now,
+    created_by: createdBy,
+    created_at: now,
+  };
+}
+
+/** Returns its id. */
+export async function insertDraft(database: Database, of: DraftOf): Promise<string> {
+  const row = draftRow(of);
+  await insertRows(database, { git_drafts: row });
+  return row.id;
+}

@@ -1,0 +1,73 @@
+import { asDraft, draftRef, movesOfDraft, withoutKept } from '../../../integrations/git/rules/keptRefs.ts';
+import type { RefManifest } from '../../../integrations/git/types.ts';
+
+const draft = { id: 'drf_1', branch: 'try', head: null };
+
+function manifest(refs: Record<string, string>): RefManifest {
+  return { head: 'refs/heads/main', refs, shallow: [], filter: null };
+}
+
+test('a draft has branches of its own, and those of its repository as the ones of origin', () => {
+  const saved = manifest({
+    'refs/heads/main': 'm1',
+    'refs/remotes/origin/main': 'm0',
+    'refs/remotes/origin/other': 'o',
+    'refs/tags/v1': 't',
+    [draftRef('drf_1', 'heads/try')]: 'd',
+    [draftRef('drf_1', 'tags/v1')]: 't2',
+    [draftRef('drf_1', 'wip')]: 'w',
+    [draftRef('drf_1', 'merge')]: 'j',
+    [draftRef('drf_2', 'heads/else')]: 'e',
+  });
+  expect(asDraft({ version: 3, manifest: saved }, draft)).toEqual({
+    version: 3,
+    manifest: {
+      ...manifest({
+        'refs/heads/try': 'd',
+        'refs/remotes/origin/main': 'm1',
+        'refs/remotes/origin/other': 'o',
+        'refs/tags/v1': 't2',
+        'refs/atrium/wip': 'w',
+      }),
+      head: 'refs/heads/try',
+    },
+  });
+});
+
+test('of names that cannot be beside each other, the repository’s own stay', () => {
+  const saved = manifest({
+    'refs/heads/a/b': '1',
+    'refs/heads/c': '2',
+    'refs/remotes/origin/a': '3',
+    'refs/remotes/origin/c/d': '4',
+    'refs/remotes/origin/a/c': '5',
+  });
+  expect(asDraft({ version: 1, manifest: saved }, draft).manifest.refs).toEqual({
+    'refs/remotes/origin/a/b': '1',
+    'refs/remotes/origin/c': '2',
+    'refs/remotes/origin/a/c': '5',
+  });
+});
+
+test('what moves in a draft moves among what is kept of it, from where that is', () => {
+  const saved = manifest({ 'refs/tags/v1': 't', [draftRef('drf_1', 'heads/try')]: 'd', [draftRef('drf_1', 'wip')]: 'w' });
+  const moves = [
+    { name: 'refs/heads/try', from: 'd', to: 'e' },
+    { name: 'refs/heads/new', from: null, to: 'n' },
+    { name: 'refs/atrium/wip', from: 'w', to: null },
+    // Of the repository, which keeps it.
+    { name: 'refs/tags/v1', from: 't', to: null },
+    { name: `refs/heads/${'x'.repeat(230)}`, from: null, to: 'x' },
+  ];
+  expect(movesOfDraft(moves, saved, 'drf_1')).toEqual([
+    { name: draftRef('drf_1', 'heads/try'), from: 'd', to: 'e' },
+    { name: draftRef('drf_1', 'heads/new'), from: null, to: 'n' },
+    { name: draftRef('drf_1', 'wip'), from: 'w', to: null },
+  ]);
+});
+
+test('who has no part in it sees nothing of what is kept', () => {
+  const [own, other] = [draftRef('drf_1', 'wip'), draftRef('drf_2', 'wip')];
+  const saved = manifest({ 'refs/heads/main': 'm', [own]: 'w', [other]: 'v' });
+  expect(withoutKept(saved, [own]).refs).toEqual({ 'refs/heads/main': 'm', [own]: 'w' });
+});
