@@ -1,6 +1,7 @@
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { asDraft, draftRef, movesOfDraft, refsOfDraft } from '../../integrations/git/rules/keptRefs.ts';
 import type { TreeWork } from '../../integrations/git/types.ts';
+import { DomainError } from '../../models/errors.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
 import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';
@@ -128,7 +129,7 @@ export function createDraftActivities(deps: GitDeps) {
     try {
       await gitTrees.commit(tree, { message, author: personOf(author), at: order.createdAt }, signal);
     } catch (error) {
-      if (!hasCode(error, 'GIT_NOTHING_TO_COMMIT')) throw error;
+      if (!(error instanceof DomainError) || error.code !== 'GIT_NOTHING_TO_COMMIT') throw error;
     }
   }
 }
@@ -151,8 +152,4 @@ export async function draftFor({ database }: Pick<GitDeps, 'database'>, order: G
   const draft = await findDraft(database, draftIdOf(order));
   if (draft !== undefined && draft.status !== 'discarding') return draft;
   throw gitError('GIT_DRAFT_GONE', 'The draft was discarded meanwhile.');
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -34,14 +34,14 @@ export function asDraft(
 ): MirrorState {
   const own = draftRef(id, '');
   const refs: Record<string, string> = {};
-  const heads = Object.keys(manifest.refs).flatMap((name) => withoutPrefix(name, 'refs/heads/'));
+  const heads = Object.keys(manifest.refs).flatMap((name) => withoutPrefix(name, 'refs/heads/') ?? []);
   const taken = takenBy(heads);
   for (const [name, commit] of Object.entries(manifest.refs)) {
-    const [remote] = withoutPrefix(name, 'refs/remotes/origin/');
+    const remote = withoutPrefix(name, 'refs/remotes/origin/');
     // Of two that cannot be beside each other, such as `a` and `a/b`, it is the repository's.
     if (remote !== undefined && !taken(remote)) refs[name] = commit;
     if (name.startsWith('refs/tags/')) refs[name] ??= commit;
-    const [kept] = withoutPrefix(name, own);
+    const kept = withoutPrefix(name, own);
     if (kept === 'wip') refs[uncommittedRef] = commit;
     else if (kept !== undefined && /^(?:heads|tags)\//.test(kept)) refs[`refs/${kept}`] = commit;
   }
@@ -58,8 +58,8 @@ export function movesOfDraft(moves: readonly RefUpdate[], { refs }: RefManifest,
   });
 }
 
-function withoutPrefix(name: string, prefix: string): [string] | [] {
-  return name.startsWith(prefix) ? [name.slice(prefix.length)] : [];
+function withoutPrefix(name: string, prefix: string): string | undefined {
+  return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
 }
 
 /** Whether a name is among these, or one of them would be a folder for the other. */

@@ -7,14 +7,15 @@ import { exitCodes, failureOf, type TreeShell } from './treeShell.ts';
 /** Filters of the repository’s own may run. */
 const timeoutMs = 10 * 60_000;
 
-// On a copy of the index, so that nobody's is changed. What is the same as before is the same commit again.
+// On a copy of the index, so that nobody's is changed, nor that of an attempt whose worker was killed and that goes on
+// here. What is the same as before is the same commit again.
 const keepScript = `${enterToLook}
 set -e
-index="$GIT_DIR/atrium-wip"
-trap 'rm -f -- "$index" "$index.lock"' EXIT
-rm -f -- "$index" "$index.lock"
-if [ -e "$GIT_DIR/index" ]; then cp -- "$GIT_DIR/index" "$index"; fi
-export GIT_INDEX_FILE="$index"
+find "$GIT_DIR" -maxdepth 1 -name 'atrium-wip.*' -mmin +60 -exec rm -rf -- {} +
+box=$(mktemp -d "$GIT_DIR/atrium-wip.XXXXXX")
+trap 'rm -rf -- "$box"' EXIT
+export GIT_INDEX_FILE="$box/index"
+if [ -e "$GIT_DIR/index" ]; then cp -- "$GIT_DIR/index" "$GIT_INDEX_FILE"; fi
 git add --all -- .
 tree=$(git write-tree)
 parent=$(git rev-parse --verify --quiet HEAD) || parent=

@@ -49,25 +49,26 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
       git.send<Merged>('POST', `${drafts}/merge`, { draftId, ...more });
     const said = async ({ treePath }: { treePath: string }, command: string) =>
       (await computer.exec(`cd ${treePath} && { ${command}; }`)).stdout;
-    /** Saved after now, with all that is in it. */
-    const saved = (draftId: string) => {
-      const since = Date.now();
-      return waitFor('it to be saved', async () => {
-        const { savedAt } = await find(draftId);
-        return savedAt !== null && Date.parse(savedAt) > since;
+    const savedAfter = (draftId: string, since: number) =>
+      waitFor('it to be saved', async () => {
+        const at = Date.parse((await find(draftId)).savedAt ?? '');
+        return at > since ? at : undefined;
       });
-    };
+    /** Saved with all that is in it now: the save that ends next may have looked before. */
+    const saved = async (draftId: string) => savedAfter(draftId, await savedAfter(draftId, Date.now()));
     return { user, git, remote, id, repository, computer, tree: treeOf(git, id), drafts, list, make, made, merge, said, saved };
   }
 
   const mirrorOf = (id: string) => join(product.environment.config.git.dir, id);
   const rowsOf = async (sql: string, values: unknown[]) =>
     (await product.environment.database.pool.query<RowDataPacket[]>(sql, values))[0];
-  const keptOf = async (id: string, draftId: string) => {
+  const refsOf = async (id: string) => {
     const sql = 'SELECT manifest FROM git_bundles WHERE item_id = ? ORDER BY version DESC LIMIT 1';
     const { refs } = JSON.parse((await rowsOf(sql, [id]))[0]?.manifest ?? '{}') as { refs: Record<string, string> };
-    return Object.keys(refs).filter((name) => name.includes(draftId));
+    return refs;
   };
+  const keptOf = async (id: string, draftId: string) =>
+    Object.keys(await refsOf(id)).filter((name) => name.includes(draftId));
 
   test('is a clone on a new branch; what is in it outlives its folder, the mirror and a stop, committed or not', async () => {
     const { id, computer, made, list, said, saved, tree, repository } = await cloned();
@@ -99,9 +100,11 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     await waitFor('it to come back', async () => (await said(draft, look)) === before);
 
     // What is changed last is saved when the computer has gone to sleep.
+    const uncommitted = async () => (await refsOf(id))[`refs/atrium/drafts/${draft.id}/wip`];
+    const earlier = await uncommitted();
     await said(draft, 'echo last > last.txt');
     await computer.expect(200, 'POST', '/stop');
-    await saved(draft.id);
+    await waitFor('it to be saved', async () => (await uncommitted()) !== earlier);
     await computer.exec('rm -rf drafts');
     await waitFor('it to come back', async () => (await said(draft, 'cat last.txt')) === 'last\n');
     // What is not changed any more is not saved as changed.
