@@ -37,7 +37,10 @@ export function createDraftActivities(deps: GitDeps) {
       const baseBranch = known === undefined ? current : draft.branch;
       const baseCommit = known ?? refs[head];
       if (baseCommit === undefined || baseBranch === null) {
-        throw gitError('GIT_REF_UNKNOWN', 'The repository has no commit to begin with: no branch is checked out there.');
+        throw gitError(
+          'GIT_REF_UNKNOWN',
+          'The repository has no commit to begin with: no branch is checked out there.',
+        );
       }
       await recordDraft(database, draft.id, { baseBranch, baseCommit });
       await gitMirrors.receive(repository, { refs: [{ name: own, from: null, to: baseCommit }] }, signal);

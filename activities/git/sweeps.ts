@@ -56,6 +56,9 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
   };
 }
 
-export const gitSweeps = ['sweepRepositories', 'sweepDrafts', 'sweepDiscardedDrafts', 'sweepMirrors'] as const satisfies readonly (keyof ReturnType<
-  typeof createGitSweeps
->)[];
+export const gitSweeps = [
+  'sweepRepositories',
+  'sweepDrafts',
+  'sweepDiscardedDrafts',
+  'sweepMirrors',
+] as const satisfies readonly (keyof ReturnType<typeof createGitSweeps>)[];

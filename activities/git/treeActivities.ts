@@ -45,7 +45,8 @@ export function createTreeActivities(deps: GitDeps) {
       await using remote = remoteOf(deps, repository);
       await using made = await gitMirrors.fetchFiles(repository, remote, [commit], hooks);
       // A draft is made of what the mirror has then.
-      if (made !== null && order.kind !== 'createDraft') await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
+      if (made !== null && order.kind !== 'createDraft')
+        await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
     }),
 
     /** Does what the order says in the working tree. */

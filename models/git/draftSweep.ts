@@ -76,11 +76,10 @@ export async function askForDue(database: Database, { id, itemId, status }: DueD
       await execute(tx, sql, [now, now, id]);
     } else await execute(tx, 'UPDATE git_drafts SET looked_at = ? WHERE id = ?', [now, id]);
     const kind: GitDraftKind = isToGo ? 'discardDraft' : 'saveDraft';
-    const waiting = await select<{ input: string }>(
-      tx,
-      'SELECT input FROM git_orders WHERE item_id = ? AND kind = ?',
-      [itemId, kind],
-    );
+    const waiting = await select<{ input: string }>(tx, 'SELECT input FROM git_orders WHERE item_id = ? AND kind = ?', [
+      itemId,
+      kind,
+    ]);
     if (waiting.some(({ input }) => (JSON.parse(input) as DraftInput).draftId === id)) return true;
     const input: DraftInput = { draftId: id };
     await beginOrder(tx, repository, {

@@ -65,7 +65,11 @@ export async function askToDraft(
         created_by: actor.userId,
         created_at: now,
       });
-      return await order(tx, repository, request, { kind: 'createDraft', input: { draftId: id }, action: 'draft.created' });
+      return await order(tx, repository, request, {
+        kind: 'createDraft',
+        input: { draftId: id },
+        action: 'draft.created',
+      });
     },
     { retryDuplicates: true },
   );
@@ -89,10 +93,7 @@ export function askToMergeDraft(database: Database, request: DraftRequest & { in
 }
 
 /** Takes a draft out of sight; what there is of it follows. Throws 404, and 409 `GIT_REPOSITORY_BUSY`. */
-export function askToDiscardDraft(
-  database: Database,
-  request: DraftRequest & { draftId: string },
-): Promise<Operation> {
+export function askToDiscardDraft(database: Database, request: DraftRequest & { draftId: string }): Promise<Operation> {
   const { spaceId, itemId, draftId } = request;
   return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);

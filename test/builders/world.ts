@@ -190,7 +190,7 @@ export const objects: Record<string, Builder> = {
     const sql = `SELECT item_id AS itemId, computer_id AS computerId FROM git_repositories WHERE space_id = ?
       ORDER BY item_id DESC LIMIT 1`;
     const [rows] = await database.pool.query<RowDataPacket[]>(sql, [spaceId]);
-    const { itemId = 'itm_1', computerId = 'cmp_1' } = rows[0] ?? {};
+    const { itemId = 'itm_1', computerId = 'cmp_1' }: Partial<Record<string, string>> = rows[0] ?? {};
     return insertDraft(database, { itemId, spaceId, computerId, createdBy: people.owner.id });
   },
   driveItemId: (world) => builderOf('itemId', 'Git')(world),

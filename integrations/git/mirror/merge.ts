@@ -36,7 +36,10 @@ async function join(git: Git, ours: string, theirs: string, merge: MergeRequest)
       throw gitError('GIT_CONFLICT', 'The two branches have no commit in common.');
     }
     if (/promisor|unable to read|could not fetch/i.test(outcome.said)) {
-      throw gitError('GIT_OBJECTS_MISSING', 'This needs versions of files that the partial clone has left with its remote.');
+      throw gitError(
+        'GIT_OBJECTS_MISSING',
+        'This needs versions of files that the partial clone has left with its remote.',
+      );
     }
     throw describeFailure({ ...outcome, output: String(outcome.output) });
   }

@@ -56,7 +56,22 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
       });
     /** Saved with all that is in it now: the save that ends next may have looked before. */
     const saved = async (draftId: string) => savedAfter(draftId, await savedAfter(draftId, Date.now()));
-    return { user, git, remote, id, repository, computer, tree: treeOf(git, id), drafts, list, make, made, merge, said, saved };
+    return {
+      user,
+      git,
+      remote,
+      id,
+      repository,
+      computer,
+      tree: treeOf(git, id),
+      drafts,
+      list,
+      make,
+      made,
+      merge,
+      said,
+      saved,
+    };
   }
 
   const mirrorOf = (id: string) => join(product.environment.config.git.dir, id);
@@ -88,7 +103,10 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(await said(draft, 'cat a.txt; git symbolic-ref HEAD; git status --porcelain')).toBe(
       'one\nrefs/heads/try/this\n',
     );
-    await said(draft, `echo two > a.txt; ${commit} two; echo three > a.txt; mkdir -p new; echo n > new/n.txt; rm b.txt`);
+    await said(
+      draft,
+      `echo two > a.txt; ${commit} two; echo three > a.txt; mkdir -p new; echo n > new/n.txt; rm b.txt`,
+    );
     const look = 'git log --format=%s -1; git status --porcelain; cat a.txt new/n.txt; git symbolic-ref HEAD';
     const before = await said(draft, look);
     expect(before).toBe('two\n M a.txt\n D b.txt\n?? new/\nthree\nn\nrefs/heads/try/this\n');
@@ -147,7 +165,11 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     const look = 'cat a.txt; git rev-parse HEAD; git status --porcelain; ls -A .git';
     const [before, ours] = [await said(draft, look), await said(repository, look)];
     const refused = await merge(draft.id);
-    expect(refused).toMatchObject({ status: 409, code: 'GIT_CONFLICT', body: { detail: expect.stringContaining('a.txt') } });
+    expect(refused).toMatchObject({
+      status: 409,
+      code: 'GIT_CONFLICT',
+      body: { detail: expect.stringContaining('a.txt') },
+    });
     expect([await said(draft, look), await said(repository, look)]).toEqual([before, ours]);
 
     await said(draft, `git -c user.name=A -c user.email=a@b.c merge -q origin/main; echo both > a.txt; ${commit} both`);

@@ -50,7 +50,11 @@ test('of names that cannot be beside each other, the repository’s own stay', (
 });
 
 test('what moves in a draft moves among what is kept of it, from where that is', () => {
-  const saved = manifest({ 'refs/tags/v1': 't', [draftRef('drf_1', 'heads/try')]: 'd', [draftRef('drf_1', 'wip')]: 'w' });
+  const saved = manifest({
+    'refs/tags/v1': 't',
+    [draftRef('drf_1', 'heads/try')]: 'd',
+    [draftRef('drf_1', 'wip')]: 'w',
+  });
   const moves = [
     { name: 'refs/heads/try', from: 'd', to: 'e' },
     { name: 'refs/heads/new', from: null, to: 'n' },
