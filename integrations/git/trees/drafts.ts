@@ -8,14 +8,15 @@ import { exitCodes, failureOf, type TreeShell } from './treeShell.ts';
 const timeoutMs = 10 * 60_000;
 
 // On a copy of the index, so that nobody's is changed, nor that of an attempt whose worker was killed and that goes on
-// here. What is the same as before is the same commit again.
+// here. The copy is as old as the index: by that git knows which files may have changed since without looking changed.
+// What is the same as before is the same commit again.
 const keepScript = `${enterToLook}
 set -e
 find "$GIT_DIR" -maxdepth 1 -name 'atrium-wip.*' -mmin +60 -exec rm -rf -- {} +
 box=$(mktemp -d "$GIT_DIR/atrium-wip.XXXXXX")
 trap 'rm -rf -- "$box"' EXIT
 export GIT_INDEX_FILE="$box/index"
-if [ -e "$GIT_DIR/index" ]; then cp -- "$GIT_DIR/index" "$GIT_INDEX_FILE"; fi
+if [ -e "$GIT_DIR/index" ]; then cp -p -- "$GIT_DIR/index" "$GIT_INDEX_FILE"; fi
 git add --all -- .
 tree=$(git write-tree)
 parent=$(git rev-parse --verify --quiet HEAD) || parent=
