@@ -101,7 +101,10 @@ const done: Record<HostStep, End> = {
 
 const failed: Record<HostStep, (deps: Deps, tx: Transaction, computer: Computer, code: string) => Promise<void>> = {
   async start(deps, tx, computer, code) {
-    if (computer.status === 'starting' && computer.wish === 'wake') await setError(deps, tx, computer, code);
+    if (computer.status === 'starting' && computer.wish === 'wake') {
+      // Nobody has stopped what is wanted still: interrupted for something else, it has no time left.
+      await setError(deps, tx, computer, code === 'COMPUTER_STOPPED' ? 'TIMED_OUT' : code);
+    }
     // Somebody wants it stopped or deleted meanwhile, which is next.
     else if (computer.status === 'starting') await change(tx, computer, { status: 'stopping' });
   },

@@ -74,6 +74,17 @@ describe('an interruption that comes too late, for what had been done by then,',
     expect(operation?.status).toBe('running');
   });
 
+  it('leaves a start that was too late by then as that', async () => {
+    const { computerId, request, now } = await computer();
+    const { operation } = await askToWake(environment, request);
+    const long = "UPDATE computers SET status_at = '2020-01-01' WHERE id = ?";
+    await environment.database.pool.query(long, [computerId]);
+    await endStep(environment, { computerId, generation: 1, step: 'start', code: 'COMPUTER_STOPPED' });
+    await expect(now()).resolves.toMatchObject({ status: 'error', errorCode: 'TIMED_OUT' });
+    await operation?.reload();
+    expect(operation).toMatchObject({ status: 'failed', errorCode: 'TIMED_OUT' });
+  });
+
   it('does not end a pause either, but one that was taken back has ended', async () => {
     const { computerId, request, now } = await computer();
     await askToWake(environment, request);
