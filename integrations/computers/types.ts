@@ -69,6 +69,8 @@ export interface StartProcess {
   stdin?: string;
   /** It is killed, with everything that it started, after this. */
   timeoutMs?: number;
+  /** Whether it only looks, of what Atrium itself runs: those leave places to what changes something. */
+  isLook?: boolean;
 }
 
 /** `lost`: its computer or host ended without a word about it. */

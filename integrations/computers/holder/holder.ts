@@ -108,7 +108,8 @@ async function hold(
   const processes = new HolderProcesses({ ...common, ...users, owner: 'user', maxProcesses: limits.maxProcesses });
   const ownStore = new ProcessStore(ownProcessesDir(spec.processesDir), ownLimits);
   const owns = { store: ownStore, screens: new Screens(ownStore) };
-  const work = new HolderProcesses({ ...common, ...owns, owner: 'atrium', maxProcesses: ownLimits.maxProcesses });
+  const { maxProcesses, maxLooks } = ownLimits;
+  const work = new HolderProcesses({ ...common, ...owns, owner: 'atrium', maxProcesses, maxLooks });
   // What Atrium does by itself keeps no computer awake.
   const usage = new Usage(() => processes.running > 0 || (spec.purpose === 'work' && work.running > 0));
   const server = createHolderServer({

@@ -21,6 +21,7 @@ interface Entry {
   runner: Runner;
   order: InputOrder;
   isInputOpen: boolean;
+  isLook: boolean;
 }
 
 interface ProcessesOptions {
@@ -28,6 +29,8 @@ interface ProcessesOptions {
   /** Whose they are: the users’, which only a computer that runs has, or Atrium’s own. */
   owner: 'user' | 'atrium';
   maxProcesses: number;
+  /** Of those, how many may be ones that only look; all, if undefined. */
+  maxLooks?: number;
   agent: Agent;
   store: ProcessStore;
   screens: Screens;
@@ -41,6 +44,7 @@ export class HolderProcesses {
   readonly #options: ProcessesOptions;
   readonly #entries = new Map<string, Entry>();
   #starting = 0;
+  #startingLooks = 0;
   #isStopping = false;
   #isPaused = false;
 
@@ -63,15 +67,18 @@ export class HolderProcesses {
   }
 
   async start(request: StartProcess): Promise<{ process: ProcessInfo; isNew: boolean }> {
-    const { store, maxProcesses } = this.#options;
+    const { store } = this.#options;
+    const { isLook = false } = request;
     requireStartable(request);
     if (!this.#mayStart || this.#isStopping)
       throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
+    const most = this.#reached(isLook);
     // One that is known is attached to, however many run.
-    if (this.running >= maxProcesses && !(await this.#isKnown(request.processId))) {
-      throw new DomainError('rateLimited', 'TOO_MANY_PROCESSES', `At most ${maxProcesses} processes run at once.`);
+    if (most !== undefined && !(await this.#isKnown(request.processId))) {
+      throw new DomainError('rateLimited', 'TOO_MANY_PROCESSES', `At most ${most} processes run at once.`);
     }
     this.#starting++;
+    if (isLook) this.#startingLooks++;
     try {
       const { process, info } = await store.take(request, this.#cwdOf(request));
       if (process === undefined) return { process: info, isNew: false };
@@ -80,6 +87,7 @@ export class HolderProcesses {
       return { process: process.info(), isNew: true };
     } finally {
       this.#starting--;
+      if (isLook) this.#startingLooks--;
     }
   }
 
@@ -139,14 +147,23 @@ export class HolderProcesses {
     await Promise.all([...this.#entries.values()].map(({ runner }) => runner.process.ended));
   }
 
+  /** The bound that leaves no room for one more; undefined where there is some. */
+  #reached(isLook: boolean): number | undefined {
+    const { maxProcesses, maxLooks = maxProcesses } = this.#options;
+    if (this.running >= maxProcesses) return maxProcesses;
+    const looks = [...this.#entries.values()].filter((entry) => entry.isLook).length + this.#startingLooks;
+    return isLook && looks >= maxLooks ? maxLooks : undefined;
+  }
+
   get #mayStart(): boolean {
     const { owner, spec } = this.#options;
     return spec.purpose === 'computer' || (spec.purpose === 'work' && owner === 'atrium');
   }
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {
-    const { agent, store, screens, oomKills, onStarted } = this.#options;
-    const { processId, command, pty, stdin, input = false, timeoutMs } = request;
+    const { agent, store, screens, oomKills, onStarted, spec } = this.#options;
+    const { processId, command, pty, stdin, input = false, isLook = false } = request;
+    const timeoutMs = shorter(request.timeoutMs, spec.settings.longestMs);
     const hasInput = input || pty !== undefined || stdin !== undefined;
     const cwd = process.meta.info.cwd;
     const asked = {
@@ -169,7 +186,7 @@ export class HolderProcesses {
       });
       onStarted();
       const runner = new Runner(process, stream, agent, oomKills, timeoutMs);
-      this.#entries.set(processId, { runner, order: new InputOrder(), isInputOpen });
+      this.#entries.set(processId, { runner, order: new InputOrder(), isInputOpen, isLook });
       if (pty !== undefined) screens.follow(process, pty);
       void process.ended.finally(() => this.#entries.delete(processId));
     } catch (error) {
@@ -208,6 +225,10 @@ export class HolderProcesses {
       () => false,
     );
   }
+}
+
+function shorter(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 
 export function ended(): DomainError {

@@ -53,7 +53,12 @@ async function play(folder: string): Promise<boolean> {
   other.open({ kind: 'ready' }).end();
   const store = new ProcessStore(`${folder}/processes`, limits);
   const screens = new Screens(store);
-  const spec = { purpose: 'computer', computer, sandbox: { home: '/', env: {} } } as unknown as HolderSpec;
+  const spec = {
+    purpose: 'computer',
+    computer,
+    sandbox: { home: '/', env: {} },
+    settings: {},
+  } as unknown as HolderSpec;
   const counted = { owner: 'user', maxProcesses: 1, oomKills: () => 0, onStarted: ignore } as const;
   const processes = new HolderProcesses({ spec, agent, store, screens, ...counted });
   const at = new Date(0).toISOString();

@@ -26,6 +26,7 @@ const usualDeadlines: HostDeadlines = {
   stopGraceMs: 2_000,
   clearMs: 10_000,
   freezeMs: 5_000,
+  workMs: 10 * 60_000,
   watchMs: 1_000,
   driverMs: 5_000,
   driverMostMs: 300_000,
@@ -64,7 +65,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     context.confinement.settleHolder(record); // the process before may have been killed just before that
     await openEgress(context, record);
   }
-  const watching = watch(context, lanes);
+  const watching = watch(context, lanes, sandboxes.work);
   const awaiting = awaitDrivers(context, sweepAll);
 
   const known = (computerId: string): ComputerRecord => {

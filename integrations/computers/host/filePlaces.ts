@@ -24,18 +24,26 @@ interface Taken {
   isOpen: boolean;
 }
 
+/** Somebody who has found no place. */
+interface Waiting {
+  spaceId: string;
+  wake: () => void;
+}
+
 /** Ends the one of these that has rested longest; false where all are in use. */
 export type MakeRoom = (computerIds: readonly string[]) => Promise<boolean>;
 
 /**
  * The places for them. A computer keeps its place for as long as its sandbox is open; one that rests makes room for
- * another. Whoever finds none waits for a moment, and is then told to come again.
+ * another. Whoever finds none waits for a moment, and is then told to come again. A place that becomes free goes to the
+ * space that has the fewest, and there to whoever has waited longest.
  */
 export class FilePlaces {
   readonly #limits: FileLimits;
   readonly #makeRoom: MakeRoom;
   readonly #taken = new Map<string, Taken>();
-  readonly #waiting = new Set<() => void>();
+  /** The longest first. */
+  readonly #waiting = new Set<Waiting>();
 
   constructor(limits: FileLimits, makeRoom: MakeRoom) {
     this.#limits = limits;
@@ -44,23 +52,40 @@ export class FilePlaces {
 
   /** Until what it gives is disposed of, the computer’s sandbox may be opened. Throws 429 or 503 `FILES_BUSY`. */
   async take(computerId: string, spaceId: string): Promise<Disposable> {
+    const taken = this.#taken.get(computerId) ?? this.#begin(computerId, spaceId);
+    if (taken !== undefined) return this.#hold(computerId, taken);
+    if (this.#waiting.size >= mostWaiting) throw this.#busy(spaceId);
+    const waiting: Waiting = { spaceId, wake: () => undefined };
+    this.#waiting.add(waiting);
+    try {
+      return this.#hold(computerId, await this.#wait(computerId, waiting));
+    } finally {
+      this.#waiting.delete(waiting);
+      this.#wakeAll(); // it may have stood before others
+    }
+  }
+
+  async #wait(computerId: string, waiting: Waiting): Promise<Taken> {
+    const { spaceId } = waiting;
     const deadline = performance.now() + this.#limits.waitMs;
     for (;;) {
-      const taken = this.#taken.get(computerId) ?? this.#begin(computerId, spaceId);
-      if (taken !== undefined) {
-        taken.opening++;
-        return {
-          [Symbol.dispose]: () => {
-            taken.opening--;
-            this.#settle(computerId);
-          },
-        };
-      }
+      const taken = this.#taken.get(computerId) ?? this.#begin(computerId, spaceId, waiting);
+      if (taken !== undefined) return taken;
       if (await this.#makeRoom(this.#inTheWay(spaceId))) continue;
       const leftMs = deadline - performance.now();
-      if (leftMs <= 0 || this.#waiting.size >= mostWaiting) throw this.#busy(spaceId);
-      await this.#change(Math.min(leftMs, lookMs));
+      if (leftMs <= 0) throw this.#busy(spaceId);
+      await this.#change(waiting, Math.min(leftMs, lookMs));
     }
+  }
+
+  #hold(computerId: string, taken: Taken): Disposable {
+    taken.opening++;
+    return {
+      [Symbol.dispose]: () => {
+        taken.opening--;
+        this.#settle(computerId);
+      },
+    };
   }
 
   opened(computerId: string): void {
@@ -75,18 +100,42 @@ export class FilePlaces {
     this.#settle(computerId);
   }
 
-  #begin(computerId: string, spaceId: string): Taken | undefined {
-    if (this.#taken.size >= this.#limits.perHost || this.#ofSpace(spaceId).length >= this.#limits.perSpace) return;
+  #begin(computerId: string, spaceId: string, waiting?: Waiting): Taken | undefined {
+    if (!this.#hasRoom(spaceId) || this.#isBehind(spaceId, waiting)) return;
     const taken = { spaceId, opening: 0, isOpen: false };
     this.#taken.set(computerId, taken);
     return taken;
+  }
+
+  #hasRoom(spaceId: string): boolean {
+    return this.#taken.size < this.#limits.perHost && this.#ofSpace(spaceId).length < this.#limits.perSpace;
+  }
+
+  /** Whether somebody else comes first who could take a place now. Whoever does not wait yet comes last in their space. */
+  #isBehind(spaceId: string, waiting: Waiting | undefined): boolean {
+    const own = this.#ofSpace(spaceId).length;
+    let isEarlier = true;
+    for (const other of this.#waiting) {
+      if (other === waiting) {
+        isEarlier = false;
+        continue;
+      }
+      const theirs = this.#ofSpace(other.spaceId).length;
+      if (!this.#hasRoom(other.spaceId)) continue;
+      if (theirs < own || (theirs === own && isEarlier)) return true;
+    }
+    return false;
   }
 
   #settle(computerId: string): void {
     const taken = this.#taken.get(computerId);
     if (taken === undefined || taken.isOpen || taken.opening > 0) return;
     this.#taken.delete(computerId);
-    for (const wake of this.#waiting) wake();
+    this.#wakeAll();
+  }
+
+  #wakeAll(): void {
+    for (const { wake } of this.#waiting) wake();
   }
 
   #ofSpace(spaceId: string): string[] {
@@ -99,15 +148,13 @@ export class FilePlaces {
     return all.filter((id) => this.#taken.get(id)?.opening === 0);
   }
 
-  #change(ms: number): Promise<void> {
+  #change(waiting: Waiting, ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const wake = () => {
+      const timer = setTimeout(resolve, ms);
+      waiting.wake = () => {
         clearTimeout(timer);
-        this.#waiting.delete(wake);
         resolve();
       };
-      const timer = setTimeout(wake, ms);
-      this.#waiting.add(wake);
     });
   }
 

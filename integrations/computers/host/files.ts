@@ -1,7 +1,9 @@
+import { DomainError } from '../../../models/errors.ts';
 import { HostClient } from '../hostClient.ts';
 import type { ComputerSpec } from '../types.ts';
 import { driverOf, type HostContext, usualDriver } from './context.ts';
 import { within } from './deadline.ts';
+import { isOverLimit } from './disks/overLimit.ts';
 import { clear } from './end.ts';
 import { type FileLimits, FilePlaces, usualFileLimits, usualWorkLimits } from './filePlaces.ts';
 import { HostError } from './hostErrors.ts';
@@ -53,11 +55,19 @@ export class FileSandboxes {
     return this.#places.take(computerId, run?.spec.spaceId ?? spaceId ?? '');
   }
 
-  /** The socket of its holder, which is started where there is none. One call at a time for each computer. */
+  /**
+   * The socket of its holder, which is started where there is none. One call at a time for each computer. Throws 422
+   * `DISK_FULL` where something would run in a home that is larger than its limit.
+   */
   async open(record: ComputerRecord): Promise<string> {
     const { socket } = this.#paths(record.computerId);
     const holder = this.#open.get(record.computerId)?.run?.holder;
-    if (holder == null || !isAlive(holder)) await this.#start(record);
+    if (holder != null && isAlive(holder)) return socket;
+    if (this.#purpose === 'work' && (await isOverLimit(this.#context, record.computerId))) {
+      const detail = 'The files of the computer are larger than its limit. Wake it, and remove some of them at once.';
+      throw new DomainError('unprocessable', 'DISK_FULL', detail);
+    }
+    await this.#start(record);
     return socket;
   }
 
@@ -103,6 +113,11 @@ export class FileSandboxes {
 
   async closeAll(): Promise<void> {
     await Promise.all([...this.#open.keys()].map((computerId) => this.close(computerId)));
+  }
+
+  /** Of the computers whose files are in use. */
+  get openIds(): string[] {
+    return [...this.#open.keys()];
   }
 
   /** By the computer’s id, or by the name of the confinement. */
@@ -157,8 +172,10 @@ export class FileSandboxes {
     run.holder = required(stampOf(pid), 'its holder');
     confinement.joinHolder(record.computerId, pid);
     const { socket, end } = this.#paths(computerId);
+    const spec = await holderSpec(this.#context, record, run.spec, cgroups);
     holder.send({
-      ...(await holderSpec(this.#context, record, run.spec, cgroups)),
+      ...spec,
+      settings: { ...spec.settings, longestMs: this.#context.deadlines.workMs },
       purpose: this.#purpose,
       socketPath: socket,
       endFile: end,

@@ -90,6 +90,8 @@ export interface HolderSettings {
   stopGraceMs: number;
   /** A holder of a short-lived sandbox ends after this long without a request. */
   idleTimeoutMs: number;
+  /** No process runs longer, whatever it was given; as long as it was given, if undefined. */
+  longestMs?: number;
 }
 
 export type HolderReport =

@@ -53,6 +53,8 @@ export interface HostDeadlines {
   /** For killing and clearing up what a computer has left. */
   clearMs: number;
   freezeMs: number;
+  /** How long what is run beside a computer that does not run may take: others wait for its place. */
+  workMs: number;
   /** How often it looks whether holders live, and what watched homes use. */
   watchMs: number;
   /** After which it looks for a driver again that is not there; then after twice as long, and so on up to `driverMostMs`. */

@@ -54,15 +54,20 @@ function allPids(): number[] {
 
 /** A process and all that descend from it. In a pid namespace orphans become the first one’s children, so none is missed. */
 export function treeOf(root: Stamp): Stamp[] {
-  if (!isAlive(root)) return [];
+  return treesOf([root]);
+}
+
+export function treesOf(roots: readonly Stamp[]): Stamp[] {
+  const alive = roots.filter(isAlive);
+  if (alive.length === 0) return [];
   const children = new Map<number, number[]>();
   for (const pid of allPids()) {
     const parent = Number(statFields(pid)?.[1] ?? 0);
     children.set(parent, [...(children.get(parent) ?? []), pid]);
   }
-  const found = [root.pid];
-  for (const pid of found) found.push(...(children.get(pid) ?? []));
-  return found.flatMap((pid) => stampOf(pid) ?? []);
+  const found = new Set(alive.map(({ pid }) => pid));
+  for (const pid of found) for (const child of children.get(pid) ?? []) found.add(child);
+  return [...found].flatMap((pid) => stampOf(pid) ?? []);
 }
 
 /** What runs as this user, whoever started it. */

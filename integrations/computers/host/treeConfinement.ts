@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Confinement } from './confinement.ts';
 import { ifThere } from './ifThere.ts';
 import type { ComputerRecord } from './records.ts';
-import { isAlive, isStopped, killIfAlive, processesOf, type Stamp, treeOf } from './stamps.ts';
+import { isAlive, isStopped, killIfAlive, processesOf, type Stamp, stampOf, treeOf, treesOf } from './stamps.ts';
 
 const ticksPerSecond = 100;
 const pageBytes = 4096;
@@ -12,9 +12,23 @@ const pageBytes = 4096;
  * namespace, which nothing leaves: killing its first process ends them all. Nothing limits what they use together.
  */
 export function treeConfinement(): Confinement {
+  const roots = new Map<string, Stamp[]>();
+  const join = (name: string, pids: number[]) => {
+    const stamps = pids.flatMap((pid) => stampOf(pid) ?? []);
+    roots.set(name, [...(roots.get(name) ?? []), ...stamps]);
+  };
+  /** A computer’s user is also that of the sandboxes on its files, which end by themselves. */
+  const beside = (name: string): Set<number> => {
+    const others = [...roots].filter(([other]) => other !== name && computerOf(other) === computerOf(name));
+    const stamps = others.flatMap(([, each]) => each);
+    return new Set(stamps.length === 0 ? [] : treesOf(stamps).map(({ pid }) => pid));
+  };
   const inside = ({ run }: ComputerRecord): Stamp[] => (run?.sandbox == null ? [] : treeOf(run.sandbox.init));
   const left = (record: ComputerRecord): Stamp[] => {
-    if (record.uid !== null) return processesOf(record.uid);
+    if (record.uid !== null) {
+      const others = beside(record.computerId);
+      return processesOf(record.uid).filter(({ pid }) => !others.has(pid));
+    }
     const { holder, sandbox } = record.run ?? {};
     return [
       ...inside(record),
@@ -24,8 +38,8 @@ export function treeConfinement(): Confinement {
   return {
     kind: 'processes',
     prepare: () => null,
-    joinHolder: () => undefined,
-    joinSandbox: () => undefined,
+    joinHolder: (name, pid) => join(name, [pid]),
+    joinSandbox: join,
     settleHolder: () => undefined,
     freeze(record) {
       for (const stamp of inside(record)) killIfAlive(stamp, 'SIGSTOP');
@@ -38,7 +52,10 @@ export function treeConfinement(): Confinement {
       for (const stamp of left(record)) killIfAlive(stamp);
     },
     left,
-    remove: () => true,
+    remove: (name) => {
+      roots.delete(name);
+      return true;
+    },
     usage(record) {
       const all = inside(record).map(({ pid }) => ifThere(() => usageOf(pid)) ?? { cpuSeconds: 0, memoryBytes: 0 });
       const sum = (of: 'cpuSeconds' | 'memoryBytes') => all.reduce((total, one) => total + one[of], 0);
@@ -54,6 +71,11 @@ export function treeConfinement(): Confinement {
     list: () => [],
     close: () => undefined,
   };
+}
+
+/** Of what is confined for it: itself, or a sandbox on its files (`files.ts`). */
+function computerOf(name: string): string {
+  return name.split('.', 1)[0] ?? name;
 }
 
 /** Of those that run now; what has ended is counted by its parent, where that waited for it. */

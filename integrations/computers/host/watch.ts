@@ -1,16 +1,18 @@
 import type { HostContext } from './context.ts';
+import { isOverLimit } from './disks/overLimit.ts';
 import { describeRoom, isScarce } from './disks/room.ts';
 import { end, isRunning } from './end.ts';
+import type { FileSandboxes } from './files.ts';
 import type { Lanes } from './lanes.ts';
-import { computerLayout } from './layout.ts';
 import { holdsTooMuchNetlink } from './netlink.ts';
 import { type ComputerRun, listRecords, readRecord } from './records.ts';
 
-/** Of a watched home: a little over the limit is a matter of when it was looked at. */
-const tolerance = 1.1;
-
 /** Looks, as long as it is not stopped, whether what should run does, and whether what has no limit of its own keeps within one. */
-export function watch(context: HostContext, lanes: Lanes): { stop(): void } {
+export function watch(
+  context: HostContext,
+  lanes: Lanes,
+  working: Pick<FileSandboxes, 'openIds' | 'close'>,
+): { stop(): void } {
   const { deadlines, log } = context;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -23,13 +25,27 @@ export function watch(context: HostContext, lanes: Lanes): { stop(): void } {
   const look = async () => {
     lookAtDisk();
     for (const { computerId, run } of listRecords(context.layout)) {
-      if (stopped || run?.phase !== 'running' || lanes.isBusy(computerId)) continue;
-      try {
+      if (run?.phase !== 'running') continue;
+      await lookAt(computerId, async () => {
         const reason = await reasonToEnd(context, computerId, run);
         if (reason !== undefined) await lanes.in(computerId, () => endUnasked(context, computerId, reason));
-      } catch (error) {
-        log('warn', { computerId, error }, 'A computer could not be looked after');
-      }
+      });
+    }
+    // Nothing else limits what is written beside a computer that does not run.
+    for (const computerId of working.openIds) {
+      await lookAt(computerId, async () => {
+        if (!(await isOverLimit(context, computerId))) return;
+        await lanes.in(computerId, () => working.close(computerId));
+        log('warn', { computerId }, 'What worked on a computer’s files was ended: its home is larger than its limit');
+      });
+    }
+  };
+  const lookAt = async (computerId: string, work: () => Promise<void>) => {
+    if (stopped || lanes.isBusy(computerId)) return;
+    try {
+      await work();
+    } catch (error) {
+      log('warn', { computerId, error }, 'A computer could not be looked after');
     }
   };
   const again = () => {
@@ -67,10 +83,4 @@ async function endUnasked(context: HostContext, computerId: string, reason: stri
   const ended = await end(context, record, reason, 0);
   context.log('warn', { computerId, reason: ended.reason }, 'A computer has ended');
   context.options.onEnd?.(computerId, ended);
-}
-
-async function isOverLimit({ disks, layout }: HostContext, computerId: string): Promise<boolean> {
-  if (disks.kind === 'limited') return false;
-  const limit = (readRecord(layout, computerId)?.limits.diskMiB ?? 0) * 1024 * 1024;
-  return (await disks.usedBytes(computerLayout(layout, computerId).home)) > limit * tolerance;
 }

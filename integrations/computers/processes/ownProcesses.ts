@@ -4,6 +4,8 @@
  */
 export const ownLimits = {
   maxProcesses: 8,
+  /** Of those: whoever may only look keeps nobody from changing something. */
+  maxLooks: 5,
   maxLogBytes: 40 * 1_048_576,
   maxDiskBytes: 80 * 1_048_576,
   maxKept: 200,

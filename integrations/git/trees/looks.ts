@@ -52,7 +52,9 @@ exec git diff --no-color --no-ext-diff $staged $from $to -- "$@"
 
 export function createLooks(shell: TreeShell) {
   const look = async (tree: TreeRef, call: Omit<TreeCall, 'args'> & { args?: readonly string[] }) => {
-    const answer = await shell.run(tree, { ...call, args: [tree.path, tree.itemId, ...(call.args ?? [])] });
+    const args = [tree.path, tree.itemId, ...(call.args ?? [])];
+    // What looks for a change, as a pull does, is part of that.
+    const answer = await shell.run(tree, { ...call, args, isLook: !('workId' in tree) });
     if (answer.code === exitCodes.nothing) throw gitError('GIT_REF_UNKNOWN', 'There is no such branch or commit.');
     if (answer.code !== 0) throw failureOf(answer);
     return answer;

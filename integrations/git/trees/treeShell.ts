@@ -23,6 +23,8 @@ export interface TreeCall {
   /** Of its standard output. What is longer is cut, and the process ended. */
   maxBytes?: number;
   timeoutMs?: number;
+  /** Somebody only looks: there are fewer places for that at once. */
+  isLook?: boolean;
   signal: AbortSignal;
 }
 
@@ -54,12 +56,15 @@ export class TreeShell {
     this.#computers = computers;
   }
 
-  /** Throws `GIT_TREE_MISSING` where the computer was deleted. */
+  /** Throws `GIT_TREE_MISSING` where the computer was deleted, and `GIT_TREE_FULL`. */
   async client(tree: TreeRef): Promise<HostClient> {
     try {
       return await this.#computers.work(tree);
     } catch (error) {
-      throw error instanceof DomainError && error.code === 'NOT_FOUND' ? treeGone(error) : error;
+      const code = error instanceof DomainError ? error.code : undefined;
+      if (code === 'NOT_FOUND') throw treeGone(error);
+      if (code === 'DISK_FULL') throw gitError('GIT_TREE_FULL', (error as DomainError).message, { cause: error });
+      throw error;
     }
   }
 
@@ -108,13 +113,14 @@ async function runOnce(
   call: TreeCall,
   begun: number,
 ): Promise<TreeAnswer | undefined> {
-  const { script, args = [], stdin, maxBytes = usualMaxBytes, timeoutMs = usualTimeoutMs, signal } = call;
+  const { script, args = [], stdin, maxBytes = usualMaxBytes, timeoutMs = usualTimeoutMs, isLook, signal } = call;
   signal.throwIfAborted();
   const { isNew } = await client.startProcess({
     processId,
     command: ['/bin/sh', '-c', script, 'sh', ...args],
     env: { ...treeEnvironment, ...call.env, ATRIUM_ATTEMPT: String(begun) },
     timeoutMs,
+    ...(isLook && { isLook }),
     ...(stdin !== undefined && { stdin: Buffer.from(stdin).toString('base64') }),
   });
   const chunks: Buffer[] = [];
@@ -144,7 +150,9 @@ async function runOnce(
     return { code: 0, stdout, said, isCut };
   }
   signal.throwIfAborted();
-  if (exit?.killedBy === 'timeout') throw gitError('GIT_TREE_TOO_SLOW', 'Git took too long on the computer.');
+  if (exit?.killedBy === 'timeout') {
+    throw gitError('GIT_TREE_TOO_SLOW', 'Git took too long on the computer. It may take longer where that is awake.');
+  }
   if (exit?.killedBy === 'memory') throw gitError('GIT_TOO_LARGE', 'Git needs more memory for it than there is.');
   const code = exit?.exitCode;
   if (code == null || (code === exitCodes.busy && !isNew)) return undefined;

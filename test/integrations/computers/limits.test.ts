@@ -1,11 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { agentTasks } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
 import { type CgroupRoots, findCgroups } from '../../../integrations/computers/host/cgroups/mounts.ts';
 import type { Host } from '../../../integrations/computers/host/host.ts';
+import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { hostLimits } from '../../../integrations/computers/host/machine.ts';
 import { maxTerminals } from '../../../integrations/computers/host/ownView.ts';
-import { runOn, startComputer, usualLimits } from '../../builders/host.ts';
+import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { until } from '../../support/processes.ts';
 import { drivers } from './drivers.ts';
@@ -128,7 +129,9 @@ describe('limits', () => {
 
   it('makes no thread for files beside a fork bomb, for they are there before', async () => {
     const { client } = await startComputer(host, { limits });
-    const threads = 'ls -d /proc/[0-9]*/task/[0-9]* | wc -l';
+    // Of the agent alone: what has run before may not be gone yet.
+    const threads =
+      'for p in /proc/[0-9]*; do case $(readlink $p/exe) in */node) set -- $p/task/*; echo $# ;; esac; done';
     const before = (await runOn(client, threads)).stdout;
     await client.writeFile('note', Buffer.from('the first file'));
     await Promise.all(Array.from({ length: 8 }, () => client.readFile('note').then(({ body }) => body.resume())));
@@ -304,5 +307,19 @@ describe('a home that is only looked at', () => {
     while (remote.ended.length === 0) await remote.host.inspect(computerId).catch(() => undefined);
     await expect(remote.host.inspect(computerId)).resolves.toEqual({ state: 'gone' });
     expect(remote.ended).toMatchObject([{ computerId, end: { reason: 'its home is larger than its limit' } }]);
+  });
+
+  it('ends what works beside a computer that does not run, and lets nothing work there until there is room', async () => {
+    await using built = await buildHost({ ...watched.options, deadlines: { watchMs: 50 } });
+    const { host, dir } = built;
+    const { computerId } = await startComputer(host, { limits });
+    await host.stop(computerId);
+    const { own } = await host.work(computerId);
+    await runOn(own, 'head -c 200000000 /dev/zero > big; sleep 600').catch(() => undefined);
+    const refused = { kind: 'unprocessable', code: 'DISK_FULL' };
+    await expect(host.work(computerId)).rejects.toMatchObject(refused);
+    expect((await (await host.files(computerId)).statFile('big')).size).toBeGreaterThan(limits.diskMiB * 1_048_576);
+    rmSync(join(computerLayout(hostLayout(dir), computerId).home, 'big'));
+    expect((await runOn((await host.work(computerId)).own, 'echo room')).stdout).toBe('room\n');
   });
 });

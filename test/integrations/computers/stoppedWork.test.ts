@@ -1,3 +1,4 @@
+import { ownLimits } from '../../../integrations/computers/processes/ownProcesses.ts';
 import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
@@ -70,6 +71,59 @@ describe.each(usable)('$name', ({ options }) => {
     await expect(own.forgetProcess('work-on')).rejects.toMatchObject({ code: 'PROCESS_RUNS' });
     await own.signalProcess('work-on', 'SIGKILL');
     expect((await own.listProcesses()).map(({ processId }) => processId)).toEqual(['work-again', 'work-on']);
+  });
+
+  it('is not ended with what reads files of the same computer', async () => {
+    const one = { perHost: 1, perSpace: 1, waitMs: 10_000, restMs: 0 };
+    await using built = await buildHost({ ...options, files: one });
+    const { host } = built;
+    const stopped = async () => {
+      const { computerId } = await startComputer(host);
+      await host.stop(computerId);
+      return computerId;
+    };
+    const [both, other] = [await stopped(), await stopped()];
+    const { own } = await host.work(both);
+    await own.startProcess({ processId: 'prc_long', command: 'sleep 1000' });
+    await (await host.files(both)).listFiles('.');
+    // There is one place for that, so the first one ends.
+    await (await host.files(other)).listFiles('.');
+    await expect(own.process('prc_long')).resolves.toMatchObject({ state: 'running' });
+    expect((await runOn(own, 'echo goes on')).stdout).toBe('goes on\n');
+  });
+
+  it('has fewer places for what only looks, so that changes go on', async () => {
+    await using built = await buildHost(options);
+    const { host } = built;
+    const { computerId } = await startComputer(host);
+    for (const mode of ['awake', 'asleep']) {
+      if (mode === 'asleep') await host.stop(computerId);
+      const { own } = await host.work(computerId);
+      const look = (n: number) =>
+        own.startProcess({ processId: `${mode}-look-${n}`, command: 'sleep 1000', isLook: true });
+      for (let n = 1; n <= ownLimits.maxLooks; n++) await look(n);
+      await expect(look(0)).rejects.toMatchObject({ kind: 'rateLimited', code: 'TOO_MANY_PROCESSES' });
+      // Attaching takes no place.
+      expect((await look(1)).isNew).toBe(false);
+      for (let n = ownLimits.maxLooks; n < ownLimits.maxProcesses; n++) {
+        await own.startProcess({ processId: `${mode}-change-${n}`, command: 'sleep 1000' });
+      }
+      await expect(own.startProcess({ processId: 'change', command: 'true' })).rejects.toMatchObject({
+        code: 'TOO_MANY_PROCESSES',
+      });
+      await own.signalProcess(`${mode}-look-1`, 'SIGKILL');
+      await waitFor('its place', () => look(0).catch(() => undefined));
+    }
+  });
+
+  it('ends what takes long beside a computer that does not run, and leaves what runs in one alone', async () => {
+    await using built = await buildHost({ ...options, deadlines: { workMs: 700 } });
+    const { host } = built;
+    const { computerId } = await startComputer(host);
+    const run = async () => runOn((await host.work(computerId)).own, 'sleep 2', { timeoutMs: 60_000 });
+    expect(await run()).toMatchObject({ exitCode: 0 });
+    await host.stop(computerId);
+    expect(await run()).toMatchObject({ killedBy: 'timeout' });
   });
 
   it('counts them apart from those that read files', async () => {
