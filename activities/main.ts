@@ -1,4 +1,7 @@
 import { type AppDeps, appSweeps, createAppSweeps } from './apps/sweeps.ts';
+import type { AutomationDeps } from './automations/deps.ts';
+import { createAutomationActivities } from './automations/index.ts';
+import { automationSweeps } from './automations/sweeps.ts';
 import type { BillingDeps } from './billing/deps.ts';
 import { createBillingActivities } from './billing/index.ts';
 import { billingSweeps } from './billing/sweeps.ts';
@@ -37,7 +40,8 @@ export type MainDeps = ChatDeps &
   SecretDeps &
   ComputerDeps &
   GitDeps &
-  AppDeps;
+  AppDeps &
+  AutomationDeps;
 
 /** Every activity of the main queue, by the name that workflows call it. */
 function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take'>) {
@@ -54,6 +58,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createComputerActivities(deps),
     ...createGitActivities(deps),
     ...createAppSweeps(deps),
+    ...createAutomationActivities(deps),
   };
 }
 
@@ -90,4 +95,5 @@ export const sweeps = [
   ...gitSweeps,
   ...hostingSweeps,
   ...appSweeps,
+  ...automationSweeps,
 ] as const satisfies readonly (keyof Activities)[];

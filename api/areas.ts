@@ -1,4 +1,5 @@
 import { apps } from './apps/index.ts';
+import { automations } from './automations/index.ts';
 import { billing } from './billing/index.ts';
 import { chat } from './chat/index.ts';
 import { computers } from './computers/index.ts';
@@ -20,6 +21,7 @@ export const areas = [
   identity,
   secrets,
   chat,
+  automations,
   push,
   egress,
   mcp,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { automationSettings, automationsConfig } from './automations.ts';
 import { billingConfig, billingSettings } from './billing.ts';
 import { chatConfig, chatSettings } from './chat.ts';
 import { computerSettings, computersConfig } from './computers.ts';
@@ -51,6 +52,7 @@ const environmentSchema = z.object({
   ...gitSettings.shape,
   ...gitHostingSettings.shape,
   ...chatSettings.shape,
+  ...automationSettings.shape,
   ...computerSettings.shape,
   ...portsSettings.shape,
   ...redisSettings.shape,
@@ -102,6 +104,7 @@ export function loadConfig(environment: Environment = process.env) {
     git: gitConfig(env),
     gitHosting: gitHostingConfig(env),
     chat: chatConfig(env),
+    automations: automationsConfig(env),
     computers: computersConfig(env),
     ports: portsConfig(env, http.publicUrl),
     redis: redisConfig(env),

@@ -70,7 +70,11 @@ export type AuditAction =
   | 'app.removed'
   | 'draft.created'
   | 'draft.merged'
-  | 'draft.discarded';
+  | 'draft.discarded'
+  | 'automation.made'
+  | 'automation.changed'
+  | 'automation.deleted'
+  | 'automation.secret-made';
 
 export interface AuditEntry extends Actor {
   id: string;

@@ -33,6 +33,8 @@ export const idPrefixes = {
   gitDraft: 'drf',
   app: 'app',
   run: 'run',
+  automation: 'atm',
+  automationRun: 'arn',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

@@ -1,5 +1,6 @@
 import { appsPurge } from './apps/purge.ts';
 import type { AreaPurge } from './areaPurge.ts';
+import { automationsPurge } from './automations/purge.ts';
 import { deleteInBatches } from './batches.ts';
 import { billingPurge } from './billing/purge.ts';
 import { chatPurge, type PurgeScope, purgeThreads } from './chat/purge.ts';
@@ -40,6 +41,7 @@ const sharedPurge: AreaPurge = {
 export const areaPurges: readonly AreaPurge[] = [
   chatPurge,
   appsPurge,
+  automationsPurge,
   drivePurge,
   computersPurge,
   billingPurge,

@@ -2,12 +2,14 @@ import type { Client } from '@temporalio/client';
 import type { Config } from '../config/index.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { createLauncherKit } from './launcherKit.ts';
+import { createAutomationLauncher } from './launchers/automations.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
 import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
 import { createComputerLauncher } from './launchers/computers.ts';
 import { createGitLauncher } from './launchers/git.ts';
 import { createMailLauncher } from './launchers/mail.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
+import { createScheduleKit } from './schedules/scheduleKit.ts';
 
 /**
  * Starts and signals all workflows, by function, with ids made from the row. An area adds a file in `launchers/` and a
@@ -35,6 +37,7 @@ export function createLauncher(options: {
     ...createOperationLauncher(kit, config, logger, { ...computers, ...repositories }),
     ...createMailLauncher(kit),
     ...createBillingLauncher(kit),
+    ...createAutomationLauncher(kit, createScheduleKit(options), config),
   };
 }
 

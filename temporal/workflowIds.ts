@@ -42,3 +42,17 @@ export function mailWorkflowId(mailId: string): string {
 export function sweeperScheduleId(installation: string): string {
   return `${installation}-sweeper`;
 }
+
+/** What the schedules of automations are called, before the automation's id. */
+export function automationSchedulePrefix(installation: string): string {
+  return `${installation}-automation/`;
+}
+
+/** One for each tick: the schedule adds the time. */
+export function automationDueWorkflowId(automationId: string): string {
+  return `automationDue/${automationId}`;
+}
+
+export function automationRunWorkflowId(runId: string): string {
+  return `automationRun/${runId}`;
+}

@@ -5,6 +5,7 @@ import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { McpServers } from '../../models/mcp/mcpServers.ts';
 import type { CommonDeps } from '../deps.ts';
+import { automationTools } from './automations/index.ts';
 import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
 import { computerTools } from './computers/index.ts';
@@ -26,7 +27,14 @@ export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'dat
 /** Every tool there is. A new area is a file in this folder and a line here. */
 export function createTools(deps: ToolDeps): ToolRegistry {
   return new ToolRegistry({
-    tools: [...driveTools(deps), ...computerTools(deps), ...gitTools(deps), webFetchTool(deps), askUserTool],
+    tools: [
+      ...driveTools(deps),
+      ...computerTools(deps),
+      ...gitTools(deps),
+      ...automationTools(deps),
+      webFetchTool(deps),
+      askUserTool,
+    ],
     checked: knownClientTools,
     sources: [clientToolSource(deps.database), mcpToolSource(deps)],
     standingOf: (turn) => standingOf(deps.identity, turn),

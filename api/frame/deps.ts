@@ -9,6 +9,7 @@ import type { ProvenPerson } from '../../integrations/gitHosting/provider.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { Payments } from '../../integrations/payments/index.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { AutomationSecrets } from '../../models/automations/webhookSecrets.ts';
 import type { ComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import type { Computers } from '../../models/computers/computers.ts';
 import type { PortLinks } from '../../models/computers/portLinks.ts';
@@ -54,6 +55,7 @@ export interface ApiDeps {
   egressGuard: EgressGuard;
   egressRules: EgressRules;
   mcpServers: McpServers;
+  automationSecrets: AutomationSecrets;
   gitCredentials: GitCredentials;
   gitTrees: GitTrees;
   appManifests: AppManifests;

@@ -22,7 +22,7 @@ import { createPushSender } from '../../integrations/push/pushSender.ts';
 import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
-import { ensureSchedules, hasSchedules } from '../../temporal/schedules.ts';
+import { ensureSchedules, hasSchedules } from '../../temporal/schedules/installation.ts';
 import { gitTaskQueue, mainTaskQueue } from '../../temporal/taskQueues.ts';
 import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
 import { type Hosting, startHosting } from './hosting.ts';

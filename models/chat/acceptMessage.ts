@@ -62,13 +62,18 @@ export interface AcceptedMessage {
  */
 export async function acceptMessage(database: Database, intent: SendIntent, admit?: Admit): Promise<AcceptedMessage> {
   // Another request may write the same outbox item, alias or message in the meantime: the retry finds it.
-  return transaction(database, (tx) => acceptIn(tx, intent, admit), { retryDuplicates: true });
+  return transaction(database, (tx) => acceptMessageIn(tx, intent, admit), { retryDuplicates: true });
 }
 
 /** Called only for a new turn, once it is certain that this message has none; rejects to refuse it. */
 export type Admit = (tx: Transaction, turn: Turn) => Promise<void>;
 
-async function acceptIn(tx: Transaction, intent: SendIntent, admit: Admit | undefined): Promise<AcceptedMessage> {
+/** The same as a part of more that happens at once. */
+export async function acceptMessageIn(
+  tx: Transaction,
+  intent: SendIntent,
+  admit: Admit | undefined,
+): Promise<AcceptedMessage> {
   const { Turn } = chatModels(tx);
   if (intent.outboxItemId !== undefined) {
     const known = await Turn.byOutboxItem(intent.userId, intent.outboxItemId, tx);

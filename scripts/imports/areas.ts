@@ -21,12 +21,14 @@ export const layers: Record<string, Layer> = {
       drive: { chat: 'the files of a thread are for whoever may read the thread' },
       git: { drive: 'a repository is an item, for whoever may see that' },
       apps: { drive: 'an app is an item, for whoever may see that' },
+      automations: { chat: 'they run in threads, for their owners' },
     },
   },
   workflows: { joins: ['index.ts'] },
   activities: {
     joins: ['main.ts'],
     named: {
+      automations: { push: 'they tell their owners that they have paused themselves' },
       billing: {
         chat: 'it meters the model calls of a turn',
         mail: 'it tells owners that few credits are left',
@@ -45,6 +47,11 @@ export const layers: Record<string, Layer> = {
         drive: 'attachments and large results are files',
         turnLog: 'a turn ends with its log',
         identity: 'a turn has the authority of the credential that asked for it',
+      },
+      automations: {
+        chat: 'their runs are turns',
+        identity: 'a run has the authority of who wrote the automation',
+        turnLog: 'a run is as far as its turn',
       },
       drive: {
         chat: 'the container of a thread is its owner’s',

@@ -1,4 +1,5 @@
 import { createAppSweeps } from '../../activities/apps/sweeps.ts';
+import { createAutomationSweeps } from '../../activities/automations/sweeps.ts';
 import { createBillingSweeps } from '../../activities/billing/sweeps.ts';
 import { createChatSweeps } from '../../activities/chat/sweeps.ts';
 import { createComputerSweeps } from '../../activities/computers/sweeps.ts';
@@ -24,6 +25,7 @@ test('every sweep of every area is run', () => {
   const deps = { config, database } as MainDeps;
   const made = [
     createAppSweeps,
+    createAutomationSweeps,
     createBillingSweeps,
     createChatSweeps,
     createComputerSweeps,

@@ -57,6 +57,8 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
   await send('POST', `${space}/mcp-servers`, { name: 'tools', url: 'http://127.0.0.1:9/mcp' });
   await send('POST', `${space}/computers`, {});
   await send('POST', `${space}/git/credentials`, { name: 'Git server', host: 'git.example.com', secret: 'a token' });
+  const automation = { name: 'Report', prompt: '/say hello', schedule: { cron: '0 8 * * *', timeZone: 'UTC' } };
+  await send('POST', `${space}/automations`, automation);
   const itemId = newId('driveItem');
   const ofRepository = { item_id: itemId, space_id: user.spaceId, created_at: new Date() };
   const ofInstallation = { space_id: user.spaceId, provider: 'github', installation_id: '1' };
@@ -110,6 +112,15 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       user_id: user.id,
       provider: 'github',
       expires_at: new Date(Date.now() + 600_000),
+    },
+    automation_runs: {
+      id: newId('automationRun'),
+      automation_id: 'atm_1',
+      space_id: user.spaceId,
+      kind: 'webhook',
+      trigger_key: 'delivery:1',
+      status: 'skipped',
+      created_at: new Date(),
     },
     port_links: {
       id: `prt_${randomUUID()}`,

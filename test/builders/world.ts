@@ -210,6 +210,11 @@ export const objects: Record<string, Builder> = {
     const path = `/api/spaces/${world.spaceId}/git/credentials`;
     return (await world.send<{ id: string }>('owner', 'POST', path, body)).id;
   },
+  // The editor's own.
+  automationId: async (world) => {
+    const body = { name: 'Report', prompt: '/say hello', modelId: 'demo' };
+    return (await world.send<{ id: string }>('editor', 'POST', `/api/spaces/${world.spaceId}/automations`, body)).id;
+  },
   subscriptionId: async (world) => {
     const keys = { p256dh: createECDH('prime256v1').generateKeys('base64url'), auth: 'tBHItJI5svbpez7KI4CCXg' };
     const body = { endpoint: `https://push.example.com/${randomUUID()}`, keys };

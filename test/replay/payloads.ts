@@ -29,12 +29,13 @@ const summaries = [
   /^Send a mail$/,
   /^generation \d+, hst_[0-9A-HJKMNP-TV-Z]{26}$/,
   /^clear up$/,
+  /^Automation: start (what is due|a run)$/,
   /^Sweep: start what was lost, end what has vanished$/,
   /^Reconcile payments: credit what was paid, report what cannot be explained$/,
 ];
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
-const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper)$/;
+const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper|automation\/atm_[0-9A-HJKMNP-TV-Z]{26})$/;
 
 /**
  * The strings that a payload may hold, by the key under which they stand; `` is a payload that is a string by itself.
@@ -43,6 +44,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   '': [id, name, time, scheduleId, ...summaries],
   activity_id: [/^\d+$/],
   activity_type: [name],
+  automationId: [id],
   by: [name],
   checkoutId: [id],
   code: [code],
@@ -61,6 +63,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   nanos: [/^\d+$/],
   operationId: [id],
   orderId: [id],
+  runId: [id],
   queuePrefix: [/^test-[0-9a-f]{12}-host-$/],
   seconds: [/^\d+$/],
   spaceId: [id],

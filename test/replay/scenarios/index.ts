@@ -1,3 +1,4 @@
+import { automationScenarios } from './automations.ts';
 import { billingScenarios } from './billing.ts';
 import { chatScenarios } from './chat.ts';
 import { chatContextScenarios } from './chatContext.ts';
@@ -10,6 +11,7 @@ import type { Scenario } from './scenario.ts';
 
 /** Every path whose history is saved; an area has a file of its own. */
 export const scenarios: Scenario[] = [
+  ...automationScenarios,
   ...billingScenarios,
   ...chatScenarios,
   ...chatContextScenarios,

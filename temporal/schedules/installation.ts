@@ -6,12 +6,12 @@ import {
   ScheduleOverlapPolicy,
 } from '@temporalio/client';
 import type { Workflow } from '@temporalio/common';
-import { sweeps } from '../activities/main.ts';
-import type { Config } from '../config/index.ts';
-import { reconcilePayments } from '../workflows/billing/reconcilePayments.ts';
-import { sweep } from '../workflows/operations/sweep.ts';
-import { mainTaskQueue } from './taskQueues.ts';
-import { reconcileScheduleId, sweeperScheduleId } from './workflowIds.ts';
+import { sweeps } from '../../activities/main.ts';
+import type { Config } from '../../config/index.ts';
+import { reconcilePayments } from '../../workflows/billing/reconcilePayments.ts';
+import { sweep } from '../../workflows/operations/sweep.ts';
+import { mainTaskQueue } from '../taskQueues.ts';
+import { reconcileScheduleId, sweeperScheduleId } from '../workflowIds.ts';
 
 /** A workflow that a schedule starts again and again. */
 export interface Recurring<W extends Workflow> {

@@ -1,0 +1,127 @@
+import { estimateTokens } from '../../integrations/llm/tokens.ts';
+import type { Automation } from '../../models/automations/automation.ts';
+import {
+  findStarting,
+  type RunMessage,
+  refuseRun,
+  type StartedRun,
+  type Starting,
+  startRun,
+} from '../../models/automations/startRun.ts';
+import { holdForTurn } from '../../models/billing/gate.ts';
+import { isFree, pricesOf } from '../../models/billing/prices.ts';
+import type { Admit } from '../../models/chat/acceptMessage.ts';
+import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import { readChatSettings } from '../../models/chat/settings.ts';
+import { DomainError, type DomainErrorKind } from '../../models/errors.ts';
+import { may, standingOf } from '../../models/identity/authority.ts';
+import { isAtLeast } from '../../models/identity/roles.ts';
+import type { AutomationDeps } from './deps.ts';
+import { tellPaused } from './tellPaused.ts';
+
+/** They may pass by themselves: the run waits. */
+const passing: readonly DomainErrorKind[] = ['unavailable', 'upstream', 'upstreamTimeout', 'timeout', 'rateLimited'];
+
+interface Refusal {
+  code: string;
+  detail: string;
+  outcome: 'pauses' | 'fails' | 'skipped';
+}
+
+/**
+ * Gives a pending run its turn, as its automation's owner would by sending the prompt, or ends the run with the reason
+ * why not. Safe to repeat: a run has one turn.
+ */
+export function createStartAutomationRun(deps: AutomationDeps) {
+  const { database, workflows } = deps;
+  return async function startAutomationRun({ runId }: { runId: string }): Promise<void> {
+    const starting = await findStarting(database, runId);
+    if (starting === undefined) return;
+    const started = await begin(deps, starting, runId);
+    if (started.turn?.status === 'running') await workflows.startTurn(started.turn);
+    if (started.interrupted !== undefined) await workflows.stopTurn(started.interrupted);
+    if (started.paused === undefined) return;
+    await workflows.scheduleAutomation({ ...started.paused, nextRunAt: null, when: null });
+    await tellPaused(deps, started.paused);
+  };
+}
+
+async function begin(
+  deps: AutomationDeps,
+  { automation, payloadLength }: Starting,
+  runId: string,
+): Promise<StartedRun> {
+  const where = { automationId: automation.id, runId };
+  const refused = await unauthorized(deps, automation);
+  if (refused !== undefined) return refuseRun(deps.database, where, refused);
+  try {
+    const message = await messageOf(deps, automation);
+    return await startRun(deps.database, where, message, gateOf(deps, automation, message, payloadLength));
+  } catch (error) {
+    if (!(error instanceof DomainError) || passing.includes(error.kind)) throw error;
+    return refuseRun(deps.database, where, refusalOf(error));
+  }
+}
+
+/** Why its owner may not run it any more: nobody's authority outlives them. */
+async function unauthorized(deps: AutomationDeps, automation: Automation): Promise<Refusal | undefined> {
+  const { mode, threadId, userId, files } = automation;
+  const [{ role, keyHolds }, thread] = await Promise.all([
+    standingOf(deps.identity, automation),
+    chatModels(deps.database).Thread.open(threadId),
+  ]);
+  const pauses = (code: string, detail: string): Refusal => ({ code, detail, outcome: 'pauses' });
+  if (role === undefined) return pauses('AUTHOR_LEFT', 'Whoever wrote it is no longer a member of the space.');
+  if (!keyHolds) return pauses('KEY_REVOKED', 'The API key that it was written with does not hold any more.');
+  if (!isAtLeast(role, mode === 'work' ? 'editor' : 'viewer')) {
+    return pauses('ROLE_TOO_LOW', 'Whoever wrote it may not change things in the space any more.');
+  }
+  if (!may(automation, 'chat') || (files.length > 0 && !may(automation, 'drive:read'))) {
+    return pauses('SCOPE_MISSING', 'The API key that it was written with lacks a scope that it needs.');
+  }
+  if (thread === null || thread.userId !== userId) {
+    return pauses('THREAD_DELETED', 'Its thread is deleted. Give it another one.');
+  }
+  return undefined;
+}
+
+async function messageOf({ database, catalogue }: AutomationDeps, automation: Automation): Promise<RunMessage> {
+  const { spaceId, userId, mode, prompt, effort } = automation;
+  const [files, settings] = await Promise.all([
+    attachFiles(database, { spaceId, userId }, automation.files),
+    readChatSettings(database, spaceId),
+  ]);
+  const { defaultModelId } = settings;
+  const known = defaultModelId !== null && catalogue.find(defaultModelId) !== undefined ? defaultModelId : undefined;
+  const chosen = catalogue.resolve({
+    modelId: automation.modelId ?? known,
+    effort,
+    needs: { mode, tools: mode === 'work', ...needsOf(files), inputTokens: estimateTokens(prompt.length) },
+  });
+  return { modelId: chosen.model.id, effort: chosen.effort ?? null, files };
+}
+
+/** Sets credits aside for the first model call, as for any message. */
+function gateOf(
+  { config, catalogue }: AutomationDeps,
+  automation: Automation,
+  message: RunMessage,
+  payloadLength: number,
+): Admit | undefined {
+  const model = catalogue.find(message.modelId);
+  const prices = pricesOf(model?.pricingRates ?? []);
+  if (model === undefined || isFree(prices)) return undefined;
+  const { contextWindowTokens, maxOutputTokens } = model.capabilities;
+  const { spaceId, userId, mode: kind, prompt } = automation;
+  return (tx, turn) =>
+    holdForTurn(tx, {
+      ...{ turn, spaceId, userId, modelId: model.id, kind, prices, maxOutputTokens, contextWindowTokens },
+      messageTokens: estimateTokens(prompt.length + payloadLength),
+      enforced: config.billing.enforced,
+    });
+}
+
+function refusalOf({ code, message: detail, kind }: DomainError): Refusal {
+  return { code, detail, outcome: code === 'QUEUE_FULL' || kind === 'gone' ? 'skipped' : 'fails' };
+}

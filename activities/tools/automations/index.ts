@@ -1,0 +1,146 @@
+import { findAutomation, listAutomations } from '../../../models/automations/automation.ts';
+import { deleteAutomationIn, lockOwn, makeAutomationIn } from '../../../models/automations/changes.ts';
+import { type AutomationSchedule, calendarOf } from '../../../models/automations/schedule.ts';
+import { transaction } from '../../../models/database.ts';
+import { DomainError, notFound } from '../../../models/errors.ts';
+import { idPrefixes } from '../../../models/ids.ts';
+import type { CommonDeps } from '../../deps.ts';
+import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
+
+type Deps = Pick<CommonDeps, 'config' | 'database' | 'workflows'>;
+
+interface CreateInput {
+  name: string;
+  prompt: string;
+  cron?: string;
+  timeZone?: string;
+  at?: string;
+  mode: 'ask' | 'work';
+  here: boolean;
+}
+
+const common = { role: 'editor', scope: 'chat', timeoutMs: 30_000, afterCrash: 'again' } as const;
+const listed = 200;
+
+/** Tools with which an agent has itself started later, for its user and never with more rights than this turn. */
+export function automationTools(deps: Deps): ServerTool[] {
+  const { config, database, workflows } = deps;
+  return [
+    serverTool<CreateInput>({
+      ...common,
+      name: 'automation_create',
+      description:
+        'Makes an automation: a prompt that is sent to you by itself, at the times of a cron expression or once, without anybody there. Write the prompt so that it can be understood without this conversation. The user must approve.',
+      access: 'act',
+      isDangerous: true,
+      inputSchema: objectSchema(
+        {
+          name: { type: 'string', minLength: 1, maxLength: 200, pattern: '\\S' },
+          prompt: { type: 'string', minLength: 1, maxLength: 100_000, pattern: '\\S' },
+          cron: {
+            type: 'string',
+            maxLength: 200,
+            description: 'Five fields: minute, hour, day of the month, month, day of the week. Needs `timeZone`.',
+          },
+          timeZone: { type: 'string', maxLength: 100, description: 'Of the IANA database, such as Europe/Berlin.' },
+          at: { type: 'string', maxLength: 40, description: 'Instead of `cron`: once, at this time (RFC 3339).' },
+          mode: { enum: ['ask', 'work'], default: 'ask', description: '`ask` only reads, `work` may change things.' },
+          here: {
+            type: 'boolean',
+            default: false,
+            description: 'Whether it runs in this conversation; otherwise it gets a thread of its own.',
+          },
+        },
+        ['name', 'prompt'],
+      ),
+      async run({ name, prompt, mode, here, ...input }, context) {
+        const { turn, toolCallId } = context;
+        const schedule = scheduleOf(input);
+        const id = `${idPrefixes.automation}${toolCallId.slice(toolCallId.indexOf('_'))}`;
+        const fields = {
+          ...{ id, spaceId: turn.spaceId, name, prompt, mode, schedule, madeByTurnId: turn.id },
+          ...{ threadId: here ? turn.threadId : null, modelId: turn.modelId, effort: turn.effort, files: [] },
+          ...({ overlap: 'skip', enabled: true, authority: { scopes: turn.scopes, apiKeyId: turn.apiKeyId } } as const),
+        };
+        const made = await transaction(database, async (tx) => {
+          const one = await makeAutomationIn(tx, fields, actorOf(context), config.automations);
+          if (one === undefined) throw new DomainError('conflict', 'AUTOMATION_MADE', 'It has been made already.');
+          const result = { id, threadId: one.threadId, nextRunAt: one.nextRunAt?.toISOString() ?? null };
+          await context.record(tx, result);
+          return { ...result, next: one.nextRunAt };
+        });
+        const { spaceId } = turn;
+        void workflows.scheduleAutomation({
+          ...{ id, spaceId, version: 1, nextRunAt: made.next, when: calendarOf(schedule) },
+        });
+        const { next: _, ...result } = made;
+        return result;
+      },
+    }),
+
+    serverTool<Record<string, never>>({
+      ...common,
+      name: 'automation_list',
+      description: 'Lists the automations of the user in this space: when each runs next, and which were made by you.',
+      access: 'read',
+      inputSchema: objectSchema({}),
+      async run(_input, { turn: { spaceId, userId } }) {
+        const { data } = await listAutomations(database, { spaceId, userId }, { limit: listed });
+        return {
+          automations: data.map(({ id, name, schedule, mode, enabled, pause, nextRunAt, madeByTurnId, threadId }) => ({
+            ...{ id, name, schedule, mode, enabled, threadId, madeByYou: madeByTurnId !== null },
+            paused: pause?.detail ?? null,
+            nextRunAt: nextRunAt?.toISOString() ?? null,
+          })),
+        };
+      },
+    }),
+
+    serverTool<{ id: string }>({
+      ...common,
+      name: 'automation_delete',
+      description: 'Deletes an automation that you have made, by its id. Those that the user has made are the user’s.',
+      access: 'act',
+      inputSchema: objectSchema({ id: { type: 'string', minLength: 1, maxLength: 200 } }, ['id']),
+      async run({ id }, context) {
+        const { spaceId, userId } = context.turn;
+        const known = await findAutomation(database, id);
+        if (known?.userId !== userId || known.spaceId !== spaceId) throw notFound('automation');
+        if (known.madeByTurnId === null) {
+          throw new DomainError(
+            'forbidden',
+            'NOT_YOUR_AUTOMATION',
+            'The user has made this one. Ask them to delete it.',
+          );
+        }
+        const result = { id, deleted: true };
+        await transaction(database, async (tx) => {
+          await deleteAutomationIn(tx, await lockOwn(tx, { spaceId, userId, id }), actorOf(context));
+          await context.record(tx, result);
+        });
+        void workflows.scheduleAutomation({ id, spaceId, version: 0, nextRunAt: null, when: null });
+        return result;
+      },
+    }),
+  ];
+}
+
+function scheduleOf({ cron, timeZone, at }: Pick<CreateInput, 'cron' | 'timeZone' | 'at'>): AutomationSchedule {
+  if (at !== undefined && cron === undefined) {
+    const time = new Date(at);
+    if (Number.isNaN(time.getTime())) throw refused('`at` is not a time. Write it like 2026-01-31T08:00:00Z.');
+    return { at: time };
+  }
+  if (cron === undefined || timeZone === undefined || at !== undefined) {
+    throw refused('Give either `cron` with `timeZone`, or `at`.');
+  }
+  return { cron, timeZone };
+}
+
+function refused(detail: string): DomainError {
+  return new DomainError('unprocessable', 'SCHEDULE_INVALID', detail);
+}
+
+function actorOf({ turn }: ToolContext) {
+  return { userId: turn.userId, credentialId: turn.apiKeyId, address: null };
+}

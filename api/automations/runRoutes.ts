@@ -1,0 +1,54 @@
+import { type Automation, getAutomation } from '../../models/automations/automation.ts';
+import { askToRun, getRun, listRuns } from '../../models/automations/runs.ts';
+import { insufficientScope, lackingOf } from '../../models/identity/authority.ts';
+import { answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { authorityOf, type Caller, callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { optionalTime } from '../frame/times.ts';
+import { presentRun, webhookUrl } from './presentAutomation.ts';
+
+/** What starts an automation, and what has. */
+export function automationRunRoutes(deps: RouteDeps) {
+  const { config, database, launcher, automationSecrets } = deps;
+  const router = createRouter();
+
+  router.post('/api/spaces/:spaceId/automations/:automationId/run', async (req, res) => {
+    const { spaceId, automationId: id } = pathOf<'runAutomation'>(req);
+    const caller = callerOf(req);
+    await authorizeStart(caller, spaceId, id);
+    await makeOnce<'runAutomation'>(deps, req, res, 'automationRun', async (runId) => {
+      await askToRun(database, { spaceId, userId: caller.userId, id }, runId, config.automations);
+      void launcher.startAutomationRun({ id: runId, spaceId });
+      return presentRun(await getRun(database, runId));
+    });
+  });
+
+  router.get('/api/spaces/:spaceId/automations/:automationId/runs', async (req, res) => {
+    const { spaceId, automationId: id } = pathOf<'listAutomationRuns'>(req);
+    await getAutomation(database, { spaceId, userId: callerOf(req).userId, id });
+    const { data, nextCursor } = await listRuns(database, id, pageOf(req));
+    answer<'listAutomationRuns'>(res, 200, { data: data.map(presentRun), nextCursor });
+  });
+
+  router.post('/api/spaces/:spaceId/automations/:automationId/webhook/secret', async (req, res) => {
+    const { spaceId, automationId: id } = pathOf<'renewAutomationSecret'>(req);
+    await authorizeStart(callerOf(req), spaceId, id);
+    const { secret, previousUntil } = await automationSecrets.renew({ spaceId, id }, actorOf(req));
+    const url = webhookUrl(deps, id);
+    answer<'renewAutomationSecret'>(res, 201, { secret, url, previousUntil: optionalTime(previousUntil) });
+  });
+
+  /** A key must not have more done by an automation than it may do itself. */
+  async function authorizeStart(caller: Caller, spaceId: string, id: string): Promise<Automation> {
+    const automation = await getAutomation(database, { spaceId, userId: caller.userId, id });
+    const lacking = lackingOf(authorityOf(caller), automation.scopes);
+    if (lacking !== undefined) throw insufficientScope(lacking, ', which this automation has');
+    return automation;
+  }
+
+  return router;
+}

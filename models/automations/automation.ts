@@ -1,0 +1,191 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { FileReference } from '../chat/message.ts';
+import type { TurnMode } from '../chat/turn.ts';
+import type { Database } from '../database.ts';
+import { notFound } from '../errors.ts';
+import type { Authority } from '../identity/authority.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, select } from '../sql.ts';
+import { type AutomationSchedule, calendarOf } from './schedule.ts';
+
+/** What becomes of a run while the one before has not ended. */
+export type Overlap = 'skip' | 'queue' | 'interrupt';
+
+/** Chat turns that start by themselves, as the one who wrote it. */
+export interface Automation extends Authority {
+  id: string;
+  spaceId: string;
+  userId: string;
+  /** The turn whose agent has made it; null where a person has. */
+  madeByTurnId: string | null;
+  threadId: string;
+  name: string;
+  prompt: string;
+  /** Null is the space's default at the time of the run. */
+  modelId: string | null;
+  effort: string | null;
+  mode: TurnMode;
+  files: FileReference[];
+  schedule: AutomationSchedule | null;
+  overlap: Overlap;
+  enabled: boolean;
+  /** Why it has paused itself. */
+  pause: { code: string; detail: string; at: Date } | null;
+  /** How many of its last runs have failed one after the other. */
+  failures: number;
+  nextRunAt: Date | null;
+  lastRunAt: Date | null;
+  costMicro: number;
+  /** Counts its changes. */
+  version: number;
+  hasSecret: boolean;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+const columns = `id, space_id AS spaceId, user_id AS userId, made_by_turn_id AS madeByTurnId, thread_id AS threadId, name, prompt,
+  model_id AS modelId, effort, mode, files, cron, time_zone AS timeZone, run_at AS runAt, overlap, enabled,
+  pause_code AS pauseCode, pause_detail AS pauseDetail, paused_at AS pausedAt, failures, next_run_at AS nextRunAt,
+  last_run_at AS lastRunAt, cost_micro AS costMicro, version, scopes, api_key_id AS apiKeyId,
+  secret IS NOT NULL AS hasSecret, created_at AS createdAt, updated_at AS updatedAt`;
+
+/** One person's automations in a space, oldest first. */
+export async function listAutomations(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, userId }: { spaceId: string; userId: string },
+  page: PageRequest,
+): Promise<Page<Automation>> {
+  const after = decodeCursor(page.cursor) ?? '';
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM automations
+      WHERE space_id = ? AND user_id = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?`,
+    [spaceId, userId, after, page.limit + 1],
+  );
+  return toPage(rows.map(read), page.limit, ({ id }) => id);
+}
+
+/** Throws 404, for somebody else's too. */
+export async function getAutomation(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, userId, id }: { spaceId: string; userId: string; id: string },
+): Promise<Automation> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM automations WHERE id = ? AND space_id = ? AND user_id = ? AND deleted_at IS NULL`,
+    [id, spaceId, userId],
+  );
+  if (rows[0] === undefined) throw notFound('automation');
+  return read(rows[0]);
+}
+
+/** Whoever's it is; undefined when there is none. */
+export async function findAutomation({ pool }: Pick<Database, 'pool'>, id: string): Promise<Automation | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM automations WHERE id = ? AND deleted_at IS NULL`,
+    [id],
+  );
+  return rows[0] && read(rows[0]);
+}
+
+/** Locked: a run begins, and a schedule moves on, only while nobody else's does. */
+export async function lockAutomation(tx: Transaction, id: string): Promise<Automation | undefined> {
+  const [row] = await select<Record<string, unknown>>(
+    tx,
+    `SELECT ${columns} FROM automations WHERE id = ? AND deleted_at IS NULL FOR UPDATE`,
+    [id],
+  );
+  return row && read(row);
+}
+
+/** Stops it from running by itself, with the reason for its owner. */
+export async function pauseAutomation(
+  tx: Transaction,
+  { id, version }: Pick<Automation, 'id' | 'version'>,
+  why: { code: string; detail: string },
+): Promise<void> {
+  const pause = { pause_code: why.code, pause_detail: why.detail.slice(0, 500), paused_at: new Date() };
+  const row = { enabled: 0, next_run_at: null, version: version + 1, ...pause };
+  await execute(tx, 'UPDATE automations SET ? WHERE id = ?', [row, id]);
+}
+
+export type DueAutomation = Waiting & Pick<Automation, 'spaceId'>;
+
+/** Automations whose tick has come. */
+export function dueAutomations(
+  database: Pick<Database, 'pool'>,
+  page: OldestFirst<DueAutomation>,
+): Promise<DueAutomation[]> {
+  return oldestFirst(
+    database,
+    {
+      table: 'automations',
+      index: 'automations_due',
+      columns: ['space_id AS spaceId'],
+      where: 'next_run_at IS NOT NULL',
+      time: 'next_run_at',
+    },
+    page,
+  );
+}
+
+const schedulesPerPage = 500;
+
+/** Every automation that waits for a tick, a page at a time: each should have a schedule. */
+export async function* scheduledAutomations({ pool }: Pick<Database, 'pool'>): AsyncGenerator<Automation[]> {
+  for (let last: Automation | undefined; ; ) {
+    const behind = last === undefined ? '' : 'AND (next_run_at > ? OR id > ?)';
+    const from = last?.nextRunAt ?? new Date(0);
+    const [rows] = await pool.query<RowDataPacket[]>(
+      `SELECT ${columns} FROM automations FORCE INDEX (automations_due)
+        WHERE next_run_at >= ? ${behind} ORDER BY next_run_at, id LIMIT ${schedulesPerPage}`,
+      last === undefined ? [from] : [from, from, last.id],
+    );
+    if (rows.length === 0) return;
+    const page = rows.map(read);
+    yield page;
+    last = page.at(-1);
+  }
+}
+
+/** What the launcher makes its schedule from. */
+export function asScheduled({ id, spaceId, version, nextRunAt, schedule }: Automation) {
+  return { id, spaceId, version, nextRunAt, when: calendarOf(schedule) };
+}
+
+export function scheduleColumns(schedule: AutomationSchedule | null) {
+  if (schedule === null) return { cron: null, time_zone: null, run_at: null };
+  if ('at' in schedule) return { cron: null, time_zone: null, run_at: schedule.at };
+  return { cron: schedule.cron, time_zone: schedule.timeZone, run_at: null };
+}
+
+interface Row {
+  cron: string | null;
+  timeZone: string | null;
+  runAt: Date | null;
+  files: string;
+  scopes: string | null;
+  pauseCode: string | null;
+  pauseDetail: string | null;
+  pausedAt: Date | null;
+  enabled: number;
+  hasSecret: number;
+  costMicro: number | string;
+}
+
+function read(found: Record<string, unknown>): Automation {
+  const row = found as unknown as Row & Omit<Automation, keyof Row>;
+  const { cron, timeZone, runAt, files, scopes, pauseCode, pauseDetail, pausedAt, ...rest } = row;
+  const clock = cron === null || timeZone === null ? null : { cron, timeZone };
+  return {
+    ...rest,
+    files: JSON.parse(files) as FileReference[],
+    scopes: scopes === null ? null : (JSON.parse(scopes) as string[]),
+    schedule: clock ?? (runAt === null ? null : { at: runAt }),
+    pause:
+      pauseCode === null || pausedAt === null ? null : { code: pauseCode, detail: pauseDetail ?? '', at: pausedAt },
+    enabled: Boolean(row.enabled),
+    hasSecret: Boolean(row.hasSecret),
+    costMicro: Number(row.costMicro),
+  };
+}

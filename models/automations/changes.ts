@@ -1,0 +1,172 @@
+import type { Transaction } from 'sequelize';
+import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import type { FileReference } from '../chat/message.ts';
+import { chatModels } from '../chat/models.ts';
+import type { TurnMode } from '../chat/turn.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import type { Authority } from '../identity/authority.ts';
+import { execute, insert, insertInstance, select } from '../sql.ts';
+import { type Automation, getAutomation, lockAutomation, type Overlap, scheduleColumns } from './automation.ts';
+import { type AutomationSchedule, checkSchedule, nextTick } from './schedule.ts';
+
+export interface AutomationLimits {
+  maxPerSpace: number;
+  minIntervalMs: number;
+}
+
+/** What an automation says; its thread, model and files have been checked. */
+export interface AutomationFields {
+  name: string;
+  prompt: string;
+  /** Null is a thread of its own. */
+  threadId: string | null;
+  modelId: string | null;
+  effort: string | null;
+  mode: TurnMode;
+  files: FileReference[];
+  schedule: AutomationSchedule | null;
+  overlap: Overlap;
+  enabled: boolean;
+}
+
+export type OwnActor = Actor & { userId: string };
+
+/** An automation to make, with what its runs may do: no more than who has asked for it. */
+export interface NewAutomation extends AutomationFields {
+  id: string;
+  spaceId: string;
+  authority: Authority;
+  madeByTurnId: string | null;
+}
+
+/** The same id again is the same automation. Throws 404, 422 `TOO_MANY_AUTOMATIONS`, and what is wrong with a schedule. */
+export async function makeAutomation(
+  database: Database,
+  fields: NewAutomation,
+  actor: OwnActor,
+  limits: AutomationLimits,
+): Promise<Automation> {
+  const { id, spaceId } = fields;
+  await transaction(database, (tx) => makeAutomationIn(tx, fields, actor, limits));
+  return getAutomation(database, { spaceId, userId: actor.userId, id });
+}
+
+export async function makeAutomationIn(
+  tx: Transaction,
+  fields: NewAutomation,
+  actor: OwnActor,
+  limits: AutomationLimits,
+): Promise<{ threadId: string; nextRunAt: Date | null } | undefined> {
+  const { id, spaceId, authority, madeByTurnId, ...said } = fields;
+  const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
+  if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+  if ((await select(tx, 'SELECT id FROM automations WHERE id = ?', [id])).length > 0) return undefined;
+  const [{ count } = { count: 0 }] = await select<{ count: number }>(
+    tx,
+    'SELECT COUNT(*) AS count FROM automations WHERE space_id = ? AND deleted_at IS NULL',
+    [spaceId],
+  );
+  if (count >= limits.maxPerSpace) {
+    const detail = `A space has at most ${limits.maxPerSpace} automations. Delete one first.`;
+    throw new DomainError('unprocessable', 'TOO_MANY_AUTOMATIONS', detail);
+  }
+  const now = new Date();
+  if (said.schedule !== null) checkSchedule(said.schedule, limits, now);
+  const threadId = said.threadId ?? (await ownThread(tx, spaceId, actor.userId, said.name));
+  const nextRunAt = nextRunOf(said, now);
+  await insert(tx, 'automations', {
+    ...{ id, space_id: spaceId, user_id: actor.userId, made_by_turn_id: madeByTurnId, version: 1, failures: 0 },
+    ...columnsOf({ ...said, threadId }, authority),
+    ...{ next_run_at: nextRunAt, created_at: now, updated_at: now },
+  });
+  await appendAudit(tx, spaceId, actor, 'automation.made', id);
+  return { threadId, nextRunAt };
+}
+
+/**
+ * Changes what is given. It runs with the authority of who has changed it last. One that is enabled again begins anew:
+ * its failures are forgotten, and its next tick is the first one from now on.
+ */
+export async function changeAutomation(
+  database: Database,
+  { spaceId, id }: { spaceId: string; id: string },
+  change: Partial<AutomationFields>,
+  by: { actor: OwnActor; authority: Authority },
+  limits: AutomationLimits,
+): Promise<Automation> {
+  const { actor, authority } = by;
+  await transaction(database, async (tx) => {
+    const known = await lockOwn(tx, { spaceId, userId: actor.userId, id });
+    const now = new Date();
+    if (change.schedule != null) checkSchedule(change.schedule, limits, now);
+    const { threadId: thread = known.threadId, ...said } = { ...known, ...change };
+    const threadId = thread ?? (await ownThread(tx, spaceId, actor.userId, said.name));
+    const isAnew = said.enabled && (!known.enabled || change.schedule !== undefined);
+    await execute(tx, 'UPDATE automations SET ? WHERE id = ?', [
+      {
+        ...columnsOf({ ...said, threadId }, authority),
+        ...(isAnew && { next_run_at: nextRunOf(said, now) }),
+        ...(!said.enabled && { next_run_at: null }),
+        ...(said.enabled && !known.enabled && { failures: 0 }),
+        // Whatever has paused it, a person has now looked at it.
+        ...(change.enabled !== undefined && { pause_code: null, pause_detail: null, paused_at: null }),
+        ...{ version: known.version + 1, updated_at: now },
+      },
+      id,
+    ]);
+    await appendAudit(tx, spaceId, actor, 'automation.changed', id);
+  });
+  return getAutomation(database, { spaceId, userId: actor.userId, id });
+}
+
+/** It starts nothing more; a run that has begun goes on. Throws 404. */
+export async function deleteAutomation(
+  database: Database,
+  { spaceId, id }: { spaceId: string; id: string },
+  actor: OwnActor,
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const own = await lockOwn(tx, { spaceId, userId: actor.userId, id });
+    await deleteAutomationIn(tx, own, actor);
+  });
+}
+
+export async function deleteAutomationIn(
+  tx: Transaction,
+  { id, spaceId }: Pick<Automation, 'id' | 'spaceId'>,
+  actor: OwnActor,
+): Promise<void> {
+  const gone = { deleted_at: new Date(), enabled: 0, next_run_at: null, secret: null, old_secret: null };
+  await execute(tx, 'UPDATE automations SET ? WHERE id = ?', [gone, id]);
+  await appendAudit(tx, spaceId, actor, 'automation.deleted' satisfies AuditAction, id);
+}
+
+/** Locked. Throws 404, for somebody else's too. */
+export async function lockOwn(
+  tx: Transaction,
+  { spaceId, userId, id }: { spaceId: string; userId: string; id: string },
+): Promise<Automation> {
+  const automation = await lockAutomation(tx, id);
+  if (automation?.spaceId !== spaceId || automation.userId !== userId) throw notFound('automation');
+  return automation;
+}
+
+function nextRunOf({ enabled, schedule }: Pick<AutomationFields, 'enabled' | 'schedule'>, now: Date): Date | null {
+  return enabled && schedule !== null ? (nextTick(schedule, now) ?? null) : null;
+}
+
+function columnsOf(fields: AutomationFields, { scopes, apiKeyId }: Authority): Record<string, unknown> {
+  const { name, prompt, threadId, modelId, effort, mode, files, schedule, overlap, enabled } = fields;
+  return {
+    ...{ name, prompt, thread_id: threadId, model_id: modelId, effort, mode, files: JSON.stringify(files) },
+    ...scheduleColumns(schedule),
+    ...{ overlap, enabled, scopes: scopes === null ? null : JSON.stringify(scopes), api_key_id: apiKeyId },
+  };
+}
+
+async function ownThread(tx: Transaction, spaceId: string, userId: string, title: string): Promise<string> {
+  const thread = chatModels(tx).Thread.prepare({ spaceId, userId, title });
+  await insertInstance(tx, thread);
+  return thread.id;
+}

@@ -1,0 +1,223 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import { deleteInBatches } from '../batches.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { idBound, newId } from '../ids.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, insert, select } from '../sql.ts';
+import type { TurnStatus } from '../turnLog/chunks.ts';
+import { type Automation, lockAutomation } from './automation.ts';
+import { lockOwn } from './changes.ts';
+import { takeTick } from './schedule.ts';
+
+export type RunKind = 'schedule' | 'webhook' | 'manual';
+
+/** `pending` has no turn yet; `started` has one that has not ended, as far as we have looked. */
+export type RunStatus = 'pending' | 'started' | 'completed' | 'failed' | 'stopped' | 'skipped';
+
+/** What has started an automation, and what became of it. */
+export interface AutomationRun {
+  id: string;
+  automationId: string;
+  kind: RunKind;
+  scheduledAt: Date | null;
+  status: RunStatus;
+  code: string | null;
+  detail: string | null;
+  turnId: string | null;
+  /** Its turn, as it is now; null where it has none. */
+  turnStatus: TurnStatus | null;
+  costMicro: number | null;
+  createdAt: Date;
+  startedAt: Date | null;
+  endedAt: Date | null;
+}
+
+const columns = `r.id, r.automation_id AS automationId, r.kind, r.scheduled_at AS scheduledAt, r.status,
+  COALESCE(r.code, t.error_code) AS code, COALESCE(r.detail, t.error_detail) AS detail, r.turn_id AS turnId, t.status AS turnStatus, r.cost_micro AS costMicro, r.created_at AS createdAt,
+  r.started_at AS startedAt, COALESCE(r.ended_at, t.ended_at) AS endedAt`;
+const dayMs = 86_400_000;
+
+/** Newest first. */
+export async function listRuns(
+  { pool }: Pick<Database, 'pool'>,
+  automationId: string,
+  page: PageRequest,
+): Promise<Page<AutomationRun>> {
+  const before = decodeCursor(page.cursor);
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM automation_runs r FORCE INDEX (automation_runs_list) LEFT JOIN turns t ON t.id = r.turn_id
+      WHERE r.automation_id = ?${before === undefined ? '' : ' AND r.id < ?'} ORDER BY r.id DESC LIMIT ?`,
+    before === undefined ? [automationId, page.limit + 1] : [automationId, before, page.limit + 1],
+  );
+  return toPage(rows.map(read), page.limit, ({ id }) => id);
+}
+
+export async function getRun({ pool }: Pick<Database, 'pool'>, id: string): Promise<AutomationRun> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM automation_runs r LEFT JOIN turns t ON t.id = r.turn_id WHERE r.id = ?`,
+    [id],
+  );
+  if (rows[0] === undefined) throw notFound('run');
+  return read(rows[0]);
+}
+
+/** A run by hand, of a paused automation too. The same id again is the same run. Throws 404, 429. */
+export async function askToRun(
+  database: Database,
+  where: { spaceId: string; userId: string; id: string },
+  runId: string,
+  limits: { maxRunsPerDay: number },
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const automation = await lockOwn(tx, where);
+    if ((await select(tx, 'SELECT id FROM automation_runs WHERE id = ?', [runId])).length > 0) return;
+    await requireRoomToday(tx, automation.id, limits);
+    await addRun(tx, automation, { id: runId, kind: 'manual', key: runId });
+  });
+}
+
+/**
+ * Keeps what a webhook has delivered, once for each delivery id, for as long as there is the automation. Throws 404,
+ * 409 `AUTOMATION_PAUSED`, 429.
+ */
+export async function keepDelivery(
+  database: Database,
+  automationId: string,
+  delivery: { id: string; body: string },
+  limits: { maxRunsPerDay: number },
+): Promise<{ runId: string; isNew: boolean }> {
+  return transaction(database, async (tx) => {
+    const automation = await lockAutomation(tx, automationId);
+    if (automation === undefined) throw notFound('automation');
+    const key = `delivery:${delivery.id}`;
+    const [known] = await select<{ id: string }>(
+      tx,
+      'SELECT id FROM automation_runs WHERE automation_id = ? AND trigger_key = ?',
+      [automationId, key],
+    );
+    if (known !== undefined) return { runId: known.id, isNew: false };
+    if (!automation.enabled) {
+      throw new DomainError('conflict', 'AUTOMATION_PAUSED', 'This automation is paused, and takes no deliveries.');
+    }
+    await requireRoomToday(tx, automationId, limits);
+    const runId = newId('automationRun');
+    await addRun(tx, automation, { id: runId, kind: 'webhook', key, payload: delivery.body });
+    return { runId, isNew: true };
+  });
+}
+
+/**
+ * Moves a schedule on, when its tick has come, and returns the run of that tick. Whoever asks, and however often, a
+ * tick has one run. `aheadMs` is how far the clock of who asks may be ahead of ours.
+ */
+export async function takeDueRun(
+  database: Database,
+  automationId: string,
+  limits: { catchUpMs: number; maxRunsPerDay: number; aheadMs: number },
+): Promise<string | undefined> {
+  return transaction(database, async (tx) => {
+    const now = new Date(Date.now() + limits.aheadMs);
+    const automation = await lockAutomation(tx, automationId);
+    const due = automation?.nextRunAt;
+    if (automation?.schedule == null || due == null || due > now) return undefined;
+    const { tick, next } = takeTick(automation.schedule, due, now, limits.catchUpMs);
+    await execute(tx, 'UPDATE automations SET next_run_at = ? WHERE id = ?', [next ?? null, automationId]);
+    const id = newId('automationRun');
+    const scheduledAt = tick ?? due;
+    const common = { id, kind: 'schedule', key: `tick:${scheduledAt.toISOString()}`, scheduledAt } as const;
+    const skipped =
+      tick === undefined ? missed : (await hasRoomToday(tx, automationId, limits)) ? undefined : dailyLimit;
+    await addRun(tx, automation, { ...common, skipped });
+    return skipped === undefined ? id : undefined;
+  });
+}
+
+const missed = { code: 'MISSED', detail: 'Nothing ran at its time, and by now it is too late.' };
+const dailyLimit = { code: 'DAILY_LIMIT', detail: 'It has run as often as it may in 24 hours.' };
+
+export type PendingRun = Waiting & { spaceId: string; automationId: string };
+
+/** Runs that have no turn yet. */
+export function pendingRuns(database: Pick<Database, 'pool'>, page: OldestFirst<PendingRun>): Promise<PendingRun[]> {
+  const columns = ['space_id AS spaceId', 'automation_id AS automationId'];
+  return oldestFirst(
+    database,
+    {
+      table: 'automation_runs',
+      index: 'automation_runs_sweep',
+      columns,
+      where: "status = 'pending'",
+      time: 'created_at',
+    },
+    page,
+  );
+}
+
+const deletedAtOnce = 100;
+
+/** Removes deleted automations with their runs, and runs past their retention, but not what a delivery is known by. */
+export async function purgeRuns(database: Pick<Database, 'pool'>, before: Date, onBatch: () => void): Promise<number> {
+  const [deleted] = await database.pool.query<RowDataPacket[]>(
+    `SELECT id FROM automations FORCE INDEX (automations_deleted) WHERE deleted_at IS NOT NULL LIMIT ${deletedAtOnce}`,
+  );
+  let removed = 0;
+  for (const { id } of deleted) {
+    const runs = 'DELETE FROM automation_runs WHERE automation_id = ? LIMIT ?';
+    removed += await deleteInBatches(database, runs, [id], onBatch);
+    await database.pool.query('DELETE FROM automations WHERE id = ?', [id]);
+  }
+  for (const kind of ['schedule', 'manual'] satisfies RunKind[]) {
+    const old =
+      "DELETE FROM automation_runs WHERE kind = ? AND id < ? AND status NOT IN ('pending', 'started') LIMIT ?";
+    removed += await deleteInBatches(database, old, [kind, idBound('automationRun', before)], onBatch);
+  }
+  return removed;
+}
+
+async function requireRoomToday(tx: Transaction, automationId: string, limits: { maxRunsPerDay: number }) {
+  if (await hasRoomToday(tx, automationId, limits)) return;
+  throw new DomainError('rateLimited', dailyLimit.code, dailyLimit.detail, { retryAfterSeconds: 3_600 });
+}
+
+async function hasRoomToday(
+  tx: Transaction,
+  automationId: string,
+  { maxRunsPerDay }: { maxRunsPerDay: number },
+): Promise<boolean> {
+  const since = new Date(Date.now() - dayMs);
+  const rows = await select(tx, 'SELECT id FROM automation_runs WHERE automation_id = ? AND created_at > ? LIMIT ?', [
+    automationId,
+    since,
+    maxRunsPerDay,
+  ]);
+  return rows.length < maxRunsPerDay;
+}
+
+async function addRun(
+  tx: Transaction,
+  { id: automationId, spaceId }: Pick<Automation, 'id' | 'spaceId'>,
+  run: {
+    id: string;
+    kind: RunKind;
+    key: string;
+    scheduledAt?: Date;
+    payload?: string;
+    skipped?: { code: string; detail: string } | undefined;
+  },
+): Promise<void> {
+  const now = new Date();
+  await insert(tx, 'automation_runs', {
+    ...{ id: run.id, automation_id: automationId, space_id: spaceId, kind: run.kind, trigger_key: run.key },
+    ...{ scheduled_at: run.scheduledAt ?? null, payload: run.payload ?? null, created_at: now },
+    status: run.skipped === undefined ? 'pending' : 'skipped',
+    ...(run.skipped !== undefined && { ...run.skipped, ended_at: now }),
+  });
+}
+
+function read(row: Record<string, unknown>): AutomationRun {
+  const { costMicro } = row;
+  return { ...(row as unknown as AutomationRun), costMicro: costMicro === null ? null : Number(costMicro) };
+}

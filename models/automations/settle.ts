@@ -1,0 +1,109 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { execute, select } from '../sql.ts';
+import { type Automation, lockAutomation, pauseAutomation } from './automation.ts';
+
+/** So many failures in a row pause an automation. */
+export const mostFailures = 5;
+
+interface EndedRun {
+  id: string;
+  turnId: string | null;
+  status: 'completed' | 'failed' | 'stopped' | null;
+  code: string | null;
+  detail: string | null;
+  endedAt: Date | null;
+}
+
+export interface Settled {
+  /** As it is now. */
+  automation: Automation;
+  /** Set when it has failed so often that it is paused now. */
+  paused?: Automation;
+}
+
+/** Takes note of the runs whose turns have ended: how, and what they have cost. */
+export async function settleRuns(database: Database, automationId: string): Promise<Partial<Settled>> {
+  return transaction(database, async (tx) => {
+    const automation = await lockAutomation(tx, automationId);
+    return automation === undefined ? {} : settleIn(tx, automation);
+  });
+}
+
+/** The same, where the automation is locked already. */
+export async function settleIn(tx: Transaction, automation: Automation): Promise<Settled> {
+  const ended = await select<EndedRun>(
+    tx,
+    `SELECT r.id, r.turn_id AS turnId, t.status, t.error_code AS code, t.error_detail AS detail, t.ended_at AS endedAt
+       FROM automation_runs r LEFT JOIN turns t ON t.id = r.turn_id
+      WHERE r.automation_id = ? AND r.status = 'started' AND (t.terminal = 1 OR t.id IS NULL) ORDER BY r.id`,
+    [automation.id],
+  );
+  let [failures, cost] = [automation.failures, 0];
+  let last: EndedRun | undefined;
+  for (const run of ended) {
+    const micro = run.turnId === null ? 0 : await costOfTurn(tx, run.turnId);
+    // A turn without a row went with its thread.
+    const status = run.status ?? 'stopped';
+    const row = { status, code: run.code, detail: run.detail, cost_micro: micro, ended_at: run.endedAt ?? new Date() };
+    await execute(tx, 'UPDATE automation_runs SET ? WHERE id = ?', [row, run.id]);
+    cost += micro;
+    if (status === 'completed') failures = 0;
+    if (status === 'failed') {
+      failures++;
+      last = run;
+    }
+  }
+  if (ended.length > 0) {
+    await execute(tx, 'UPDATE automations SET failures = ?, cost_micro = cost_micro + ? WHERE id = ?', [
+      failures,
+      cost,
+      automation.id,
+    ]);
+  }
+  return pauseIfFailing(tx, { ...automation, failures }, last?.detail ?? undefined);
+}
+
+/** Counts a run that could not even begin. */
+export async function countFailure(tx: Transaction, automation: Automation, detail: string): Promise<Settled> {
+  const failures = automation.failures + 1;
+  await execute(tx, 'UPDATE automations SET failures = ? WHERE id = ?', [failures, automation.id]);
+  return pauseIfFailing(tx, { ...automation, failures }, detail);
+}
+
+async function pauseIfFailing(tx: Transaction, automation: Automation, last: string | undefined): Promise<Settled> {
+  if (automation.failures < mostFailures || !automation.enabled) return { automation };
+  const why = {
+    code: 'FAILED_REPEATEDLY',
+    detail: `It has failed ${automation.failures} times in a row. ${last ?? ''}`.trim(),
+  };
+  await pauseAutomation(tx, automation, why);
+  const paused = { ...automation, enabled: false, pause: { ...why, at: new Date() } };
+  return { automation: paused, paused };
+}
+
+/** What its model calls have cost, by the ledger. */
+async function costOfTurn(tx: Transaction, turnId: string): Promise<number> {
+  const [row] = await select<{ micro: number | string }>(
+    tx,
+    `SELECT COALESCE(SUM(ABS(e.amount)), 0) AS micro FROM ledger_transactions l
+       JOIN ledger_entries e ON e.transaction_id = l.id AND e.account = 'spent'
+      WHERE l.source_id >= ? AND l.source_id < ?`,
+    // The calls' ids are the turn's, a colon and the step: `;` is what comes after a colon.
+    [`call:${turnId}:`, `call:${turnId};`],
+  );
+  return Number(row?.micro ?? 0);
+}
+
+const settledAtOnce = 500;
+
+/** The automations with a run to take note of. */
+export async function automationsToSettle({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT DISTINCT r.automation_id AS id FROM automation_runs r FORCE INDEX (automation_runs_sweep)
+       LEFT JOIN turns t ON t.id = r.turn_id
+      WHERE r.status = 'started' AND (t.terminal = 1 OR t.id IS NULL) LIMIT ${settledAtOnce}`,
+  );
+  return rows.map(({ id }) => id as string);
+}

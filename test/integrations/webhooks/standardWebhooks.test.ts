@@ -1,0 +1,49 @@
+import { signWebhook, verifyWebhook } from '../../../integrations/webhooks/standardWebhooks.ts';
+
+// The example of the standard's own libraries.
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+const id = 'msg_p5jXN8AQM9LWM0D4loKWxJek';
+const timestamp = '1614265330';
+const raw = Buffer.from('{"test": 2432232314}');
+const signature = 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=';
+const nowMs = 1_614_265_330_000;
+
+const verify = (changed: object = {}, secrets = [secret], body = raw, at = nowMs) =>
+  verifyWebhook(body, { id, timestamp, signature, ...changed }, secrets, at);
+
+test('the standard’s own example holds, and is signed the same way', () => {
+  expect(verify()).toBe(id);
+  expect(signWebhook(raw, { id, timestamp }, secret)).toBe(signature);
+});
+
+test('one of several signatures, and one of several secrets, is enough', () => {
+  const other = 'whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
+  expect(verify({ signature: `v1,AAAA v1a,xyz ${signature}` })).toBe(id);
+  expect(verify({}, [other, secret])).toBe(id);
+  const body = Buffer.from([0xff, 0xfe, 0x00]);
+  expect(verify({ signature: signWebhook(body, { id, timestamp }, other) }, [secret, other], body)).toBe(id);
+});
+
+test.each<[string, () => unknown]>([
+  ['another body', () => verify({}, [secret], Buffer.from('{"test": 2432232315}'))],
+  ['another id', () => verify({ id: 'msg_2' })],
+  ['an id with a dot', () => verify({ id: `${id}.1` })],
+  ['no id', () => verify({ id: undefined })],
+  ['another time', () => verify({ timestamp: '1614265331' })],
+  ['no time', () => verify({ timestamp: undefined })],
+  ['a time that is no number', () => verify({ timestamp: '16142653e3' })],
+  ['no signature', () => verify({ signature: undefined })],
+  ['a signature of another version', () => verify({ signature: signature.replace('v1,', 'v2,') })],
+  ['a part of the signature', () => verify({ signature: signature.slice(0, -5) })],
+  ['another secret', () => verify({}, ['whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'])],
+  ['no secret', () => verify({}, [])],
+  ['too old', () => verify({}, [secret], raw, nowMs + 301_000)],
+  ['too far ahead', () => verify({}, [secret], raw, nowMs - 301_000)],
+])('%s is refused', (_what, attempt) => {
+  expect(attempt).toThrow(expect.objectContaining({ kind: 'unauthenticated', code: 'INVALID_SIGNATURE' }));
+});
+
+test('five minutes either way are allowed', () => {
+  expect(verify({}, [secret], raw, nowMs + 299_000)).toBe(id);
+  expect(verify({}, [secret], raw, nowMs - 299_000)).toBe(id);
+});
