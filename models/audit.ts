@@ -69,6 +69,7 @@ export type AuditAction =
   | 'app.made'
   | 'app.removed'
   | 'draft.created'
+  | 'draft.committed'
   | 'draft.merged'
   | 'draft.discarded'
   | 'automation.made'

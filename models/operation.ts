@@ -29,6 +29,7 @@ export type OperationKind =
   | 'pullRepository'
   | 'createDraft'
   | 'saveDraft'
+  | 'commitDraft'
   | 'mergeDraft'
   | 'discardDraft'
   | 'setUpBilling'

@@ -63,6 +63,10 @@ export function createDraftActivities(deps: GitDeps) {
     /** Brings to the mirror what the draft has, committed or not. */
     saveDraft: step(async ({ repository, order, draft, tree, hooks: { signal } }) => {
       if (order.kind === 'mergeDraft') await commitAll(order, draft, tree, signal);
+      if (order.kind === 'commitDraft') {
+        const { id: commit, output } = await commitIn(order, tree, signal);
+        await keepResult(database, order.id, { commit, output });
+      }
       const uncommitted = await gitTrees.keepUncommitted(tree, signal);
       const state = await stateOf(deps, repository);
       const { bundle, refs, head } = await gitTrees.bundleOut(tree, asDraft(state, draft), signal, { uncommitted });
@@ -121,16 +125,20 @@ export function createDraftActivities(deps: GitDeps) {
     },
   };
 
+  function commitIn({ input, createdAt: at }: GitOrder, tree: TreeWork, signal: AbortSignal) {
+    const { author, message = '', paths } = input as unknown as DraftInput;
+    return gitTrees.commit(tree, { message, author: personOf(author), at, paths }, signal);
+  }
+
   /** What is not committed becomes a commit, if a message was given for that. */
   async function commitAll(order: GitOrder, draft: Draft, tree: TreeWork, signal: AbortSignal): Promise<void> {
-    const { author, message } = order.input as unknown as DraftInput;
-    if (message === undefined) return;
+    if ((order.input as unknown as DraftInput).message === undefined) return;
     const { branch } = await gitTrees.status(tree, signal);
     if (branch !== draft.branch) {
       throw gitError('GIT_DRAFT_UNCOMMITTED', 'Another branch is checked out in the draft than its own.');
     }
     try {
-      await gitTrees.commit(tree, { message, author: personOf(author), at: order.createdAt }, signal);
+      await commitIn(order, tree, signal);
     } catch (error) {
       if (!(error instanceof DomainError) || error.code !== 'GIT_NOTHING_TO_COMMIT') throw error;
     }

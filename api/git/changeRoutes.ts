@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
 import { askForChange, type ChangeInput } from '../../models/git/changes.ts';
+import { askOfDraft, type DraftInput } from '../../models/git/drafting.ts';
 import type { GitChangeKind } from '../../models/git/orders.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -38,15 +39,19 @@ export function changeRoutes(deps: RouteDeps) {
 
   router.post(`${base}/commit`, async (req, res) => {
     const where = pathOf<'commitChanges'>(req);
-    const { message, paths } = bodyOf<'commitChanges'>(req);
+    const { message, paths, draftId } = bodyOf<'commitChanges'>(req);
     const input = { message, author: await authorOf(deps, req), ...(paths !== undefined && { paths }) };
+    const order =
+      draftId === undefined
+        ? ({ kind: 'commitChanges', input } as const)
+        : ({ kind: 'commitDraft', input: { ...input, draftId } } as const);
     await makeOnce<'commitChanges'>(
       deps,
       req,
       res,
       'operation',
       async (id) => {
-        const result = await change(req, where, { id, kind: 'commitChanges', input });
+        const result = await change(req, where, { id, ...order });
         return result instanceof GoesOn
           ? result
           : { commit: String(result.commit), output: String(result.output ?? '') };
@@ -108,10 +113,14 @@ export function changeRoutes(deps: RouteDeps) {
   async function change(
     req: Request,
     where: { spaceId: string; itemId: string },
-    order: { id: string; kind: GitChangeKind; input: ChangeInput },
+    order: { id: string } & ({ kind: GitChangeKind; input: ChangeInput } | { kind: 'commitDraft'; input: DraftInput }),
   ): Promise<Record<string, unknown> | GoesOn> {
     await authorizeRepository(deps, req, where);
-    const operation = await askForChange(database, { ...where, ...order, actor: actorOf(req), deadlineMs });
+    const request = { ...where, actor: actorOf(req), deadlineMs };
+    const operation =
+      order.kind === 'commitDraft'
+        ? await askOfDraft(database, { ...request, ...order })
+        : await askForChange(database, { ...request, ...order });
     const ended = await runOperation(deps, req, operation);
     if (ended === undefined) return new GoesOn(operation);
     if (ended.status !== 'succeeded') throw failureOf(ended);

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { maxDraftBranchBytes } from '../../integrations/git/rules/keptRefs.ts';
-import { askToDiscardDraft, askToDraft, askToMergeDraft } from '../../models/git/drafting.ts';
+import { askOfDraft, askToDiscardDraft, askToDraft } from '../../models/git/drafting.ts';
 import { type Draft, listDrafts } from '../../models/git/drafts.ts';
 import { newId } from '../../models/ids.ts';
 import type { Operation } from '../../models/operation.ts';
@@ -71,8 +71,8 @@ export function draftRoutes(deps: RouteDeps) {
       res,
       'operation',
       async (id) => {
-        const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, input };
-        const result = await resultOf(req, await askToMergeDraft(database, request));
+        const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, kind: 'mergeDraft', input } as const;
+        const result = await resultOf(req, await askOfDraft(database, request));
         if (result instanceof GoesOn) return result;
         const { commit, branch, fastForward } = result;
         return { commit: String(commit), branch: String(branch), fastForward: fastForward === true };

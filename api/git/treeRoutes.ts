@@ -1,7 +1,8 @@
 import type { Request, Response } from 'express';
-import { treeMissing } from '../../integrations/git/rules/failures.ts';
+import { draftMissing, treeMissing } from '../../integrations/git/rules/failures.ts';
 import type { TreeRef } from '../../integrations/git/types.ts';
 import { DomainError } from '../../models/errors.ts';
+import { getDraft } from '../../models/git/drafts.ts';
 import { requireReady } from '../../models/git/repository.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -11,21 +12,21 @@ import { authorizeRepository } from './authorizeRepository.ts';
 
 const maxBranches = 20_000;
 
-/** What there is in working trees. */
+/** What there is in working trees: those of repositories, and of their drafts. */
 export function treeRoutes(deps: RouteDeps) {
   const { gitTrees } = deps;
   const router = createRouter();
   const base = '/api/spaces/:spaceId/git/:itemId';
 
   router.get(`${base}/status`, async (req, res) => {
-    const where = pathOf<'getRepositoryStatus'>(req);
+    const where = { ...pathOf<'getRepositoryStatus'>(req), ...queryOf<'getRepositoryStatus'>(req) };
     const status = await look(req, res, where, (tree, signal) => gitTrees.status(tree, signal));
     answer<'getRepositoryStatus'>(res, 200, status);
   });
 
   router.get(`${base}/log`, async (req, res) => {
-    const where = pathOf<'listRepositoryCommits'>(req);
-    const { from, path } = queryOf<'listRepositoryCommits'>(req);
+    const { from, path, draftId } = queryOf<'listRepositoryCommits'>(req);
+    const where = { ...pathOf<'listRepositoryCommits'>(req), draftId };
     const { limit, cursor } = pageOf(req);
     const after = cursor === undefined ? undefined : requireCursor(cursor);
     const { commits, next } = await look(req, res, where, (tree, signal) =>
@@ -35,15 +36,15 @@ export function treeRoutes(deps: RouteDeps) {
   });
 
   router.get(`${base}/branches`, async (req, res) => {
-    const where = pathOf<'listRepositoryBranches'>(req);
+    const where = { ...pathOf<'listRepositoryBranches'>(req), ...queryOf<'listRepositoryBranches'>(req) };
     const branches = await look(req, res, where, (tree, signal) => gitTrees.branches(tree, signal));
     const truncated = branches.length > maxBranches;
     answer<'listRepositoryBranches'>(res, 200, { data: branches.slice(0, maxBranches), truncated });
   });
 
   router.get(`${base}/diff`, async (req, res) => {
-    const where = pathOf<'getRepositoryDiff'>(req);
-    const { from, to, staged, path } = queryOf<'getRepositoryDiff'>(req);
+    const { from, to, staged, path, draftId } = queryOf<'getRepositoryDiff'>(req);
+    const where = { ...pathOf<'getRepositoryDiff'>(req), draftId };
     const range = { from, to, staged, ...(path !== undefined && { paths: [path] }) };
     const diff = await look(req, res, where, (tree, signal) => gitTrees.diff(tree, range, signal));
     answer<'getRepositoryDiff'>(res, 200, diff);
@@ -53,19 +54,24 @@ export function treeRoutes(deps: RouteDeps) {
   async function look<T>(
     req: Request,
     res: Response,
-    where: { spaceId: string; itemId: string },
+    where: { spaceId: string; itemId: string; draftId?: string | undefined },
     at: (tree: TreeRef, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const repository = await authorizeRepository(deps, req, where);
     requireReady(repository);
-    const { spaceId, itemId, computerId, treePath: path } = repository;
+    const { draftId } = where;
+    const draft = draftId === undefined ? undefined : await getDraft(deps.database, where.itemId, draftId);
+    const { computerId, treePath: path } = draft ?? repository;
+    const tree = { spaceId: where.spaceId, itemId: draft?.id ?? where.itemId, computerId, path };
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     try {
-      return await at({ spaceId, itemId, computerId, path }, gone.signal);
+      return await at(tree, gone.signal);
     } catch (error) {
+      const code = error instanceof DomainError ? error.code : undefined;
+      if (draft !== undefined && code === 'GIT_TREE_MISSING') throw draftMissing();
       // Nobody has ever used the computer.
-      if (error instanceof DomainError && error.code === 'COMPUTER_NOT_RUNNING') throw treeMissing();
+      if (code === 'COMPUTER_NOT_RUNNING') throw treeMissing();
       throw error;
     }
   }

@@ -7,15 +7,17 @@ import { DomainError, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { type Operation, operationModels } from '../operation.ts';
 import { execute, insert, select } from '../sql.ts';
-import { changeDraft, lockDraft } from './drafts.ts';
+import { changeDraft, lockDraft, requirePrepared } from './drafts.ts';
 import { beginOrder, type GitDraftKind, type GitOrder } from './orders.ts';
 import { lockRepository, type Repository, requireReady } from './repository.ts';
 
 /** What is asked of a draft, as its order keeps it. */
 export interface DraftInput {
   draftId: string;
-  /** With which what is not committed is committed before a merge. */
+  /** With which what is not committed is committed. */
   message?: string;
+  /** Only these are committed. */
+  paths?: string[];
   /** Whose commits these are. */
   author?: { name: string; email: string };
 }
@@ -76,19 +78,19 @@ export async function askToDraft(
 }
 
 /**
- * Begins to merge a draft into the branch of its repository that it was made from. Throws 404, 409
- * `GIT_REPOSITORY_NOT_READY` or `GIT_REPOSITORY_BUSY`.
+ * Begins to commit what is in a draft, or to merge it into the branch of its repository that it was made from. Throws
+ * 404, 409 `GIT_REPOSITORY_NOT_READY`, `GIT_DRAFT_NOT_READY` or `GIT_REPOSITORY_BUSY`.
  */
-export function askToMergeDraft(database: Database, request: DraftRequest & { input: DraftInput }): Promise<Operation> {
-  const { itemId, input } = request;
+export function askOfDraft(
+  database: Database,
+  request: DraftRequest & { kind: 'commitDraft' | 'mergeDraft'; input: DraftInput },
+): Promise<Operation> {
+  const { itemId, kind, input } = request;
   return transaction(database, async (tx) => {
     const repository = await requireRepository(tx, request);
-    const { status } = await lockDraft(tx, itemId, input.draftId);
-    if (status !== 'ready') {
-      const detail = 'The draft is still being prepared.';
-      throw new DomainError('conflict', 'GIT_DRAFT_NOT_READY', detail, { retryAfterSeconds: 5 });
-    }
-    return order(tx, repository, request, { kind: 'mergeDraft', input, action: 'draft.merged' });
+    requirePrepared(await lockDraft(tx, itemId, input.draftId));
+    const action = kind === 'mergeDraft' ? 'draft.merged' : 'draft.committed';
+    return order(tx, repository, request, { kind, input, action });
   });
 }
 
@@ -155,6 +157,7 @@ const longAgo = new Date(0);
 const kinds: Readonly<Record<GitDraftKind, true>> = {
   createDraft: true,
   saveDraft: true,
+  commitDraft: true,
   mergeDraft: true,
   discardDraft: true,
 };

@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
-import { notFound } from '../errors.ts';
+import { DomainError, notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, select } from '../sql.ts';
 
@@ -75,6 +75,21 @@ export async function draftsOf({ pool }: Pick<Database, 'pool'>, itemId: string)
 export async function findDraft({ pool }: Pick<Database, 'pool'>, id: string): Promise<Draft | undefined> {
   const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM git_drafts WHERE id = ?`, [id]);
   return rows[0] && draftOf(rows[0]);
+}
+
+/** A draft of the repository that has its files. Throws 404, and 409 `GIT_DRAFT_NOT_READY`. */
+export async function getDraft(database: Pick<Database, 'pool'>, itemId: string, id: string): Promise<Draft> {
+  const draft = await findDraft(database, id);
+  if (draft === undefined || draft.itemId !== itemId || draft.status === 'discarding') throw notFound('draft');
+  requirePrepared(draft);
+  return draft;
+}
+
+/** Throws 409 `GIT_DRAFT_NOT_READY` for one that is still being made. */
+export function requirePrepared({ status }: Pick<Draft, 'status'>): void {
+  if (status === 'ready') return;
+  const detail = 'The draft is still being prepared.';
+  throw new DomainError('conflict', 'GIT_DRAFT_NOT_READY', detail, { retryAfterSeconds: 5 });
 }
 
 /** A draft of the repository that nobody has discarded, locked. Throws 404. */

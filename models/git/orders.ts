@@ -16,7 +16,10 @@ export type GitChangeKind = Extract<
 >;
 
 /** Those that are for one draft of a repository; their input names it. */
-export type GitDraftKind = Extract<OperationKind, 'createDraft' | 'saveDraft' | 'mergeDraft' | 'discardDraft'>;
+export type GitDraftKind = Extract<
+  OperationKind,
+  'createDraft' | 'saveDraft' | 'commitDraft' | 'mergeDraft' | 'discardDraft'
+>;
 
 /** What an operation is to do with a repository. One after the other is worked through, by their ids. */
 export interface GitOrder {

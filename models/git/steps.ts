@@ -58,6 +58,8 @@ const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   createDraft: ['fill', 'save', 'openDraft', 'files', 'fillDraft'],
   // One that is gone from its computer comes back with what was saved of it, before anything is saved.
   saveDraft: ['fillDraft', 'saveDraft'],
+  // The commit is a part of the second.
+  commitDraft: ['fillDraft', 'saveDraft'],
   // The branch moves where it is checked out, or not at all; what comes before leaves it as it is.
   mergeDraft: ['fill', 'save', 'fillDraft', 'saveDraft', 'updateDraft', 'join', 'update', 'change', 'save'],
   discardDraft: ['dropDraft'],

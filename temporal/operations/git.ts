@@ -32,6 +32,7 @@ export const gitOperations = {
   pullRepository: { object: 'repository', isUrgent: false, failures },
   createDraft: { object: 'repository', isUrgent: false, failures },
   saveDraft: { object: 'repository', isUrgent: false, failures },
+  commitDraft: { object: 'repository', isUrgent: false, failures },
   mergeDraft: { object: 'repository', isUrgent: false, failures },
   discardDraft: { object: 'repository', isUrgent: false, failures },
 } satisfies Record<string, OperationDefinition>;

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { askForChange, type ChangeInput } from '../../../models/git/changes.ts';
+import { askOfDraft, type DraftInput } from '../../../models/git/drafting.ts';
 import type { GitChangeKind } from '../../../models/git/orders.ts';
 import { idPrefixes } from '../../../models/ids.ts';
 import { operationModels } from '../../../models/operation.ts';
@@ -16,13 +17,20 @@ const marginMs = 5 * 60_000;
 export async function ask(
   { config, database, workflows }: GitToolDeps,
   turn: Turn,
-  order: { id?: string; itemId: string; kind: GitChangeKind; input: ChangeInput },
+  order: { itemId: string } & (
+    | { id?: string; kind: GitChangeKind; input: ChangeInput }
+    | { id: string; kind: 'commitDraft'; input: DraftInput }
+  ),
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   const { spaceId, userId, apiKeyId: credentialId } = turn;
   const actor = { userId, credentialId, address: null };
   const deadlineMs = config.git.timeoutMs + marginMs;
-  const operation = await askForChange(database, { ...order, spaceId, actor, deadlineMs });
+  const request = { spaceId, actor, deadlineMs };
+  const operation =
+    order.kind === 'commitDraft'
+      ? await askOfDraft(database, { ...request, ...order })
+      : await askForChange(database, { ...request, ...order });
   if (operation.status === 'running') void workflows.startOperation(operation);
   for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
     signal.throwIfAborted();

@@ -1,7 +1,15 @@
 import { checkBranchName } from '../../../integrations/git/rules/branchName.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { ask, operationIdOf } from './ask.ts';
-import { type GitToolDeps, type RepositoryInput, repositoryAt, repositoryProperty, revisionProperty } from './place.ts';
+import {
+  draftProperty,
+  type GitToolDeps,
+  type RepositoryInput,
+  repositoryAt,
+  repositoryProperty,
+  revisionProperty,
+  type TreeInput,
+} from './place.ts';
 
 const common = {
   access: 'act',
@@ -14,7 +22,7 @@ const common = {
 /** Tools that change repositories, by their workflows: a call that runs again is the same order. */
 export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
   return [
-    serverTool<RepositoryInput & { message: string; paths?: string[] }>({
+    serverTool<TreeInput & { message: string; paths?: string[] }>({
       ...common,
       name: 'git_commit',
       description:
@@ -22,6 +30,7 @@ export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
       inputSchema: objectSchema(
         {
           repository: repositoryProperty,
+          draft: draftProperty,
           message: { type: 'string', minLength: 1, maxLength: 20_000, pattern: '\\S' },
           paths: {
             type: 'array',
@@ -33,11 +42,15 @@ export function gitChangeTools(deps: GitToolDeps): ServerTool[] {
         },
         ['repository', 'message'],
       ),
-      async run({ message, paths, ...input }, { turn, toolCallId, signal }) {
+      async run({ message, paths, draft: draftId, ...input }, { turn, toolCallId, signal }) {
         const { itemId } = await repositoryAt(deps, turn, input);
         const { name = '', email = '' } = (await deps.identity.users.byId(turn.userId)) ?? {};
         const change = { message, author: { name, email }, ...(paths !== undefined && { paths }) };
-        const order = { id: operationIdOf(toolCallId), itemId, kind: 'commitChanges', input: change } as const;
+        const place = { id: operationIdOf(toolCallId), itemId };
+        const order =
+          draftId === undefined
+            ? ({ ...place, kind: 'commitChanges', input: change } as const)
+            : ({ ...place, kind: 'commitDraft', input: { ...change, draftId } } as const);
         const { commit, output } = await ask(deps, turn, order, signal);
         return { commit, output };
       },

@@ -1,17 +1,20 @@
-import { treeMissing } from '../../../integrations/git/rules/failures.ts';
+import { draftMissing, treeMissing } from '../../../integrations/git/rules/failures.ts';
 import type { TreeRef } from '../../../integrations/git/types.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { DomainError } from '../../../models/errors.ts';
+import { listDrafts } from '../../../models/git/drafts.ts';
+import type { Repository } from '../../../models/git/repository.ts';
 import { may, standingOf } from '../../../models/identity/authority.ts';
 import { isAtLeast } from '../../../models/identity/roles.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 import { ask } from './ask.ts';
 import {
+  draftProperty,
   type GitToolDeps,
-  type RepositoryInput,
   repositoryAt,
   repositoryProperty,
   revisionProperty,
+  type TreeInput,
   treeOf,
 } from './place.ts';
 
@@ -24,27 +27,29 @@ const common = {
 } as const;
 const maxChanges = 500;
 const maxDiff = 200_000;
+const maxDrafts = 50;
 
 /** Tools that look at repositories. */
 export function gitLookTools(deps: GitToolDeps): ServerTool[] {
-  const { gitTrees, identity } = deps;
+  const { database, gitTrees, identity } = deps;
 
   /** Where there is no working tree yet, it is made first, if the turn may do that. */
   async function look<T>(
-    input: RepositoryInput,
+    input: TreeInput,
     { turn, signal }: ToolContext,
-    at: (tree: TreeRef) => Promise<T>,
+    at: (tree: TreeRef, repository: Repository) => Promise<T>,
   ): Promise<T> {
     const repository = await repositoryAt(deps, turn, input);
-    const tree = treeOf(repository);
+    const tree = await treeOf(deps, repository, input);
     try {
-      return await at(tree);
+      return await at(tree, repository);
     } catch (error) {
       const code = error instanceof DomainError ? error.code : undefined;
       if (code !== 'GIT_TREE_MISSING' && code !== 'COMPUTER_NOT_RUNNING') throw error;
+      if (input.draft !== undefined) throw draftMissing();
       if (!(await mayChange(turn))) throw treeMissing();
       await ask(deps, turn, { itemId: repository.itemId, kind: 'fillRepository', input: {} }, signal);
-      return at(tree);
+      return at(tree, repository);
     }
   }
 
@@ -55,23 +60,36 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
     return turn.mode === 'work' && isEditor && keyHolds && may(turn, 'git:write');
   }
 
+  async function draftsOf(itemId: string) {
+    const { data } = await listDrafts(database, itemId, { limit: maxDrafts });
+    return data.map(({ id, branch, computerId, treePath: folder, status }) => ({
+      id,
+      branch,
+      computerId,
+      folder,
+      status,
+    }));
+  }
+
   return [
-    serverTool<RepositoryInput>({
+    serverTool<TreeInput>({
       ...common,
       name: 'git_status',
       description:
-        'What is changed in the working tree of a git repository of the drive, its branch, and where it is on its computer.',
-      inputSchema: objectSchema({ repository: repositoryProperty }, ['repository']),
+        'What is changed in the working tree of a git repository of the drive, its branch, and where it is on its computer; also which drafts there are of it.',
+      inputSchema: objectSchema({ repository: repositoryProperty, draft: draftProperty }, ['repository']),
       run: (input, context) =>
-        look(input, context, async (tree) => {
+        look(input, context, async (tree, { itemId }) => {
           const { changes, truncated, ...status } = await gitTrees.status(tree, context.signal);
           const shown = changes.slice(0, maxChanges);
           const isCut = truncated || shown.length < changes.length;
-          return { ...status, computerId: tree.computerId, folder: tree.path, changes: shown, truncated: isCut };
+          const place = { computerId: tree.computerId, folder: tree.path };
+          const drafts = input.draft === undefined ? { drafts: await draftsOf(itemId) } : {};
+          return { ...status, ...place, changes: shown, truncated: isCut, ...drafts };
         }),
     }),
 
-    serverTool<RepositoryInput & { from?: string; to?: string; staged: boolean; path?: string }>({
+    serverTool<TreeInput & { from?: string; to?: string; staged: boolean; path?: string }>({
       ...common,
       name: 'git_diff',
       description:
@@ -79,6 +97,7 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
       inputSchema: objectSchema(
         {
           repository: repositoryProperty,
+          draft: draftProperty,
           from: revisionProperty,
           to: revisionProperty,
           staged: { type: 'boolean', default: false },
@@ -94,13 +113,14 @@ export function gitLookTools(deps: GitToolDeps): ServerTool[] {
         }),
     }),
 
-    serverTool<RepositoryInput & { from?: string; path?: string; limit: number; after?: string }>({
+    serverTool<TreeInput & { from?: string; path?: string; limit: number; after?: string }>({
       ...common,
       name: 'git_log',
       description: 'The commits of a git repository, newest first, of the current branch or from `from`.',
       inputSchema: objectSchema(
         {
           repository: repositoryProperty,
+          draft: draftProperty,
           from: revisionProperty,
           path: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Only commits that change this.' },
           limit: { type: 'integer', minimum: 1, maximum: 100, default: 20 },

@@ -4,6 +4,7 @@ import { driveContainerId } from '../../../models/drive/containers.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath } from '../../../models/drive/place.ts';
 import { DomainError } from '../../../models/errors.ts';
+import { getDraft } from '../../../models/git/drafts.ts';
 import { getRepository, type Repository, requireReady } from '../../../models/git/repository.ts';
 import type { Identity } from '../../../models/identity/index.ts';
 import type { CommonDeps } from '../../deps.ts';
@@ -17,11 +18,22 @@ export interface RepositoryInput {
   repository: string;
 }
 
+export interface TreeInput extends RepositoryInput {
+  draft?: string;
+}
+
 export const repositoryProperty = {
   type: 'string',
   minLength: 1,
   maxLength: 4_096,
   description: 'The path of the repository in the drive, such as /tool.',
+};
+
+export const draftProperty = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 64,
+  description: 'One of its drafts, by its id (drf_…): that draft’s working tree instead of the repository’s own.',
 };
 
 export const revisionProperty = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[^-\\u0000-\\u0020]\\S*$' };
@@ -42,6 +54,13 @@ export async function repositoryAt(
   return repository;
 }
 
-export function treeOf({ spaceId, itemId, computerId, treePath: path }: Repository): TreeRef {
-  return { spaceId, itemId, computerId, path };
+/** The working tree that a call means. */
+export async function treeOf(
+  { database }: Pick<GitToolDeps, 'database'>,
+  { spaceId, itemId, ...own }: Repository,
+  { draft: draftId }: TreeInput,
+): Promise<TreeRef> {
+  const draft = draftId === undefined ? undefined : await getDraft(database, itemId, draftId);
+  const { computerId, treePath: path } = draft ?? own;
+  return { spaceId, itemId: draft?.id ?? itemId, computerId, path };
 }

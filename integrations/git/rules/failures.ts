@@ -75,6 +75,12 @@ export function tooManyRefs(maxRefs: number): DomainError {
   return gitError('GIT_TOO_LARGE', `The repository has more than ${maxRefs} branches and tags.`);
 }
 
+export function draftMissing(): DomainError {
+  const detail =
+    'The draft’s files are not on its computer. A commit brings them back, as does the next save by itself.';
+  return gitError('GIT_TREE_MISSING', detail);
+}
+
 /** Whether to try again by ourselves. */
 export function mayPass(error: unknown): boolean {
   if (!(error instanceof DomainError)) return true;

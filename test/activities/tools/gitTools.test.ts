@@ -33,7 +33,7 @@ describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () 
     });
     expect(toolOutputs(looked.chunks)).toEqual([expect.stringContaining('not on its computer')]);
     expect(await run(['git_status', { repository }])).toEqual([
-      expect.objectContaining({ branch: 'main', commit, changes: [], folder: treePath, computerId }),
+      expect.objectContaining({ branch: 'main', commit, changes: [], folder: treePath, computerId, drafts: [] }),
     ]);
     await computer.exec(`echo two > ${treePath}/a.txt`);
     expect(await run(['git_diff', { repository }])).toEqual([
@@ -42,6 +42,23 @@ describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () 
     expect(await run(['git_branch', { repository, name: 'try' }])).toEqual([
       { branch: 'try', output: "Switched to a new branch 'try'\nM\ta.txt" },
     ]);
+    const { id: draftId } = (
+      await git.send<{ id: string }>('POST', `/drive/drafts/${id}/draft`, { branch: 'draft' })
+    ).body;
+    const [known] = (await run(['git_status', { repository }])) as [{ drafts: { id: string; folder: string }[] }];
+    expect(known.drafts).toMatchObject([{ id: draftId, branch: 'draft', status: 'ready' }]);
+    await computer.exec(`echo draft > ${known.drafts[0]?.folder}/a.txt`);
+    expect(await run(['git_diff', { repository, draft: draftId }])).toMatchObject([
+      { diff: expect.stringContaining('+draft') },
+    ]);
+    expect(await run(['git_commit', { repository, draft: draftId, message: 'In the draft' }])).toMatchObject([
+      { output: expect.stringContaining('[draft ') },
+    ]);
+    expect(await run(['git_log', { repository, draft: draftId, limit: 1 }])).toMatchObject([
+      { commits: [{ message: 'In the draft' }] },
+    ]);
+    expect(await run(['git_status', { repository, draft: 'drf_1' }])).toEqual([expect.stringMatching(/draft/i)]);
+
     const [committed] = (await run(['git_commit', { repository, message: 'Two' }])) as [{ commit: string }];
     expect(committed).toMatchObject({ commit: expect.stringMatching(/^[0-9a-f]{40}$/) });
     expect(await run(['git_log', { repository, limit: 1 }])).toEqual([

@@ -219,6 +219,48 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(await said(draft, 'cat a.txt; git status --porcelain')).toBe('other\n');
   }, 240_000);
 
+  test('is looked at and committed in by the API, as its repository is', async () => {
+    const { id, git, made, said, tree, user } = await cloned();
+    const draft = await made('try');
+    const get = async <T>(what: string, more = '') =>
+      (await git.send<T>('GET', `/git/${id}/${what}?draftId=${draft.id}${more}`)).body;
+    const commitAs = (message: string, more: object = {}) =>
+      tree.post<{ commit: string }>('commit', { message, draftId: draft.id, ...more });
+    await said(draft, 'echo two > a.txt; echo n > n.txt');
+    expect(await get('status')).toMatchObject({
+      branch: 'try',
+      changes: [
+        { path: 'a.txt', unstaged: 'modified' },
+        { path: 'n.txt', unstaged: 'untracked' },
+      ],
+    });
+    expect(await get('diff', '&path=a.txt')).toMatchObject({ text: expect.stringContaining('+two') });
+    const { status, body } = await commitAs('Say two', { paths: ['a.txt'] });
+    expect({ status, body }).toMatchObject({ status: 200, body: { commit: expect.stringMatching(/^[0-9a-f]{40}$/) } });
+    expect((await refsOf(id))[`refs/atrium/drafts/${draft.id}/heads/try`]).toBe(body.commit);
+    expect(await get('log', '&limit=1')).toMatchObject({
+      data: [{ id: body.commit, message: 'Say two', author: { email: user.email } }],
+    });
+    expect(await get('branches')).toMatchObject({
+      data: [
+        { name: 'try', commit: body.commit, isCurrent: true },
+        { name: 'origin/main', isRemote: true },
+      ],
+    });
+    expect(await get('status')).toMatchObject({ changes: [{ path: 'n.txt' }] });
+    expect(await commitAs('The rest')).toMatchObject({ status: 200 });
+    expect(await commitAs('Nothing')).toMatchObject({ status: 409, code: 'GIT_NOTHING_TO_COMMIT' });
+    // None of that was in the repository's own tree, and a draft is its own repository's only.
+    expect(await tree.status()).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
+    const other = remoteRepository(product.server);
+    const { id: elsewhere } = (await git.clone({ url: other.url, name: 'elsewhere' })).body;
+    await git.cloned(elsewhere);
+    const lookFrom = (itemId: string) => git.send('GET', `/git/${itemId}/status?draftId=${draft.id}`);
+    expect([(await lookFrom(id)).status, (await lookFrom(elsewhere)).status]).toEqual([200, 404]);
+    const commitFrom = await treeOf(git, elsewhere).post('commit', { message: 'No', draftId: draft.id });
+    expect(commitFrom.status).toBe(404);
+  }, 240_000);
+
   test('is refused by name, by number and without a computer, and leaves nothing then', async () => {
     const { make, made, list, computer, git, drafts } = await cloned();
     for (const branch of ['a..b', 'refs/heads/x', '-x']) {
