@@ -66,6 +66,7 @@ export type AuditAction =
   | 'repository.pushed'
   | 'repository.pulled'
   | 'repository.clone-retried'
+  | 'repository.credential-changed'
   | 'app.made'
   | 'app.removed'
   | 'draft.created'

@@ -1,5 +1,6 @@
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { asDraft, draftRef, movesOfDraft, refsOfDraft } from '../../integrations/git/rules/keptRefs.ts';
+import { personOf } from '../../integrations/git/rules/person.ts';
 import type { TreeWork } from '../../integrations/git/types.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
@@ -7,7 +8,6 @@ import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/gi
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';
 import type { GitDeps } from './deps.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
-import { personOf } from './person.ts';
 import { askerOf, reach } from './reach.ts';
 import { removeTree } from './removeTree.ts';
 import { stateOf } from './stateOf.ts';

@@ -1,5 +1,7 @@
+import { cleanWords } from '../../integrations/git/rules/describeFailure.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { draftRef } from '../../integrations/git/rules/keptRefs.ts';
+import { personOf } from '../../integrations/git/rules/person.ts';
 import type { MirrorState, TreeWork } from '../../integrations/git/types.ts';
 import { type ChangeInput, recordTree } from '../../models/git/changes.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
@@ -9,7 +11,6 @@ import type { GitDeps } from './deps.ts';
 import { draftFor } from './draftActivities.ts';
 import { notOrdered } from './failure.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
-import { personOf } from './person.ts';
 import { placeTree } from './placeTree.ts';
 import { reach } from './reach.ts';
 import { remoteOf } from './remote.ts';
@@ -52,7 +53,7 @@ export function createTreeActivities(deps: GitDeps) {
     /** Does what the order says in the working tree. */
     changeTree: step(async ({ repository, order, tree, hooks: { signal } }) => {
       if (order.kind === 'mergeDraft') await takeInDraft(repository, order, tree, signal);
-      else await keepResult(database, order.id, await change(order, tree, signal));
+      else await keepResult(database, order.id, await change(repository, order, tree, signal));
     }),
 
     /** Brings to the mirror what has been committed and moved in the working tree, by whomever. */
@@ -110,7 +111,12 @@ export function createTreeActivities(deps: GitDeps) {
     await gitMirrors.receive(repository, { refs: [{ name, from: refs[name] ?? null, to: commit }] }, signal);
   }
 
-  async function change(order: GitOrder, tree: TreeWork, signal: AbortSignal): Promise<Record<string, unknown>> {
+  async function change(
+    repository: Repository,
+    order: GitOrder,
+    tree: TreeWork,
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown>> {
     const { name = '', from, checkout = false, branch = '', message = '', paths, author } = order.input as ChangeInput;
     const at = order.createdAt;
     switch (order.kind) {
@@ -127,8 +133,9 @@ export function createTreeActivities(deps: GitDeps) {
         return { commit, output };
       }
       case 'pullRepository': {
-        const { branch: current } = await gitTrees.status(tree, signal);
-        const ref = `refs/remotes/origin/${branch || current || 'HEAD'}`;
+        const name = branch || (await gitTrees.status(tree, signal)).branch;
+        const ref = `refs/remotes/origin/${name ?? 'HEAD'}`;
+        if (name !== null) requireRemoteBranch(await stateOf(deps, repository), name);
         const how = { ref, author: personOf(author), at, fastForwardOnly: true };
         return { ...(await gitTrees.merge(tree, how, signal)) };
       }
@@ -160,6 +167,14 @@ function aimOf({ kind, input }: GitOrder, { manifest: { head, refs } }: MirrorSt
 function currentOf({ manifest: { head } }: MirrorState): string {
   if (head.startsWith('refs/heads/')) return head.slice('refs/heads/'.length);
   throw gitError('GIT_REF_UNKNOWN', 'No branch is checked out. Say which one to push.');
+}
+
+/** What was fetched last: one that was never pushed is nowhere else yet. */
+function requireRemoteBranch({ manifest: { refs } }: MirrorState, name: string): void {
+  if (refs[`refs/remotes/origin/${name}`] !== undefined) return;
+  const shown = cleanWords(name, 100);
+  const detail = `The remote has no branch ${shown}. Push it first, or say by \`branch\` which of the remote’s to pull.`;
+  throw gitError('GIT_NO_REMOTE_BRANCH', detail);
 }
 
 /** Where a draft begins: at the one branch that is kept of it so far. */

@@ -7,6 +7,7 @@ export const access = {
   removeGitCredential: 'editor',
   cloneRepository: 'editor',
   getRepository: 'viewer',
+  updateRepository: 'editor',
   retryClone: 'editor',
   getRepositoryStatus: 'viewer',
   listRepositoryCommits: 'viewer',

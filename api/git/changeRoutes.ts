@@ -4,13 +4,13 @@ import { askForChange, type ChangeInput } from '../../models/git/changes.ts';
 import { askOfDraft, type DraftInput } from '../../models/git/drafting.ts';
 import type { GitChangeKind } from '../../models/git/orders.ts';
 import { actorOf } from '../frame/auth/actor.ts';
+import { authorOf } from '../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeRepository } from './authorizeRepository.ts';
-import { authorOf } from './authorOf.ts';
 
 /** Other orders of the repository may come before it. */
 const waitMs = 5 * 60_000;

@@ -3,7 +3,7 @@ import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
 import { parseRemoteUrl, type RemoteUrl } from '../../integrations/git/rules/remoteUrl.ts';
 import { checkName } from '../../models/drive/names.ts';
 import { DomainError } from '../../models/errors.ts';
-import { askToClone, askToRetryClone } from '../../models/git/cloning.ts';
+import { askToClone, askToRetryClone, changeCredential } from '../../models/git/cloning.ts';
 import { covers } from '../../models/git/credentials.ts';
 import type { RepositoryFilter } from '../../models/git/repository.ts';
 import type { Operation } from '../../models/operation.ts';
@@ -53,10 +53,21 @@ export function cloneRoutes(deps: RouteDeps) {
     answer<'getRepository'>(res, 200, await show(req, pathOf<'getRepository'>(req)));
   });
 
+  router.patch('/api/spaces/:spaceId/git/:itemId', async (req, res) => {
+    const where = pathOf<'updateRepository'>(req);
+    const { credentialId } = bodyOf<'updateRepository'>(req);
+    const { url } = await authorizeRepository(deps, req, where);
+    if (credentialId !== null) await requireFitting(where.spaceId, credentialId, parseRemoteUrl(url));
+    await changeCredential(database, { ...where, credentialId, actor: actorOf(req) });
+    answer<'updateRepository'>(res, 200, await show(req, where));
+  });
+
   router.post('/api/spaces/:spaceId/drive/retry-clone/:driveItemId', async (req, res) => {
     const { spaceId, driveItemId: itemId } = pathOf<'retryClone'>(req);
-    await authorizeRepository(deps, req, { spaceId, itemId });
-    begin(await askToRetryClone(database, { spaceId, itemId, actor: actorOf(req), ...limits }));
+    const { credentialId } = bodyOf<'retryClone'>(req) ?? {};
+    const { url } = await authorizeRepository(deps, req, { spaceId, itemId });
+    if (credentialId != null) await requireFitting(spaceId, credentialId, parseRemoteUrl(url));
+    begin(await askToRetryClone(database, { spaceId, itemId, credentialId, actor: actorOf(req), ...limits }));
     answer<'retryClone'>(res, 200, { id: itemId });
   });
 

@@ -8,6 +8,7 @@ import { newId } from '../../models/ids.ts';
 import type { Operation } from '../../models/operation.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
+import { authorOf } from '../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
@@ -15,7 +16,6 @@ import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 import { authorizeRepository } from './authorizeRepository.ts';
-import { authorOf } from './authorOf.ts';
 
 /** Other orders of the repository may come before it. */
 const waitMs = 5 * 60_000;

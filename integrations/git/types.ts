@@ -271,6 +271,8 @@ export interface GitStatus {
   upstream: string | null;
   ahead: number;
   behind: number;
+  /** What somebody has begun, and neither finished nor aborted. */
+  unfinished: 'merge' | 'rebase' | 'cherryPick' | 'revert' | 'patches' | null;
   changes: GitChange[];
   /** There are more changes than are listed. */
   truncated: boolean;

@@ -107,18 +107,20 @@ export async function askToRetryClone(
     spaceId,
     itemId,
     actor,
+    credentialId,
     deadlineMs,
     maxClones,
-  }: Pick<CloneRequest, 'spaceId' | 'actor' | 'deadlineMs' | 'maxClones'> & { itemId: string },
+  }: Pick<CloneRequest, 'spaceId' | 'actor' | 'deadlineMs' | 'maxClones'> & {
+    itemId: string;
+    credentialId: string | null | undefined;
+  },
 ): Promise<Operation> {
   return transaction(database, async (tx) => {
     await driveModels(tx).Drive.lock(spaceId, tx);
-    const repository = await lockRepository(tx, itemId);
-    if (repository === undefined || repository.spaceId !== spaceId || repository.removedAt !== null) {
-      throw notFound('repository');
-    }
+    const repository = await requireRepository(tx, spaceId, itemId);
     await requireFailed(tx, repository);
     await requireRoomForClone(tx, spaceId, maxClones);
+    if (credentialId !== undefined) await giveCredential(tx, repository, credentialId, actor);
     const order = { kind: 'retryClone', input: {}, userId: actor.userId, deadlineMs } as const;
     const operation = await beginOrder(tx, repository, order);
     const begun = { status: 'cloning', errorCode: null, errorDetail: null, operationId: operation.id } as const;
@@ -126,6 +128,40 @@ export async function askToRetryClone(
     await appendAudit(tx, spaceId, actor, 'repository.clone-retried', itemId);
     return operation;
   });
+}
+
+/** From the next clone, pull or push on. Throws 404 for the repository or the credential. */
+export async function changeCredential(
+  database: Database,
+  {
+    spaceId,
+    itemId,
+    credentialId,
+    actor,
+  }: { spaceId: string; itemId: string; credentialId: string | null; actor: Actor },
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    await giveCredential(tx, await requireRepository(tx, spaceId, itemId), credentialId, actor);
+  });
+}
+
+async function giveCredential(
+  tx: Transaction,
+  repository: Repository,
+  credentialId: string | null,
+  actor: Actor,
+): Promise<void> {
+  const { spaceId, itemId } = repository;
+  if (credentialId !== null) await requireCredential(tx, spaceId, credentialId);
+  if (credentialId === repository.credentialId) return;
+  await changeRepository(tx, repository, { credentialId });
+  await appendAudit(tx, spaceId, actor, 'repository.credential-changed', itemId);
+}
+
+async function requireRepository(tx: Transaction, spaceId: string, itemId: string): Promise<Repository> {
+  const repository = await lockRepository(tx, itemId);
+  if (repository !== undefined && repository.spaceId === spaceId && repository.removedAt === null) return repository;
+  throw notFound('repository');
 }
 
 async function requireFailed(tx: Transaction, { itemId, status }: Repository): Promise<void> {

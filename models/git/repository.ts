@@ -126,6 +126,7 @@ const columnOf = {
   computerId: 'computer_id',
   treePath: 'tree_path',
   treeVersion: 'tree_version',
+  credentialId: 'credential_id',
   operationId: 'operation_id',
   status: 'status',
   statusAt: 'status_at',

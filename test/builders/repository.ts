@@ -86,7 +86,7 @@ export function gitOf(user: ChatUser) {
     get,
     clone: (body: Record<string, unknown>, headers?: Record<string, string>) =>
       send('POST', '/git/clone', body, headers),
-    retry: (id: string) => send<{ id: string }>('POST', `/drive/retry-clone/${id}`),
+    retry: (id: string, body?: unknown) => send<{ id: string }>('POST', `/drive/retry-clone/${id}`, body),
     /** The repository, when its clone has ended. */
     cloned: (id: string): Promise<RepositoryBody> =>
       waitFor('the end of a clone', async () => {

@@ -5,6 +5,7 @@ import type { EgressPassage, RunningEgressProxy } from '../../egress/startEgress
 import { answerHelper, helperSettings } from '../process/credentialHelper.ts';
 import { remoteSettings } from '../process/environment.ts';
 import { type GitOutcome, traced } from '../process/run.ts';
+import { describeCredential, type ShownCredential } from '../rules/describeCredential.ts';
 import { describeRefusal, withoutSecrets } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { parseProgress } from '../rules/progress.ts';
@@ -34,6 +35,7 @@ export class Remote implements Disposable {
   readonly #secrets: Set<string>;
   /** Why there was no credential when git asked for one. */
   #noCredential: unknown;
+  #shown: ShownCredential;
   #progress: GitProgress = {
     phase: 'connecting',
     percent: null,
@@ -52,6 +54,7 @@ export class Remote implements Disposable {
     this.#options = { ...options, source: { ...options.source, url } };
     this.#passage = options.proxy.open(() => this.#listeningOwner(), { maxBytes: options.config.maxBytes });
     this.#secrets = new Set([this.#passage.password]);
+    this.#shown = options.source.credential === undefined ? 'none' : 'kept';
   }
 
   [Symbol.dispose](): void {
@@ -89,7 +92,10 @@ export class Remote implements Disposable {
         ...(source.credential !== undefined && {
           onHelper: (socket) =>
             answerHelper(socket, source, {
-              onSecret: (secret) => void this.#secrets.add(secret),
+              onSecret: (secret) => {
+                this.#secrets.add(secret);
+                this.#shown = 'shown';
+              },
               onFailure: (error) => {
                 this.#noCredential = error;
               },
@@ -124,14 +130,15 @@ export class Remote implements Disposable {
   /** Git does not know why the proxy has ended its connection, or never made it, nor why it got no credential. */
   #explain(error: unknown): unknown {
     if (this.#noCredential !== undefined) return this.#noCredential;
-    if (error instanceof DomainError && error.code === 'GIT_REMOTE_FORBIDDEN' && this.#refusal !== undefined) {
-      return gitError('GIT_REMOTE_FORBIDDEN', describeRefusal(this.#refusal), { cause: error });
+    if (!(error instanceof DomainError)) return error;
+    if (this.#refusal !== undefined && (error.code === 'GIT_REMOTE_FORBIDDEN' || error.code === 'GIT_REMOTE_FAILED')) {
+      return gitError(error.code, describeRefusal(this.#refusal), { cause: error });
     }
     if (this.isSpent) {
       const mib = Math.round(this.#options.config.maxBytes / 1_048_576);
       return gitError('GIT_TOO_LARGE', `The remote sends more than ${mib} MiB.`, { cause: error });
     }
-    return error;
+    return describeCredential(error, this.#shown);
   }
 
   /** A phase of our own, between git's. */

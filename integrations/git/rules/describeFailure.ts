@@ -71,7 +71,10 @@ const meanings: [pattern: RegExp, meaning: Described][] = [
   ],
   [
     /\((?:non-fast-forward|fetch first|stale info|needs force|already exists|remote ref updated since checkout)\)/,
-    ['GIT_CONFLICT', 'The remote has changes that are not here: pull them first.'],
+    [
+      'GIT_CONFLICT',
+      'The remote has commits that are not here. Pull them, and push again; where a pull is refused because both sides have commits, merge the branch of `origin` at a terminal, and push.',
+    ],
   ],
   [
     /mismatched algorithms|does not support this repository's hash algorithm/,
@@ -105,7 +108,8 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
     return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, { cause });
   const [, meaning] = meanings.find(([pattern]) => pattern.test(text)) ?? [];
   const [code, sentence]: Described = meaning ?? ['GIT_FAILED', unexplained];
-  return gitError(code, sentence, { cause });
+  const reason = code === 'GIT_REMOTE_FAILED' ? reasonOf(withoutSecrets(run.said, secrets)) : '';
+  return gitError(code, reason === '' ? sentence : `${sentence} Git says: ${reason}`, { cause });
 }
 
 /** A refusal of the egress guard's, for people. Which address a name leads to is not said. */
@@ -117,6 +121,17 @@ export function describeRefusal(refusal: string): string {
 /** Whether git has failed for a reason that is neither the remote's nor the machine's: its repository may be damaged. */
 export function isUnexplained(error: unknown): boolean {
   return error instanceof DomainError && error.code === 'GIT_FAILED' && error.message === unexplained;
+}
+
+/** Git's own last word, without addresses, paths of this machine, and what the remote may have said in it. */
+function reasonOf(said: string): string {
+  const lines = said.split('\n').map((line) => /^(?:fatal|error): (.+)/.exec(line)?.[1] ?? '');
+  const own = lines.filter((line) => line !== '' && !/^(?:remote error|protocol error|.*not valid): /.test(line));
+  const reason = (own.at(-1) ?? '')
+    .replace(/^unable to access '[^']*': /, '')
+    .replace(/ ?CAfile: .*$/, '')
+    .replace(/ to \S+ port \d+/, '');
+  return cleanWords(reason, 200).replace(/[^.]$/, '$&.');
 }
 
 /** `! [remote rejected] main -> main (protected branch hook declined)` */

@@ -7,6 +7,8 @@ export const gitFailures = {
   GIT_BRANCH_NAME_REFUSED: 'unprocessable',
   /** There is no such branch, tag or commit. */
   GIT_REF_UNKNOWN: 'unprocessable',
+  /** Pulled was a branch that the remote does not have. */
+  GIT_NO_REMOTE_BRANCH: 'conflict',
   /** The remote says that there is no such repository, or not for these credentials. */
   GIT_REMOTE_NOT_FOUND: 'unprocessable',
   GIT_AUTHENTICATION_FAILED: 'unprocessable',

@@ -73,7 +73,8 @@ export function createDraftWork(shell: TreeShell) {
       const args = [tree.path, tree.itemId, branch, commit];
       const id = `${tree.workId}-change`;
       const answer = await shell.run(tree, { script: advanceScript, args, id, timeoutMs, signal });
-      if (answer.code === exitCodes.conflicted) {
+      const hasMoved = /not possible to fast-forward/i.test(`${answer.stdout.toString()}\n${answer.said}`);
+      if (answer.code === exitCodes.conflicted || (answer.code !== 0 && hasMoved)) {
         throw gitError('GIT_CONFLICT', 'The branch has moved in the meantime. Nothing was merged.');
       }
       if (answer.code !== 0) throw failureOf(answer);

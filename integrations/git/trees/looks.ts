@@ -18,7 +18,22 @@ resolve() {
 }
 `;
 
+// What is begun and not finished is a header of our own.
 const statusScript = `${enterToLook}
+begun=
+if [ -d .git/rebase-merge ]; then begun=rebase
+elif [ -e .git/rebase-apply/applying ]; then begun=patches
+elif [ -d .git/rebase-apply ]; then begun=rebase
+elif [ -e .git/MERGE_HEAD ]; then begun=merge
+elif [ -e .git/CHERRY_PICK_HEAD ]; then begun=cherryPick
+elif [ -e .git/REVERT_HEAD ]; then begun=revert
+elif [ -e .git/sequencer/todo ]; then
+  case "$(head -n 1 .git/sequencer/todo)" in
+    revert*) begun=revert ;;
+    *) begun=cherryPick ;;
+  esac
+fi
+[ -z "$begun" ] || printf '# atrium.unfinished %s\\000' "$begun"
 exec git status --porcelain=v2 --branch --untracked-files=all -z
 `;
 

@@ -15,7 +15,7 @@ export function parseStatus(bytes: Buffer, options: { isCut: boolean; maxChanges
   // What follows the last separator is nothing, or the beginning of something.
   fields.pop();
   const status: GitStatus = {
-    ...{ branch: null, commit: null, upstream: null, ahead: 0, behind: 0 },
+    ...{ branch: null, commit: null, upstream: null, ahead: 0, behind: 0, unfinished: null },
     changes: [],
     truncated: options.isCut,
   };
@@ -43,6 +43,7 @@ function takeHeader(status: GitStatus, field: string): void {
   if (name === 'branch.head' && value !== '(detached)') status.branch = value;
   else if (name === 'branch.oid' && value !== '(initial)') status.commit = value;
   else if (name === 'branch.upstream') status.upstream = value;
+  else if (name === 'atrium.unfinished') status.unfinished = value as GitStatus['unfinished'];
   else if (name === 'branch.ab') {
     const [, ahead, behind] = /^\+(\d+) -(\d+)$/.exec(value) ?? [];
     status.ahead = Number(ahead ?? 0);

@@ -4,8 +4,9 @@ import { DomainError } from '../../../models/errors.ts';
 import type { HostClient } from '../../computers/hostClient.ts';
 import type { LiveComputers } from '../../computers/liveComputers.ts';
 import { type Exit, noteOf } from '../../computers/processes/records.ts';
+import { describeConflict } from '../rules/describeConflict.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
-import { gitError, treeGone, treeMissing } from '../rules/failures.ts';
+import { type GitFailure, gitError, treeGone, treeMissing } from '../rules/failures.ts';
 import type { TreeRef } from '../types.ts';
 import { treeEnvironment } from './environment.ts';
 
@@ -169,7 +170,7 @@ async function end(client: HostClient, processId: string): Promise<void> {
 }
 
 /** What git’s words mean in a working tree, first match first. */
-const meanings: [pattern: RegExp, code: Parameters<typeof gitError>[0], sentence: string][] = [
+const meanings: [pattern: RegExp, code: GitFailure, sentence: string | ((words: string) => string)][] = [
   [
     /from promisor remote|lazy fetching disabled/,
     'GIT_OBJECTS_MISSING',
@@ -187,9 +188,9 @@ const meanings: [pattern: RegExp, code: Parameters<typeof gitError>[0], sentence
     'There is no such branch or commit.',
   ],
   [
-    /would be overwritten|Please commit your changes|you need to resolve your current index|not possible because you have unmerged|Automatic merge failed|not possible to fast-forward|You have not concluded/i,
+    /would be (?:overwritten|removed)|Please commit your changes|you need to resolve your current index|not possible because you have unmerged|Automatic merge failed|not possible to fast-forward|You have not concluded/i,
     'GIT_CONFLICT',
-    'Changes in the working tree, or commits of the branch, stand in the way.',
+    describeConflict,
   ],
   [/No space left on device|Disk quota exceeded/i, 'GIT_TREE_FULL', 'There is no room left on the computer.'],
   [/Unable to create .*\.lock|index file open failed/, 'GIT_TREE_BUSY', 'Another git works in this tree.'],
@@ -204,7 +205,9 @@ export function failureOf({ code, stdout, said }: TreeAnswer): DomainError {
   const words = `${stdout.toString()}\n${said}`;
   const cause = new Error(`git ended with ${code}: ${words.slice(-2_000)}`);
   const [, known, sentence] = meanings.find(([pattern]) => pattern.test(words)) ?? [];
-  if (known !== undefined && sentence !== undefined) return gitError(known, sentence, { cause });
+  if (known !== undefined && sentence !== undefined) {
+    return gitError(known, typeof sentence === 'string' ? sentence : sentence(words), { cause });
+  }
   const told = cleanWords(words, 300);
   return gitError('GIT_TREE_FAILED', told === '' ? 'Git has failed on the computer.' : `Git says: ${told}`, { cause });
 }

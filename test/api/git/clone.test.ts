@@ -124,7 +124,10 @@ test('a private one is cloned with a credential for it, which no other is shown'
   const host = `localhost:${product.server.port}`;
   product.server.requires = 'robot:the very secret';
   const without = await git.cloned((await git.clone({ url })).body.id);
-  expect(without).toMatchObject({ status: 'failed', error: { code: 'GIT_AUTHENTICATION_FAILED' } });
+  expect(without).toMatchObject({
+    status: 'failed',
+    error: { code: 'GIT_AUTHENTICATION_FAILED', detail: expect.stringContaining('the repository has none') },
+  });
 
   const add = async (more: object) =>
     (
@@ -146,13 +149,59 @@ test('a private one is cloned with a credential for it, which no other is shown'
   expect(product.process.log()).not.toContain('the very secret');
 });
 
+test('the credential of a repository is changed by retry-clone, and when it is ready', async () => {
+  const { user, git } = await newUser();
+  const { url } = remoteRepository(product.server);
+  const host = `localhost:${product.server.port}`;
+  product.server.requires = 'robot:the very secret';
+  const add = async (more: object) => {
+    const fields = { name: 'x', host, username: 'robot', secret: 'the very secret', ...more };
+    return (await git.send<{ id: string }>('POST', '/git/credentials', fields)).body.id;
+  };
+  const [good, wrong, elsewhere] = [
+    await add({}),
+    await add({ secret: 'another one' }),
+    await add({ host: 'git.example.com' }),
+  ];
+  const { id } = (await git.clone({ url, credentialId: wrong })).body;
+  expect(await git.cloned(id)).toMatchObject({
+    status: 'failed',
+    error: { code: 'GIT_AUTHENTICATION_FAILED', detail: expect.stringMatching(/^The remote refuses the repository/) },
+  });
+  const codeOf = async (asked: Promise<{ status: number; code: string | undefined }>) => {
+    const { status, code } = await asked;
+    return [status, code];
+  };
+  const give = (body: unknown) => git.send('PATCH', `/git/${id}`, body);
+  for (const ask of [(body: unknown) => git.retry(id, body), give]) {
+    expect(await codeOf(ask({ credentialId: elsewhere }))).toEqual([422, 'GIT_CREDENTIAL_ELSEWHERE']);
+    expect(await codeOf(ask({ credentialId: 'gcr_1' }))).toEqual([404, 'NOT_FOUND']);
+    expect(await codeOf(ask({ credentialId: good, secret: 'x' }))).toEqual([400, 'INVALID_REQUEST']);
+  }
+  expect(await git.get(id)).toMatchObject({ status: 'failed', credentialId: wrong });
+  expect((await git.retry(id, { credentialId: good })).status).toBe(200);
+  expect(await git.cloned(id)).toMatchObject({ status: 'ready', credentialId: good });
+
+  expect(await give({ credentialId: null })).toMatchObject({ status: 200, body: { credentialId: null } });
+  expect(await codeOf(give({}))).toEqual([400, 'INVALID_REQUEST']);
+  expect(await give({ credentialId: good })).toMatchObject({ status: 200, body: { credentialId: good } });
+  // What changes nothing is no entry.
+  expect((await give({ credentialId: good })).status).toBe(200);
+  const { data } = await user.get<{ data: { action: string }[] }>(`${git.space}/audit`);
+  expect(data.filter(({ action }) => action === 'repository.credential-changed')).toHaveLength(3);
+});
+
 test('a clone that was cut off goes on by retry-clone, which answers the item', async () => {
   const { git } = await newUser();
   const { url } = remoteRepository(product.server, { 'large.txt': 'x'.repeat(200_000) });
   product.server.cutAfter = 100;
   const { id } = (await git.clone({ url })).body;
   const failed = await git.cloned(id);
-  expect(failed).toMatchObject({ status: 'failed', error: { code: 'GIT_REMOTE_FAILED' } });
+  expect(failed).toMatchObject({
+    status: 'failed',
+    error: { code: 'GIT_REMOTE_FAILED', detail: expect.stringMatching(/\. Git says: .+\.$/) },
+  });
+  expect(failed.error?.detail).not.toContain('//');
   expect(await git.operation(failed.operationId ?? '')).toMatchObject({ error: { code: 'GIT_REMOTE_FAILED' } });
 
   product.server.reset();

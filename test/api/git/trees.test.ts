@@ -140,9 +140,43 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     await computer.exec(`echo ours > ${repository.treePath}/a.txt`);
     await tree.post('commit', { message: 'Ours' });
     commitFiles(remote.bare, { 'a.txt': 'theirs again\n' });
-    expect(await tree.post('push', {})).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
-    expect(await tree.post('pull', {})).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
+    const refused = async (what: string) => {
+      const { status, code, body } = await tree.post<{ detail: string }>(what, {});
+      return [status, code, body.detail];
+    };
+    const saying = (words: RegExp) => [409, 'GIT_CONFLICT', expect.stringMatching(words)];
+    expect(await refused('push')).toEqual(saying(/^The remote has commits that are not here\. Pull them/));
+    expect(await refused('pull')).toEqual(saying(/^Both sides have commits .*`git merge origin\/main`/));
     expect((await tree.status()).body).toMatchObject({ ahead: 1, changes: [] });
+  }, 120_000);
+
+  test('says what to do before a pull, where something is not committed or the branch is nowhere else', async () => {
+    const { computer, remote, tree, repository } = await checkedOut();
+    commitFiles(remote.bare, { 'a.txt': 'theirs\n' });
+    await computer.exec(`echo ours > ${repository.treePath}/a.txt`);
+    expect(await tree.post('pull', {})).toMatchObject({
+      status: 409,
+      code: 'GIT_CONFLICT',
+      body: { detail: expect.stringContaining('What is changed in a.txt would be lost. Commit it, or discard it') },
+    });
+    expect(await tree.post('branch', { name: 'mine', checkout: true })).toMatchObject({ status: 200 });
+    for (const body of [{}, { branch: 'elsewhere' }]) {
+      expect(await tree.post('pull', body)).toMatchObject({
+        status: 409,
+        code: 'GIT_NO_REMOTE_BRANCH',
+        body: { detail: expect.stringContaining(`no branch ${body.branch ?? 'mine'}. Push it first`) },
+      });
+    }
+    // In a terminal and in commands it is who has started them, unless they say otherwise.
+    const email = computer.user.email;
+    const inTree = `cd ${repository.treePath} && `;
+    await computer.exec(`${inTree}git commit -qam Ours`);
+    expect((await computer.exec(`${inTree}git log -1 --format='%ae %ce'`)).stdout).toBe(`${email} ${email}\n`);
+    const own = { env: { GIT_AUTHOR_NAME: 'Bot', GIT_AUTHOR_EMAIL: 'bot@example.com' } };
+    await computer.exec(`${inTree}git commit -q --allow-empty -m Bot`, own);
+    expect((await computer.exec(`${inTree}git log -1 --format='%an %ae %ce'`)).stdout).toBe(
+      `Bot bot@example.com ${email}\n`,
+    );
   }, 120_000);
 
   test('gets the files that a partial clone lacks when they are checked out', async () => {

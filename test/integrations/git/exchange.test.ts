@@ -189,6 +189,21 @@ test('a server that repeats the credential in its words is not quoted with it', 
   expect(message).toBe('The remote refuses this: [redacted] may not.');
 });
 
+test('why a remote could not be spoken with is told in git’s words, without address, path or secret', () => {
+  const told = (said: string) =>
+    describeFailure({ code: 128, signal: null, said, output: '' }, ['secret-word']).message;
+  const at = "fatal: unable to access 'https://git.example.com/secret-word.git/':";
+  expect(told(`${at} Failed to connect to 127.0.0.1 port 3128 after 0 ms: Couldn't connect to server`)).toMatch(
+    /Git says: Failed to connect after 0 ms: Couldn't connect to server\.$/,
+  );
+  expect(told(`${at} server certificate verification failed. CAfile: /etc/ours.pem CRLfile: none`)).toMatch(
+    /Git says: server certificate verification failed\.$/,
+  );
+  expect(told('error: RPC failed; secret-word\nfatal: early EOF')).toMatch(/Git says: early EOF\.$/);
+  // The remote's own words are no reason.
+  expect(told('fatal: protocol error: bad line length character: secr')).not.toContain('secr');
+});
+
 test('a push that the remote has overtaken, or refuses, changes nothing and says why', async () => {
   const { bare, ref, tip, source } = await cloned();
   const theirs = commitFiles(bare, { theirs: 'x' });

@@ -92,6 +92,7 @@ describe.each(usable)('$name', ({ options }) => {
       upstream: 'origin/main',
       ahead: 0,
       behind: 0,
+      unfinished: null,
       changes: [],
       truncated: false,
     });
@@ -269,8 +270,18 @@ describe.each(usable)('$name', ({ options }) => {
     const { work, path } = await filled();
     await run(`cd ${path}; git checkout -q -b other; echo x > a.txt; git -c user.name=A -c user.email=a@x commit -qam x;
       git checkout -q main; echo mine > a.txt`);
-    await expect(trees.checkout(work(), { branch: 'other' }, signal)).rejects.toMatchObject({ code: 'GIT_CONFLICT' });
+    await expect(trees.checkout(work(), { branch: 'other' }, signal)).rejects.toMatchObject({
+      code: 'GIT_CONFLICT',
+      message: expect.stringMatching(/^What is changed in a\.txt would be lost\. Commit it, or discard it/),
+    });
     expect(await run(`cat ${path}/a.txt`)).toBe('mine\n');
+    // Nor a file that git does not know.
+    await run(`cd ${path}; git checkout -q -- a.txt; git checkout -q other; echo n > 'n 1.txt'; git add .;
+      git -c user.name=A -c user.email=a@x commit -qam n; git checkout -q main; echo mine > 'n 1.txt'`);
+    await expect(trees.checkout(work(), { branch: 'other' }, signal)).rejects.toMatchObject({
+      code: 'GIT_CONFLICT',
+      message: expect.stringMatching(/^n 1\.txt would be overwritten, and is in no commit\. Commit it/),
+    });
   });
 
   it('pages a log that goes on meanwhile, and shows what differs', async () => {
@@ -314,7 +325,10 @@ describe.each(usable)('$name', ({ options }) => {
     await run(`cd ${path}; echo ours > a.txt; git -c user.name=A -c user.email=a@x commit -qam ours`);
     commitFiles(bare, { 'a.txt': 'theirs again\n' });
     await bring();
-    await expect(trees.merge(work(), merge, signal)).rejects.toMatchObject({ code: 'GIT_CONFLICT' });
+    await expect(trees.merge(work(), merge, signal)).rejects.toMatchObject({
+      code: 'GIT_CONFLICT',
+      message: expect.stringMatching(/^Both sides have commits .* Merge /),
+    });
     await expect(trees.merge(work(), { ...merge, fastForwardOnly: false }, signal)).rejects.toMatchObject({
       code: 'GIT_CONFLICT',
     });
@@ -400,19 +414,26 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await save()).manifest.refs['refs/heads/other']).toBe(id);
   });
 
-  it.each(['merge', 'cherry-pick', 'rebase'])('leaves a %s alone that somebody has begun', async (command) => {
+  it.each([
+    ['merge', 'merge'],
+    ['cherry-pick', 'cherryPick'],
+    ['rebase', 'rebase'],
+    ['revert', 'revert'],
+  ])('says that a %s is not finished, and leaves it alone', async (command, unfinished) => {
     const { work, path, bare, bring } = await filled();
     await run(`cd ${path}; git config user.name A; git config user.email a@x;
       git checkout -q -b other; echo other > a.txt; git commit -qam other;
       git checkout -q main; echo ours > a.txt; git commit -qam ours`);
     commitFiles(bare, { 'a.txt': 'theirs\n' });
     await bring();
-    await run(`cd ${path}; git ${command} other; echo resolved > a.txt; git add a.txt`);
+    const what = command === 'revert' ? 'main~1' : 'other';
+    await run(`cd ${path}; git ${command} ${what}; echo resolved > a.txt; git add a.txt`);
+    expect(await trees.status(work(), signal)).toMatchObject({ unfinished });
     const begun = () =>
       run(`cd ${path}; cat .git/HEAD a.txt; git status --porcelain; git branch;
-        ls -d .git/MERGE_HEAD .git/CHERRY_PICK_HEAD .git/rebase-merge 2>/dev/null; true`);
+        ls -d .git/MERGE_HEAD .git/*_PICK_HEAD .git/REVERT_HEAD .git/rebase-merge 2>/dev/null; true`);
     const before = await begun();
-    expect(before).toMatch(/MERGE_HEAD|CHERRY_PICK_HEAD|rebase-merge/);
+    expect(before).toMatch(/MERGE_HEAD|CHERRY_PICK_HEAD|REVERT_HEAD|rebase-merge/);
     const merge = (fastForwardOnly: boolean) =>
       trees.merge(work(), { ref: 'refs/remotes/origin/main', author, at: new Date(), fastForwardOnly }, signal);
     for (const change of [
@@ -427,6 +448,7 @@ describe.each(usable)('$name', ({ options }) => {
     }
     await run(`cd ${path}; git -c core.editor=true ${command} --continue`);
     expect(await begun()).toBe('ref: refs/heads/main\nresolved\n* main\n  other\n');
+    expect(await trees.status(work(), signal)).toMatchObject({ unfinished: null });
   });
 
   it('removes a lock whose git is gone, and waits for one that works', async () => {

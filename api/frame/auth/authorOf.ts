@@ -1,6 +1,6 @@
 import type { Request } from 'express';
-import { actorOf } from '../frame/auth/actor.ts';
-import type { RouteDeps } from '../frame/deps.ts';
+import type { RouteDeps } from '../deps.ts';
+import { actorOf } from './actor.ts';
 
 /** In whose name the caller's commits are. */
 export async function authorOf(
