@@ -62,6 +62,8 @@ export interface StartProcess {
   /** Absolute, or relative to the home. */
   cwd?: string;
   env?: Record<string, string>;
+  /** What it has of these where neither the computer nor `env` says otherwise. */
+  usualEnv?: Record<string, string>;
   pty?: { cols: number; rows: number };
   /** Whether input will come later; else its standard input is empty, or just `stdin`. */
   input?: boolean;

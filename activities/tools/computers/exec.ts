@@ -4,7 +4,15 @@ import type { Exit } from '../../../integrations/computers/processes/records.ts'
 import { DomainError } from '../../../models/errors.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { LiveText } from './liveText.ts';
-import { asIs, awake, type ComputerInput, type ComputerToolDeps, computerProperty, pathProperty } from './place.ts';
+import {
+  asIs,
+  awake,
+  type ComputerInput,
+  type ComputerToolDeps,
+  computerProperty,
+  pathProperty,
+  signatureFor,
+} from './place.ts';
 
 export const maxCommandLength = 100_000;
 const longestSeconds = 1_800;
@@ -54,6 +62,7 @@ export function execTool(deps: ComputerToolDeps): ServerTool {
         processId,
         command,
         timeoutMs: timeoutSeconds * 1_000,
+        usualEnv: await signatureFor(deps, turn),
         ...(cwd !== undefined && { cwd }),
         ...(stdin !== undefined && { stdin: Buffer.from(stdin).toString('base64') }),
       });

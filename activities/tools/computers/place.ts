@@ -1,12 +1,15 @@
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerRef, LiveComputers } from '../../../integrations/computers/liveComputers.ts';
+import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import type { Database } from '../../../models/database.ts';
+import type { Identity } from '../../../models/identity/index.ts';
 
 export interface ComputerToolDeps {
   database: Database;
   liveComputers: LiveComputers;
+  identity: Pick<Identity, 'users'>;
 }
 
 export interface ComputerInput {
@@ -41,6 +44,11 @@ async function refOf({ database }: ComputerToolDeps, turn: Turn, { computerId }:
 export async function awake(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
   const { userId, apiKeyId: credentialId } = turn;
   return deps.liveComputers.awake(await refOf(deps, turn, input), { userId, credentialId, address: null });
+}
+
+/** The user whose turn it is commits what is committed in it. */
+export async function signatureFor({ identity }: ComputerToolDeps, { userId }: Turn): Promise<Record<string, string>> {
+  return signatureOf((await identity.users.byId(userId)) ?? undefined);
 }
 
 /** Whether it runs or not: looking wakes nothing. */

@@ -6,7 +6,15 @@ import { DomainError } from '../../../models/errors.ts';
 import { firstOf } from '../../../models/text.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { describeExit, maxCommandLength } from './exec.ts';
-import { asIs, awake, type ComputerInput, type ComputerToolDeps, computerProperty, pathProperty } from './place.ts';
+import {
+  asIs,
+  awake,
+  type ComputerInput,
+  type ComputerToolDeps,
+  computerProperty,
+  pathProperty,
+  signatureFor,
+} from './place.ts';
 
 const longestWaitSeconds = 60;
 /** The most that a model reads at once. */
@@ -62,7 +70,8 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
         case 'start': {
           const { command = missing('command'), cwd } = input;
           const client = await awake(deps, turn, input);
-          const start = { processId: toolCallId, command, input: true, ...(cwd !== undefined && { cwd }) };
+          const usualEnv = await signatureFor(deps, turn);
+          const start = { processId: toolCallId, command, input: true, usualEnv, ...(cwd !== undefined && { cwd }) };
           const { process } = await client.startProcess(start);
           return { processId: process.processId, state: process.state };
         }

@@ -4,11 +4,13 @@ import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerRef } from '../../../integrations/computers/liveComputers.ts';
 import { type Gap, isOutput, noteOf, positionAfter } from '../../../integrations/computers/processes/records.ts';
 import type { ProcessInfo } from '../../../integrations/computers/types.ts';
+import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { newId } from '../../../models/ids.ts';
 import { answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
+import { authorOf } from '../../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { bodyOf, pathOf, queryOf } from '../../frame/request.ts';
@@ -34,7 +36,7 @@ export function processRoutes(deps: RouteDeps) {
     const processId = start.processId ?? newId('process');
     const client = await liveComputers.awake(pathOf<'execComputer'>(req), actorOf(req));
     const input = stdin === undefined ? {} : { stdin: Buffer.from(stdin).toString('base64') };
-    await client.startProcess({ ...start, ...input, processId, timeoutMs });
+    await client.startProcess({ ...start, ...input, processId, timeoutMs, usualEnv: await signature(req) });
     if (wantsEvents(req)) return streamOutput(deps, req, res, { client, processId, after: 0, saysProcess: true });
     const gone = goneOf(res);
     const records = client.output(processId, { follow: true, signal: gone });
@@ -52,7 +54,7 @@ export function processRoutes(deps: RouteDeps) {
   router.post(`${base}/processes`, async (req, res) => {
     const { processId = newId('process'), ...start } = bodyOf<'startProcess'>(req);
     const client = await liveComputers.awake(pathOf<'startProcess'>(req), actorOf(req));
-    const { process } = await client.startProcess({ ...start, processId });
+    const { process } = await client.startProcess({ ...start, processId, usualEnv: await signature(req) });
     answer<'startProcess'>(res, 201, presentProcess(process));
   });
 
@@ -97,6 +99,8 @@ export function processRoutes(deps: RouteDeps) {
     await client.resizeProcess(processId, bodyOf<'resizeProcess'>(req));
     res.status(204).end();
   });
+
+  const signature = async (req: Request) => signatureOf(await authorOf(deps, req));
 
   /** One that was never used has none. */
   async function processesOf(ref: ComputerRef): Promise<ProcessInfo[]> {

@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Request } from 'express';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
-import type { ComputerRef, LiveComputers } from '../../../integrations/computers/liveComputers.ts';
+import type { ComputerRef } from '../../../integrations/computers/liveComputers.ts';
 import type { ProcessInfo } from '../../../integrations/computers/types.ts';
+import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { newId } from '../../../models/ids.ts';
 import type { UpgradeHandler } from '../../frame/area.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
+import { authorOf } from '../../frame/auth/authorOf.ts';
+import type { RouteDeps } from '../../frame/deps.ts';
 import { pathOf, queryOf } from '../../frame/request.ts';
 import { Terminal } from './terminal.ts';
 
@@ -19,7 +22,7 @@ export const openTerminal: UpgradeHandler = (deps) => async (req) => {
   const { after, writer = randomUUID() } = queryOf<'openTerminal'>(req);
   // A plain request for it must not start anything.
   if (req.handshake === undefined) return { open: () => undefined };
-  const { client, process } = await attach(deps.liveComputers, ref, req);
+  const { client, process } = await attach(deps, ref, req);
   if (process.pty === null) throw new DomainError('conflict', 'NO_TERMINAL', 'This process has no terminal.');
   if (after !== undefined && after > process.outputBytes) {
     throw new DomainError('invalid', 'POSITION_UNKNOWN', 'The process has not put out so much.');
@@ -32,18 +35,24 @@ export const openTerminal: UpgradeHandler = (deps) => async (req) => {
 };
 
 async function attach(
-  computers: LiveComputers,
+  deps: Pick<RouteDeps, 'liveComputers' | 'identity'>,
   ref: ComputerRef,
   req: Request,
 ): Promise<{ client: HostClient; process: ProcessInfo }> {
   const { processId, cols = 80, rows = 24 } = queryOf<'openTerminal'>(req);
   if (processId !== undefined) {
-    const client = await computers.asIs(ref).catch(whenUnknown);
+    const client = await deps.liveComputers.asIs(ref).catch(whenUnknown);
     const known = await client?.process(processId).catch(whenUnknown);
     if (client !== undefined && known !== undefined) return { client, process: known };
   }
-  const client = await computers.awake(ref, actorOf(req));
-  const start = { processId: processId ?? newId('process'), command: shell, pty: { cols, rows }, env: terminalEnv };
+  const client = await deps.liveComputers.awake(ref, actorOf(req));
+  const start = {
+    processId: processId ?? newId('process'),
+    command: shell,
+    pty: { cols, rows },
+    env: terminalEnv,
+    usualEnv: signatureOf(await authorOf(deps, req)),
+  };
   try {
     return { client, process: (await client.startProcess(start)).process };
   } catch (error) {

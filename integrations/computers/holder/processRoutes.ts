@@ -70,14 +70,16 @@ function inputNumberOf(route: Route): InputNumber | undefined {
 
 /** The parts that are no one’s to check further on. */
 function startOf(body: Record<string, unknown>): StartProcess {
-  const { processId, command, cwd, env, pty, input, stdin, timeoutMs } = body;
+  const { processId, command, cwd, env, usualEnv, pty, input, stdin, timeoutMs } = body;
   const isCommand =
     typeof command === 'string' || (Array.isArray(command) && command.every((part) => typeof part === 'string'));
   const isValid =
     typeof processId === 'string' &&
     isCommand &&
     (cwd === undefined || typeof cwd === 'string') &&
-    (env === undefined || (typeof env === 'object' && env !== null)) &&
+    [env, usualEnv].every(
+      (variables) => variables === undefined || (typeof variables === 'object' && variables !== null),
+    ) &&
     (pty === undefined || (typeof pty === 'object' && pty !== null)) &&
     (input === undefined || typeof input === 'boolean') &&
     (stdin === undefined || typeof stdin === 'string') &&

@@ -207,9 +207,9 @@ export class HolderProcesses {
     return cwd === '.' || cwd === '' ? home : `${home}/${cwd}`;
   }
 
-  #envOf({ processId, env }: StartProcess): Record<string, string> {
+  #envOf({ processId, env, usualEnv }: StartProcess): Record<string, string> {
     const { sandbox, computer } = this.#options.spec;
-    return { ...sandbox.env, ...computer.env, ...env, [processMarker]: processId };
+    return { ...sandbox.env, ...usualEnv, ...computer.env, ...env, [processMarker]: processId };
   }
 
   async #entry(processId: string): Promise<Entry> {

@@ -8,7 +8,8 @@ const maxTotalBytes = 1_048_576;
 const maxSide = 1_000;
 
 /** Refuses what no process can be started with, before its id is taken. Throws 422. */
-export function requireStartable({ command, env = {}, stdin, pty, timeoutMs }: StartProcess): void {
+export function requireStartable({ command, env: own, usualEnv, stdin, pty, timeoutMs }: StartProcess): void {
+  const env = { ...usualEnv, ...own };
   const list = typeof command === 'string' ? [command] : command;
   const texts = [...list, ...Object.entries(env).flat()];
   if (list.length === 0 || list[0] === '') throw refused('COMMAND_INVALID', 'The command is empty.');

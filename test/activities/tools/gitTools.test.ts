@@ -39,12 +39,13 @@ describe.each(usable.slice(0, 1))('$name: what agents do with repositories', () 
     expect(await run(['git_diff', { repository }])).toEqual([
       { diff: expect.stringContaining('+two'), truncated: false },
     ]);
+    const who = await run(['computer_exec', { command: 'git var GIT_AUTHOR_IDENT; git var GIT_COMMITTER_IDENT' }]);
+    expect(who).toMatchObject([{ stdout: expect.stringMatching(new RegExp(`<${user.email}>.*\n.*<${user.email}>`)) }]);
     expect(await run(['git_branch', { repository, name: 'try' }])).toEqual([
       { branch: 'try', output: "Switched to a new branch 'try'\nM\ta.txt" },
     ]);
-    const { id: draftId } = (
-      await git.send<{ id: string }>('POST', `/drive/drafts/${id}/draft`, { branch: 'draft' })
-    ).body;
+    const { id: draftId } = (await git.send<{ id: string }>('POST', `/drive/drafts/${id}/draft`, { branch: 'draft' }))
+      .body;
     const [known] = (await run(['git_status', { repository }])) as [{ drafts: { id: string; folder: string }[] }];
     expect(known.drafts).toMatchObject([{ id: draftId, branch: 'draft', status: 'ready' }]);
     await computer.exec(`echo draft > ${known.drafts[0]?.folder}/a.txt`);

@@ -58,8 +58,10 @@ test('a shell is started, takes input once, has a size, and tells its end', asyn
   await client.until('20 90');
   client.say({ type: 'input', seq: 1, text: 'stty size; echo é€ >> typed\r' });
   client.say({ type: 'resize', cols: 100, rows: 30 });
-  client.say({ type: 'input', seq: 2, text: 'stty size; cat typed\r' });
+  client.say({ type: 'input', seq: 2, text: 'stty size; cat typed; echo "<$GIT_COMMITTER_EMAIL>"\r' });
   await client.until('30 100');
+  // Who has opened it commits what is committed in it.
+  await client.until(`<${computer.user.email}>`);
   client.say({ type: 'input', seq: 9, text: 'x' });
   expect(await has(client, 'problem')).toMatchObject({ code: 'INPUT_OUT_OF_ORDER', seq: 9 });
   client.socket.send('none');

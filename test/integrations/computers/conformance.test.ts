@@ -47,11 +47,12 @@ describe.each(drivers)('$name', ({ name, driver, options, missing }) => {
     const { client } = await startComputer(host, { env: { GREETING: 'good day' } });
     const ran = await runOn(
       client,
-      'id -u; id -g; pwd; echo $GREETING; hostname; grep -h Cap /proc/self/status; ls /sys/class/net /proc/sys/net/ipv4/conf',
+      'id -u; id -g; pwd; echo $GREETING $USUAL; hostname; grep -h Cap /proc/self/status; ls /sys/class/net /proc/sys/net/ipv4/conf',
+      { usualEnv: { GREETING: 'not this', USUAL: 'to you' } },
     );
     // A container has no numbers of its own: there it is the user of this computer on its host.
     const id = driver === 'docker' ? expect.stringMatching(/^[1-9]\d*$/) : '1000';
-    expect(ran.stdout.split('\n').slice(0, 5)).toEqual([id, id, '/home/user', 'good day', 'computer']);
+    expect(ran.stdout.split('\n').slice(0, 5)).toEqual([id, id, '/home/user', 'good day to you', 'computer']);
     expect(ran.stdout).toMatch(/CapEff:\t0{16}/);
     expect(ran.stdout).toMatch(/CapBnd:\t0{16}/);
   });
