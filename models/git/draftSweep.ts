@@ -14,9 +14,12 @@ export type DueDraft = Waiting & { itemId: string; spaceId: string; status: 'rea
 const deadlineMs = 5 * 60_000;
 const discardMs = 60 * 60_000;
 
+/** What hosts say of computers may be as old as this. */
+const beatSeconds = 120;
+
 /**
- * Drafts whose computer runs and that were not looked at for a while, or whose computer has started or ended since; and
- * those whose computer is gone. What is paused, or on its way, cannot be reached. Oldest first.
+ * Drafts that were not looked at for a while and whose computer runs and was used since, or whose computer has started
+ * or ended since; and those whose computer is gone. What is paused, or on its way, cannot be reached. Oldest first.
  */
 export async function draftsToSave(
   { pool }: Pick<Database, 'pool'>,
@@ -31,7 +34,9 @@ export async function draftsToSave(
        LEFT JOIN computers c ON c.id = d.computer_id
       WHERE d.status = 'ready' AND d.looked_at < ? ${next}
         AND (c.id IS NULL OR c.deleted_at IS NOT NULL
-          OR (c.status = 'running' AND d.looked_at < ?)
+          OR (c.status = 'running' AND d.looked_at < ?
+            AND (c.processes > 0 OR c.active_at IS NULL OR c.active_at >= d.looked_at - INTERVAL ${beatSeconds} SECOND
+              OR d.saved_at IS NULL OR d.error_code IS NOT NULL))
           OR (c.status IN ('running', 'stopped') AND c.status_at >= d.looked_at))
       ORDER BY d.looked_at, d.id LIMIT ${sweepPageSize}`,
     [before, ...nextValues, savedBefore],

@@ -31,8 +31,12 @@ export function draftRow({ itemId, spaceId, computerId, createdBy }: DraftOf) {
 }
 
 /** Returns its id. */
-export async function insertDraft(database: Database, of: DraftOf): Promise<string> {
-  const row = draftRow(of);
+export async function insertDraft(
+  database: Database,
+  of: DraftOf,
+  more: Record<string, unknown> = {},
+): Promise<string> {
+  const row = { ...draftRow(of), ...more };
   await insertRows(database, { git_drafts: row });
   return row.id;
 }

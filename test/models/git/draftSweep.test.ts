@@ -1,0 +1,42 @@
+import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
+import { draftsToSave } from '../../../models/git/draftSweep.ts';
+import { insertDraft } from '../../builders/draft.ts';
+import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+let environment: TestEnvironment;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+
+const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+const [saved, used, isDue, isNot] = [minutesAgo(20), minutesAgo(10), true, false];
+
+/** Whether a draft on a running computer is to be saved that was looked at twenty minutes ago. */
+test.each([
+  ['nothing has run there since', {}, {}, isNot],
+  ['something runs', { processes: 1 }, {}, isDue],
+  ['it was used since', { active_at: used }, {}, isDue],
+  ['it was used just before, as the host may have said late', { active_at: minutesAgo(21) }, {}, isDue],
+  ['it was never saved', {}, { saved_at: null }, isDue],
+  ['it could not be saved', {}, { error_code: 'QUOTA_EXCEEDED' }, isDue],
+  ['it was looked at a moment ago', { processes: 1 }, { looked_at: minutesAgo(1) }, isNot],
+  ['its computer has started since', { status_at: used }, {}, isDue],
+  ['its computer has stopped since', { status: 'stopped', status_at: used }, {}, isDue],
+  ['its computer sleeps', { status: 'stopped' }, {}, isNot],
+  ['its computer stands still', { status: 'paused', processes: 1, status_at: used }, {}, isNot],
+  ['its computer is gone', { status: 'stopped', deleted_at: used }, {}, isDue],
+])('where %s, it is looked after or left', async (_, computer, draft, expected) => {
+  const { database } = environment;
+  const { itemId, spaceId } = await buildRepositoryRow(environment);
+  const { id: computerId } = await defaultComputer(database, spaceId);
+  const row = { status: 'running', status_at: minutesAgo(60), processes: 0, active_at: minutesAgo(50), ...computer };
+  await database.pool.query('UPDATE computers SET ? WHERE id = ?', [row, computerId]);
+  const of = { itemId, spaceId, computerId, createdBy: 'usr_1' };
+  const id = await insertDraft(database, of, { looked_at: saved, saved_at: saved, ...draft });
+  const page = { before: minutesAgo(0.5), after: undefined, savedBefore: minutesAgo(5) };
+  const found = await draftsToSave(database, page);
+  expect(found.some((due) => due.id === id)).toBe(expected);
+});
