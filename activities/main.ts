@@ -1,4 +1,6 @@
-import { type AppDeps, appSweeps, createAppSweeps } from './apps/sweeps.ts';
+import type { AppDeps } from './apps/deps.ts';
+import { createAppActivities } from './apps/index.ts';
+import { appSweeps } from './apps/sweeps.ts';
 import type { AutomationDeps } from './automations/deps.ts';
 import { createAutomationActivities } from './automations/index.ts';
 import { automationSweeps } from './automations/sweeps.ts';
@@ -57,7 +59,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createSecretSweeps(deps),
     ...createComputerActivities(deps),
     ...createGitActivities(deps),
-    ...createAppSweeps(deps),
+    ...createAppActivities(deps),
     ...createAutomationActivities(deps),
   };
 }

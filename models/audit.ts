@@ -76,7 +76,10 @@ export type AuditAction =
   | 'automation.made'
   | 'automation.changed'
   | 'automation.deleted'
-  | 'automation.secret-made';
+  | 'automation.secret-made'
+  | 'app.run'
+  | 'app.run-cancelled'
+  | 'app.computer-set';
 
 export interface AuditEntry extends Actor {
   id: string;

@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Config } from '../config/index.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { createLauncherKit } from './launcherKit.ts';
+import { createAppLauncher } from './launchers/apps.ts';
 import { createAutomationLauncher } from './launchers/automations.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
 import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
@@ -35,6 +36,7 @@ export function createLauncher(options: {
     ...computers,
     ...repositories,
     ...createOperationLauncher(kit, config, logger, { ...computers, ...repositories }),
+    ...createAppLauncher(kit, config),
     ...createMailLauncher(kit),
     ...createBillingLauncher(kit),
     ...createAutomationLauncher(kit, createScheduleKit(options), config),

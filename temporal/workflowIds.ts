@@ -24,6 +24,11 @@ export function repositoryWorkflowId(itemId: string): string {
   return `repository/${itemId}`;
 }
 
+/** A run's of an app's component, from when it is asked for until it has ended. */
+export function appRunWorkflowId(runId: string): string {
+  return `appRun/${runId}`;
+}
+
 /** One for each notification, by the provider's id for it. */
 export function settlementWorkflowId(eventId: string): string {
   return `settlePayment/${eventId}`;

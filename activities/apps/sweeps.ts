@@ -1,17 +1,56 @@
-import { forgetRemovedApps } from '../../models/apps/removal.ts';
-import type { CommonDeps } from '../deps.ts';
+import {
+  type ActiveRun,
+  activeRuns,
+  forgetApp,
+  forgetOldRuns,
+  type RemovedApp,
+  removedApps,
+} from '../../models/apps/removal.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import type { AppDeps } from './deps.ts';
 
-export type AppDeps = CommonDeps;
+type SweepDeps = Pick<AppDeps, 'config' | 'database' | 'logger' | 'workflows'>;
 
-export function createAppSweeps({ database }: Pick<AppDeps, 'database'>) {
+export function createAppSweeps({ config, database, logger, workflows }: SweepDeps) {
+  const before = () => new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
   return {
-    /** Leaves nothing of apps that were removed. */
-    async sweepRemovedApps(): Promise<number> {
-      using _heartbeat = keepAlive();
-      return forgetRemovedApps(database);
+    /** Starts the workflows of runs that have none. One that waits is told when it is its turn, or looks by itself. */
+    sweepRuns: (): Promise<SweepReport> =>
+      sweepEach<ActiveRun>({
+        logger,
+        before: before(),
+        page: (page) => activeRuns(database, page),
+        async well(runs) {
+          return new Set([...(await workflows.runningRuns(runs))].map(({ id }) => id));
+        },
+        look: async (run, isWell) => (isWell ? 'left' : asSwept(await workflows.startRun(run), 'started')),
+      }),
+
+    /** Leaves nothing of apps that were removed, when their runs have ended. */
+    sweepRemovedApps: (): Promise<SweepReport> =>
+      sweepEach<RemovedApp>({
+        logger,
+        before: before(),
+        page: (page) => removedApps(database, page),
+        async look(app) {
+          const left = await forgetApp(database, app);
+          for (const run of left) void workflows.startRun(run);
+          return left.length === 0 ? 'ended' : 'reminded';
+        },
+      }),
+
+    /** Leaves nothing of runs that ended long ago. */
+    async purgeOldRuns(): Promise<number> {
+      using heartbeat = keepAlive();
+      const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
+      return forgetOldRuns(database, old, () => heartbeat.cancelled.throwIfAborted());
     },
   };
 }
 
-export const appSweeps = ['sweepRemovedApps'] as const satisfies readonly (keyof ReturnType<typeof createAppSweeps>)[];
+export const appSweeps = [
+  'sweepRuns',
+  'sweepRemovedApps',
+  'purgeOldRuns',
+] as const satisfies readonly (keyof ReturnType<typeof createAppSweeps>)[];

@@ -1,3 +1,4 @@
+import type { AppManifests } from '../../integrations/apps/manifests.ts';
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { GitTrees } from '../../integrations/git/types.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
@@ -5,6 +6,7 @@ import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { McpServers } from '../../models/mcp/mcpServers.ts';
 import type { CommonDeps } from '../deps.ts';
+import { appTools } from './apps/index.ts';
 import { automationTools } from './automations/index.ts';
 import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
@@ -21,6 +23,7 @@ export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'dat
   mcpServers: McpServers;
   liveComputers: LiveComputers;
   gitTrees: GitTrees;
+  appManifests: AppManifests;
   identity: Pick<Identity, 'members' | 'keys' | 'users'>;
 }
 
@@ -31,6 +34,7 @@ export function createTools(deps: ToolDeps): ToolRegistry {
       ...driveTools(deps),
       ...computerTools(deps),
       ...gitTools(deps),
+      ...appTools(deps),
       ...automationTools(deps),
       webFetchTool(deps),
       askUserTool,

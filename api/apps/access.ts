@@ -6,4 +6,10 @@ export const access = {
   createApp: 'editor',
   getApp: 'viewer',
   removeApp: 'editor',
+  runApp: 'editor',
+  setAppComputer: 'editor',
+  listRuns: 'viewer',
+  getRun: 'viewer',
+  readRunLog: 'viewer',
+  cancelRun: 'editor',
 } as const satisfies AccessRows;

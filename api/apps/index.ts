@@ -1,8 +1,9 @@
 import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
 import { appRoutes } from './appRoutes.ts';
+import { runRoutes } from './runRoutes.ts';
 
 export const apps = {
   access,
-  routes: [appRoutes],
+  routes: [appRoutes, runRoutes],
 } as const satisfies Area;

@@ -3,6 +3,7 @@ import type { ChatStreamBody } from './chatRequest.ts';
 
 /** These prefixes are reserved for the server's own tools (docs/tools.md). */
 const reservedAreas = [
+  'app',
   'ask',
   'browser',
   'computer',

@@ -185,13 +185,14 @@ function mainDeps(
 ): MainDeps {
   const { config, logger, database, catalogue, storage, documents, identity, push, egressGuard } = services;
   const gitTrees = createGitTrees(liveComputers, config.git);
+  const appManifests = createAppManifests({ ...services, liveComputers });
   return {
     ...services,
     workflows: launcher,
     modelRunner: createModelRunner({ config, catalogue }),
     metering: createMetering({ database, config, catalogue }),
     stopWatch: new StopWatch({ logger, database }),
-    tools: createTools({ ...services, liveComputers, gitTrees, workflows: launcher }),
+    tools: createTools({ ...services, liveComputers, gitTrees, appManifests, workflows: launcher }),
     attachments: new AttachmentReader(storage, documents),
     mails: identity.mails,
     mailer: config.signIn.mail && createMailer(config.signIn.mail),

@@ -1,3 +1,3 @@
 import type { AreaPurge } from '../areaPurge.ts';
 
-export const appsPurge: AreaPurge = { ofSpace: ['apps'] };
+export const appsPurge: AreaPurge = { ofSpace: ['app_runs', 'apps'] };

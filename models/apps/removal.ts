@@ -1,7 +1,9 @@
+import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { deleteInBatches } from '../batches.ts';
-import type { Database } from '../database.ts';
-import { execute } from '../sql.ts';
+import { type Database, transaction } from '../database.ts';
+import { driveModels } from '../drive/models.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import { execute, select } from '../sql.ts';
 
 /** In the transaction that removes their items for good: what there is of these apps is swept. */
 export async function removeAppsOf(tx: Transaction, itemIds: readonly string[]): Promise<void> {
@@ -12,7 +14,76 @@ export async function removeAppsOf(tx: Transaction, itemIds: readonly string[]):
   ]);
 }
 
-/** Returns how many there were. */
-export function forgetRemovedApps(database: Pick<Database, 'pool'>): Promise<number> {
-  return deleteInBatches(database, 'DELETE FROM apps WHERE removed_at <= ? LIMIT ?', [new Date()]);
+export type RemovedApp = Waiting & { spaceId: string };
+
+/** Oldest first. */
+export function removedApps(database: Pick<Database, 'pool'>, page: OldestFirst<RemovedApp>): Promise<RemovedApp[]> {
+  return oldestFirst<RemovedApp>(
+    database,
+    { table: 'apps', columns: ['space_id AS spaceId'], where: 'removed_at IS NOT NULL', time: 'removed_at' },
+    page,
+  );
+}
+
+const runsAtOnce = 200;
+
+/** Forgets a removed app with its runs. Returns those that have not ended: they are to end first. */
+export async function forgetApp(database: Database, { id }: RemovedApp): Promise<{ id: string; spaceId: string }[]> {
+  for (;;) {
+    const sql = 'SELECT id FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
+    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [id, runsAtOnce]);
+    const forgotten = await forgetRuns(
+      database,
+      rows.map((row) => String(row.id)),
+    );
+    if (rows.length === runsAtOnce && forgotten > 0) continue;
+    const left = 'SELECT id, space_id AS spaceId FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
+    const [active] = await database.pool.query<RowDataPacket[]>(left, [id, runsAtOnce]);
+    if (active.length === 0) await database.pool.query('DELETE FROM apps WHERE id = ? AND live IS NULL', [id]);
+    return active as unknown as { id: string; spaceId: string }[];
+  }
+}
+
+/** Forgets those of the runs that have ended, and has their logs removed. Returns how many there were. */
+async function forgetRuns(database: Database, ids: readonly string[]): Promise<number> {
+  if (ids.length === 0) return 0;
+  return transaction(database, async (tx) => {
+    const sql = 'SELECT id, log_key AS logKey FROM app_runs WHERE id IN (?) AND active IS NULL FOR UPDATE';
+    const ended = await select<{ id: string; logKey: string | null }>(tx, sql, [ids]);
+    if (ended.length === 0) return 0;
+    const keys = ended.flatMap(({ logKey }) => (logKey === null ? [] : [logKey]));
+    await driveModels(tx).DriveObject.doom(keys, tx);
+    await execute(tx, 'DELETE FROM app_runs WHERE id IN (?)', [ended.map((run) => run.id)]);
+    return ended.length;
+  });
+}
+
+/** Forgets runs that ended before this, with their logs. Returns how many there were. */
+export async function forgetOldRuns(database: Database, before: Date, onBatch: () => void): Promise<number> {
+  for (let count = 0; ; onBatch()) {
+    const sql = 'SELECT id FROM app_runs WHERE ended_at < ? ORDER BY ended_at, id LIMIT ?';
+    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [before, runsAtOnce]);
+    count += await forgetRuns(
+      database,
+      rows.map((row) => String(row.id)),
+    );
+    if (rows.length < runsAtOnce) return count;
+  }
+}
+
+export type ActiveRun = Waiting & { spaceId: string; status: 'queued' | 'running' };
+
+/** Runs that have not ended, oldest first. */
+export function activeRuns(database: Pick<Database, 'pool'>, page: OldestFirst<ActiveRun>): Promise<ActiveRun[]> {
+  return oldestFirst<ActiveRun>(
+    database,
+    {
+      table: 'app_runs',
+      index: 'app_runs_active',
+      columns: ['space_id AS spaceId', 'status'],
+      where: 'active = 1',
+      time: 'created_at',
+    },
+    page,
+  );
 }

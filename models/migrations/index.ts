@@ -30,6 +30,7 @@ import { gitRepositories } from './0029-git-repositories.ts';
 import { gitInstallations } from './0030-git-installations.ts';
 import { gitDrafts } from './0031-git-drafts.ts';
 import { apps } from './0034-apps.ts';
+import { appRuns } from './0034b-app-runs.ts';
 import { automations } from './0035-automations.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
@@ -65,5 +66,6 @@ export const migrations: Migration[] = [
   gitInstallations,
   gitDrafts,
   apps,
+  appRuns,
   automations,
 ];

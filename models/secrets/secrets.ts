@@ -123,6 +123,26 @@ export function createSecrets(database: Database, envelope: Envelope) {
         rows.filter(({ name }) => !isReservedName(name)),
       );
     },
+
+    /**
+     * Some secrets of the space in clear, for a program that is given them as variables. Throws 409 `SECRET_MISSING`. The
+     * read is in the audit log before it happens.
+     */
+    async readSome(spaceId: string, names: readonly string[], actor: Actor): Promise<Record<string, string>> {
+      if (names.length === 0) return {};
+      const rows = await transaction(database, async (tx) => {
+        await appendAudit(tx, spaceId, actor, 'secrets.read', null);
+        const sql = 'SELECT name, sealed FROM secrets WHERE space_id = ? AND name IN (?)';
+        return select<{ name: string; sealed: Buffer }>(tx, sql, [spaceId, names]);
+      });
+      const usable = rows.filter(({ name }) => !isReservedName(name));
+      const missing = names.find((wanted) => !usable.some(({ name }) => name === wanted));
+      if (missing !== undefined) {
+        throw new DomainError('conflict', 'SECRET_MISSING', `The space has no secret ${missing}.`);
+      }
+      const values = await open(spaceId, usable);
+      return Object.fromEntries(values.map(({ name, value }) => [name, value]));
+    },
   };
 }
 

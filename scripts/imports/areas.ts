@@ -20,7 +20,10 @@ export const layers: Record<string, Layer> = {
       frame: { 'areas.ts': 'the app serves what is listed there' },
       drive: { chat: 'the files of a thread are for whoever may read the thread' },
       git: { drive: 'a repository is an item, for whoever may see that' },
-      apps: { drive: 'an app is an item, for whoever may see that' },
+      apps: {
+        drive: 'an app is an item, for whoever may see that',
+        computers: 'the log of a run is the output of a process',
+      },
       automations: { chat: 'they run in threads, for their owners' },
     },
   },
@@ -66,6 +69,7 @@ export const layers: Record<string, Layer> = {
         drive: 'an app is a folder or a repository of the drive',
         git: 'the files of a repository are in its working tree',
         computers: 'it runs on a computer',
+        identity: 'a run has the authority of who asked for it',
       },
       computers: {
         secrets: 'a placeholder stands for a secret of the space',

@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { operations } from '../../api/types.gen.ts';
+import { waitFor } from '../support/waitFor.ts';
 import type { ChatUser } from './chat.ts';
 import { driveOf } from './drive.ts';
 import type { TestProduct } from './product.ts';
 
 export type AppBody = operations['getApp']['responses'][200]['content']['application/json'];
+
+export type RunBody = operations['getRun']['responses'][200]['content']['application/json'];
+type OutcomeBody = operations['runApp']['responses'][200]['content']['application/json'];
 
 interface Answer<T> {
   status: number;
@@ -57,6 +61,26 @@ export function appsOf(product: TestProduct, user: ChatUser) {
     make: (itemId: string) => send('POST', `${space}/apps`, { itemId }),
     get: (itemId: string) => send('GET', `/api/apps/${itemId}`),
     list: () => send<{ data: AppBody[] }>('GET', `${space}/apps`),
+    run: (itemId: string, body: object = {}, headers?: Record<string, string>) =>
+      send<OutcomeBody>('POST', `/api/apps/${itemId}/process/run`, body, headers),
+    runs: (itemId: string) => send<{ data: RunBody[] }>('GET', `/api/apps/${itemId}/runs`),
+    getRun: (runId: string) => send<RunBody>('GET', `/api/runs/${runId}`),
+    cancel: (runId: string) => send<RunBody>('POST', `/api/runs/${runId}/cancel`),
+    /** The run, when it has ended. */
+    ended: (runId: string): Promise<RunBody> =>
+      waitFor(
+        'the end of a run',
+        async () => {
+          const { body } = await send<RunBody>('GET', `/api/runs/${runId}`);
+          return body.endedAt === null ? undefined : body;
+        },
+        { timeoutMs: 150_000 },
+      ),
+    async log(runId: string, after = 0) {
+      const response = await user.fetch(`/api/runs/${runId}/log?after=${after}`);
+      const position = Number(response.headers.get('x-output-position'));
+      return { status: response.status, text: await response.text(), position };
+    },
     remove: (itemId: string) => send('DELETE', `/api/apps/${itemId}`),
     /** A folder with this manifest and these files, which is an app. */
     async app(manifest: string, files: Record<string, string> = {}): Promise<string> {

@@ -1,5 +1,6 @@
 import { createECDH, randomUUID } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2/promise';
+import { getAppOf } from '../../models/apps/app.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Database } from '../../models/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -204,6 +205,25 @@ export const objects: Record<string, Builder> = {
     await world.send('owner', 'POST', `${drive}/upload`, body);
     await world.send('owner', 'POST', `/api/spaces/${world.spaceId}/apps`, { itemId });
     return itemId;
+  },
+  // One that has ended before it began.
+  runId: async (world) => {
+    const itemId = await builderOf('driveItemId', 'Apps')(world);
+    const { id: appId } = await getAppOf(world.database, itemId);
+    const id = newId('run');
+    const row = {
+      id,
+      app_id: appId,
+      item_id: itemId,
+      space_id: world.spaceId,
+      component: 'run',
+      trigger_kind: 'request',
+    };
+    const place = { kind: 'folder', computerId: 'cmp_1', folder: '' };
+    const spec = JSON.stringify({ place, secrets: [], retry: { attempts: 1 }, concurrency: 1 });
+    const state = { status: 'cancelled', active: null, attempt: 0, is_started: 0, user_id: world.people.owner.id };
+    await world.database.pool.query('INSERT INTO app_runs SET ?', [{ ...row, ...state, spec, created_at: new Date() }]);
+    return id;
   },
   credentialId: async (world) => {
     const body = { name: 'Git server', host: 'git.example.com', secret: 'a token' };

@@ -1,8 +1,6 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
-import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerRef } from '../../../integrations/computers/liveComputers.ts';
-import { type Gap, isOutput, noteOf, positionAfter } from '../../../integrations/computers/processes/records.ts';
 import type { ProcessInfo } from '../../../integrations/computers/types.ts';
 import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
@@ -15,14 +13,13 @@ import type { RouteDeps } from '../../frame/deps.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { bodyOf, pathOf, queryOf } from '../../frame/request.ts';
 import { createRouter } from '../../frame/router.ts';
-import { drained } from '../../frame/sse.ts';
 import { presentProcess } from './presentProcess.ts';
+import { afterOf, positionUnknown, sendText, wantsEvents } from './sendText.ts';
 import { streamOutput } from './streamOutput.ts';
 
 /** Of each of an exec’s streams. */
 const maxExecBytes = 1_048_576;
 const execTimeoutMs = 300_000;
-const events = 'text/event-stream';
 
 /** Commands on a computer, in the foreground and in the background. */
 export function processRoutes(deps: RouteDeps) {
@@ -37,7 +34,10 @@ export function processRoutes(deps: RouteDeps) {
     const client = await liveComputers.awake(pathOf<'execComputer'>(req), actorOf(req));
     const input = stdin === undefined ? {} : { stdin: Buffer.from(stdin).toString('base64') };
     await client.startProcess({ ...start, ...input, processId, timeoutMs, usualEnv: await signature(req) });
-    if (wantsEvents(req)) return streamOutput(deps, req, res, { client, processId, after: 0, saysProcess: true });
+    if (wantsEvents(req)) {
+      const open = (signal: AbortSignal) => client.output(processId, { follow: true, signal });
+      return streamOutput(deps, req, res, { open, processId });
+    }
     const gone = goneOf(res);
     const records = client.output(processId, { follow: true, signal: gone });
     const { stdout, stderr, truncated, exit, position } = await collectOutput(records, { maxBytes: maxExecBytes });
@@ -67,10 +67,14 @@ export function processRoutes(deps: RouteDeps) {
   router.get(`${one}/output`, async (req, res) => {
     const { processId, ...ref } = pathOf<'readProcessOutput'>(req);
     const client = await liveComputers.asIs(ref);
-    const after = afterOf(req);
+    const after = afterOf(req, queryOf<'readProcessOutput'>(req).after);
     if (after > (await client.process(processId)).outputBytes) throw positionUnknown();
-    if (wantsEvents(req)) return streamOutput(deps, req, res, { client, processId, after });
-    await sendText(res, client, processId, after);
+    if (wantsEvents(req)) {
+      const open = (signal: AbortSignal) => client.output(processId, { after, follow: true, signal });
+      return streamOutput(deps, req, res, { open });
+    }
+    const { outputBytes } = await client.process(processId);
+    await sendText(res, outputBytes, (signal) => client.output(processId, { after, signal }));
   });
 
   router.post(`${one}/input`, async (req, res) => {
@@ -109,41 +113,4 @@ export function processRoutes(deps: RouteDeps) {
   }
 
   return router;
-}
-
-/** What is kept now, as it was put out. */
-async function sendText(res: Response, client: HostClient, processId: string, after: number): Promise<void> {
-  const gone = goneOf(res);
-  const { outputBytes } = await client.process(processId);
-  res.set({ 'content-type': 'text/plain; charset=utf-8', 'x-output-position': String(outputBytes) });
-  try {
-    for await (const record of client.output(processId, { after, signal: gone })) {
-      // What came since the position was told is for the next request.
-      if (record.position >= outputBytes) break;
-      const { kind, position, payload } = record;
-      if (isOutput(kind)) res.write(payload.subarray(0, outputBytes - position));
-      else if (kind === 'gap') res.write(`\n[${noteOf<Gap>(record).droppedBytes} bytes were dropped here]\n`);
-      await drained(res);
-      if (positionAfter(record) >= outputBytes) break;
-    }
-    res.end();
-  } catch (error) {
-    if (!res.headersSent) throw error;
-    // The reader must see that this is not all.
-    res.destroy();
-  }
-}
-
-function wantsEvents(req: Request): boolean {
-  return req.accepts(['application/json', 'text/plain', events]) === events;
-}
-
-/** The header is the browser’s own when it connects again, so it is the newer one. */
-function afterOf(req: Request): number {
-  const last = req.get('last-event-id');
-  return last === undefined ? (queryOf<'readProcessOutput'>(req).after ?? 0) : Number(last);
-}
-
-function positionUnknown(): DomainError {
-  return new DomainError('invalid', 'POSITION_UNKNOWN', 'The process has not put out so much.');
 }

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { drained } from '../../frame/sse.ts';
@@ -7,6 +7,15 @@ import { stillAllowed } from '../../frame/stillAllowed.ts';
 import { event, OutputEvents } from './outputEvents.ts';
 
 const reconnectAfterMs = 1_000;
+
+export interface OutputSource {
+  /** What it has put out and puts out, up to its end. */
+  open(signal: AbortSignal): AsyncIterable<OutputRecord>;
+  /** Of the process that is named first, where its reader does not know it. */
+  processId?: string;
+  /** Whose members may read it, where the path does not name the space. */
+  spaceId?: string;
+}
 
 /**
  * Streams the output of a process that is known, as events until its end, or until the reader leaves, or may no longer
@@ -16,11 +25,11 @@ export async function streamOutput(
   { identity, config, closing }: Pick<RouteDeps, 'identity' | 'config' | 'closing'>,
   req: Request,
   res: Response,
-  source: { client: HostClient; processId: string; after: number; saysProcess?: boolean },
+  { open, processId, spaceId }: OutputSource,
 ): Promise<void> {
   const over = new AbortController();
   const end = () => over.abort();
-  const isAllowed = stillAllowed({ identity }, req);
+  const isAllowed = stillAllowed({ identity }, req, spaceId);
   const { heartbeatMs, authorizationMs } = config.chat.streams;
   const timers = [
     setInterval(() => res.write(': hb\n\n'), heartbeatMs),
@@ -38,14 +47,14 @@ export async function streamOutput(
   closing.addEventListener('abort', end);
   try {
     const events = new OutputEvents();
-    const records = source.client.output(source.processId, { after: source.after, follow: true, signal: over.signal });
+    const records = open(over.signal);
     res.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',
     });
     res.write(`retry: ${reconnectAfterMs}\n\n`);
-    if (source.saysProcess) res.write(event('process', undefined, { processId: source.processId }));
+    if (processId !== undefined) res.write(event('process', undefined, { processId }));
     for await (const record of records) {
       const text = events.push(record);
       if (text !== '' && !res.write(text)) await drained(res);

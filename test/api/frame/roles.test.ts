@@ -76,6 +76,7 @@ const onlyOnceAllowed: Record<string, string> = {
   createDraft: '409 GIT_REPOSITORY_NOT_READY',
   mergeDraft: '409 GIT_REPOSITORY_NOT_READY',
   // Nor is every folder an app.
+  cancelRun: '409 RUN_ENDED',
   createApp: '422 APP_MANIFEST_MISSING',
   restoreDriveItem: '409 NOT_IN_TRASH',
   getDriveContent: '409 NOT_A_FILE',

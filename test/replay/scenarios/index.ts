@@ -1,3 +1,4 @@
+import { appScenarios } from './apps.ts';
 import { automationScenarios } from './automations.ts';
 import { billingScenarios } from './billing.ts';
 import { chatScenarios } from './chat.ts';
@@ -11,6 +12,7 @@ import type { Scenario } from './scenario.ts';
 
 /** Every path whose history is saved; an area has a file of its own. */
 export const scenarios: Scenario[] = [
+  ...appScenarios,
   ...automationScenarios,
   ...billingScenarios,
   ...chatScenarios,

@@ -1,0 +1,30 @@
+import { notRun } from '../../models/apps/outcome.ts';
+import { findRun } from '../../models/apps/run.ts';
+import { endAttempt, nextInLine, nextRunStep, type RunStep } from '../../models/apps/steps.ts';
+import type { AppDeps } from './deps.ts';
+import { createRunAttempt } from './runAttempt.ts';
+import { createAppSweeps } from './sweeps.ts';
+
+/** What the runs of apps are made of. */
+export function createAppActivities(deps: AppDeps) {
+  const { database, workflows } = deps;
+  return {
+    /** What a run does next. The one that has ended tells those that wait for its place. */
+    async nextAppRunStep({ runId }: { runId: string }): Promise<RunStep> {
+      const step = await nextRunStep(database, runId);
+      const run = step.do === 'rest' ? await findRun(database, runId) : undefined;
+      if (run !== undefined) for (const next of await nextInLine(database, run)) void workflows.startRun(next);
+      return step;
+    },
+
+    runAppAttempt: createRunAttempt(deps),
+
+    /** For an attempt that could not be made in its time. */
+    failAppRunAttempt({ runId, attempt, code }: { runId: string; attempt: number; code: string }): Promise<void> {
+      const outcome = notRun(code, 'It could not be run; the log of the server says why.');
+      return endAttempt(database, { runId, attempt, outcome, output: '', log: null });
+    },
+
+    ...createAppSweeps(deps),
+  };
+}

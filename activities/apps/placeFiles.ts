@@ -1,0 +1,80 @@
+import { Readable } from 'node:stream';
+import type { HostClient } from '../../integrations/computers/hostClient.ts';
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { filesBelow } from '../../models/apps/folderFiles.ts';
+import type { Run } from '../../models/apps/run.ts';
+import type { Database } from '../../models/database.ts';
+import { DomainError } from '../../models/errors.ts';
+
+interface Deps {
+  database: Database;
+  storage: Pick<ObjectStore, 'read'>;
+}
+
+const maxMarkerBytes = 2_097_152;
+/** Programs are among them, and the drive does not say which. */
+const mode = 0o755;
+
+/**
+ * Brings the files of a folder to the computer as they are in the drive now: those that have changed since they were
+ * brought last are written, those that are gone are deleted, and what the app has written itself stays. Each file is
+ * written in one step, so it may be done twice, or by two runs at once.
+ */
+export async function placeFiles(
+  { database, storage }: Deps,
+  client: HostClient,
+  { spaceId, itemId, spec }: Pick<Run, 'spaceId' | 'itemId' | 'spec'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { folder } = spec.place;
+  const marker = `apps/.${itemId}.json`;
+  const files = await filesBelow(database, { spaceId, itemId });
+  const placed = await readMarker(client, marker, signal);
+  await client.makeFolder(folder, { parents: true });
+  for (const [path, { objectKey, sha256 }] of files) {
+    signal.throwIfAborted();
+    if (placed[path] === sha256) continue;
+    const bytes = await storage.read(objectKey);
+    await client.writeFile(`${folder}/${path}`, bytes, { mode, parents: true, signal });
+  }
+  for (const path of Object.keys(placed)) {
+    signal.throwIfAborted();
+    if (!files.has(path)) await unlessAbsent(client.deleteFile(`${folder}/${path}`));
+  }
+  const now = JSON.stringify(Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256])));
+  if (now !== JSON.stringify(placed)) await client.writeFile(marker, Buffer.from(now), { parents: true, signal });
+}
+
+/** What was brought last, as far as the computer still says so. */
+async function readMarker(client: HostClient, path: string, signal: AbortSignal): Promise<Record<string, string>> {
+  const file = await unlessAbsent(client.readFile(path, { signal }));
+  if (file === undefined) return {};
+  try {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of Readable.from(file.body)) {
+      size += (chunk as Buffer).length;
+      if (size > maxMarkerBytes) return {};
+      chunks.push(chunk as Buffer);
+    }
+    const value: unknown = JSON.parse(Buffer.concat(chunks).toString());
+    const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isRecord ? (value as Record<string, string>) : {};
+  } catch (error) {
+    // Whoever uses the computer may have written anything there.
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  } finally {
+    file.body.destroy();
+  }
+}
+
+async function unlessAbsent<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    const codes = ['FILE_NOT_FOUND', 'NOT_A_FILE', 'FOLDER_NOT_EMPTY'];
+    if (error instanceof DomainError && codes.includes(error.code)) return undefined;
+    throw error;
+  }
+}

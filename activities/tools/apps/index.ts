@@ -1,0 +1,147 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
+import { listApps } from '../../../models/apps/app.ts';
+import { askToRun } from '../../../models/apps/askToRun.ts';
+import { getRun, isActive, processIdOf, type Run } from '../../../models/apps/run.ts';
+import { askToCancel } from '../../../models/apps/steps.ts';
+import type { Turn } from '../../../models/chat/turn.ts';
+import { findPlaces } from '../../../models/drive/place.ts';
+import { idPrefixes } from '../../../models/ids.ts';
+import { objectSchema, serverTool, type Tool } from '../tool.ts';
+import { type AppInput, type AppToolDeps, appAt, appProperty, runOf } from './place.ts';
+
+const longestWaitSeconds = 600;
+const marginMs = 60_000;
+const firstLookMs = 50;
+const longestLookMs = 1_000;
+const shownApps = 100;
+const shownText = 48_000;
+
+/** Tools over the apps of a turn’s space. */
+export function appTools(deps: AppToolDeps): Tool[] {
+  const { database, liveComputers, workflows } = deps;
+
+  async function untilEnded(id: string, waitMs: number, signal: AbortSignal): Promise<Run> {
+    const deadline = Date.now() + waitMs;
+    for (let lookMs = firstLookMs; ; lookMs = Math.min(lookMs * 1.4, longestLookMs)) {
+      const run = await getRun(database, id);
+      if (!isActive(run) || Date.now() > deadline) return run;
+      await delay(lookMs, undefined, { signal });
+    }
+  }
+
+  return [
+    serverTool<Record<string, never>>({
+      name: 'app_list',
+      description:
+        'Lists the apps of the space: folders and repositories of the drive with a file atrium.yaml that names what can be run of them.',
+      access: 'read',
+      role: 'viewer',
+      scope: 'apps:read',
+      timeoutMs: 60_000,
+      afterCrash: 'again',
+      inputSchema: objectSchema({}),
+      async run(_input, { turn }) {
+        const { data, nextCursor } = await listApps(database, turn.spaceId, { limit: shownApps });
+        const places = await findPlaces(
+          database,
+          data.map(({ itemId }) => itemId),
+        );
+        const apps = data.flatMap(({ itemId, manifest: { name, components }, problem }) => {
+          const place = places.get(itemId);
+          if (place?.isLive !== true) return [];
+          const shown = components.map(({ name: component, command, isDefault }) => ({
+            component,
+            command,
+            isDefault,
+          }));
+          return [{ app: place.path, name, components: shown, ...(problem && { problem }) }];
+        });
+        return { apps, ...(nextCursor !== null && { truncated: true }) };
+      },
+    }),
+
+    serverTool<AppInput & { component?: string; waitSeconds: number }>({
+      name: 'app_run',
+      description:
+        'Runs a component of an app on its computer and waits for its end, for `waitSeconds` at most; it goes on after that, and app_log shows how.',
+      access: 'act',
+      role: 'editor',
+      scope: 'apps:write',
+      timeoutMs: longestWaitSeconds * 1_000 + marginMs,
+      afterCrash: 'again',
+      inputSchema: objectSchema(
+        {
+          app: appProperty,
+          component: { type: 'string', minLength: 1, maxLength: 63, description: 'The default one without it.' },
+          waitSeconds: { type: 'integer', minimum: 0, maximum: longestWaitSeconds, default: 120 },
+        },
+        ['app'],
+      ),
+      async run({ component, waitSeconds, ...input }, { turn, toolCallId, signal, isGivenUp }) {
+        const app = await appAt(deps, turn, input, signal);
+        const { userId, apiKeyId, scopes } = turn;
+        const actor = { userId, credentialId: apiKeyId, address: null };
+        // A call that is run again finds the run that it has begun.
+        const cause = { id: runIdOf(toolCallId), trigger: 'agent', triggerKey: toolCallId } as const;
+        const run = await askToRun(database, { ...cause, app, component, actor, apiKeyId, scopes });
+        void workflows.startRun(run);
+        try {
+          return describe(await untilEnded(run.id, waitSeconds * 1_000, signal));
+        } catch (error) {
+          if (isGivenUp()) await cancel(turn, run);
+          throw error;
+        }
+      },
+      async abandon({ turn, toolCallId }) {
+        const run = await getRun(database, runIdOf(toolCallId)).catch(() => undefined);
+        if (run !== undefined && isActive(run)) await cancel(turn, run);
+      },
+    }),
+
+    serverTool<{ run: string }>({
+      name: 'app_log',
+      description: 'What a run of an app has put out, the beginning and the end of it, and how the run is.',
+      access: 'read',
+      role: 'viewer',
+      scope: 'apps:read',
+      timeoutMs: 60_000,
+      afterCrash: 'again',
+      inputSchema: objectSchema(
+        { run: { type: 'string', minLength: 1, maxLength: 80, description: 'The `run` of app_run.' } },
+        ['run'],
+      ),
+      async run({ run: id }, { turn, signal }) {
+        const run = await runOf(deps, turn, id);
+        if (!isActive(run) || !run.isStarted) return describe(run);
+        const client = await liveComputers.asIs({ spaceId: run.spaceId, computerId: run.spec.place.computerId });
+        const { stdout, stderr } = await collectOutput(client.output(processIdOf(run), { signal }), {
+          maxBytes: shownText,
+        });
+        return { ...describe(run), output: stdout + stderr };
+      },
+    }),
+  ];
+
+  async function cancel({ userId, apiKeyId: credentialId }: Turn, run: Run): Promise<void> {
+    if (await askToCancel(database, run, { userId, credentialId, address: null })) void workflows.startRun(run);
+  }
+}
+
+function describe(run: Run) {
+  const { id, component, status, attempt, exitCode, endSignal, errorDetail, output } = run;
+  return {
+    run: id,
+    component,
+    status,
+    attempt,
+    ...(exitCode !== null && { exitCode }),
+    ...(endSignal !== null && { signal: endSignal }),
+    ...(errorDetail !== null && { error: errorDetail }),
+    ...(output !== null && { output }),
+  };
+}
+
+function runIdOf(toolCallId: string): string {
+  return `${idPrefixes.run}${toolCallId.slice(toolCallId.indexOf('_'))}`;
+}

@@ -1,0 +1,97 @@
+import type { Request, Response } from 'express';
+import type { App } from '../../models/apps/app.ts';
+import { askToRun, setComputer } from '../../models/apps/askToRun.ts';
+import { lookAtApp } from '../../models/apps/lookAtApp.ts';
+import { findRun, getRun, isActive, listRuns } from '../../models/apps/run.ts';
+import { askToCancel } from '../../models/apps/steps.ts';
+import { DomainError } from '../../models/errors.ts';
+import { afterOf, positionUnknown, sendText, wantsEvents } from '../computers/processes/sendText.ts';
+import { streamOutput } from '../computers/processes/streamOutput.ts';
+import { type AnswerOf, answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { authorityOf, callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { goneOf } from '../frame/goneOf.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { waitForRow } from '../frame/operationAnswer.ts';
+import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { authorizeApp } from './authorizeApp.ts';
+import { authorizeRun } from './authorizeRun.ts';
+import { presentOutcome, presentRun } from './presentRun.ts';
+import { logOf } from './runLog.ts';
+
+/** What runs of apps. */
+export function runRoutes(deps: RouteDeps) {
+  const { database, launcher } = deps;
+  const router = createRouter();
+
+  router.post('/api/apps/:driveItemId/process/run', async (req, res) => {
+    const app = await open(req, res, pathOf<'runApp'>(req).driveItemId);
+    const { component } = bodyOf<'runApp'>(req) ?? {};
+    await makeOnce<'runApp'>(deps, req, res, 'run', (id) => run(req, app, id, component), { status: 200 });
+  });
+
+  router.post('/api/apps/:driveItemId/process/set-computer', async (req, res) => {
+    const app = await open(req, res, pathOf<'setAppComputer'>(req).driveItemId);
+    const { computerId, component } = bodyOf<'setAppComputer'>(req);
+    await makeOnce<'setAppComputer'>(
+      deps,
+      req,
+      res,
+      'run',
+      async (id) => run(req, await setComputer(database, app, computerId, actorOf(req)), id, component),
+      { status: 200 },
+    );
+  });
+
+  router.get('/api/apps/:driveItemId/runs', async (req, res) => {
+    const { app } = await authorizeApp(deps, req, pathOf<'listRuns'>(req).driveItemId);
+    const { data, nextCursor } = await listRuns(database, app.id, pageOf(req));
+    answer<'listRuns'>(res, 200, { data: data.map(presentRun), nextCursor });
+  });
+
+  router.get('/api/runs/:runId', async (req, res) => {
+    answer<'getRun'>(res, 200, presentRun(await authorizeRun(deps, req, pathOf<'getRun'>(req).runId)));
+  });
+
+  router.get('/api/runs/:runId/log', async (req, res) => {
+    const found = await authorizeRun(deps, req, pathOf<'readRunLog'>(req).runId);
+    const after = afterOf(req, queryOf<'readRunLog'>(req).after);
+    const log = await logOf(deps, found);
+    if (after > log.bytes) throw positionUnknown();
+    if (wantsEvents(req)) {
+      const records = (signal: AbortSignal) => log.records(after, { follow: true, signal });
+      return streamOutput(deps, req, res, { open: records, spaceId: found.spaceId });
+    }
+    await sendText(res, log.bytes, (signal) => log.records(after, { follow: false, signal }));
+  });
+
+  router.post('/api/runs/:runId/cancel', async (req, res) => {
+    const found = await authorizeRun(deps, req, pathOf<'cancelRun'>(req).runId);
+    if (!(await askToCancel(database, found, actorOf(req)))) {
+      throw new DomainError('conflict', 'RUN_ENDED', 'The run has ended already.');
+    }
+    void launcher.startRun(found);
+    answer<'cancelRun'>(res, 200, presentRun(await getRun(database, found.id)));
+  });
+
+  /** As its manifest says now. */
+  async function open(req: Request, res: Response, itemId: string): Promise<App> {
+    const { app, placed } = await authorizeApp(deps, req, itemId);
+    return lookAtApp(deps, app, placed.item, goneOf(res));
+  }
+
+  async function run(req: Request, app: App, id: string, component?: string): Promise<AnswerOf<'runApp'>> {
+    const request = { app, id, component, trigger: 'request', actor: actorOf(req) } as const;
+    const begun = await askToRun(database, { ...request, ...authorityOf(callerOf(req)) });
+    void launcher.startRun(begun);
+    const ended = await waitForRow(req, async () => {
+      const now = await findRun(database, begun.id);
+      return now === undefined || isActive(now) ? undefined : now;
+    });
+    return presentOutcome(ended ?? (await getRun(database, begun.id)));
+  }
+
+  return router;
+}

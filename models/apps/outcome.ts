@@ -1,0 +1,53 @@
+import type { RunStatus } from './run.ts';
+
+/** How an attempt has ended. */
+export interface RunOutcome {
+  status: Extract<RunStatus, 'succeeded' | 'failed' | 'cancelled' | 'timed_out'>;
+  exitCode: number | null;
+  signal: string | null;
+  /** For people. */
+  error: { code: string; detail: string } | null;
+}
+
+interface Exit {
+  state: 'exited' | 'killed' | 'lost';
+  exitCode: number | null;
+  signal: string | null;
+  killedBy: 'timeout' | 'memory' | 'stop' | null;
+}
+
+const killed = {
+  memory: { code: 'RUN_OUT_OF_MEMORY', detail: 'It was ended because its computer had no memory left.' },
+  stop: { code: 'RUN_COMPUTER_STOPPED', detail: 'Its computer was stopped while it ran.' },
+} as const;
+
+/** What a process's end means for its run; `isCancelled` where we have ended it. */
+export function outcomeOf(
+  exit: Exit | undefined,
+  { isCancelled, timeoutSeconds }: { isCancelled: boolean; timeoutSeconds: number },
+): RunOutcome {
+  const { exitCode = null, signal = null, killedBy = null, state = 'lost' } = exit ?? {};
+  if (isCancelled) return { status: 'cancelled', exitCode, signal, error: null };
+  if (killedBy === 'timeout') {
+    const detail = `It had not ended after ${timeoutSeconds} s, the timeout of its component.`;
+    return { status: 'timed_out', exitCode, signal, error: { code: 'RUN_TIMED_OUT', detail } };
+  }
+  if (state === 'exited' && exitCode === 0) return { status: 'succeeded', exitCode, signal, error: null };
+  return { status: 'failed', exitCode, signal, error: reasonOf() };
+
+  function reasonOf(): { code: string; detail: string } {
+    if (killedBy !== null && killedBy !== 'timeout') return killed[killedBy];
+    if (state === 'lost') {
+      return { code: 'RUN_LOST', detail: 'Its computer ended while it ran. What it did until then has happened.' };
+    }
+    if (signal !== null) return { code: 'RUN_KILLED', detail: `It was ended by ${signal}.` };
+    return { code: 'RUN_FAILED', detail: `It ended with exit code ${exitCode}.` };
+  }
+}
+
+/** Of what could not be run at all. */
+export function notRun(code: string, detail: string): RunOutcome {
+  return { status: 'failed', exitCode: null, signal: null, error: { code, detail } };
+}
+
+export const cancelledBefore: RunOutcome = { status: 'cancelled', exitCode: null, signal: null, error: null };

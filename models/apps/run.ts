@@ -1,0 +1,148 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, select } from '../sql.ts';
+import type { AppComponent } from './manifest.ts';
+import type { PlaceOfRuns } from './placeOfRuns.ts';
+
+export type RunStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'timed_out';
+
+/** Who or what has caused a run. */
+export type RunTrigger = 'request' | 'agent';
+
+/** What is run, as it was when it was asked for. */
+export type RunSpec = Omit<AppComponent, 'name' | 'isDefault'> & { place: PlaceOfRuns };
+
+export interface Run {
+  id: string;
+  appId: string;
+  itemId: string;
+  spaceId: string;
+  component: string;
+  spec: RunSpec;
+  triggerKind: RunTrigger;
+  userId: string;
+  /** Of the key that asked, with what it may do; null is a person signed in. */
+  apiKeyId: string | null;
+  scopes: string[] | null;
+  status: RunStatus;
+  /** How often it was started; 0 while it waits. */
+  attempt: number;
+  /** Whether the process of this attempt is known to have begun. */
+  isStarted: boolean;
+  retryAt: Date | null;
+  exitCode: number | null;
+  endSignal: string | null;
+  errorCode: string | null;
+  errorDetail: string | null;
+  /** The beginning and the end of what it has put out, of its last attempt. */
+  output: string | null;
+  /** Where its log is, when it has ended. */
+  logKey: string | null;
+  /** How much its last attempt has put out. */
+  logBytes: number | null;
+  cancelRequestedAt: Date | null;
+  createdAt: Date;
+  startedAt: Date | null;
+  endedAt: Date | null;
+}
+
+const columns = `id, app_id AS appId, item_id AS itemId, space_id AS spaceId, component, spec,
+  trigger_kind AS triggerKind, user_id AS userId, api_key_id AS apiKeyId, scopes, status, attempt,
+  is_started AS isStarted, retry_at AS retryAt, exit_code AS exitCode, end_signal AS endSignal,
+  error_code AS errorCode, error_detail AS errorDetail, output, log_key AS logKey, log_bytes AS logBytes,
+  cancel_requested_at AS cancelRequestedAt, created_at AS createdAt, started_at AS startedAt, ended_at AS endedAt`;
+
+function runOf(row: object): Run {
+  const { spec, scopes, isStarted, logBytes, ...rest } = row as Omit<
+    Run,
+    'spec' | 'scopes' | 'isStarted' | 'logBytes'
+  > & {
+    spec: string;
+    scopes: string | null;
+    isStarted: number;
+    logBytes: number | string | null;
+  };
+  return {
+    ...rest,
+    spec: JSON.parse(spec) as RunSpec,
+    scopes: scopes === null ? null : (JSON.parse(scopes) as string[]),
+    isStarted: isStarted === 1,
+    logBytes: logBytes === null ? null : Number(logBytes),
+  };
+}
+
+export function isActive({ status }: Pick<Run, 'status'>): boolean {
+  return status === 'queued' || status === 'running';
+}
+
+/** The process of its present attempt: what is started under this id is started once. */
+export function processIdOf({ id, attempt }: Pick<Run, 'id' | 'attempt'>): string {
+  return `${id}-${attempt}`;
+}
+
+export async function findRun({ pool }: Pick<Database, 'pool'>, id: string): Promise<Run | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM app_runs WHERE id = ?`, [id]);
+  return rows[0] && runOf(rows[0]);
+}
+
+/** Throws 404. */
+export async function getRun(database: Pick<Database, 'pool'>, id: string): Promise<Run> {
+  const run = await findRun(database, id);
+  if (run === undefined) throw notFound('run');
+  return run;
+}
+
+export async function lockRun(tx: Transaction, id: string): Promise<Run | undefined> {
+  const [row] = await select<object>(tx, `SELECT ${columns} FROM app_runs WHERE id = ? FOR UPDATE`, [id]);
+  return row && runOf(row);
+}
+
+/** What was caused by the same thing before. */
+export async function runOfTrigger(tx: Transaction, appId: string, triggerKey: string): Promise<Run | undefined> {
+  const sql = `SELECT ${columns} FROM app_runs WHERE app_id = ? AND trigger_key = ?`;
+  const [row] = await select<object>(tx, sql, [appId, triggerKey]);
+  return row && runOf(row);
+}
+
+/** An app's, newest first. */
+export async function listRuns({ pool }: Pick<Database, 'pool'>, appId: string, page: PageRequest): Promise<Page<Run>> {
+  const before = decodeCursor(page.cursor);
+  const sql = `SELECT ${columns} FROM app_runs WHERE app_id = ? ${before === undefined ? '' : 'AND id < ?'}
+    ORDER BY id DESC LIMIT ?`;
+  const values = before === undefined ? [appId, page.limit + 1] : [appId, before, page.limit + 1];
+  const [rows] = await pool.query<RowDataPacket[]>(sql, values);
+  return toPage(rows.map(runOf), page.limit, ({ id }) => id);
+}
+
+const columnOf = {
+  status: 'status',
+  attempt: 'attempt',
+  isStarted: 'is_started',
+  retryAt: 'retry_at',
+  exitCode: 'exit_code',
+  endSignal: 'end_signal',
+  errorCode: 'error_code',
+  errorDetail: 'error_detail',
+  output: 'output',
+  logKey: 'log_key',
+  logBytes: 'log_bytes',
+  cancelRequestedAt: 'cancel_requested_at',
+  startedAt: 'started_at',
+  endedAt: 'ended_at',
+} as const satisfies Partial<Record<keyof Run, string>>;
+
+/** Changes a locked run, in its row and in this object. */
+export async function changeRun(
+  tx: Transaction,
+  run: Run,
+  changes: Partial<Pick<Run, keyof typeof columnOf>>,
+): Promise<void> {
+  const row: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(changes)) row[columnOf[field as keyof typeof columnOf]] = value;
+  Object.assign(run, changes);
+  if (changes.status !== undefined) row.active = isActive(run) ? 1 : null;
+  await execute(tx, 'UPDATE app_runs SET ? WHERE id = ?', [row, run.id]);
+}

@@ -1,0 +1,142 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { driveModels } from '../drive/models.ts';
+import { select } from '../sql.ts';
+import type { RunOutcome } from './outcome.ts';
+import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
+
+/** What a run's workflow does next. */
+export type RunStep =
+  | { do: 'rest' }
+  /** Others of its component run, or it is to be tried again later. It is told when it is its turn. */
+  | { do: 'wait'; forMs: number }
+  | { do: 'attempt'; attempt: number; timeoutMs: number };
+
+const longestWaitMs = 10 * 60_000;
+
+/**
+ * Says what is to be done next, and takes a place among those that run where there is one. Asked again, it says the
+ * same.
+ */
+export async function nextRunStep(database: Database, runId: string): Promise<RunStep> {
+  const found = await findRun(database, runId);
+  if (found === undefined) return { do: 'rest' };
+  return transaction(database, async (tx) => {
+    // One after the other, so that no two take the same place.
+    const sql = 'SELECT live FROM apps WHERE id = ? FOR UPDATE';
+    const [app] = await select<{ live: number | null }>(tx, sql, [found.appId]);
+    const run = await lockRun(tx, runId);
+    if (run === undefined || !isActive(run)) return { do: 'rest' };
+    const isUnwanted = run.cancelRequestedAt !== null || app === undefined || app.live === null;
+    // While an attempt is under way, whoever makes it ends it.
+    const isBetween = run.status === 'queued' || run.retryAt !== null;
+    if (isUnwanted && isBetween) {
+      await changeRun(tx, run, { status: 'cancelled', retryAt: null, endedAt: new Date() });
+      return { do: 'rest' };
+    }
+    if (run.status === 'queued') {
+      if (!(await hasPlace(tx, run))) return { do: 'wait', forMs: longestWaitMs };
+      await changeRun(tx, run, { status: 'running', attempt: 1, startedAt: new Date() });
+    } else if (run.retryAt !== null) {
+      const forMs = run.retryAt.getTime() - Date.now();
+      if (forMs > 0) return { do: 'wait', forMs };
+      await changeRun(tx, run, { attempt: run.attempt + 1, isStarted: false, retryAt: null });
+    }
+    return { do: 'attempt', attempt: run.attempt, timeoutMs: run.spec.timeoutSeconds * 1_000 };
+  });
+}
+
+/** Whether fewer run than may, and those that have waited longer have a place too. */
+async function hasPlace(tx: Transaction, { appId, component, id, spec }: Run): Promise<boolean> {
+  const of = (status: 'running' | 'queued', limit: number) =>
+    select<{ id: string }>(
+      tx,
+      'SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = ? ORDER BY id LIMIT ?',
+      [appId, component, status, limit],
+    );
+  const places = spec.concurrency - (await of('running', spec.concurrency)).length;
+  return places > 0 && (await of('queued', places)).some((first) => first.id === id);
+}
+
+/** The ones whose turn it may be, when another has ended. */
+export async function nextInLine(
+  { pool }: Pick<Database, 'pool'>,
+  { appId, component, spec }: Run,
+): Promise<{ id: string; spaceId: string }[]> {
+  const sql = `SELECT id, space_id AS spaceId FROM app_runs
+    WHERE app_id = ? AND component = ? AND status = 'queued' ORDER BY id LIMIT ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId, component, spec.concurrency]);
+  return rows as unknown as { id: string; spaceId: string }[];
+}
+
+/** The process of the attempt has begun: from now on, one that is not found was lost and is not started again. */
+export async function noteStarted({ pool }: Pick<Database, 'pool'>, { id, attempt }: Run): Promise<void> {
+  await pool.query('UPDATE app_runs SET is_started = 1 WHERE id = ? AND attempt = ?', [id, attempt]);
+}
+
+/** What is known of an attempt that is over. */
+export interface AttemptEnd {
+  runId: string;
+  attempt: number;
+  outcome: RunOutcome;
+  output: string;
+  log: { objectKey: string; bytes: number } | null;
+}
+
+/** Whether it is to be tried again after this. */
+export function isTriedAgain(run: Run, { status }: RunOutcome): boolean {
+  const mayHelp = status === 'failed' || status === 'timed_out';
+  return mayHelp && run.attempt < run.spec.retry.attempts && run.cancelRequestedAt === null;
+}
+
+/** Records how an attempt ended. The same end again changes nothing. */
+export async function endAttempt(database: Database, end: AttemptEnd): Promise<void> {
+  const found = await findRun(database, end.runId);
+  if (found === undefined) return;
+  await transaction(database, async (tx) => {
+    const { Drive, DriveObject } = driveModels(tx);
+    // The drive's lock comes first, as everywhere.
+    if (end.log !== null) await Drive.lock(found.spaceId, tx);
+    const run = await lockRun(tx, end.runId);
+    if (run === undefined || run.status !== 'running' || run.attempt !== end.attempt || run.retryAt !== null) return;
+    const { status, exitCode, signal, error } = end.outcome;
+    const known = {
+      exitCode,
+      endSignal: signal,
+      errorCode: error?.code ?? null,
+      errorDetail: error?.detail.slice(0, 500) ?? null,
+      output: end.output,
+    };
+    if (isTriedAgain(run, end.outcome)) {
+      const retryAt = new Date(Date.now() + run.spec.retry.delaySeconds * 1_000);
+      return changeRun(tx, run, { ...known, retryAt });
+    }
+    if (end.log !== null) await DriveObject.keep(end.log.objectKey, tx);
+    const log = { logKey: end.log?.objectKey ?? null, logBytes: end.log?.bytes ?? null };
+    await changeRun(tx, run, { ...known, ...log, status, endedAt: new Date() });
+  });
+}
+
+/** Asks for a run's end. False where it has ended already. */
+export async function askToCancel(database: Database, run: Run, actor: Actor): Promise<boolean> {
+  return transaction(database, async (tx) => {
+    const locked = await lockRun(tx, run.id);
+    if (locked === undefined || !isActive(locked)) return false;
+    if (locked.cancelRequestedAt !== null) return true;
+    await changeRun(tx, locked, { cancelRequestedAt: new Date() });
+    await appendAudit(tx, locked.spaceId, actor, 'app.run-cancelled', locked.id);
+    return true;
+  });
+}
+
+/** Whether somebody wants a run to end, or it is not wanted any more. */
+export async function isUnwanted({ pool }: Pick<Database, 'pool'>, runId: string): Promise<boolean> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT 1 FROM app_runs r JOIN apps a ON a.id = r.app_id AND a.live = 1
+      WHERE r.id = ? AND r.active = 1 AND r.cancel_requested_at IS NULL`,
+    [runId],
+  );
+  return rows.length === 0;
+}

@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto';
+import { appsOf, manifestOf } from '../../builders/app.ts';
+import { buildChatUser } from '../../builders/chat.ts';
+import { buildComputer } from '../../builders/computer.ts';
+import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
+import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { drivers } from '../../integrations/computers/drivers.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
+
+describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
+  let product: TestGit;
+  beforeAll(async () => {
+    product = await buildHostedGit();
+  }, 90_000);
+  afterAll(() => product.close());
+
+  async function setUp() {
+    const user = await buildChatUser(product);
+    return { user, apps: appsOf(product, user), computer: await buildComputer(product, user) };
+  }
+
+  test('a component runs in its folder with its variables, secrets and files, as they are now', async () => {
+    const { user, apps, computer } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    const command =
+      'pwd; echo $GREETING $ATRIUM_COMPONENT $ATRIUM_ATTEMPT; cat words.txt sub/more.txt; echo $API_TOKEN; echo x >> own';
+    const manifest = manifestOf(command, { env: { GREETING: 'hello' }, secrets: ['API_TOKEN'] });
+    const id = await apps.app(manifest, { 'words.txt': 'one\n', 'sub/more.txt': 'two\n' });
+    const first = await apps.run(id);
+    expect(first).toMatchObject({ status: 200, body: { ok: true, status: 'succeeded' } });
+    expect(first.body.error).toBeUndefined();
+    expect(first.body.output).toMatch(/apps\/\S+\nhello run 1\none\ntwo\n/);
+    // The secret was there, and is not shown.
+    expect(first.body.output).not.toContain('hunter2');
+    expect(await apps.log(first.body.runId)).toMatchObject({ text: expect.stringContaining('hunter2-hunter2\n') });
+    expect((await apps.getRun(first.body.runId)).body).toMatchObject({
+      appId: id,
+      component: 'run',
+      trigger: 'request',
+      attempt: 1,
+      exitCode: 0,
+      signal: null,
+      error: null,
+      computerId: computer.id,
+      processId: `${first.body.runId}-1`,
+      startedBy: user.id,
+    });
+
+    // What changed in the drive is brought, what is gone there goes, and what the app wrote stays.
+    await apps.put(id, 'words.txt', 'three\n');
+    const { body } = await apps.send<{ data: { id: string; name: string }[] }>(
+      'GET',
+      `${apps.space}/drive/items?parentId=${id}`,
+    );
+    const sub = body.data.find(({ name }) => name === 'sub')?.id;
+    await apps.send('DELETE', `${apps.space}/drive/items/${sub}`);
+    await apps.put(id, 'atrium.yaml', manifestOf('cat words.txt; ls sub; wc -l < own'));
+    const second = (await apps.run(id)).body;
+    expect(second).toMatchObject({ ok: true, output: 'three\n1\n' });
+    const runs = (await apps.runs(id)).body.data;
+    expect(runs.map((run) => run.id)).toEqual([second.runId, first.body.runId]);
+  }, 120_000);
+
+  test('what fails says so in words, and as what it was', async () => {
+    const { apps } = await setUp();
+    const outcomeOf = async (command: string, more: object = {}) => {
+      const id = await apps.app(manifestOf(command, { ...more }));
+      const { ok, error, runId } = (await apps.run(id)).body;
+      const { status, exitCode, signal, error: why, attempt } = (await apps.getRun(runId)).body;
+      expect(error).toBe(why?.detail);
+      return { ok, status, exitCode, signal, code: why?.code, attempt };
+    };
+    const failed = { ok: false, status: 'failed', signal: null, attempt: 1 };
+    expect(await outcomeOf('exit 3')).toEqual({ ...failed, exitCode: 3, code: 'RUN_FAILED' });
+    expect(await outcomeOf('kill -9 $$')).toMatchObject({
+      ok: false,
+      status: 'failed',
+      signal: 'SIGKILL',
+      code: 'RUN_KILLED',
+    });
+    expect(await outcomeOf('sleep 1000', { timeout: 1 })).toMatchObject({ status: 'timed_out', code: 'RUN_TIMED_OUT' });
+    expect(await outcomeOf('true', { cwd: 'none' })).toMatchObject({
+      ...failed,
+      exitCode: null,
+      code: 'CWD_NOT_FOUND',
+    });
+    expect(await outcomeOf('true', { secrets: ['NONE'] })).toMatchObject({ ...failed, code: 'SECRET_MISSING' });
+    // It succeeds when it is tried again, and what it left is there.
+    const again = await outcomeOf('echo >> n; test $(wc -l < n) = 2', { retry: { attempts: 3, delay: 0 } });
+    expect(again).toMatchObject({ ok: true, status: 'succeeded', attempt: 2, exitCode: 0 });
+    expect(await outcomeOf('exit 1', { retry: { attempts: 2, delay: 0 } })).toMatchObject({
+      ...failed,
+      attempt: 2,
+      exitCode: 1,
+    });
+  }, 180_000);
+
+  test('what prints much, and what leaves others behind, ends', async () => {
+    const { apps } = await setUp();
+    const much = await apps.app(manifestOf('head -c 100000000 /dev/zero | tr "\\0" x; echo; echo end >&2'));
+    const run = (await apps.run(much)).body;
+    const ended = await apps.ended(run.runId);
+    expect(ended.status).toBe('succeeded');
+    expect(ended.output?.length).toBeLessThan(200_000);
+    const log = await apps.log(run.runId);
+    expect(log.text).toContain('bytes were dropped here');
+    expect(log.position).toBe(100_000_005);
+    const forking = await apps.app(manifestOf('sleep 1000 & echo begun'));
+    expect((await apps.run(forking)).body).toMatchObject({ ok: true, output: 'begun\n' });
+  }, 180_000);
+
+  test('the same key runs once', async () => {
+    const { apps, computer } = await setUp();
+    const id = await apps.app(manifestOf('echo >> ~/count'));
+    const key = { 'idempotency-key': randomUUID() };
+    const [one, two] = await Promise.all([apps.run(id, {}, key), apps.run(id, {}, key)]);
+    const answers = [one, two, await apps.run(id, {}, key)];
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2);
+    expect(new Set(answers.flatMap(({ status, body }) => (status === 200 ? [body.runId] : []))).size).toBe(1);
+    expect((await computer.exec('wc -l < count')).stdout).toBe('1\n');
+    expect((await apps.run(id, { component: 'none' })).body.code).toBe('APP_COMPONENT_UNKNOWN');
+    await apps.put(id, 'atrium.yaml', 'name: x\n');
+    expect(await apps.run(id)).toMatchObject({ status: 422, body: { code: 'APP_MANIFEST_INVALID' } });
+  }, 120_000);
+
+  test('runs wait for their turn, and a run that is cancelled ends', async () => {
+    const { apps, computer } = await setUp();
+    const id = await apps.app(manifestOf('echo $ATRIUM_RUN_ID >> ~/order; while [ -e ~/hold ]; do sleep 0.1; done'));
+    await computer.exec('touch hold');
+    const asked = Array.from({ length: 3 }, () => apps.run(id));
+    const runs = await waitFor('all of them', async () => {
+      const { data } = (await apps.runs(id)).body;
+      return data.length === 3 && data.some(({ status }) => status === 'running') ? data.toReversed() : undefined;
+    });
+    expect(runs.map(({ status }) => status)).toEqual(['running', 'queued', 'queued']);
+    const [first, second, third] = runs.map((run) => run.id);
+    await waitFor('it to begin', async () => (await computer.exec('cat order')).stdout === `${first}\n`);
+    expect((await apps.cancel(second ?? '')).status).toBe(200);
+    expect((await apps.ended(second ?? '')).status).toBe('cancelled');
+    expect((await apps.cancel(first ?? '')).body.cancelRequestedAt).not.toBeNull();
+    expect(await apps.ended(first ?? '')).toMatchObject({ status: 'cancelled', error: null });
+    expect(await apps.cancel(first ?? '')).toMatchObject({ status: 409, body: { code: 'RUN_ENDED' } });
+    await computer.exec('rm hold');
+    expect((await apps.ended(third ?? '')).status).toBe('succeeded');
+    expect((await computer.exec('cat order')).stdout).toBe(`${first}\n${third}\n`);
+    await Promise.all(asked);
+    const other = appsOf(product, await buildChatUser(product));
+    const answers = [await other.getRun(first ?? ''), await other.cancel(third ?? ''), await other.run(id)];
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404]);
+    expect((await other.log(first ?? '')).status).toBe(404);
+  }, 180_000);
+
+  test('a log is read live, from any position, and after the end as it was', async () => {
+    const { user, apps, computer } = await setUp();
+    const id = await apps.app(manifestOf('echo one; while [ ! -e ~/go ]; do sleep 0.1; done; echo two >&2'));
+    const running = apps.run(id);
+    const run = await waitFor('it to run', async () =>
+      (await apps.runs(id)).body.data.find((one) => one.status === 'running'),
+    );
+    const live = user.fetch(`/api/runs/${run.id}/log`, { headers: { accept: 'text/event-stream' } });
+    const stream = (await live).body?.pipeThrough(new TextDecoderStream()) as unknown as AsyncIterable<string>;
+    let events = '';
+    for await (const text of stream) {
+      events += text;
+      if (events.includes('"text":"one\\n"') && !events.includes('"text":"two')) await computer.exec('touch go');
+    }
+    expect(events).toContain('"stream":"stdout","position":0,"text":"one\\n"');
+    expect(events).toContain('"stream":"stderr","position":4,"text":"two\\n"');
+    expect(events).toContain('event: exit');
+    await running;
+    const stored = await user.fetch(`/api/runs/${run.id}/log?after=2`, { headers: { accept: 'text/event-stream' } });
+    expect(await stored.text()).toContain('"stream":"stdout","position":2,"text":"e\\n"');
+    expect((await apps.log(run.id)).text).toBe('one\ntwo\n');
+    expect((await apps.log(run.id, 9)).status).toBe(400);
+  }, 120_000);
+
+  test('an app runs on the computer that it is given, and its runs go with it', async () => {
+    const { apps, computer } = await setUp();
+    const id = await apps.app(manifestOf('touch ~/here'));
+    const { id: computerId } = (await apps.send<{ id: string }>('POST', `${apps.space}/computers`, {})).body;
+    const run = await apps.send<{ ok: boolean; runId: string }>('POST', `/api/apps/${id}/process/set-computer`, {
+      computerId,
+    });
+    expect(run).toMatchObject({ status: 200, body: { ok: true } });
+    expect((await apps.getRun(run.body.runId)).body.computerId).toBe(computerId);
+    expect((await apps.get(id)).body.computerId).toBe(computerId);
+    expect((await computer.exec('ls here')).exitCode).not.toBe(0);
+    expect(await apps.send('POST', `/api/apps/${id}/process/set-computer`, { computerId: 'cmp_none' })).toMatchObject({
+      status: 404,
+    });
+    await apps.remove(id);
+    await waitFor('its runs to go', async () => (await apps.getRun(run.body.runId)).status === 404);
+  }, 120_000);
+
+  test('a repository runs in its working tree', async () => {
+    const { user, apps, computer } = await setUp();
+    const git = gitOf(user);
+    const remote = remoteRepository(product.server, {
+      'atrium.yaml': manifestOf('cat a.txt; git rev-parse HEAD'),
+      'a.txt': 'a\n',
+    });
+    const { id } = (await git.clone({ url: remote.url })).body;
+    const { treePath } = await git.cloned(id);
+    expect(await apps.make(id)).toMatchObject({ status: 409, body: { code: 'GIT_TREE_MISSING' } });
+    await treeOf(git, id).post('checkout', {});
+    expect(await apps.make(id)).toMatchObject({ status: 201, body: { kind: 'repository', folder: treePath } });
+    await computer.exec(`echo changed > ${treePath}/a.txt`);
+    expect((await apps.run(id)).body).toMatchObject({ ok: true, output: `changed\n${remote.commit}\n` });
+    const { id: computerId } = (await apps.send<{ id: string }>('POST', `${apps.space}/computers`, {})).body;
+    expect(await apps.send('POST', `/api/apps/${id}/process/set-computer`, { computerId })).toMatchObject({
+      status: 409,
+      body: { code: 'APP_COMPUTER_FIXED' },
+    });
+  }, 120_000);
+});
+
+if (usable.length === 0) {
+  it('is not run here, for there is no driver', () => expect(usable).toEqual([]));
+}

@@ -1,0 +1,67 @@
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  condition,
+  continueAsNew,
+  defineSignal,
+  proxyActivities,
+  proxyLocalActivities,
+  setHandler,
+} from '@temporalio/workflow';
+import type { Activities } from '../../activities/main.ts';
+import { failureCode } from '../failureCode.ts';
+import { isHistoryFull } from '../historyLimit.ts';
+
+/** Ids and limits only: what is run is in the row. */
+export interface AppRunInput {
+  runId: string;
+  heartbeatTimeoutMs: number;
+  maxHistoryEvents: number;
+}
+
+/** It may be the run's turn, or nobody may want it any more. */
+export const appRunChangedSignal = defineSignal('changed');
+
+/** For the wake before, the log after, and parts that are away. */
+const marginMs = 30 * 60_000;
+
+// Only rows are touched: safe to repeat for as long as the database is down. Local, since somebody waits.
+const { nextAppRunStep, failAppRunAttempt } = proxyLocalActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  localRetryThreshold: '10 seconds',
+  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
+});
+
+/** One run of an app's component: it waits for its turn, and is tried as often as its manifest says. */
+export async function appRun(input: AppRunInput): Promise<void> {
+  const { runId } = input;
+  let told = 0;
+  setHandler(appRunChangedSignal, () => void told++);
+  for (;;) {
+    const seen = told;
+    const step = await nextAppRunStep({ runId });
+    if (step.do === 'rest') return;
+    if (step.do === 'wait') await condition(() => told > seen, step.forMs);
+    else await makeAttempt(input, step);
+    if (isHistoryFull(input)) await continueAsNew<typeof appRun>(input);
+  }
+}
+
+async function makeAttempt(
+  { runId, heartbeatTimeoutMs }: AppRunInput,
+  { attempt, timeoutMs }: { attempt: number; timeoutMs: number },
+): Promise<void> {
+  // What it has started goes on when its worker dies, and the next one reads on. Its process has a timeout of its own.
+  const { runAppAttempt } = proxyActivities<Activities>({
+    scheduleToCloseTimeout: timeoutMs + marginMs,
+    heartbeatTimeout: heartbeatTimeoutMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: { initialInterval: '1 second', maximumInterval: '30 seconds' },
+  });
+  try {
+    await runAppAttempt({ runId, attempt });
+  } catch (error) {
+    if (!(error instanceof ActivityFailure)) throw error; // our bug: the task is retried until it is fixed
+    await failAppRunAttempt({ runId, attempt, code: failureCode(error) });
+  }
+}
