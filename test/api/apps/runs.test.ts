@@ -194,6 +194,34 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     await waitFor('its runs to go', async () => (await apps.getRun(run.body.runId)).status === 404);
   }, 120_000);
 
+  test('a run is made for whoever may still ask for it, with the scopes of their key', async () => {
+    const { user, apps, computer } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    const id = await apps.app(manifestOf('while [ -e ~/hold ]; do sleep 0.1; done'));
+    await computer.exec('touch hold');
+    const { identity } = product;
+    const editor = await buildChatUser(product);
+    await identity.members.add(user.spaceId, editor.email, 'editor');
+    const held = apps.run(id);
+    await waitFor('it to run', async () => (await apps.runs(id)).body.data[0]?.status === 'running');
+    const refused = appsOf(product, editor).run(id);
+    const waiting = await waitFor('the next', async () =>
+      (await apps.runs(id)).body.data.find((run) => run.status === 'queued'),
+    );
+    expect((await apps.send('DELETE', `${apps.space}/members/${editor.id}`)).status).toBe(204);
+    await computer.exec('rm hold');
+    expect(await apps.ended(waiting.id)).toMatchObject({ status: 'failed', error: { code: 'RUN_NOT_ALLOWED' } });
+    expect((await held).body.ok).toBe(true);
+    await refused;
+
+    const { key } = await identity.keys.create(user.id, { name: 'key', scopes: ['apps:write'] });
+    const byKey = (itemId: string) =>
+      apps.send<{ ok: boolean }>('POST', `/api/apps/${itemId}/process/run`, {}, { authorization: `Bearer ${key}` });
+    expect((await byKey(id)).body.ok).toBe(true);
+    const withSecret = await apps.app(manifestOf('true', { secrets: ['API_TOKEN'] }));
+    expect(await byKey(withSecret)).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
+  }, 120_000);
+
   test('a repository runs in its working tree', async () => {
     const { user, apps, computer } = await setUp();
     const git = gitOf(user);
