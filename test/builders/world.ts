@@ -1,4 +1,4 @@
-import { createECDH, randomUUID } from 'node:crypto';
+import { createECDH, createHash, randomUUID } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2/promise';
 import { getAppOf } from '../../models/apps/app.ts';
 import { chatModels } from '../../models/chat/models.ts';
@@ -81,6 +81,17 @@ export async function buildWorld(
 }
 
 const threadFile = 'a.txt';
+
+/** What a component has that says nothing of it. */
+const filledIn = {
+  cwd: '',
+  env: {},
+  secrets: [],
+  timeoutSeconds: 60,
+  retry: { attempts: 1, delaySeconds: 0 },
+  concurrency: 1,
+  isDefault: true,
+};
 
 type Builder = (world: World) => string | Promise<string>;
 
@@ -195,15 +206,21 @@ export const objects: Record<string, Builder> = {
     return insertDraft(database, { itemId, spaceId, computerId, createdBy: people.owner.id });
   },
   driveItemId: (world) => builderOf('itemId', 'Git')(world),
+  // Its manifest is known already, so that nobody has to read it.
   'Apps.driveItemId': async (world) => {
     const drive = `/api/spaces/${world.spaceId}/drive`;
     const path = `/app ${randomUUID()}`;
     const { id: itemId } = await world.send<{ id: string }>('owner', 'POST', `${drive}/folders`, { path });
+    const components = [{ ...filledIn, name: 'run', kind: 'process', command: 'true' }];
+    const manifest = JSON.stringify({ name: 'App', components });
     const body = new FormData();
     body.append('path', `${path}/atrium.yaml`);
-    body.append('file', new Blob(['name: App\ncomponents: [{ name: run, kind: process, command: "true" }]\n']), 'a');
+    body.append('file', new Blob([manifest]), 'a');
     await world.send('owner', 'POST', `${drive}/upload`, body);
-    await world.send('owner', 'POST', `/api/spaces/${world.spaceId}/apps`, { itemId });
+    const row = { id: newId('app'), item_id: itemId, live: 1, space_id: world.spaceId, created_at: new Date() };
+    const read = { manifest, manifest_tag: createHash('sha256').update(manifest).digest('hex') };
+    const made = { ...row, ...read, created_by: world.people.owner.id };
+    await world.database.pool.query('INSERT INTO apps SET ?', [made]);
     return itemId;
   },
   // One that has ended before it began.

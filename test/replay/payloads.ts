@@ -27,6 +27,7 @@ const summaries = [
   /^make room, (demo|fake-\d)$/,
   /^[a-z_]{1,64}$/, // the name of a tool
   /^Send a mail$/,
+  /^Run of an app$/,
   /^generation \d+, hst_[0-9A-HJKMNP-TV-Z]{26}$/,
   /^clear up$/,
   /^Automation: start (what is due|a run)$/,
@@ -65,6 +66,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   orderId: [id],
   runId: [id],
   queuePrefix: [/^test-[0-9a-f]{12}-host-$/],
+  runId: [id],
   seconds: [/^\d+$/],
   spaceId: [id],
   step: [name],
