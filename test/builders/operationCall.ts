@@ -74,9 +74,11 @@ export async function anyBodyFor(operation: Operation, world: World): Promise<un
   const form = content['application/x-www-form-urlencoded'];
   if (form !== undefined) return new URLSearchParams({ ...(form.example as Record<string, string> | undefined) });
   if (content['multipart/form-data'] === undefined) {
-    const named = fieldsOf(operation).includes('itemId') && { itemId: await builderOf('itemId', 'Drive')(world) };
     const json = bodyFor(operation, world);
-    return json && { ...json, ...named };
+    for (const name of ['itemId', 'computerId']) {
+      if (json !== undefined && name in json) json[name] = await bodyObjects[name]?.(world);
+    }
+    return json;
   }
   const body = new FormData();
   const { properties = {} } = resolve(content['multipart/form-data'].schema ?? {});

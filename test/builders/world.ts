@@ -211,7 +211,7 @@ export const objects: Record<string, Builder> = {
     const drive = `/api/spaces/${world.spaceId}/drive`;
     const path = `/app ${randomUUID()}`;
     const { id: itemId } = await world.send<{ id: string }>('owner', 'POST', `${drive}/folders`, { path });
-    const components = [{ ...filledIn, name: 'run', kind: 'process', command: 'true' }];
+    const components = [{ ...filledIn, name: 'build', kind: 'process', command: 'true' }];
     const manifest = JSON.stringify({ name: 'App', components });
     const body = new FormData();
     body.append('path', `${path}/atrium.yaml`);
