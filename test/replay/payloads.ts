@@ -66,7 +66,6 @@ const shapes: Record<string, readonly RegExp[]> = {
   orderId: [id],
   runId: [id],
   queuePrefix: [/^test-[0-9a-f]{12}-host-$/],
-  runId: [id],
   seconds: [/^\d+$/],
   spaceId: [id],
   step: [name],
