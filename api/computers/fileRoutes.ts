@@ -24,7 +24,7 @@ export function computerFileRoutes(deps: RouteDeps) {
   const base = '/api/spaces/:spaceId/computers/:computerId/files';
 
   router.get(base, async (req, res) => {
-    const client = await liveComputers.asIs(pathOf<'readComputerFile'>(req));
+    const client = await liveComputers.unpaused(pathOf<'readComputerFile'>(req));
     await sendFile(req, res, client, queryOf<'readComputerFile'>(req).path);
   });
 
@@ -55,7 +55,7 @@ export function computerFileRoutes(deps: RouteDeps) {
   router.get(`${base}/list`, async (req, res) => {
     const { path = '.' } = queryOf<'listComputerFiles'>(req);
     const { limit, cursor } = pageOf(req);
-    const client = await liveComputers.asIs(pathOf<'listComputerFiles'>(req));
+    const client = await liveComputers.unpaused(pathOf<'listComputerFiles'>(req));
     const { entries, nextCursor } = await client.listFiles(path, {
       limit,
       ...(cursor !== undefined && { after: cursor }),

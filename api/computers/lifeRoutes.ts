@@ -20,7 +20,7 @@ import { presentComputer } from './presentComputer.ts';
 
 /** What changes whether a computer runs. Its workflow does it; the request waits for that. */
 export function lifeRoutes(deps: RouteDeps) {
-  const { config, database } = deps;
+  const { config, database, liveComputers } = deps;
   const router = createRouter();
 
   router.post('/api/spaces/:spaceId/computers/:computerId/wake', async (req, res) => {
@@ -37,6 +37,7 @@ export function lifeRoutes(deps: RouteDeps) {
 
   router.post('/api/spaces/:spaceId/computers/:computerId/pause', async (req, res) => {
     const where = pathOf<'pauseComputer'>(req);
+    await liveComputers.settled(where);
     const isDone = await done(req, res, await askToPause(deps, { ...where, actor: actorOf(req) }));
     if (isDone) answer<'pauseComputer'>(res, 200, await show(where));
   });

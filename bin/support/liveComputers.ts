@@ -3,7 +3,7 @@ import { endedOperation, failureOf } from '../../api/frame/operationAnswer.ts';
 import type { Config } from '../../config/index.ts';
 import { HostError, notRunning } from '../../integrations/computers/host/hostErrors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
-import type { HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
+import type { ComputerRef, HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import { type Computer, getComputer } from '../../models/computers/computer.ts';
 import { askToWake } from '../../models/computers/wishes.ts';
 import type { Database } from '../../models/database.ts';
@@ -15,6 +15,8 @@ const firstLookMs = 10;
 const longestLookMs = 250;
 /** How much later than a start that begins here the workflow is told. */
 const leadMs = 200;
+/** How long somebody waits for that to be booked who needs it to be shown as running. */
+const settleMs = 5_000;
 /** What may come before and after the transition itself. */
 const marginMs = 10_000;
 
@@ -41,15 +43,17 @@ export function createLiveComputers(deps: Deps): LiveComputers {
     async asIs({ spaceId, computerId }) {
       return clientOf(deps, await getComputer(deps.database, spaceId, computerId));
     },
-    async work({ spaceId, computerId }) {
-      const computer = await getComputer(deps.database, spaceId, computerId);
-      if (computer.status === 'paused') {
-        throw new DomainError('conflict', 'COMPUTER_PAUSED', 'The computer is paused. Wake it first.');
-      }
-      return clientOf(deps, computer, 'work');
+    async settled(ref) {
+      await settled(deps, ref);
     },
-    async running({ spaceId, computerId }) {
-      const computer = await getComputer(deps.database, spaceId, computerId);
+    async unpaused(ref) {
+      return clientOf(deps, await getUnpaused(deps, ref));
+    },
+    async work(ref) {
+      return clientOf(deps, await getUnpaused(deps, ref), 'work');
+    },
+    async running(ref) {
+      const computer = await settled(deps, ref);
       if (computer.status !== 'running') {
         throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
       }
@@ -87,6 +91,23 @@ async function untilEnded({ database, config }: Deps, { id }: Operation): Promis
     await delay(waitMs);
   }
   return undefined;
+}
+
+/** As it is after a wake that is under way: what has been begun early is used before it is shown as running. */
+async function settled({ database }: Deps, { spaceId, computerId }: ComputerRef): Promise<Computer> {
+  const deadline = performance.now() + settleMs;
+  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+    const computer = await getComputer(database, spaceId, computerId);
+    const isWaking = computer.status === 'starting' && computer.wish === 'wake';
+    if (!isWaking || performance.now() >= deadline) return computer;
+    await delay(waitMs);
+  }
+}
+
+async function getUnpaused({ database }: Deps, { spaceId, computerId }: ComputerRef): Promise<Computer> {
+  const computer = await getComputer(database, spaceId, computerId);
+  if (computer.status !== 'paused') return computer;
+  throw new DomainError('conflict', 'COMPUTER_PAUSED', 'The computer is paused. Wake it first.');
 }
 
 async function clientOf(

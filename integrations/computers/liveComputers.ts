@@ -27,11 +27,15 @@ export interface LiveComputers {
    * run, what is asked of the client does.
    */
   asIs(ref: ComputerRef): Promise<HostClient>;
+  /** The same, for what is asked of the computer itself. Throws 409 `COMPUTER_PAUSED` too: one that stands still never answers. */
+  unpaused(ref: ComputerRef): Promise<HostClient>;
   /**
    * For what Atrium itself runs among its files (`HostClient.own`): in the computer while it runs, else beside it,
    * without network. It keeps no computer awake, and users do not see it. Throws 409 `COMPUTER_NOT_RUNNING` for one that was never used, `COMPUTER_PAUSED`, and 429 or 503 `FILES_BUSY`.
    */
   work(ref: ComputerRef): Promise<HostClient>;
+  /** Waits, not for long, for a wake that is under way: what has been woken by a command answers before it is shown as running. */
+  settled(ref: ComputerRef): Promise<void>;
   /** Only while it runs, for what nothing is started for. Throws 409 `COMPUTER_NOT_RUNNING` else. */
   running(ref: ComputerRef): Promise<HostClient>;
 }

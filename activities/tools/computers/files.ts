@@ -5,13 +5,13 @@ import { replaceText } from '../drive/replaceText.ts';
 import { numbered, takeLines } from '../lines.ts';
 import { beforehand, objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import {
-  asIs,
   awake,
   type ComputerInput,
   type ComputerToolDeps,
   computerProperty,
   type PathInput,
   pathProperty,
+  unpaused,
 } from './place.ts';
 
 const look = {
@@ -44,7 +44,7 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
         ['path'],
       ),
       async run(input, { turn, signal }) {
-        const client = await asIs(deps, turn, input);
+        const client = await unpaused(deps, turn, input);
         const file = await client.readFile(input.path, { signal });
         try {
           const range = { firstLine: input.firstLine, count: input.lines };
@@ -68,7 +68,7 @@ export function computerFileTools(deps: ComputerToolDeps): ServerTool[] {
         computerId: computerProperty,
       }),
       async run(input, { turn }) {
-        const client = await asIs(deps, turn, input);
+        const client = await unpaused(deps, turn, input);
         const { path, after, limit } = input;
         const page = await client.listFiles(path, { limit, ...(after !== undefined && { after }) });
         const entries = page.entries.map(({ name, type, size, target }) => ({

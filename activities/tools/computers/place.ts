@@ -55,3 +55,8 @@ export async function signatureFor({ identity }: ComputerToolDeps, { userId }: T
 export async function asIs(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
   return deps.liveComputers.asIs(await refOf(deps, turn, input));
 }
+
+/** The same, for what the computer itself has to answer. */
+export async function unpaused(deps: ComputerToolDeps, turn: Turn, input: ComputerInput): Promise<HostClient> {
+  return deps.liveComputers.unpaused(await refOf(deps, turn, input));
+}

@@ -14,6 +14,7 @@ import {
   computerProperty,
   pathProperty,
   signatureFor,
+  unpaused,
 } from './place.ts';
 
 const longestWaitSeconds = 60;
@@ -85,7 +86,7 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
           return { processId, written: Buffer.byteLength(text) };
         }
         case 'stop':
-          return stop(await asIs(deps, turn, input), input.processId ?? missing('processId'), signal);
+          return stop(await unpaused(deps, turn, input), input.processId ?? missing('processId'), signal);
         case 'list': {
           const processes = await (await asIs(deps, turn, input)).listProcesses();
           return {

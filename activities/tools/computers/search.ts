@@ -4,7 +4,7 @@ import type { Turn } from '../../../models/chat/turn.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { firstOf } from '../../../models/text.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
-import { asIs, awake, type ComputerToolDeps, computerProperty, type PathInput, pathProperty } from './place.ts';
+import { awake, type ComputerToolDeps, computerProperty, type PathInput, pathProperty, unpaused } from './place.ts';
 
 const timeoutMs = 60_000;
 const perFile = 50;
@@ -68,7 +68,7 @@ export function searchTool(deps: ComputerToolDeps): ServerTool {
 /** Looking wakes nothing; but in a turn that works, the next command would. */
 async function running(deps: ComputerToolDeps, turn: Turn, input: SearchInput): Promise<HostClient> {
   if (turn.mode === 'work') return awake(deps, turn, input);
-  const client = await asIs(deps, turn, input);
+  const client = await unpaused(deps, turn, input);
   await client.status();
   return client;
 }

@@ -92,14 +92,14 @@ export function processRoutes(deps: RouteDeps) {
 
   router.post(`${one}/signal`, async (req, res) => {
     const { processId, ...ref } = pathOf<'signalProcess'>(req);
-    const client = await liveComputers.asIs(ref);
+    const client = await liveComputers.unpaused(ref);
     await client.signalProcess(processId, bodyOf<'signalProcess'>(req).signal);
     res.status(204).end();
   });
 
   router.post(`${one}/resize`, async (req, res) => {
     const { processId, ...ref } = pathOf<'resizeProcess'>(req);
-    const client = await liveComputers.asIs(ref);
+    const client = await liveComputers.unpaused(ref);
     await client.resizeProcess(processId, bodyOf<'resizeProcess'>(req));
     res.status(204).end();
   });

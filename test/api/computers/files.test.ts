@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { buildComputer, buildHostingProduct, computerOf, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 let product: TestProduct;
 let computer: TestComputer;
@@ -140,4 +141,31 @@ test('looking at files does not wake a stopped computer, and others’ are not t
   await stranger.expect(404, 'GET', '/files?path=still.txt');
   await stranger.expect(404, 'DELETE', '/files?path=still.txt');
   expect((await computer.exec('cat still.txt')).stdout).toBe('here');
+});
+
+test('of a paused computer, what only the computer itself could answer is refused at once', async () => {
+  await computer.expect(200, 'POST', '/stop');
+  // Woken by that, it may not be shown as running yet.
+  await computer.exec('echo here > frozen.txt');
+  await computer.expect(200, 'POST', '/pause');
+  const { id } = await computer.expect<{ id: string }>(201, 'POST', '/processes', {
+    command: 'echo before; sleep 1000',
+    pty: { cols: 80, rows: 24 },
+  });
+  const output = async () => (await computer.fetch(`/processes/${id}/output`)).text();
+  await waitFor('it to say something', async () => (await output()).includes('before'));
+  await computer.expect(200, 'POST', '/pause');
+  const refused = [
+    await computer.expect(409, 'GET', '/files?path=frozen.txt'),
+    await computer.expect(409, 'GET', '/files/list?path=.'),
+    await computer.expect(409, 'POST', `/processes/${id}/signal`, { signal: 'SIGKILL' }),
+    await computer.expect(409, 'POST', `/processes/${id}/resize`, { cols: 100, rows: 30 }),
+  ];
+  expect(refused.map(({ code }) => code)).toEqual(Array(4).fill('COMPUTER_PAUSED'));
+  // What it has said is no question to it.
+  expect(await output()).toContain('before');
+  expect(await computer.expect(200, 'GET', '')).toMatchObject({ status: 'paused' });
+  expect((await computer.exec('cat frozen.txt')).stdout).toBe('here\n');
+  expect(await (await read('frozen.txt')).text()).toBe('here\n');
+  await computer.expect(204, 'POST', `/processes/${id}/signal`, { signal: 'SIGKILL' });
 });
