@@ -1,6 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -10,18 +8,25 @@ import { createHost } from '../integrations/computers/host/createHost.ts';
 import type { Host } from '../integrations/computers/host/host.ts';
 import type { ComputerSpec } from '../integrations/computers/types.ts';
 import { timesByApi } from './support/computerByApi.ts';
+import { bareOutput, bareProcess, byHand, memoryOfChildren, memoryOfNode } from './support/computerReferences.ts';
 import { quantile } from './support/quantile.ts';
 
 /**
- * What computers cost: `npx node bench/computers.ts`. Each wake has a bubblewrap by hand beside it, so that what else
- * the machine does falls on both. `WAKES`, `AT_ONCE`, `OUTPUT_MB` and `MINUTE` (wakes in a minute) make it smaller, and
- * `PARTS=wakes,one,flood,many,minute,api` chooses.
+ * What computers cost: `npx node bench/computers.ts`. Each figure has a reference beside it that was measured in between,
+ * so that what else the machine does falls on both: bubblewrap by hand for wakes, a bare process for commands, a pipe
+ * into a file for output. `WAKES`, `AT_ONCE`, `IDLE`, `OUTPUT_MB` and `MINUTE` (wakes in a minute) make it smaller, and
+ * `PARTS=api,wakes,one,many,minute,flood` chooses.
  */
 const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
 const wakes = size('WAKES', 50);
 const out = (line: string) => process.stdout.write(`${line}\n`);
 const quantiles = (times: number[]) =>
-  `${quantile(times, 0.5).toFixed(0)} ms p50, ${quantile(times, 0.95).toFixed(0)} ms p95`;
+  `${quantile(times, 0.5).toFixed(1)} ms p50, ${quantile(times, 0.95).toFixed(1)} ms p95`;
+const ratios = (times: number[], reference: number[]) =>
+  [0.5, 0.95].map((q) => `× ${(quantile(times, q) / quantile(reference, q)).toFixed(1)}`).join(' and ');
+/** Times, and those of the same thing without us. */
+const beside = (times: number[], name: string, reference: number[]) =>
+  `${quantiles(times)}; ${name} ${quantiles(reference)}: ${ratios(times, reference)}`;
 
 let count = 0;
 const newSpec = (): ComputerSpec => ({
@@ -57,31 +62,6 @@ async function wake(host: Host, spec: ComputerSpec): Promise<number> {
   return performance.now() - begin;
 }
 
-async function byHand(): Promise<number> {
-  const begin = performance.now();
-  const namespaces = ['user', 'pid', 'net', 'ipc', 'uts'].map((name) => `--unshare-${name}`);
-  const links = ['bin', 'lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
-  const args = [
-    ...namespaces,
-    '--ro-bind',
-    '/usr',
-    '/usr',
-    ...links,
-    '--proc',
-    '/proc',
-    '--dev',
-    '/dev',
-    'sh',
-    '-c',
-    'echo awake',
-  ];
-  const child = spawn('bwrap', args, { env: { PATH: '/usr/bin' }, stdio: ['ignore', 'pipe', 'ignore'] });
-  await once(child.stdout, 'data');
-  const time = performance.now() - begin;
-  await once(child, 'close');
-  return time;
-}
-
 /** A computer that has run before, or one whose home is made too; with a holder that waits, or without. */
 async function measureWakes(name: string, spareHolders: number, isNew: boolean): Promise<void> {
   await withHost(spareHolders, async (host) => {
@@ -97,27 +77,35 @@ async function measureWakes(name: string, spareHolders: number, isNew: boolean):
       bare.push(await byHand());
       times.push(await wake(host, spec));
     }
-    out(`wake to first output, ${name}: ${quantiles(times)}; bwrap by hand ${quantiles(bare)}`);
+    out(`wake to first output at the host, ${name}: ${beside(times, 'bwrap by hand', bare)}`);
   });
 }
 
 async function measureOne(): Promise<void> {
-  await withHost(1, async (host) => {
-    const spec = newSpec();
-    await wake(host, spec);
-    await delay(1_000);
+  await withHost(1, async (host, folder) => {
+    await delay(2_000);
+    const idle = size('IDLE', 5);
+    const before = memoryOfChildren();
+    const specs = Array.from({ length: idle }, newSpec);
+    for (const each of specs) await wake(host, each);
+    await delay(2_000);
+    const each = (memoryOfChildren() - before) / idle / 1_048_576;
+    const bareNode = (await memoryOfNode()) / 1_048_576;
     out(
-      `memory of an idle computer: ${(idleMemory() / 1_048_576).toFixed(0)} MiB (PSS of its holder and its sandbox, and of a spare holder)`,
+      `memory of an idle computer: ${each.toFixed(1)} MiB (PSS of its holder and its sandbox, of ${idle}); a bare Node ${bareNode.toFixed(1)}: × ${(each / bareNode).toFixed(1)}`,
     );
+    const [spec] = specs as [ComputerSpec];
     const times: number[] = [];
+    const bare: number[] = [];
     for (let n = 0; n < wakes; n++) {
+      bare.push(await bareProcess());
       const begin = performance.now();
       const client = host.client(spec.computerId);
       await client.startProcess({ processId: `e${n}`, command: ['true'] });
       for await (const { kind } of client.output(`e${n}`, { follow: true })) if (kind === 'exit') break;
       times.push(performance.now() - begin);
     }
-    out(`exec of true, to its exit: ${quantiles(times)}`);
+    out(`exec of true at the host, to its exit: ${beside(times, 'a bare process', bare)}`);
     const megabytes = size('OUTPUT_MB', 256);
     const client = host.client(spec.computerId);
     const begin = performance.now();
@@ -126,8 +114,9 @@ async function measureOne(): Promise<void> {
     for await (const { kind, payload } of client.output('much', { follow: true }))
       if (kind === 'stdout') bytes += payload.length;
     const seconds = (performance.now() - begin) / 1_000;
+    const bareSeconds = await bareOutput(megabytes, folder);
     out(
-      `output: ${(megabytes / seconds).toFixed(0)} MiB/s written down; its reader got ${(bytes / 1_048_576).toFixed(0)} of ${megabytes} MiB`,
+      `output: ${(megabytes / seconds).toFixed(0)} MiB/s written down; a pipe into a file ${(megabytes / bareSeconds).toFixed(0)}: × ${(bareSeconds / seconds).toFixed(2)}; its reader got ${(bytes / 1_048_576).toFixed(0)} of ${megabytes} MiB`,
     );
   });
 }
@@ -181,7 +170,7 @@ async function measureMany(): Promise<void> {
     const times = await Promise.all(Array.from({ length: atOnce }, () => wake(host, newSpec())));
     const ms = performance.now() - begin;
     out(
-      `${atOnce} at once: all awake after ${ms.toFixed(0)} ms; bwrap by hand ${bareMs.toFixed(0)} ms; ${quantiles(times)}`,
+      `${atOnce} at once: all awake after ${ms.toFixed(0)} ms; bwrap by hand ${bareMs.toFixed(0)} ms: × ${(ms / bareMs).toFixed(1)}; each ${quantiles(times)}`,
     );
   });
 }
@@ -212,23 +201,21 @@ async function measureMinute(): Promise<void> {
     }
     const times = await Promise.all(done);
     const seconds = ((performance.now() - begin) / 1_000).toFixed(0);
-    out(
-      `${inMinute} wakes of ${specs.length} computers in ${seconds} s: ${quantiles(times)}; bwrap by hand ${quantiles(bare)}`,
-    );
+    out(`${inMinute} wakes of ${specs.length} computers in ${seconds} s: ${beside(times, 'bwrap by hand', bare)}`);
   });
 }
 
 async function measureByApi(): Promise<void> {
-  const { wakes: times, execs, bare } = await timesByApi(wakes, byHand);
-  out(`wake to first output, through the API: ${quantiles(times)}; bwrap by hand ${quantiles(bare)}`);
-  out(`exec of true, through the API, to its answer: ${quantiles(execs)}`);
+  const { wakes: times, execs, bare, processes } = await timesByApi(wakes, { byHand, bareProcess });
+  out(`wake to first output, through the API: ${beside(times, 'bwrap by hand', bare)}`);
+  out(`exec of true, through the API, to its answer: ${beside(execs, 'a bare process', processes)}`);
 }
 
-async function withHost(spareHolders: number, work: (host: Host) => Promise<void>): Promise<void> {
+async function withHost(spareHolders: number, work: (host: Host, folder: string) => Promise<void>): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
   const host = await createHost({ dir, spareHolders, imageMiB: 4_096 });
   try {
-    await work(host);
+    await work(host, dir);
   } finally {
     for (const { computerId } of await host.list()) await host.destroy(computerId);
     await host.shutdown();
@@ -236,37 +223,15 @@ async function withHost(spareHolders: number, work: (host: Host) => Promise<void
   }
 }
 
-/** The proportional memory of all that we have started. */
-function idleMemory(): number {
-  const parents = new Map<number, number>();
-  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-    const stat = read(`/proc/${name}/stat`);
-    parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
-  }
-  const isOurs = (pid: number | undefined): boolean =>
-    pid === process.pid || (pid !== undefined && pid > 1 && isOurs(parents.get(pid)));
-  return [...parents.keys()]
-    .filter((pid) => pid !== process.pid && isOurs(pid))
-    .reduce((sum, pid) => sum + 1_024 * Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0), 0);
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
 const parts: Record<string, () => Promise<void>> = {
+  api: measureByApi,
   async wakes() {
     await measureWakes('warm (a holder waits)', 1, false);
     await measureWakes('cold (no holder waits, a new home)', 0, true);
   },
   one: measureOne,
-  flood: measureFlood,
   many: measureMany,
   minute: measureMinute,
-  api: measureByApi,
+  flood: measureFlood,
 };
 for (const part of process.env.PARTS?.split(',') ?? Object.keys(parts)) await parts[part]?.();

@@ -8,10 +8,18 @@ interface Times {
   execs: number[];
   /** Beside each wake. */
   bare: number[];
+  /** Beside each command. */
+  processes: number[];
+}
+
+/** What the same takes without us. */
+interface References {
+  byHand: () => Promise<number>;
+  bareProcess: () => Promise<number>;
 }
 
 /** A space's own computer as a client of the API has it, in an Atrium as `npm start` runs it. */
-export async function timesByApi(rounds: number, byHand: () => Promise<number>): Promise<Times> {
+export async function timesByApi(rounds: number, { byHand, bareProcess }: References): Promise<Times> {
   const atrium = await startAtrium({ ATRIUM_LOG_LEVEL: 'warn' });
   const call = async (method: string, path: string, body?: unknown, accept = 'application/json') => {
     const response = await fetch(atrium.url + path, {
@@ -41,9 +49,10 @@ export async function timesByApi(rounds: number, byHand: () => Promise<number>):
       if (time === undefined) throw new Error(text);
       return time;
     };
-    const times: Times = { wakes: [], execs: [], bare: [] };
+    const times: Times = { wakes: [], execs: [], bare: [], processes: [] };
     await firstOutput();
     for (let n = 0; n < rounds; n++) {
+      times.processes.push(await bareProcess());
       const begin = performance.now();
       await json('POST', `${computer}/exec`, { command: ['true'] });
       times.execs.push(performance.now() - begin);
