@@ -2,6 +2,7 @@ import { statusOf } from '../../integrations/http/statuses.ts';
 import { DomainError, type FieldError } from '../../models/errors.ts';
 import { isDatabaseUnavailable } from '../../models/unavailable.ts';
 import { notAuthenticated } from './auth/caller.ts';
+import { plainWords } from './plainWords.ts';
 
 /** What the client is told of an error. */
 export interface Failure {
@@ -106,18 +107,8 @@ function describeFields(errors: readonly { path?: string; message?: string }[]):
   return `${pointer === '' ? 'The body' : pointer} ${detail}.`;
 }
 
-/** Plainer wording for some of the validator's messages. */
-const plainWords: [RegExp, string][] = [
-  [/^must have required property /, 'is required'],
-  [/^must NOT have additional properties$/, 'is not taken here'],
-  [/^Unknown query parameter /, 'is not a parameter of this operation'],
-  [/^Empty value found for query parameter /, 'is empty'],
-  [/^Parameter .* must be url encoded/, 'has characters in it that must be percent-encoded'],
-];
-
 /** `/body/name` becomes the pointer `/name`; `/query/limit` the parameter `limit`. */
 function fieldErrorOf({ path = '', message = 'is wrong' }: { path?: string; message?: string }): FieldError {
   const pointer = path.replace(/^\/body/, '').replace(/^\/(query|params|headers)\//, '');
-  const [, plain = message] = plainWords.find(([said]) => said.test(message)) ?? [];
-  return { pointer: pointer.slice(0, 1_000), detail: plain.slice(0, 1_000) };
+  return { pointer: pointer.slice(0, 1_000), detail: plainWords(message).slice(0, 1_000) };
 }

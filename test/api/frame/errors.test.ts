@@ -73,7 +73,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
 
   test('a body of 100 levels is looked at like any', async () => {
     const response = await post().type('application/json').send(nested(100));
-    expect(response.body.errors).toEqual([{ pointer: '/name', detail: 'must be string' }]);
+    expect(response.body.errors).toEqual([{ pointer: '/name', detail: 'must be a string' }]);
   });
 
   test('an empty body is none: nothing is set back to its defaults by it', async () => {
@@ -129,7 +129,7 @@ describe('a client’s mistake is a 4xx in problem+json that says what is wrong'
     const body = await post().send({ name: '', colour: 'red' });
     expect(body.body.errors[0].pointer).toMatch(/^\/(name|colour)$/);
     const query = await api.as(token).get('/api/spaces?limit=1000');
-    expect(query.body.errors).toEqual([{ pointer: 'limit', detail: 'must be <= 200' }]);
+    expect(query.body.errors).toEqual([{ pointer: 'limit', detail: 'must be at most 200' }]);
   });
 
   test.each([

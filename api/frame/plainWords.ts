@@ -1,0 +1,61 @@
+const types: Record<string, string> = {
+  string: 'a string',
+  integer: 'an integer',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'an object',
+  null: 'null',
+};
+
+const plural = (count: string, one: string) =>
+  `${count} ${count === '1' ? one : one === 'property' ? 'properties' : `${one}s`}`;
+const ones: Record<string, string> = { characters: 'character', items: 'item', properties: 'property' };
+
+/** What the validator says of each kind of fault, and what is said instead. What is not here is told in its words. */
+const words: [RegExp, string | ((...found: string[]) => string)][] = [
+  [/^must have required property /, 'is required'],
+  [/^must NOT have (?:additional|unevaluated) properties$/, 'is not taken here'],
+  [/^Unknown query parameter /, 'is not a parameter of this operation'],
+  [/^Empty value found for query parameter /, 'is empty'],
+  [/^Parameter .* must be url encoded/, 'has characters in it that must be percent-encoded'],
+  [/^must NOT have fewer than 1 (?:characters|items|properties)$/, 'must not be empty'],
+  [
+    /^must NOT have fewer than (\d+) (\w+)$/,
+    (count, what) => `must have at least ${plural(count, ones[what] ?? what)}`,
+  ],
+  [/^must NOT have more than 0 (?:characters|items|properties)$/, 'must be empty'],
+  [/^must NOT have more than (\d+) (\w+)$/, (count, what) => `must have at most ${plural(count, ones[what] ?? what)}`],
+  [/^must NOT have duplicate items /, 'must not have the same item twice'],
+  [
+    /^must be ([a-z]+(?:,[a-z]+)*)$/,
+    (list) =>
+      `must be ${list
+        .split(',')
+        .map((type) => types[type] ?? type)
+        .join(' or ')}`,
+  ],
+  [/^must be >= (\S+)$/, (bound) => `must be at least ${bound}`],
+  [/^must be <= (\S+)$/, (bound) => `must be at most ${bound}`],
+  [/^must be > (\S+)$/, (bound) => `must be more than ${bound}`],
+  [/^must be < (\S+)$/, (bound) => `must be less than ${bound}`],
+  [/^must be multiple of (\S+)$/, (of) => `must be a multiple of ${of}`],
+  [/^must match pattern "(.*)"$/s, (pattern) => `must match the pattern ${pattern}`],
+  [/^must match format "(.*)"$/, (format) => `must be a valid ${format}`],
+  [
+    /^must be equal to one of the allowed values(?:: (.*))?$/s,
+    (all) => (all ? `must be one of: ${all}` : 'is not one of the allowed values'),
+  ],
+  [/^must be equal to constant$/, 'has another value than it must have'],
+  [/^must match (?:exactly one schema in oneOf|a schema in anyOf)$/, 'has none of the forms that it may have'],
+  [/^must NOT be valid$/, 'has a form that it must not have'],
+];
+
+/** A fault of a request in plain English, to follow the name of what is wrong. */
+export function plainWords(message: string): string {
+  for (const [pattern, plain] of words) {
+    const found = pattern.exec(message);
+    if (found !== null) return typeof plain === 'string' ? plain : plain(...found.slice(1));
+  }
+  return message;
+}

@@ -1,0 +1,57 @@
+import Ajv2020 from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { plainWords } from '../../../api/frame/plainWords.ts';
+
+const ajv = new Ajv2020.default({ strict: false });
+addFormats.default(ajv);
+
+/** What a client is told where this value does not fit this schema. */
+function told(schema: object, value: unknown): string {
+  const validate = ajv.compile(schema);
+  expect(validate(value)).toBe(false);
+  const [{ message = '' } = {}] = validate.errors ?? [];
+  return plainWords(message);
+}
+
+test.each<[object, unknown, string]>([
+  [{ required: ['a'] }, {}, 'is required'],
+  [{ properties: {}, additionalProperties: false }, { a: 1 }, 'is not taken here'],
+  [{ minLength: 1 }, '', 'must not be empty'],
+  [{ minItems: 1 }, [], 'must not be empty'],
+  [{ minProperties: 1 }, {}, 'must not be empty'],
+  [{ minLength: 2 }, 'a', 'must have at least 2 characters'],
+  [{ maxLength: 1 }, 'ab', 'must have at most 1 character'],
+  [{ maxItems: 2 }, [1, 2, 3], 'must have at most 2 items'],
+  [{ maxProperties: 1 }, { a: 1, b: 1 }, 'must have at most 1 property'],
+  [{ minProperties: 2 }, { a: 1 }, 'must have at least 2 properties'],
+  [{ maxItems: 0 }, [1], 'must be empty'],
+  [{ uniqueItems: true }, [1, 1], 'must not have the same item twice'],
+  [{ type: 'string' }, 1, 'must be a string'],
+  [{ type: ['string', 'null'] }, 1, 'must be a string or null'],
+  [{ type: 'integer' }, 1.5, 'must be an integer'],
+  [{ type: 'boolean' }, 1, 'must be true or false'],
+  [{ type: 'array' }, 1, 'must be an array'],
+  [{ type: 'object' }, 1, 'must be an object'],
+  [{ minimum: 1 }, 0, 'must be at least 1'],
+  [{ maximum: 200 }, 201, 'must be at most 200'],
+  [{ exclusiveMinimum: 0 }, 0, 'must be more than 0'],
+  [{ exclusiveMaximum: 1 }, 1, 'must be less than 1'],
+  [{ multipleOf: 5 }, 1, 'must be a multiple of 5'],
+  [{ pattern: '^a"b$' }, 'c', 'must match the pattern ^a"b$'],
+  [{ format: 'date-time' }, 'c', 'must be a valid date-time'],
+  [{ enum: ['a', 'b'] }, 'c', 'is not one of the allowed values'],
+  [{ const: 1 }, 2, 'has another value than it must have'],
+  [{ anyOf: [{ const: 1 }, { const: 2 }] }, 3, 'has another value than it must have'],
+  [{ not: {} }, 3, 'has a form that it must not have'],
+])('%j says of %j: %s', (schema, value, words) => {
+  expect(told(schema, value)).toBe(words);
+});
+
+test('the validator of requests names the values that are allowed', () => {
+  expect(plainWords('must be equal to one of the allowed values: a, b')).toBe('must be one of: a, b');
+  expect(plainWords('must match exactly one schema in oneOf')).toBe('has none of the forms that it may have');
+});
+
+test('what is not known is told as it was said', () => {
+  expect(plainWords('must be in the future')).toBe('must be in the future');
+});
