@@ -30,7 +30,7 @@ const tlsPort = 443;
  * or show of a request a program could have them repeat, and read there what it must not know.
  */
 const forSecrets =
-  /^(authorization|cookie)$|(^|[-_.])[a-z]*(key|token|secret|password|passwd|passphrase|auth|authorization|authentication|credentials?|jwt)(id)?([-_.]|$)/;
+  /^(authorization|cookie)$|(^|[-_.])(x|my|o|api|app|application|access|account|admin|bearer|client|consumer|csrf|dev|developer|id|job|license|login|private|project|proxy|refresh|secure|security|server|service|session|shared|signing|subscription|team|tracker|user|webhook|xsrf)*((key|token|secret|password|passwd|passphrase|auth|authorization|authentication|credentials?|jwt)+)(id)?([-_.]|$)/;
 /** Those that have such a name, and are kept, shown, passed on or compared. */
 const notForSecrets =
   /^(sec|content|if|accept|access-control|x-forwarded)-|(^|-)(meta|metadata|tag|tags|tagging)(-|$)|(^|-)(idempotency|surrogate|cache|partition|routing|sort|object|file|bucket|blob|public)-?key(-|$)|(^|-)(lock|continuation|page|next|sync|client|client-request|request)-?token(-|$)/;

@@ -200,6 +200,7 @@ const credentials = [
   ...['X-Shopify-Access-Token', 'X-Vault-Token', 'X-Amz-Security-Token', 'Ocp-Apim-Subscription-Key', 'X-Figma-Token'],
   ...['DD-API-KEY', 'DD-APPLICATION-KEY', 'X-RapidAPI-Key', 'X-MBX-APIKEY', 'X-Plex-Token', 'X-Secret', 'X-Password'],
   ...['X-Functions-Key', 'X-N8N-API-KEY', 'xi-api-key', 'X-Algolia-API-Key', 'X-TrackerToken', 'X-CSRF-Token'],
+  ...['X-AccessToken', 'secretKey', 'X-OAuth', 'X-Auth-ApiKey', 'AccessKeyId', 'XApiKey', 'userAuthToken'],
 ];
 const others = [
   ...['Cache-Control', 'Expires', 'Link', 'X-Amz-Website-Redirect-Location', 'X-Ms-Blob-Content-Type', 'X-Ms-Tags'],
@@ -214,6 +215,7 @@ const others = [
   ],
   ...['X-Amz-Tagging', 'X-Request-Id', 'Traceparent', 'Baggage', 'X-Ms-Meta-Key', 'X-Goog-Meta-Secret', 'Priority'],
   ...['X-Object-Meta-Token', 'Content-Disposition', 'Sec-Token', 'X-Author', 'X-Keywords', 'Lock-Token', 'X-Anything'],
+  ...['X-Monkey', 'X-Turkey', 'Hockey', 'X-Betoken', 'X-Whiskey-Id'],
 ];
 
 test('in headers whose names say that they carry credentials, and in no others unless they are named', async () => {
