@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { hostsInUse, removeHost } from '../../models/computers/removedHosts.ts';
 import { columns, print } from '../support/answer.ts';
+import { hostsToJson, hostsToRows } from '../support/hosts.ts';
 import { withDatabase } from '../support/installation.ts';
 
 /** `atrium host list` and `atrium host remove ID`: the machines that run computers. */
@@ -8,22 +9,12 @@ export function addHost(program: Command): void {
   const host = program.command('host').description('machines that run computers');
   host
     .command('list')
-    .description('show the hosts, when each was last there, and how many computers have their homes on it')
+    .description('show the hosts, when each was last there, and how many computers have their homes there and run')
     .option('--json', 'answer in JSON')
     .action(async (_options: unknown, command: Command) => {
       const hosts = await withDatabase((database, config) => hostsInUse({ database, config }));
-      const json = hosts.map(({ id, address, seenAt, computers, isLost }) => ({
-        id,
-        address,
-        seenAt,
-        computers,
-        isLost,
-      }));
-      const rows = hosts.map(
-        ({ id, seenAt, computers, isLost }) =>
-          [id, `${isLost ? 'silent since' : 'there,'} ${seenAt.toISOString()}, ${computers} computers`] as const,
-      );
-      print(command, { json, text: hosts.length === 0 ? 'There is no host.' : columns(rows) });
+      const text = hosts.length === 0 ? 'There is no host.' : columns(hostsToRows(hosts));
+      print(command, { json: hostsToJson(hosts), text });
     });
   host
     .command('remove <id>')

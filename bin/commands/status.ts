@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
 import { loadLaunchConfig } from '../../config/launch.ts';
+import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { columns, print } from '../support/answer.ts';
+import { hostsToJson, hostsToRows } from '../support/hosts.ts';
+import { withDatabase } from '../support/installation.ts';
 import { findRunning, type RunningAtrium } from '../support/running.ts';
 
 const answerTimeoutMs = 3_000;
@@ -15,7 +18,8 @@ export function addStatus(program: Command): void {
       const running = findRunning(loadLaunchConfig().dataDir);
       const ready = running?.apiUrl !== undefined && (await isReady(running.apiUrl));
       if (!ready) process.exitCode = 1;
-      print(command, { json: toJson(running, ready), text: toText(running, ready) });
+      const hosts = ready ? await findHosts() : [];
+      print(command, { json: toJson(running, ready, hosts), text: toText(running, ready, hosts) });
     });
 }
 
@@ -27,14 +31,19 @@ async function isReady(apiUrl: string): Promise<boolean> {
   }
 }
 
-/** Without `environment`: it holds passwords. */
-function toJson(running: RunningAtrium | undefined, ready: boolean) {
-  if (running === undefined) return { state: 'stopped', ready };
-  const { process, state, startedAt, parts, apiUrl } = running;
-  return { state, ready, pid: process.pid, startedAt, apiUrl, parts };
+/** None where they cannot be read: whether Atrium runs is told in any case. */
+async function findHosts(): Promise<HostUse[]> {
+  return withDatabase((database, config) => hostsInUse({ database, config })).catch(() => []);
 }
 
-function toText(running: RunningAtrium | undefined, ready: boolean): string {
+/** Without `environment`: it holds passwords. */
+function toJson(running: RunningAtrium | undefined, ready: boolean, hosts: readonly HostUse[]) {
+  if (running === undefined) return { state: 'stopped', ready };
+  const { process, state, startedAt, parts, apiUrl } = running;
+  return { state, ready, pid: process.pid, startedAt, apiUrl, parts, hosts: hostsToJson(hosts) };
+}
+
+function toText(running: RunningAtrium | undefined, ready: boolean, hosts: readonly HostUse[]): string {
   if (running === undefined) return 'Atrium does not run here. Start it with "npm start".';
   const { ATRIUM_TEMPORAL_UI_URL: uiUrl } = running.environment;
   const state = running.state === 'running' && !ready ? 'running, but not ready' : running.state;
@@ -43,5 +52,6 @@ function toText(running: RunningAtrium | undefined, ready: boolean): string {
     ...(running.apiUrl === undefined ? [] : [['api', running.apiUrl] as const]),
     ...running.parts.map((part) => [part.name, `${part.address} (process ${part.pid})`] as const),
     ...(uiUrl === undefined ? [] : [['temporal ui', uiUrl] as const]),
+    ...hostsToRows(hosts).map(([id, detail]) => ['host of computers', `${id} ${detail}`] as const),
   ]);
 }

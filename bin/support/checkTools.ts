@@ -7,16 +7,18 @@ import { type CheckResult, off, ok, wrong } from './check.ts';
 
 /**
  * What agents may reach beyond the public internet, and how many spaces narrow it. An invalid exception would silently
- * have no effect.
+ * have no effect. `isSeen` is whether the settings here are those that hold.
  */
-export async function checkEgress(config: Config): Promise<CheckResult> {
+export async function checkEgress(config: Config, isSeen: boolean): Promise<CheckResult> {
   const { allowInternal } = config.egress;
   const unread = allowInternal.filter((text) => parseHostPattern(text) === undefined);
   if (unread.length > 0) return wrong(`ATRIUM_EGRESS_ALLOW_INTERNAL: ${unread.join(', ')} is not a host or network`);
   const database = openDatabase(config);
   try {
     const { allowing, denying } = await countEgressLists(database);
-    const internal = allowInternal.length === 0 ? 'nothing internal' : `internal: ${allowInternal.join(', ')}`;
+    const set = allowInternal.length === 0 ? 'nothing internal' : `internal: ${allowInternal.join(', ')}`;
+    // Its process may have been started with other settings than there are here.
+    const internal = isSeen ? set : `${set}, as set here (what the running Atrium was started with is not seen)`;
     return ok(`${internal}; ${allowing} spaces have an allow list, ${denying} a deny list`);
   } finally {
     await database.close();

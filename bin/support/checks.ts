@@ -57,7 +57,7 @@ export async function runChecks(): Promise<Check[]> {
   if (launch.need.storage) await check('storage access', () => checkStorageAccess(config));
   await check('models', () => checkModels(config));
   await check('push', () => checkPush(config));
-  await check('egress', () => checkEgress(config));
+  await check('egress', () => checkEgress(config, running === undefined));
   await check('mcp servers', () => checkMcpServers(config));
   await check('git hosting', () => checkGitHosting(config));
   await check('payments', () => checkPayments(config));

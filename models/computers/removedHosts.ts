@@ -15,19 +15,24 @@ const silentMs = 7 * dayMs;
 /** What is left of deleted computers on hosts that are gone. */
 const remainsMs = 90 * dayMs;
 
-/** A host, and how many computers have their homes there. */
+/** A host, how many computers have their homes there, and how many of them run now. */
 export interface HostUse extends ComputerHostRow {
   computers: number;
+  running: number;
   isLost: boolean;
 }
 
 export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]> {
   const [rows] = await database.pool.query<RowDataPacket[]>(
-    'SELECT host_id AS id, COUNT(*) AS computers FROM computers WHERE host_id IS NOT NULL GROUP BY host_id',
+    `SELECT host_id AS id, COUNT(*) AS computers, COALESCE(SUM(status IN ('starting', 'running', 'paused')), 0) AS running
+       FROM computers WHERE host_id IS NOT NULL GROUP BY host_id`,
   );
-  const counts = new Map(rows.map(({ id, computers }) => [String(id), Number(computers)]));
+  const none = { computers: 0, running: 0 };
+  const counts = new Map(
+    rows.map(({ id, computers, running }) => [String(id), { computers: Number(computers), running: Number(running) }]),
+  );
   const hosts = await listHosts(database);
-  return hosts.map((host) => ({ ...host, computers: counts.get(host.id) ?? 0, isLost: isLost(host, config) }));
+  return hosts.map((host) => ({ ...host, ...(counts.get(host.id) ?? none), isLost: isLost(host, config) }));
 }
 
 /**

@@ -21,18 +21,23 @@ const configWith = (allowInternal: string) =>
   loadConfig({ ...api.environment.environment, ATRIUM_EGRESS_ALLOW_INTERNAL: allowInternal });
 
 test('egress: the operator’s exceptions, and the spaces that narrow it', async () => {
-  expect(await checkEgress(configWith(''))).toEqual({
+  expect(await checkEgress(configWith(''), true)).toEqual({
     state: 'ok',
     detail: 'nothing internal; 0 spaces have an allow list, 0 a deny list',
   });
   await api.deps.egressRules.put(spaceId, { allow: ['example.com'], deny: [] }, actor);
-  expect((await checkEgress(configWith('10.2.0.0/16,intern.example:8443'))).detail).toBe(
+  expect((await checkEgress(configWith('10.2.0.0/16,intern.example:8443'), true)).detail).toBe(
     'internal: 10.2.0.0/16, intern.example:8443; 1 spaces have an allow list, 0 a deny list',
   );
 });
 
+test('egress: what another process was started with is not stated as a fact', async () => {
+  const { detail } = await checkEgress(configWith(''), false);
+  expect(detail).toMatch(/^nothing internal, as set here \(what the running Atrium was started with is not seen\); /);
+});
+
 test('egress: an invalid exception has no effect, and is named', async () => {
-  expect(await checkEgress(configWith('10.2.0.0/99,intern.example'))).toEqual({
+  expect(await checkEgress(configWith('10.2.0.0/99,intern.example'), true)).toEqual({
     state: 'wrong',
     detail: 'ATRIUM_EGRESS_ALLOW_INTERNAL: 10.2.0.0/99 is not a host or network',
   });

@@ -148,8 +148,14 @@ test('a part that dies is started again where it was, and nothing is lost', asyn
     JSON.parse((await runAtrium(['status', '--json'], settings(dataDir))).stdout) as {
       ready: boolean;
       parts: { name: string; pid: number; address: string }[];
+      hosts: { id: string }[];
     };
-  const before = (await statusNow()).parts;
+  const { parts: before } = await statusNow();
+  await waitFor('the hosts that there are to be shown', async () => {
+    const listed = await runAtrium(['host', 'list', '--json'], settings(dataDir));
+    const ids = (JSON.parse(listed.stdout) as { id: string }[]).map(({ id }) => id);
+    return (await statusNow()).hosts.map(({ id }) => id).join() === ids.join();
+  });
   for (const { pid } of before) process.kill(pid, 'SIGKILL');
   for (const title of ['MariaDB', 'The Temporal server', 'The object store']) {
     await atrium.printed(new RegExp(`${title} ended with SIGKILL: .*\\. It is started again in 0\\.5 s\\.`));

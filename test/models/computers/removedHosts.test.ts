@@ -79,17 +79,22 @@ test('a start that was asked for as the host was removed says so, and does not w
 test('the operator sees what hosts there are, and removes one that is silent, but none that answers', async () => {
   const [gone, other] = [await buildHost(2), await buildHost()];
   await buildOn(gone, 'stopped');
+  for (const status of ['running', 'paused', 'stopped']) await buildOn(other, status);
   expect(await checkHosts(environment.config)).toMatchObject({
     state: 'wrong',
     detail: expect.stringMatching(new RegExp(`${gone} is silent since .* with the homes of 1 computers: start it`)),
   });
   const run = (...args: string[]) => runAtrium(['host', ...args], environment.environment);
   const { stdout } = await run('list', '--json');
-  expect(JSON.parse(stdout)).toEqual(
-    [gone, other]
-      .toSorted()
-      .map((id) => expect.objectContaining({ id, computers: id === gone ? 1 : 0, isLost: id === gone })),
-  );
+  const uses = {
+    [gone]: { id: gone, computers: 1, running: 0, isLost: true },
+    [other]: { id: other, computers: 3, running: 2, isLost: false },
+  };
+  expect(JSON.parse(stdout)).toEqual([gone, other].toSorted().map((id) => expect.objectContaining(uses[id] ?? {})));
+  expect((await run('list')).stdout).toMatch(new RegExp(`${other} +there, .*Z, 3 computers, 2 of which run\n`));
+  expect(await run('remove', '--help')).toMatchObject({
+    stdout: expect.stringContaining('Usage: npm run -s atrium -- host remove [options] <id>'),
+  });
   expect(await run('remove', other)).toMatchObject({ code: 1, output: expect.stringMatching(/^This host answers\./) });
   expect(await run('remove', 'hst_absent')).toMatchObject({ code: 1 });
   expect(await run('remove', gone, '--json')).toMatchObject({ code: 0, stdout: `{"id":"${gone}","computers":1}\n` });
