@@ -16,12 +16,13 @@ import { addStatus } from './commands/status.ts';
 import { addToken } from './commands/token.ts';
 import { addUp } from './commands/up.ts';
 import { addUser } from './commands/user.ts';
+import { commandLine } from './support/commandLine.ts';
 import { describeFailure } from './support/failure.ts';
 
-/** The operator's command line. `npm run -s atrium -- <command>` runs it on Node 24, whatever the machine's own is. */
-const program = new Command('atrium')
+/** The operator's command line, which npm runs on Node 24, whatever the machine's own is. */
+const program = new Command(commandLine)
   .description('A self-hosted backend for AI-agent workspaces.')
-  .showHelpAfterError('(atrium --help lists the commands)');
+  .showHelpAfterError(`(${commandLine} --help lists the commands)`);
 
 const commands = [
   addUp,

@@ -13,7 +13,7 @@ const refused = 1644; // by the trigger
 
 /** What an operator does about triggers that are missing. */
 export const triggerAdvice =
-  'set log_bin_trust_function_creators=1 on the server, or give the account of the migrations SUPER, then run "atrium migrate"';
+  'set log_bin_trust_function_creators=1 on the server, or give the account of the migrations SUPER, then run "npm run -s atrium -- migrate"';
 
 /** Makes those that are missing, where the server lets us by now. For the account that may change tables. */
 export async function makeMissingTriggers({ pool }: Pick<Database, 'pool'>): Promise<void> {

@@ -36,7 +36,7 @@ ${hiddenFields(to)}<label for="code">One-time code</label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" required maxlength="200"
  aria-describedby="code-help">
 <button class="button second">Use this code</button>
-<p class="quiet" id="code-help">From another device of yours, or from whoever runs this Atrium (<code>atrium code</code>).</p>
+<p class="quiet" id="code-help">From another device of yours, or from whoever runs this Atrium (<code>npm run -s atrium -- code</code>).</p>
 </form>`;
 }
 

@@ -3,6 +3,7 @@ import { createGitHosting } from '../../integrations/gitHosting/index.ts';
 import { operator } from '../../models/audit.ts';
 import { connectInstallation } from '../../models/git/installations.ts';
 import { columns, print } from '../support/answer.ts';
+import { commandLine } from '../support/commandLine.ts';
 import { CommandFailure } from '../support/failure.ts';
 import { loadCommandConfig, withDatabase } from '../support/installation.ts';
 
@@ -29,8 +30,8 @@ export function addGit(program: Command): void {
     .description(
       'let a space use all repositories of an installation, on the operator’s word; people prove theirs by themselves',
     )
-    .argument('<installation>', 'its id, as "atrium git installations" prints it', parseId)
-    .requiredOption('--space <id>', 'the space, as "atrium space add" has printed it')
+    .argument('<installation>', `its id, as "${commandLine} git installations" prints it`, parseId)
+    .requiredOption('--space <id>', `the space, as "${commandLine} space add" has printed it`)
     .option('--json', 'answer in JSON')
     .action(async (installationId: string, { space: spaceId }: { space: string }, command: Command) => {
       const facts = await withDatabase(async (database, config) => {

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Role } from '../../models/identity/tables.ts';
 import { print } from '../support/answer.ts';
+import { commandLine } from '../support/commandLine.ts';
 import { withIdentity } from '../support/installation.ts';
 
 /** `atrium member add EMAIL --space ID`: the operator's own way, without an invitation. */
@@ -10,7 +11,7 @@ export function addMember(program: Command): void {
     .description('who belongs to a space')
     .command('add <email>')
     .description('add a user to a space at once; over the API people are invited, and accept')
-    .requiredOption('--space <id>', 'the space, as "atrium space add" has printed it')
+    .requiredOption('--space <id>', `the space, as "${commandLine} space add" has printed it`)
     .addOption(
       new Option('--role <role>', 'what they may do there').choices(['owner', 'editor', 'viewer']).default('viewer'),
     )

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { transaction } from '../../models/database.ts';
 import { print } from '../support/answer.ts';
+import { commandLine } from '../support/commandLine.ts';
 import { withIdentity } from '../support/installation.ts';
 import { parseName } from '../support/names.ts';
 
@@ -12,7 +13,7 @@ export function addUser(program: Command): void {
     .command('user')
     .description('users of this installation')
     .command('add <email>')
-    .description('add a user, who signs in with a code ("atrium code --user EMAIL")')
+    .description(`add a user, who signs in with a code ("${commandLine} code --user EMAIL")`)
     .option('--name <name>', 'shown to others; the address up to the @ otherwise', parseName)
     .option('--no-space', 'add no space of their own: they will be invited to one')
     .option('--json', 'answer in JSON')

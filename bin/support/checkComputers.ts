@@ -7,6 +7,7 @@ import { openDatabase } from '../../models/database.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
 import { cachedGvisor } from '../../stack/gvisor.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
+import { commandLine } from './commandLine.ts';
 
 const answerMs = 3_000;
 
@@ -57,7 +58,7 @@ export async function checkHosts(config: Config): Promise<CheckResult> {
     const faults = looks.flatMap(({ fault }) => fault ?? []);
     if (faults.length > 0) return wrong(`${[...faults, ...gone].join('; ')}: see ATRIUM_COMPUTERS_URL`);
     if (gone.length > 0)
-      return wrong(`${gone.join('; ')}: start it again, or, if it never comes back, "atrium host remove ID"`);
+      return wrong(`${gone.join('; ')}: start it again, or, if it never comes back, "${commandLine} host remove ID"`);
     return ok(looks.map(({ detail }) => detail).join(', '));
   } finally {
     await database.close();

@@ -13,7 +13,7 @@ export function findRunsc(told: string | undefined): { runsc: string } | { refus
   if (told === undefined) {
     const runsc = findSystemProgram('runsc');
     return runsc === undefined
-      ? { refused: 'runsc is missing; build it (atrium build-gvisor), or set ATRIUM_COMPUTERS_RUNSC' }
+      ? { refused: 'runsc is missing; build it (npm run -s atrium -- build-gvisor), or set ATRIUM_COMPUTERS_RUNSC' }
       : { runsc };
   }
   try {
