@@ -1,8 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { describeFailure } from '../../api/frame/failures.ts';
+import { failureOf } from '../../api/frame/operationAnswer.ts';
 import type { operations } from '../../api/types.gen.ts';
 import type { Environment } from '../../config/index.ts';
+import type { Operation } from '../../models/operation.ts';
 import { commitFiles } from '../support/gitRepository.ts';
 import { type GitServer, startGitServer } from '../support/gitServer.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -77,7 +80,20 @@ export function gitOf(user: ChatUser) {
     });
     const text = await response.text();
     const json = (text === '' ? {} : JSON.parse(text)) as T & { code?: string; detail?: string };
+    // On a busy machine it may take longer than a request waits.
+    if (response.status === 202) return ended<T>((json as unknown as OperationBody).id);
     return { status: response.status, body: json, code: json.code, text };
+  }
+  /** What the request would have answered that has begun an operation. */
+  async function ended<T>(operationId: string) {
+    const { kind, error, result } = await waitFor('the end of an operation', async () => {
+      const operation = await user.get<OperationBody>(`/api/operations/${operationId}`);
+      return operation.status === 'running' ? undefined : operation;
+    });
+    const failed = error && { kind, errorCode: error.code, errorDetail: error.detail };
+    const { status, ...body } = failed ? describeFailure(failureOf(failed as Operation)) : { status: 200, ...result };
+    const json = body as unknown as T & { code?: string; detail?: string };
+    return { status, body: json, code: json.code, text: JSON.stringify(body) };
   }
   const get = async (id: string) => (await send('GET', `/git/${id}`)).body;
   return {
