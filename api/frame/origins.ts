@@ -35,12 +35,12 @@ export function isAllowedOrigin(origin: string, http: Config['http']): boolean {
  */
 export function crossOrigin({ config, logger }: { config: Pick<Config, 'http'>; logger: Logger }): RequestHandler {
   const told = new Set<string>();
-  return cors({
+  const answer = cors({
     exposedHeaders,
     methods,
     maxAge: 600,
-    origin(origin, answer) {
-      if (origin === undefined || isAllowedOrigin(origin, config.http)) return answer(null, true);
+    origin(origin, decide) {
+      if (origin === undefined || isAllowedOrigin(origin, config.http)) return decide(null, true);
       if (told.size < maxTold && !told.has(origin)) {
         told.add(origin);
         logger.warn(
@@ -48,7 +48,13 @@ export function crossOrigin({ config, logger }: { config: Pick<Config, 'http'>; 
           'pages of this origin cannot call the API: ATRIUM_CORS_ORIGINS lacks it',
         );
       }
-      answer(null, false);
+      decide(null, false);
     },
   });
+  return (req, res, next) => {
+    // Whoever asks for an operation's methods is no page that asks for permission.
+    const asksMethods = req.method === 'OPTIONS' && req.headers['access-control-request-method'] === undefined;
+    if (asksMethods) next();
+    else answer(req, res, next);
+  };
 }

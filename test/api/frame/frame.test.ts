@@ -100,6 +100,15 @@ describe('CORS', () => {
     expect((await preflight('http://localhost:5173')).headers['access-control-allow-origin']).toBeUndefined();
   });
 
+  test('whoever asks for the methods of an operation gets them, wherever it is', async () => {
+    for (const origin of [undefined, 'https://two.example', 'https://evil.example']) {
+      const { status, headers } = await request(api.app)
+        .options('/api/spaces')
+        .set(origin === undefined ? {} : { origin });
+      expect([status, headers.allow]).toEqual([204, 'HEAD, GET, POST, OPTIONS']);
+    }
+  });
+
   test('what is refused is in the log once, with the name of the setting', async () => {
     for (let times = 0; times < 3; times++) await preflight('https://told.example');
     const told = lines.filter((line) => line.includes('https://told.example'));
