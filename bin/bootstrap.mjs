@@ -106,6 +106,11 @@ function commandLine(args) {
   return ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', jest, ...args.slice(1)];
 }
 
+/** What Node has compiled at one start is there for the next, which is a third of its work. */
+function withCompileCache(env) {
+  return { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'atrium', 'compiled'), ...env };
+}
+
 /** Signals reach us from the terminal, from npm, from a supervisor: the child hears each of them and stops in order. */
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
@@ -132,4 +137,6 @@ try {
   if (!stopping.signal.aborted) throw error;
 }
 if (stopping.signal.aborted) process.exit(130);
-process.exit(await run(findNode(), commandLine(process.argv.slice(2)), { cwd: process.cwd() }));
+process.exit(
+  await run(findNode(), commandLine(process.argv.slice(2)), { cwd: process.cwd(), env: withCompileCache(process.env) }),
+);

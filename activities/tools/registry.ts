@@ -19,7 +19,8 @@ const shownFaults = 5;
  */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
-  readonly #validators: ReadonlyMap<Tool, ValidateFunction>;
+  readonly #checked: ReadonlySet<Tool>;
+  readonly #validators = new Map<Tool, ValidateFunction>();
   readonly #sources: readonly ToolSource[];
   readonly #standingOf: StandingOf;
 
@@ -33,9 +34,7 @@ export class ToolRegistry {
     this.#tools = byName(options.tools);
     this.#sources = options.sources ?? [];
     this.#standingOf = options.standingOf;
-    const ajv = new Ajv2020.default({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true });
-    const checked = [...options.tools, ...(options.checked ?? [])];
-    this.#validators = new Map(checked.map((tool) => [tool, ajv.compile(tool.inputSchema)]));
+    this.#checked = new Set([...options.tools, ...(options.checked ?? [])]);
   }
 
   /** The tools that this turn's model calls are offered, by name. */
@@ -55,7 +54,7 @@ export class ToolRegistry {
 
   /** What is wrong with an input, in words for the model. Fills in defaults. */
   faultsOf(tool: Tool, input: unknown): string | undefined {
-    const validate = this.#validators.get(tool);
+    const validate = this.#validatorOf(tool);
     if (validate === undefined || validate(input)) return undefined;
     const faults = (validate.errors ?? []).slice(0, shownFaults).map(({ instancePath, message, params }) => {
       const extra = (params as { additionalProperty?: string }).additionalProperty;
@@ -70,11 +69,31 @@ export class ToolRegistry {
     if (tool?.runs === 'server') await tool.abandon?.(call);
   }
 
+  /** Compiles the inputs' schemas, and throws for one that is wrong. Each is compiled at its tool's first call else. */
+  compileAll(): void {
+    for (const tool of this.#checked) this.#validatorOf(tool);
+  }
+
+  #validatorOf(tool: Tool): ValidateFunction | undefined {
+    if (!this.#checked.has(tool)) return undefined;
+    const validate = this.#validators.get(tool) ?? ajv().compile(tool.inputSchema);
+    this.#validators.set(tool, validate);
+    return validate;
+  }
+
   async #allFor(turn: Turn): Promise<Map<string, Tool>> {
     const further = await Promise.all(this.#sources.map((source) => source.toolsFor(turn)));
     // Our own come last, so that no other tool can take the name of one of them.
     return new Map([...byName(further.flat()), ...this.#tools]);
   }
+}
+
+let compiler: Ajv2020.default | undefined;
+
+/** One for all registries: making it compiles JSON Schema's own schemas. */
+function ajv(): Ajv2020.default {
+  compiler ??= new Ajv2020.default({ allErrors: true, useDefaults: true, strict: true, allowUnionTypes: true });
+  return compiler;
 }
 
 /** Tools as a model sees them. */

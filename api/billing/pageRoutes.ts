@@ -83,7 +83,7 @@ export function billingPageRoutes(deps: RouteDeps) {
   async function deliver(req: Request, payload: string): Promise<void> {
     const { localAddress = '127.0.0.1', localPort } = req.socket;
     const host = localAddress.includes(':') ? `[${localAddress}]` : localAddress;
-    const signature = signWebhook(payload, await payments.webhookSecret());
+    const signature = await signWebhook(payload, await payments.webhookSecret());
     try {
       await fetch(`http://${host}:${localPort}/api/webhooks/billing`, {
         method: 'POST',

@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import express from 'express';
 import helmet from 'helmet';
+import type { Config } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
 import { areas as allAreas } from '../areas.ts';
 import { type Area, mergeAccess } from './area.ts';
@@ -38,7 +40,7 @@ export interface Surface {
  * parameters, its caller's role, its body, the contract's schema, and the route. `app.locals.warmUp` compiles what the
  * first requests of each kind would otherwise wait for.
  */
-export function createApp(deps: ApiDeps, surface: Surface = everything()): express.Express {
+export function createApp(deps: ApiDeps, surface: Surface = everything(deps.config)): express.Express {
   const { contract, areas, connectionLimits = defaultLimits } = surface;
   const limits = createRateLimits(deps.config);
   const metrics = createMetrics();
@@ -96,6 +98,6 @@ function neverStored(): express.RequestHandler {
   };
 }
 
-function everything(): Surface {
-  return { contract: loadContract(), areas: allAreas };
+function everything({ dataDir }: Pick<Config, 'dataDir'>): Surface {
+  return { contract: loadContract({}, join(dataDir, 'cache')), areas: allAreas };
 }

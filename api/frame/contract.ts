@@ -71,9 +71,9 @@ interface Reference {
 
 const methods = ['get', 'put', 'post', 'delete', 'patch'] as const;
 
-/** Reads the contract in `api/contract/`, and what a test adds to it. */
-export function loadContract(more: Record<string, string> = {}): Contract {
-  const { document } = readDocument(more);
+/** Reads the contract in `api/contract/`, and what a test adds to it. `cacheDir` is where it is kept for next time. */
+export function loadContract(more: Record<string, string> = {}, cacheDir?: string): Contract {
+  const { document } = readDocument(more, cacheDir);
   const operations: Operation[] = [];
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     for (const method of methods) {

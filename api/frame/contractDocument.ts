@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { OpenAPIV3 as OpenApi } from 'express-openapi-validator/dist/framework/types.js';
 import { load } from 'js-yaml';
 
@@ -10,18 +11,48 @@ interface Part {
   components?: Record<string, Named>;
 }
 
+interface ReadDocument {
+  document: OpenApi.DocumentV3_1;
+  hash: string;
+}
+
 const folder = new URL('../contract/', import.meta.url);
 const commonPart = 'common.yaml';
 
-/** The one OpenAPI document, merged from the areas' files and any `more`, and a hash of them all. */
-export function readDocument(more: Record<string, string> = {}): { document: OpenApi.DocumentV3_1; hash: string } {
+/**
+ * The one OpenAPI document, merged from the areas' files and any `more`, and a hash of them all. Reading so much YAML is
+ * a tenth of a start, so with a `cacheDir` the document is kept there as JSON, under a hash of all that it is made of.
+ */
+export function readDocument(more: Record<string, string> = {}, cacheDir?: string): ReadDocument {
   const names = readdirSync(folder)
     .filter((name) => name.endsWith('.yaml'))
     .sort();
   const own = Object.fromEntries(names.map((name) => [name, readFileSync(new URL(name, folder), 'utf8')]));
   const texts = { ...own, ...more };
   const hash = createHash('sha256').update(JSON.stringify(texts)).digest('hex');
-  return { document: mergeParts(texts) as unknown as OpenApi.DocumentV3_1, hash };
+  const merge = () => mergeParts(texts) as unknown as OpenApi.DocumentV3_1;
+  return { document: cacheDir === undefined ? merge() : cached(cacheDir, hash, merge), hash };
+}
+
+function cached(cacheDir: string, hash: string, merge: () => OpenApi.DocumentV3_1): OpenApi.DocumentV3_1 {
+  const code = readFileSync(import.meta.filename);
+  const name = createHash('sha256').update(hash).update(code).digest('hex').slice(0, 16);
+  const path = join(cacheDir, `contract-${name}.json`);
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as OpenApi.DocumentV3_1;
+  } catch {
+    // Not read yet.
+  }
+  const document = merge();
+  try {
+    mkdirSync(cacheDir, { recursive: true });
+    const unfinished = `${path}.${process.pid}`;
+    writeFileSync(unfinished, JSON.stringify(document));
+    renameSync(unfinished, path);
+  } catch {
+    // An API needs no folder that it may write in: then each start reads the YAML.
+  }
+  return document;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config/index.ts';
+import { loadAhead } from '../../integrations/onFirstUse.ts';
 import type { Database } from '../../models/database.ts';
 import { triggerAdvice, unguardedChanges } from '../../models/ledgerTriggers.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
@@ -53,6 +54,7 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
     if (api !== undefined) started.defer(() => api.close({ drainMs, graceMs }));
     void warnOfUnguardedLedger(runtime.database, logger);
     const ensured = runtime.keepSchedules(sweeper.signal);
+    loadAhead(sweeper.signal).catch((error: unknown) => logger.error({ err: error }, 'A package could not be loaded.'));
     started.defer(async () => {
       sweeper.abort();
       await Promise.race([ensured, delay(sweeperStopMs)]);

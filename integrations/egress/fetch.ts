@@ -1,6 +1,10 @@
-import { Agent, buildConnector, type Dispatcher, fetch as undiciFetch } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
+import { onFirstUse } from '../onFirstUse.ts';
 import type { EgressGuard, EgressOwner } from './guard.ts';
 import { authorityOf, normaliseHost } from './hostName.ts';
+
+const loadLibrary = onFirstUse(() => import('undici'));
+type Library = Awaited<ReturnType<typeof loadLibrary>>;
 
 /** A fetch whose every connection, redirects included, goes through the guard. Dispose of it when the work is done. */
 export interface GuardedFetch extends AsyncDisposable {
@@ -19,20 +23,28 @@ export interface GuardedFetchOptions {
  */
 export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: GuardedFetchOptions = {}): GuardedFetch {
   const { connectTimeoutMs = 10_000, idleTimeoutMs = 60_000 } = options;
-  const connect = buildConnector({ timeout: connectTimeoutMs });
-  const agent = new Agent({
-    headersTimeout: idleTimeoutMs,
-    bodyTimeout: idleTimeoutMs,
-    connect(to, callback) {
-      guard.admit({ host: to.hostname, port: Number(to.port || defaultPort(to.protocol)) }, owner).then(
-        // TLS still uses the name, and checks the certificate against it; an address has none.
-        ({ host, address }) => connect({ ...to, hostname: address, servername: to.servername ?? host }, callback),
-        (error: Error) => callback(error, null),
-      );
-    },
-  });
-  const dispatcher = agent.compose(asChecked);
+  let agent: Agent | undefined;
+  let isOver = false;
+  const makeAgent = ({ Agent, buildConnector }: Library) => {
+    const connect = buildConnector({ timeout: connectTimeoutMs });
+    return new Agent({
+      headersTimeout: idleTimeoutMs,
+      bodyTimeout: idleTimeoutMs,
+      connect(to, callback) {
+        guard.admit({ host: to.hostname, port: Number(to.port || defaultPort(to.protocol)) }, owner).then(
+          // TLS still uses the name, and checks the certificate against it; an address has none.
+          ({ host, address }) => connect({ ...to, hostname: address, servername: to.servername ?? host }, callback),
+          (error: Error) => callback(error, null),
+        );
+      },
+    });
+  };
   const fetch = async (input: unknown, init: unknown) => {
+    const library = await loadLibrary();
+    if (isOver) throw new Error('The work that this fetch was made for is over.');
+    agent ??= makeAgent(library);
+    const { fetch: undiciFetch } = library;
+    const dispatcher = agent.compose(asChecked);
     try {
       return await undiciFetch(input as never, { ...(init as object), dispatcher });
     } catch (error) {
@@ -42,7 +54,10 @@ export function guardedFetch(guard: EgressGuard, owner: EgressOwner, options: Gu
   };
   return {
     fetch: fetch as unknown as typeof globalThis.fetch,
-    [Symbol.asyncDispose]: () => agent.destroy(),
+    async [Symbol.asyncDispose]() {
+      isOver = true;
+      await agent?.destroy();
+    },
   };
 }
 

@@ -43,7 +43,7 @@ export function createModelRunner({ config, catalogue, fetch }: ModelRunnerDepen
       wires.set(signal, wire);
       try {
         const options = callOptions(call, entry, effortOrDefault(entry, call.effort), signal);
-        return await streamAnswer(call, modelOf(entry), options, { answer, handover, wire, watch });
+        return await streamAnswer(call, await modelOf(entry), options, { answer, handover, wire, watch });
       } catch (error) {
         connection.abort(error);
         if (call.abortSignal.aborted) throw call.abortSignal.reason;

@@ -1,8 +1,6 @@
-import { createAnthropic } from '@ai-sdk/anthropic';
-import { createOpenAI } from '@ai-sdk/openai';
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import type { Config } from '../../config/index.ts';
+import { onFirstUse } from '../onFirstUse.ts';
 import type { CatalogueModel } from './catalogue.ts';
 import { createDemoModel } from './demo.ts';
 
@@ -16,39 +14,43 @@ const anthropicBaseUrl = 'https://api.anthropic.com/v1';
  * calls itself OpenAI-compatible is spoken to by chat completions, which is what such servers offer.
  */
 export function createModels(config: Config['llm'], fetch: typeof globalThis.fetch) {
+  const { openai, anthropic, compatible } = config;
+  const sdks = {
+    openai: onFirstUse(() => import('@ai-sdk/openai')),
+    anthropic: onFirstUse(() => import('@ai-sdk/anthropic')),
+    compatible: onFirstUse(() => import('@ai-sdk/openai-compatible')),
+  };
   const made = new Map<string, LanguageModelV4>();
-  return (entry: CatalogueModel): LanguageModelV4 => {
-    const model = made.get(entry.id) ?? createModel(entry, config, fetch);
+  return async (entry: CatalogueModel): Promise<LanguageModelV4> => {
+    const model = made.get(entry.id) ?? (await createModel(entry));
     made.set(entry.id, model);
     return model;
   };
-}
 
-function createModel(
-  { adapter, providerModelId }: CatalogueModel,
-  { openai, anthropic, compatible }: Config['llm'],
-  fetch: typeof globalThis.fetch,
-): LanguageModelV4 {
-  switch (adapter) {
-    case 'openai':
-      return createOpenAI({ apiKey: openai.apiKey ?? '', baseURL: openai.baseUrl ?? openaiBaseUrl, fetch }).responses(
-        providerModelId,
-      );
-    case 'anthropic':
-      return createAnthropic({
-        apiKey: anthropic.apiKey ?? '',
-        baseURL: anthropic.baseUrl ?? anthropicBaseUrl,
-        fetch,
-      }).languageModel(providerModelId);
-    case 'compatible':
-      return createOpenAICompatible({
-        name: 'compatible',
-        apiKey: compatible.apiKey,
-        baseURL: compatible.baseUrl ?? '',
-        includeUsage: true,
-        fetch,
-      }).chatModel(providerModelId);
-    case 'demo':
-      return createDemoModel();
+  async function createModel({ adapter, providerModelId }: CatalogueModel): Promise<LanguageModelV4> {
+    switch (adapter) {
+      case 'openai': {
+        const { createOpenAI } = await sdks.openai();
+        const baseURL = openai.baseUrl ?? openaiBaseUrl;
+        return createOpenAI({ apiKey: openai.apiKey ?? '', baseURL, fetch }).responses(providerModelId);
+      }
+      case 'anthropic': {
+        const { createAnthropic } = await sdks.anthropic();
+        const baseURL = anthropic.baseUrl ?? anthropicBaseUrl;
+        return createAnthropic({ apiKey: anthropic.apiKey ?? '', baseURL, fetch }).languageModel(providerModelId);
+      }
+      case 'compatible': {
+        const { createOpenAICompatible } = await sdks.compatible();
+        return createOpenAICompatible({
+          name: 'compatible',
+          apiKey: compatible.apiKey,
+          baseURL: compatible.baseUrl ?? '',
+          includeUsage: true,
+          fetch,
+        }).chatModel(providerModelId);
+      }
+      case 'demo':
+        return createDemoModel();
+    }
   }
 }

@@ -1,6 +1,6 @@
-import { createTransport } from 'nodemailer';
 import type { Config } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
+import { onFirstUse } from '../onFirstUse.ts';
 
 export type MailConfig = NonNullable<Config['signIn']['mail']>;
 
@@ -26,10 +26,14 @@ export function createMailer({ smtpUrl, from }: MailConfig): Mailer {
   const domain = /@([^>\s]+)/.exec(from)?.[1] ?? 'atrium.invalid';
   // One connection per mail: mails are few, and an idle connection would only break.
   const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
-  const transport = () => createTransport({ url: smtpUrl, ...timeouts });
+  const loadLibrary = onFirstUse(() => import('nodemailer'));
+  const openTransport = async () => {
+    const { createTransport } = await loadLibrary();
+    return createTransport({ url: smtpUrl, ...timeouts });
+  };
   return {
     async send({ id, to, subject, text }) {
-      const smtp = transport();
+      const smtp = await openTransport();
       try {
         await smtp.sendMail({
           from,
@@ -49,7 +53,7 @@ export function createMailer({ smtpUrl, from }: MailConfig): Mailer {
       }
     },
     async verify() {
-      const smtp = transport();
+      const smtp = await openTransport();
       try {
         await smtp.verify();
       } catch (error) {

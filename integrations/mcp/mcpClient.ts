@@ -1,7 +1,7 @@
 import { ReadableStream } from 'node:stream/web';
-import { createMCPClient } from '@ai-sdk/mcp';
 import { DomainError } from '../../models/errors.ts';
 import { limited } from '../http/limitedFetch.ts';
+import { onFirstUse } from '../onFirstUse.ts';
 import { hintsOf } from './toolHints.ts';
 
 export interface McpEndpoint {
@@ -29,6 +29,8 @@ export interface McpResult {
   isError: boolean;
   output: unknown;
 }
+
+const loadLibrary = onFirstUse(() => import('@ai-sdk/mcp'));
 
 const maxPages = 50;
 const maxTools = 500;
@@ -78,12 +80,13 @@ export async function callMcpTool(
   });
 }
 
-type Client = Awaited<ReturnType<typeof createMCPClient>>;
+type Client = Awaited<ReturnType<Awaited<ReturnType<typeof loadLibrary>>['createMCPClient']>>;
 
 async function withClient<T>(
   { url, headers, fetch, signal, admitLarge }: McpEndpoint,
   work: (client: Client, options: { signal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
+  const { createMCPClient } = await loadLibrary();
   // The client would keep waiting for an answer whose stream has broken off.
   const broken = new AbortController();
   const options = { signal: AbortSignal.any([signal, broken.signal]) };

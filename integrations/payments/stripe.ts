@@ -1,4 +1,4 @@
-import Stripe from 'stripe';
+import { onFirstUse } from '../onFirstUse.ts';
 import { readCharge, readSession, readStripeNotice } from './notices.ts';
 import { type PaymentProvider, PaymentProviderError } from './provider.ts';
 
@@ -16,27 +16,32 @@ export interface StripeProvider extends PaymentProvider {
 /** Stripe, through its own library. `address` is for tests: stripe-mock instead of the real one. */
 export function createStripeProvider(options: { secretKey: string; address?: URL | undefined }): StripeProvider {
   const { secretKey, address } = options;
-  const stripe = new Stripe(secretKey, {
-    apiVersion: stripeApiVersion,
-    timeout: callTimeoutMs,
-    // The activity retries, which its idempotency keys make harmless.
-    maxNetworkRetries: 1,
-    telemetry: false,
-    ...(address !== undefined && {
-      host: address.hostname,
-      port: address.port,
-      protocol: address.protocol === 'https:' ? 'https' : 'http',
-    }),
+  const client = onFirstUse(async () => {
+    const { default: Stripe } = await loadLibrary();
+    return new Stripe(secretKey, {
+      apiVersion: stripeApiVersion,
+      timeout: callTimeoutMs,
+      // The activity retries, which its idempotency keys make harmless.
+      maxNetworkRetries: 1,
+      telemetry: false,
+      ...(address !== undefined && {
+        host: address.hostname,
+        port: address.port,
+        protocol: address.protocol === 'https:' ? 'https' : 'http',
+      }),
+    });
   });
 
   return {
     name: 'stripe',
 
     async checkAccess() {
+      const stripe = await client();
       await call(() => stripe.checkout.sessions.list({ limit: 1 }));
     },
 
     async createCustomer({ spaceId, name, email }) {
+      const stripe = await client();
       const customer = await call(() =>
         stripe.customers.create(
           { name, metadata: { spaceId }, ...(email !== undefined && { email }) },
@@ -47,6 +52,7 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
     },
 
     async createCheckout({ checkoutId, spaceId, customerId, amountMinor, currency, successUrl, cancelUrl, expiresAt }) {
+      const stripe = await client();
       const metadata = { checkoutId, spaceId };
       const session = await call(() =>
         stripe.checkout.sessions.create(
@@ -77,11 +83,13 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
     },
 
     async findCheckout(sessionId) {
+      const stripe = await client();
       const session = await absentIsUndefined(() => stripe.checkout.sessions.retrieve(sessionId));
       return session && readSession(session);
     },
 
     async checkoutOfPayment(paymentId) {
+      const stripe = await client();
       const found = await absentIsUndefined(() =>
         stripe.checkout.sessions.list({ payment_intent: paymentId, limit: 1 }),
       );
@@ -90,6 +98,7 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
     },
 
     async expireCheckout(sessionId) {
+      const stripe = await client();
       await absentIsUndefined(async () => {
         const session = await stripe.checkout.sessions.retrieve(sessionId);
         if (session.status === 'open') await stripe.checkout.sessions.expire(sessionId);
@@ -97,6 +106,7 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
     },
 
     async refundsOf(paymentId) {
+      const stripe = await client();
       const refunds = await call(() =>
         stripe.refunds.list({ payment_intent: paymentId, limit: pageSize }).autoPagingToArray({ limit: 10_000 }),
       );
@@ -108,6 +118,7 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
     },
 
     async charge({ checkoutId, spaceId, customerId, amountMinor, currency }) {
+      const stripe = await client();
       const methods = await call(() => stripe.customers.listPaymentMethods(customerId, { limit: 1 }));
       const method = methods.data[0];
       if (method === undefined) return { status: 'refused', paymentId: null };
@@ -126,32 +137,33 @@ export function createStripeProvider(options: { secretKey: string; address?: URL
         );
         return { status: intent.status === 'succeeded' ? 'paid' : 'refused', paymentId: intent.id };
       } catch (error) {
-        if (error instanceof Stripe.errors.StripeCardError) {
-          return { status: 'refused', paymentId: error.payment_intent?.id ?? null };
-        }
-        throw normalise(error);
+        const refusal = await errorOf(error, 'StripeCardError');
+        if (refusal !== undefined) return { status: 'refused', paymentId: refusal.payment_intent?.id ?? null };
+        throw await normalise(error);
       }
     },
 
     async *checkoutsSince(after) {
+      const stripe = await client();
       const created = { gte: Math.floor(after.getTime() / 1_000) };
       try {
         for await (const session of stripe.checkout.sessions.list({ created, limit: pageSize })) {
           yield readSession(session);
         }
       } catch (error) {
-        throw normalise(error);
+        throw await normalise(error);
       }
     },
 
     async *chargesSince(after) {
+      const stripe = await client();
       const created = { gte: Math.floor(after.getTime() / 1_000) };
       try {
         for await (const intent of stripe.paymentIntents.list({ created, limit: pageSize })) {
           if (intent.status === 'succeeded') yield readCharge(intent);
         }
       } catch (error) {
-        throw normalise(error);
+        throw await normalise(error);
       }
     },
 
@@ -163,7 +175,7 @@ async function call<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw normalise(error);
+    throw await normalise(error);
   }
 }
 
@@ -171,17 +183,29 @@ async function absentIsUndefined<T>(work: () => Promise<T>): Promise<T | undefin
   try {
     return await work();
   } catch (error) {
-    if (error instanceof Stripe.errors.StripeError && error.statusCode === 404) return undefined;
-    throw normalise(error);
+    if ((await errorOf(error, 'StripeError'))?.statusCode === 404) return undefined;
+    throw await normalise(error);
   }
 }
 
 /** Stripe's errors in our terms. Its text may quote what somebody typed, so only its kind is passed on. */
-function normalise(error: unknown): unknown {
-  if (!(error instanceof Stripe.errors.StripeError)) return error;
-  const status = error.statusCode ?? 0;
+async function normalise(error: unknown): Promise<unknown> {
+  const failure = await errorOf(error, 'StripeError');
+  if (failure === undefined) return error;
+  const status = failure.statusCode ?? 0;
   const permanent = status >= 400 && status < 500 && status !== 409 && status !== 429;
-  return new PaymentProviderError(`Stripe answered ${status || 'nothing'} (${error.code ?? error.type}).`, {
+  return new PaymentProviderError(`Stripe answered ${status || 'nothing'} (${failure.code ?? failure.type}).`, {
     permanent,
   });
+}
+
+/** The error, if it is one of Stripe's of this kind. */
+async function errorOf(error: unknown, kind: 'StripeError' | 'StripeCardError') {
+  const { default: Stripe } = await loadLibrary();
+  return error instanceof Stripe.errors[kind] ? error : undefined;
+}
+
+/** Two hundred modules, of no use to an installation without Stripe. */
+function loadLibrary() {
+  return import('stripe');
 }

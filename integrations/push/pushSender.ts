@@ -1,5 +1,5 @@
-import webPush from 'web-push';
 import type { Logger } from '../../telemetry/logger.ts';
+import { onFirstUse } from '../onFirstUse.ts';
 
 /** The fetch for pushes. A user chooses the address, so it must be the guarded one; it follows no redirects. */
 export type PushFetch = (
@@ -35,7 +35,9 @@ export function createPushSender(options: {
   logger: Logger;
 }): PushSender {
   const { keys, subject, logger } = options;
+  const loadLibrary = onFirstUse(() => import('web-push'));
   return async ({ target, payload, urgency, topic, ttlSeconds }) => {
+    const { default: webPush } = await loadLibrary();
     const details = webPush.generateRequestDetails(target, payload, {
       vapidDetails: { subject, ...(await keys()) },
       TTL: ttlSeconds,

@@ -1,4 +1,6 @@
-import { fileTypeFromBuffer } from 'file-type';
+import { onFirstUse } from '../onFirstUse.ts';
+
+const loadLibrary = onFirstUse(() => import('file-type'));
 
 /** How much of a file's beginning is used to detect its type. */
 export const sampleBytes = 4_100;
@@ -32,6 +34,7 @@ export async function detectContentType(sample: Buffer, fileName: string): Promi
   if (sample.length === 0) return textTypes[extensionOf(fileName)] ?? binary;
   const markup = isText(sample) ? markupOf(sample) : undefined;
   if (markup !== undefined) return markup;
+  const { fileTypeFromBuffer } = await loadLibrary();
   const signature = await fileTypeFromBuffer(sample).catch(() => undefined);
   if (signature !== undefined) return signature.mime;
   return isText(sample) ? (textTypes[extensionOf(fileName)] ?? 'text/plain') : binary;

@@ -80,11 +80,11 @@ export async function startFakeStripe(): Promise<FakeStripe> {
       refunds.unshift(make('re', 'refund', { payment_intent: paymentId, amount, status, metadata: {} }));
       return refunds[0] as Fields;
     },
-    notify(apiUrl, type, object, id = `evt_${process.pid}_${++number}`) {
+    async notify(apiUrl, type, object, id = `evt_${process.pid}_${++number}`) {
       const payload = JSON.stringify({ id, object: 'event', type, data: { object } });
       return fetch(`${apiUrl}/api/webhooks/stripe`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', 'stripe-signature': signWebhook(payload, fakeSecret) },
+        headers: { 'content-type': 'application/json', 'stripe-signature': await signWebhook(payload, fakeSecret) },
         body: payload,
       });
     },

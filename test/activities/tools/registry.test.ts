@@ -1,0 +1,32 @@
+import { createTools, type ToolDeps } from '../../../activities/tools/index.ts';
+import { ToolRegistry } from '../../../activities/tools/registry.ts';
+import type { Tool } from '../../../activities/tools/tool.ts';
+
+/** Any dependency of any tool: tools are only described here. */
+const nothing: unknown = new Proxy(() => nothing, { get: () => nothing });
+
+const toolOf = (inputSchema: object) => ({ name: 'odd', inputSchema }) as Tool;
+const registryOf = (tool: Tool) => new ToolRegistry({ tools: [tool], standingOf: () => Promise.reject(new Error()) });
+
+test("every tool's input schema compiles", () => {
+  expect(() => createTools(nothing as ToolDeps).compileAll()).not.toThrow();
+});
+
+test('a schema that is wrong is found there', () => {
+  expect(() => registryOf(toolOf({ type: 'object', propertys: {} })).compileAll()).toThrow('propertys');
+});
+
+test('an input is held to its schema at the first call, and gets its defaults', () => {
+  const tool = toolOf({
+    ...{ type: 'object', required: ['a'], additionalProperties: false },
+    properties: { a: { type: 'string' }, b: { type: 'integer', default: 7 } },
+  });
+  const registry = registryOf(tool);
+  const input = { a: 'x' };
+  expect(registry.faultsOf(tool, input)).toBeUndefined();
+  expect(input).toEqual({ a: 'x', b: 7 });
+  expect(registry.faultsOf(tool, { c: 1 })).toBe(
+    `The input does not fit the tool: it must have required property 'a'; it must NOT have additional properties ("c").`,
+  );
+  expect(registry.faultsOf(toolOf({}), { c: 1 })).toBeUndefined();
+});

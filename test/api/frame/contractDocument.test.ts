@@ -1,0 +1,36 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readDocument } from '../../../api/frame/contractDocument.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'atrium-contract-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const extra = { 'extra.yaml': 'paths: {/extra: {get: {operationId: getExtra, responses: {}}}}' };
+
+test('what is kept is what the YAML says, for as long as it says so', () => {
+  const { document } = readDocument();
+  const cacheDir = join(folder, 'made');
+  expect(readDocument({}, cacheDir).document).toEqual(document);
+  const [name = '', ...others] = readdirSync(cacheDir);
+  expect(others).toEqual([]);
+  expect(readDocument({}, cacheDir).document).toEqual(document);
+  expect(readDocument(extra, cacheDir).document.paths).toHaveProperty('/extra');
+  expect(readdirSync(cacheDir)).toHaveLength(2);
+
+  const kept = JSON.parse(readFileSync(join(cacheDir, name), 'utf8')) as object;
+  writeFileSync(join(cacheDir, name), JSON.stringify({ ...kept, info: { title: 'kept' } }));
+  expect(readDocument({}, cacheDir).document.info).toEqual({ title: 'kept' });
+});
+
+test('a broken file is made anew, and a folder that cannot be written in is done without', () => {
+  const { document } = readDocument({}, folder);
+  const [name = ''] = readdirSync(folder);
+  writeFileSync(join(folder, name), '{"openapi');
+  expect(readDocument({}, folder).document).toEqual(document);
+  expect(JSON.parse(readFileSync(join(folder, name), 'utf8'))).toEqual(document);
+  expect(readDocument({}, join(folder, name)).document).toEqual(document);
+});
