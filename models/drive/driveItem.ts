@@ -86,6 +86,8 @@ export function defineDriveItem(sequelize: Sequelize) {
         userId: string;
         id?: string;
         content?: Content;
+        /** For a folder that will have levels below it in the same transaction. */
+        height?: number;
       },
       tx: Transaction,
     ): Promise<DriveItem> {
@@ -100,7 +102,7 @@ export function defineDriveItem(sequelize: Sequelize) {
           ...DriveItem.named(fields.name),
           live: 1,
           childCount: 0,
-          height: 0,
+          height: fields.height ?? 0,
           version: fields.content === undefined ? 0 : 1,
           ...(fields.content ?? noContent),
           createdBy: fields.userId,

@@ -31,7 +31,7 @@ export async function openFolder(spaceId: string, folderId: string, tx: Transact
   return requireFolder(place);
 }
 
-/** The folder at a path; what is missing of it is made. */
+/** The folder at a path, for something to be put into it; what is missing of it is made. */
 export async function makeFolders(
   drive: Drive,
   container: Container,
@@ -40,10 +40,12 @@ export async function makeFolders(
 ): Promise<Place> {
   const root = await openRoot(container, tx);
   let place = new Place([linkOf(root)]);
-  for (const name of names) {
+  for (const [i, name] of names.entries()) {
     const { spaceId, userId } = container;
     const found = await driveModels(tx).DriveItem.childOf(place.itself.id, name, tx);
-    const folder = found ?? (await addItem(drive, place, { spaceId, kind: 'folder', name, userId }, tx));
+    // It is made as high as it will be: otherwise each level below would raise all above it, one by one.
+    const height = names.length - i;
+    const folder = found ?? (await addItem(drive, place, { spaceId, kind: 'folder', name, userId, height }, tx));
     place = requireFolder(place.below(folder));
   }
   return place;

@@ -1,7 +1,11 @@
 import type { operations } from '../../../api/types.gen.ts';
+import { makeFolder } from '../../../models/drive/changes.ts';
+import { driveModels } from '../../../models/drive/models.ts';
+import { newId } from '../../../models/ids.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { driveOf, type ItemPage, problemOf } from '../../builders/drive.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { rowsTouched } from '../../support/rowsTouched.ts';
 
 /** Folders made and listed, and what is in them found. */
 let product: TestProduct;
@@ -24,6 +28,29 @@ describe('folders', () => {
     expect([response.status, await response.json()]).toMatchObject([201, { path: '/a/b/c/d', parentId: deep.id }]);
     expect(await drive.item(deep.id)).toMatchObject({ childCount: 1 });
     expect(await drive.names('/a')).toEqual(['b/']);
+  });
+
+  test('a path of many folders costs as much for each of them as a path of few', async () => {
+    const { database, config } = product.environment;
+    const { id: userId, spaceId } = user;
+    const costOf = (root: string, levels: number) =>
+      rowsTouched(config, (single) => {
+        const names = [root, ...Array.from({ length: levels }, (_, i) => String(i))];
+        const container = { spaceId, containerId: 'drive', userId };
+        return makeFolder(single, {
+          ...container,
+          id: newId('driveItem'),
+          parent: { names },
+          name: 'x',
+          onConflict: 'error',
+        });
+      });
+    const few = await costOf('few', 8);
+    expect(await costOf('many', 80)).toBeLessThan(few * 11);
+    const { DriveItem } = driveModels(database);
+    const root = await drive.item((await drive.folder('/few (2)')).parentId ?? '');
+    const many = await DriveItem.childOf(root.id, 'many');
+    expect([many?.height, (await DriveItem.find(root.id))?.height]).toEqual([81, 82]);
   });
 
   test('409 for a name that is taken, or the next free one', async () => {
