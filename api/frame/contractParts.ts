@@ -1,31 +1,26 @@
 import type { OpenAPIV3 as OpenApi } from 'express-openapi-validator/dist/framework/types.js';
 import type { Contract, Operation } from './contract.ts';
 
-/** A contract of one area: its operations, and the components that they use. */
+/** The contract of a path, and of those that have its shape: `/a/{one}` and `/a/{other}`. */
 export interface ContractPart {
-  document: OpenApi.DocumentV3_1;
   operations: Operation[];
+  /** The paths, and the components that they use. A new copy each time, for the validator changes what it is given. */
+  copy(): OpenApi.DocumentV3_1;
 }
 
 type Json = Record<string, unknown>;
 
 /**
- * Splits the contract by area. The validator hands the whole document to the schema compiler for each operation, which
- * walks it from end to end every time: with all areas in one document the start would take time by the square of their
- * number.
+ * Splits the contract by path. The validator hands the whole document to the schema compiler for each operation, which
+ * walks it from end to end every time, and prepares all of it at the first request: with one document the start would
+ * take time by the square of the number of operations. Paths of one shape stay together, so that those that cannot be
+ * told apart are found.
  */
 export function splitContract({ document, operations }: Contract): ContractPart[] {
-  const areas = new Map<string, Set<string>>();
-  const areaOfPath = new Map<string, string>();
-  for (const { path, area } of operations) {
-    // Operations of one path stay together, so that the path is in one part only.
-    const name = areaOfPath.get(path) ?? area;
-    areaOfPath.set(path, name);
-    areas.set(name, (areas.get(name) ?? new Set()).add(path));
-  }
-  return [...areas.values()].map((paths) => ({
-    document: partOf(document, paths),
-    operations: operations.filter(({ path }) => paths.has(path)),
+  const parts = Map.groupBy(operations, ({ path }) => path.replace(/\{[^}]+\}/g, '{}'));
+  return [...parts.values()].map((ofPart) => ({
+    operations: ofPart,
+    copy: () => partOf(document, new Set(ofPart.map(({ path }) => path))),
   }));
 }
 
@@ -44,6 +39,5 @@ function partOf(document: OpenApi.DocumentV3_1, wanted: ReadonlySet<string>): Op
     for (const child of Object.values(value)) visit(child);
   };
   visit(paths);
-  // The validator changes what it is given.
   return structuredClone({ ...document, paths, components }) as unknown as OpenApi.DocumentV3_1;
 }

@@ -3,7 +3,7 @@ import type { NextFunction, Request, Response } from 'express';
 import { middleware as openApiValidator } from 'express-openapi-validator';
 import type { Contract, Operation } from '../contract.ts';
 import { type ContractPart, splitContract } from '../contractParts.ts';
-import { leaveOutUnusedSpecCheck } from './unusedSpecCheck.ts';
+import { leaveOutCompilingReferences, leaveOutUnusedSpecCheck } from './unusedCompiling.ts';
 
 /** Means any media type. */
 const anyMediaType = 'application/octet-stream';
@@ -26,26 +26,26 @@ interface ValidatorOptions {
 
 /**
  * express-openapi-validator, taken apart into its steps so that the body is read only after the credential was checked,
- * and so that its own route lookup, which compiles every path on every request, runs once per operation. An area is
- * loaded at its first request, and an operation's schemas are compiled at the operation's: all of them together take
- * seconds.
+ * and so that its own route lookup, which compiles every path on every request, runs once per operation. A path is loaded
+ * at its first request, and an operation's schemas are compiled at the operation's: all of them together take seconds.
  */
 export function createValidator(contract: Contract, options: ValidatorOptions) {
   leaveOutUnusedSpecCheck();
-  const areaOf = new Map<Operation, Area>();
+  leaveOutCompilingReferences();
+  const partOf = new Map<Operation, LoadedPart>();
   for (const part of splitContract(contract)) {
-    const area = createArea(part, options);
-    for (const operation of part.operations) areaOf.set(operation, area);
+    const loaded = createPart(part, options);
+    for (const operation of part.operations) partOf.set(operation, loaded);
   }
 
   /** What `prepare` has loaded for the request's operation. */
   const stepOf = (name: keyof Steps) => (req: Request, res: Response, next: NextFunction) => {
-    const area = req.operation === undefined ? undefined : areaOf.get(req.operation);
-    return area === undefined ? next() : area.steps[name](req, res, next);
+    const part = req.operation === undefined ? undefined : partOf.get(req.operation);
+    return part === undefined ? next() : part.steps[name](req, res, next);
   };
 
   async function metadataOf(operation: Operation): Promise<OperationMetadata> {
-    const found = (await areaOf.get(operation)?.load())?.get(operation);
+    const found = (await partOf.get(operation)?.load())?.get(operation);
     if (found === undefined) throw new Error(`The contract has no operation ${operation.id}.`);
     return found;
   }
@@ -56,10 +56,10 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
      * operations it lets requests pass. Ends early when `signal` is aborted.
      */
     async warmUp(signal?: AbortSignal): Promise<void> {
-      for (const [operation, area] of areaOf) {
+      for (const [operation, part] of partOf) {
         const req = Object.assign(imitate(operation), { openapi: await metadataOf(operation) });
         // The made-up request is refused, of course: its purpose is to have its validator compiled.
-        await run(area.steps.request, req).catch(() => undefined);
+        await run(part.steps.request, req).catch(() => undefined);
         await setImmediate();
         if (signal?.aborted) return;
       }
@@ -76,9 +76,9 @@ export function createValidator(contract: Contract, options: ValidatorOptions) {
 
 type Steps = ReturnType<typeof createSteps>;
 
-type Area = ReturnType<typeof createArea>;
+type LoadedPart = ReturnType<typeof createPart>;
 
-function createArea(part: ContractPart, options: ValidatorOptions) {
+function createPart(part: ContractPart, options: ValidatorOptions) {
   let steps: Steps | undefined;
   let loading: Promise<Map<Operation, OperationMetadata>> | undefined;
 
@@ -98,21 +98,21 @@ function createArea(part: ContractPart, options: ValidatorOptions) {
   }
 
   return {
-    /** Reads the area's part of the contract, once. */
+    /** Reads this part of the contract, once. */
     load(): Promise<Map<Operation, OperationMetadata>> {
       loading ??= load();
       return loading;
     },
     get steps(): Steps {
-      if (steps === undefined) throw new Error('This area of the contract is not loaded yet.');
+      if (steps === undefined) throw new Error('This part of the contract is not loaded yet.');
       return steps;
     },
   };
 }
 
-function createSteps({ document }: ContractPart, options: ValidatorOptions) {
+function createSteps(part: ContractPart, options: ValidatorOptions) {
   const handlers = openApiValidator({
-    apiSpec: document as never,
+    apiSpec: part.copy() as never,
     // A test does this, once and for all.
     validateApiSpec: false,
     validateRequests: { allowUnknownQueryParameters: false, coerceTypes: false },
@@ -159,7 +159,7 @@ function withBareMediaType(handler: Handler): Handler {
 
 /**
  * For the first answer of an operation the validator compiles the schemas of all its statuses, a dozen, each with a walk
- * through the area's document: a tenth of a second. It is shown the status at hand as if there were no other, under a
+ * through the document: a tenth of a second. It is shown the status at hand as if there were no other, under a
  * route of its own, for it keeps what it has compiled by route.
  */
 function withOneStatus(handler: Handler): Handler {

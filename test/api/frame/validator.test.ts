@@ -27,7 +27,7 @@ test('all of the contract can be loaded', async () => {
   await expect(createValidator(loadContract(), options).warmUp()).resolves.toBeUndefined();
 });
 
-test('paths that cannot be told apart are an error of their area alone, which is loaded when it is asked for', async () => {
+test('paths that cannot be told apart are an error of theirs alone, and loaded when they are asked for', async () => {
   const contract = contractOf({ '/good/{id}': 'good', '/bad/{one}': 'bad', '/bad/{other}': 'bad' });
   const [good, bad] = contract.operations;
   if (good === undefined || bad === undefined) throw new Error('unreachable');

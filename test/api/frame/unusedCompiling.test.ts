@@ -1,0 +1,57 @@
+import { jest } from '@jest/globals';
+import { middleware } from 'express-openapi-validator';
+import preprocessor from 'express-openapi-validator/dist/middlewares/parsers/schema.preprocessor.js';
+import { loadContract } from '../../../api/frame/contract.ts';
+import { splitContract } from '../../../api/frame/contractParts.ts';
+import { leaveOutCompilingReferences, leaveOutUnusedSpecCheck } from '../../../api/frame/middleware/unusedCompiling.ts';
+
+const responses = { 200: { description: 'x' } };
+const document = { openapi: '3.1.0', info: { title: 'x', version: '1' }, paths: { '/a': { get: { responses } } } };
+
+/** Why the validator does not load a document; undefined when it does. */
+async function refusalOf(apiSpec: object, validateApiSpec: boolean): Promise<unknown> {
+  const [load] = middleware({ apiSpec: structuredClone(apiSpec) as never, validateApiSpec });
+  return new Promise((resolve) => load?.({ app: { param: () => undefined } } as never, {} as never, resolve));
+}
+
+test('a document is held against the schema of OpenAPI where that is asked for, and only there', async () => {
+  leaveOutUnusedSpecCheck();
+  const error = jest.spyOn(console, 'error').mockImplementation(() => undefined);
+  const wrong = { ...document, info: {} };
+  expect(await refusalOf(document, true)).toBeUndefined();
+  expect(await refusalOf(wrong, true)).toMatchObject({ message: expect.stringContaining('invalid') });
+  expect(await refusalOf(wrong, false)).toBeUndefined();
+  error.mockRestore();
+});
+
+describe('references', () => {
+  /** What the validator makes of a document before it compiles operations. */
+  const preprocessed = (apiSpec: object) => {
+    const options = { strict: false, formats: {}, serDesMap: {}, logger: false };
+    const made = new preprocessor.SchemaPreprocessor(structuredClone(apiSpec) as never, options as never, {} as never);
+    return made.preProcess();
+  };
+
+  test('lead where the library has them lead, in all of the contract', () => {
+    const parts = splitContract(loadContract());
+    const before = parts.map((part) => preprocessed(part.copy()));
+    leaveOutCompilingReferences();
+    expect(parts.map((part) => preprocessed(part.copy()))).toEqual(before);
+  });
+
+  test('may lead on to others, and must lead somewhere', () => {
+    leaveOutCompilingReferences();
+    const schema = { $ref: '#/components/schemas/A~1b' };
+    const withSchemas = (schemas: object) => ({
+      ...document,
+      paths: {
+        '/a': { get: { responses: { 200: { description: 'x', content: { 'application/json': { schema } } } } } },
+      },
+      components: { schemas },
+    });
+    const { apiDoc } = preprocessed(withSchemas({ 'A/b': { $ref: '#/components/schemas/C' }, C: { type: 'string' } }));
+    const media = (apiDoc as ReturnType<typeof withSchemas>).paths['/a'].get.responses[200].content['application/json'];
+    expect(media.schema).toEqual({ type: 'string' });
+    expect(() => preprocessed(withSchemas({}))).toThrow('#/components/schemas/A~1b');
+  });
+});
