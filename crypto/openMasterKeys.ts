@@ -1,6 +1,5 @@
 import type { Config } from '../config/index.ts';
 import { fileMasterKeys } from './fileMasterKeys.ts';
-import { kmsMasterKey } from './kmsMasterKey.ts';
 import { localMasterKey } from './localMasterKey.ts';
 import { keyRing, type MasterKey, type MasterKeyRing } from './masterKey.ts';
 import { readMasterKeys } from './masterKeyFile.ts';
@@ -17,6 +16,8 @@ export async function openMasterKeys(config: MasterKeyConfig): Promise<MasterKey
     .filter((key) => key !== undefined)
     .map((key) => localMasterKey(Buffer.from(key, 'base64')));
   if (config.kms.keyId !== undefined) {
+    // Loaded here: the client of AWS is large, and few installations need it.
+    const { kmsMasterKey } = await import('./kmsMasterKey.ts');
     const kms = kmsMasterKey({ ...config.kms, keyId: config.kms.keyId });
     return withFile(config.dataDir, kms, given);
   }
