@@ -120,7 +120,7 @@ export function changeRoutes(deps: RouteDeps) {
     const operation =
       order.kind === 'commitDraft'
         ? await askOfDraft(database, { ...request, ...order })
-        : await askForChange(database, { ...request, ...order });
+        : await askForChange(deps, { ...request, ...order });
     const ended = await runOperation(deps, req, operation);
     if (ended === undefined) return new GoesOn(operation);
     if (ended.status !== 'succeeded') throw failureOf(ended);

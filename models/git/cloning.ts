@@ -9,7 +9,7 @@ import { addItem, chooseName, makeFolders, openFolder } from '../drive/tree.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { type Operation, operationModels } from '../operation.ts';
 import { insert, select } from '../sql.ts';
-import { beginOrder, ordersOf, requireRoomForClone } from './orders.ts';
+import { beginOrder, ordersOf, requireRoomForRemote } from './orders.ts';
 import { freeTreePath } from './placing.ts';
 import { changeRepository, lockRepository, type Repository, type RepositoryFilter } from './repository.ts';
 
@@ -29,7 +29,7 @@ export interface CloneRequest {
   name: { text: string; isPreferred: boolean };
   computerId: string | undefined;
   deadlineMs: number;
-  /** So many clones of the space at most have not ended. */
+  /** So many repositories of the space at most wait for git servers. */
   maxClones: number;
 }
 
@@ -51,7 +51,7 @@ export async function askToClone(database: Database, request: CloneRequest): Pro
       const drive = await Drive.lock(spaceId, tx);
       const known = await lockRepository(tx, id);
       if (known !== undefined) return findOperation(tx, known.operationId);
-      await requireRoomForClone(tx, spaceId, request.maxClones);
+      await requireRoomForRemote(tx, { spaceId, itemId: id, kind: 'cloneRepository' }, request.maxClones);
       if (credentialId !== null) await requireCredential(tx, spaceId, credentialId);
       const folder =
         request.parentId === undefined
@@ -119,7 +119,7 @@ export async function askToRetryClone(
     await driveModels(tx).Drive.lock(spaceId, tx);
     const repository = await requireRepository(tx, spaceId, itemId);
     await requireFailed(tx, repository);
-    await requireRoomForClone(tx, spaceId, maxClones);
+    await requireRoomForRemote(tx, { spaceId, itemId, kind: 'retryClone' }, maxClones);
     if (credentialId !== undefined) await giveCredential(tx, repository, credentialId, actor);
     const order = { kind: 'retryClone', input: {}, userId: actor.userId, deadlineMs } as const;
     const operation = await beginOrder(tx, repository, order);

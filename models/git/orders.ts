@@ -99,15 +99,32 @@ export function isClone({ kind }: Pick<GitOrder, 'kind'>): boolean {
   return cloneKinds.includes(kind);
 }
 
+const remoteKinds: readonly GitOrderKind[] = [...cloneKinds, 'pullRepository', 'pushRepository'];
+/** Those for which the remote is asked where the clone is a partial one. */
+const partialKinds: readonly GitOrderKind[] = ['createBranch', 'checkoutBranch', 'createDraft'];
+
+/** Whether an order takes time of a git server's, and so a slot of everybody's. */
+export function isRemote({ kind }: Pick<GitOrder, 'kind'>, { filter }: Pick<Repository, 'filter'>): boolean {
+  return remoteKinds.includes(kind) || (filter !== null && partialKinds.includes(kind));
+}
+
 /**
- * Throws 409 `GIT_TOO_MANY_CLONES` when as many of a space's clones have not ended as may be. The caller holds the
- * drive's lock until the next one has begun.
+ * Throws 409 when as many repositories of a space wait for git servers as may: `GIT_TOO_MANY_CLONES` to who wants to
+ * clone, else `GIT_TOO_MANY_EXCHANGES`. A repository does one thing after the other, so one that is among them may have
+ * more to do. The caller holds the drive's lock until the next one has begun.
  */
-export async function requireRoomForClone(tx: Transaction, spaceId: string, maxClones: number): Promise<void> {
-  const sql = 'SELECT id FROM git_orders WHERE space_id = ? AND kind IN (?) LIMIT ?';
-  if ((await select(tx, sql, [spaceId, cloneKinds, maxClones])).length < maxClones) return;
-  const detail = 'Too many repositories of the space are being cloned. Try again when one of them has ended.';
-  throw new DomainError('conflict', 'GIT_TOO_MANY_CLONES', detail, { retryAfterSeconds: 10 });
+export async function requireRoomForRemote(
+  tx: Transaction,
+  { spaceId, itemId, kind }: { spaceId: string; itemId: string; kind: GitOrderKind },
+  most: number,
+): Promise<void> {
+  const sql = `SELECT DISTINCT o.item_id FROM git_orders o JOIN git_repositories r ON r.item_id = o.item_id
+    WHERE o.space_id = ? AND o.item_id <> ? AND (o.kind IN (?) OR (o.kind IN (?) AND r.filter IS NOT NULL)) LIMIT ?`;
+  if ((await select(tx, sql, [spaceId, itemId, remoteKinds, partialKinds, most])).length < most) return;
+  const detail =
+    'Too many repositories of the space wait for git servers. Try again when one of them has what it needs.';
+  const code = isClone({ kind }) ? 'GIT_TOO_MANY_CLONES' : 'GIT_TOO_MANY_EXCHANGES';
+  throw new DomainError('conflict', code, detail, { retryAfterSeconds: 10 });
 }
 
 /** The one that is to be worked at. */

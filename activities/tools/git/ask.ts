@@ -30,7 +30,7 @@ export async function ask(
   const operation =
     order.kind === 'commitDraft'
       ? await askOfDraft(database, { ...request, ...order })
-      : await askForChange(database, { ...request, ...order });
+      : await askForChange({ database, config }, { ...request, ...order });
   if (operation.status === 'running') void workflows.startOperation(operation);
   for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
     signal.throwIfAborted();
