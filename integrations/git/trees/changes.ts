@@ -2,28 +2,33 @@ import { checkBranchName } from '../rules/branchName.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import type { GitPerson, TreeWork } from '../types.ts';
+import { moveTo } from './halfMoves.ts';
 import { enterToChange, leaveUnfinished } from './scripts.ts';
 import { exitCodes, failureOf, type TreeAnswer, type TreeCall, type TreeShell } from './treeShell.ts';
 
 /** Filters of the repository’s own may run. */
-const timeoutMs = 10 * 60_000;
+const timeoutMs = 30 * 60_000;
 const maxOutput = 20_000;
 
 // A later attempt finds what an earlier one has done that was ended with its computer.
-const branchScript = `${enterToChange}
+const branchScript = `${enterToChange}${moveTo}
 name=$1 from=$2 checkout=$3
 if [ "$checkout" = yes ]; then ${leaveUnfinished}fi
 if [ "$ATRIUM_ATTEMPT" -gt 1 ] && git show-ref --verify --quiet "refs/heads/$name"; then
   [ "$checkout" = yes ] || exit 0
-  exec git checkout "$name" -- 2>&1
+  move_to "$(git rev-parse --verify --quiet "refs/heads/$name^{commit}")" git checkout "$name" --
 fi
 if [ -n "$from" ]; then from=$(git rev-parse --verify --quiet --end-of-options "$from^{commit}") || exit ${exitCodes.nothing}; fi
-if [ "$checkout" = yes ]; then exec git checkout --no-track -b "$name" $from -- 2>&1; fi
+if [ "$checkout" = yes ]; then move_to "$from" git checkout --no-track -b "$name" $from --; fi
 exec git branch --no-track -- "$name" $from 2>&1
 `;
 
-const checkoutScript = `${enterToChange}${leaveUnfinished}
-exec git checkout "$1" -- 2>&1
+const checkoutScript = `${enterToChange}${moveTo}${leaveUnfinished}
+id=$(git rev-parse --verify --quiet "refs/heads/$1^{commit}") \\
+  || id=$(git rev-parse --verify --quiet --end-of-options "$1^{commit}") \\
+  || id=$(git rev-parse --verify --quiet "refs/remotes/origin/$1^{commit}") \\
+  || id=
+move_to "$id" git checkout "$1" --
 `;
 
 // The first line is the commit’s id, and what git says comes after it.
@@ -50,12 +55,15 @@ printf '%s\\n' "$said"
 `;
 
 // There was no merge before, and one that only moves forward begins none: what is aborted is this one.
-const mergeScript = `${enterToChange}
+const mergeScript = `${enterToChange}${moveTo}
 case "$(git log -g -1 --format=%gs HEAD 2>/dev/null)" in
   "$GIT_REFLOG_ACTION"*) echo 'Already up to date.'; exit 0 ;;
 esac
 ${leaveUnfinished}
 id=$(git rev-parse --verify --quiet --end-of-options "$1^{commit}") || exit ${exitCodes.nothing}
+if ! git rev-parse --verify --quiet HEAD >/dev/null || git merge-base --is-ancestor HEAD "$id"; then
+  move_to "$id" git merge --no-edit --no-verify $2 -- "$1"
+fi
 git merge --no-edit --no-verify $2 -- "$1" 2>&1 && exit 0
 code=$?
 [ "$2" != --ff-only ] && [ "$(cat .git/MERGE_HEAD 2>/dev/null)" = "$id" ] && git merge --abort

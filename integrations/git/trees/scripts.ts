@@ -1,3 +1,4 @@
+import { undoHalfMove } from './halfMoves.ts';
 import { exitCodes } from './treeShell.ts';
 
 /**
@@ -20,6 +21,7 @@ export GIT_OPTIONAL_LOCKS=0
 /**
  * The same, to change it. A lock whose git was killed is removed: that none works in this tree is seen by where the
  * processes are. Else it waits for that one, for ten seconds.
+ * What a killed one has left half done is undone.
  */
 export const enterToChange = `${enter}
 locks() {
@@ -50,6 +52,8 @@ while [ -n "$(locks)" ]; do
   [ "$tries" -gt 50 ] && exit ${exitCodes.busy}
   sleep 0.2
 done
+${undoHalfMove}
+undo_half_move || exit $?
 `;
 
 /** Ends where a person has begun what moving HEAD would undo: git itself forgets a merge at any checkout. */

@@ -42,6 +42,8 @@ export const exitCodes = { nothing: 65, missing: 66, conflicted: 67, unfinished:
 
 const usualMaxBytes = 1_048_576;
 const usualTimeoutMs = 60_000;
+/** How long a change that is called off may take to undo what it has half done. */
+const undoMs = 30_000;
 const maxSaid = 16_384;
 /** What says that the computer has started, stopped or been cut off meanwhile. */
 const interrupting = new Set(['COMPUTER_NOT_RUNNING', 'COMPUTER_CONNECTION_LOST']);
@@ -142,12 +144,12 @@ async function runOnce(
       }
     }
   } catch (error) {
-    if (signal.aborted) await end(client, processId);
+    if (signal.aborted) await end(client, processId, call.id === undefined ? 0 : undoMs);
     throw error;
   }
   const stdout = Buffer.concat(chunks);
   if (isCut) {
-    await end(client, processId);
+    await end(client, processId, 0);
     return { code: 0, stdout, said, isCut };
   }
   signal.throwIfAborted();
@@ -165,8 +167,18 @@ function idOf({ id }: TreeCall, begun: number): string {
   return begun === 1 ? id : `${id}-${begun}`;
 }
 
-async function end(client: HostClient, processId: string): Promise<void> {
-  await client.signalProcess(processId, 'SIGKILL').catch(() => undefined); // it has ended, or its computer has
+/** Asks it to end within a time, in which it undoes what it has half done, and kills it then. */
+async function end(client: HostClient, processId: string, graceMs: number): Promise<void> {
+  try {
+    if (graceMs > 0) {
+      await client.signalProcess(processId, 'SIGTERM');
+      const signal = AbortSignal.timeout(graceMs);
+      for await (const { kind } of client.output(processId, { follow: true, signal })) if (kind === 'exit') return;
+    }
+  } catch {
+    // It has not ended, or its computer has.
+  }
+  await client.signalProcess(processId, 'SIGKILL').catch(() => undefined);
 }
 
 /** What git’s words mean in a working tree, first match first. */

@@ -2,10 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { ownProcessesDir } from '../../../integrations/computers/processes/ownProcesses.ts';
-import { createGitTrees } from '../../../integrations/git/trees/createGitTrees.ts';
-import type { CloneSource, GitTrees, RepositoryRef, TreeWork } from '../../../integrations/git/types.ts';
-import { buildHost, runOn, startComputer } from '../../builders/host.ts';
+import type { GitTrees } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
+import { buildTrees } from '../../builders/trees.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';
 import { drivers } from '../computers/drivers.ts';
 
@@ -21,67 +20,20 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.asyncDispose]());
 
 describe.each(usable)('$name', ({ options }) => {
-  let built: Awaited<ReturnType<typeof buildHost>>;
-  let computer: Awaited<ReturnType<typeof startComputer>>;
+  type Tested = Awaited<ReturnType<typeof buildTrees>>;
+  let all: Tested;
+  let built: Tested['built'];
+  let computer: Tested['computer'];
   let trees: GitTrees;
   beforeAll(async () => {
-    built = await buildHost(options);
-    computer = await startComputer(built.host);
-    trees = treesWith({ maxRefs: 1_000 });
+    all = await buildTrees(world, options);
+    ({ built, computer, trees } = all);
   });
-  afterAll(() => built[Symbol.asyncDispose]());
-
-  const treesWith = (config: { maxRefs: number }) =>
-    createGitTrees({ work: ({ computerId }) => built.host.work(computerId) }, config);
-  const run = async (command: string) => {
-    const { own } = await built.host.work(computer.computerId);
-    return (await runOn(own, command)).stdout;
-  };
-  const restart = async () => {
-    const { spec } = computer;
-    spec.generation += 1;
-    await built.host.stop(computer.computerId);
-    await built.host.start(spec);
-  };
-
-  /** A repository that is cloned, with its tree; `work` is another order each time. */
-  async function filled(
-    files: Record<string, string> = { 'a.txt': 'one\n' },
-    clone: Pick<CloneSource, 'depth' | 'filter'> = {},
-  ) {
-    const ref: RepositoryRef = world.ref();
-    const name = `${ref.itemId}.git`;
-    const bare = world.server.create(name);
-    commitFiles(bare, { 'first.txt': '1' });
-    commitFiles(bare, files);
-    const source = { url: world.server.url(name), ...clone };
-    await world.mirrors.clone(ref, source, world.hooks());
-    const path = `repositories/${ref.itemId}`;
-    const work = (): TreeWork => ({
-      ...ref,
-      computerId: computer.computerId,
-      path,
-      workId: `op_${randomBytes(8).toString('hex')}`,
-    });
-    const { bundle, ...state } = await world.mirrors.bundleFor(ref, [], signal);
-    await using made = bundle;
-    const filling = work();
-    await trees.fill(filling, made, state, { url: source.url }, signal);
-    const save = async (tree = work()) => {
-      const now = await world.mirrors.state(ref);
-      if (now === undefined) throw new Error('Nothing is saved.');
-      const out = await trees.bundleOut(tree, now, signal);
-      return world.mirrors.receive(ref, out, signal);
-    };
-    const bring = async () => {
-      await save();
-      await world.mirrors.fetch(ref, source, world.hooks());
-      const { bundle, ...now } = await world.mirrors.bundleFor(ref, await trees.tips(work(), signal), signal);
-      await using brought = bundle;
-      await trees.update(work(), brought, now, signal);
-    };
-    return { ref, bare, source, work, path, state, filling, save, bring };
-  }
+  afterAll(() => all[Symbol.asyncDispose]());
+  const run = (command: string) => all.run(command);
+  const restart = () => all.restart();
+  const treesWith = (...given: Parameters<Tested['treesWith']>) => all.treesWith(...given);
+  const filled = (...given: Parameters<Tested['filled']>) => all.filled(...given);
 
   it('fills a tree that is whole, with branch, upstream and origin, and again changes nothing', async () => {
     const { work, path, state, source, filling } = await filled({ 'a.txt': 'one\n', 'folder/b.txt': 'two\n' });
