@@ -2,6 +2,7 @@ import type { LiveComputers } from '../../integrations/computers/liveComputers.t
 import type { GitMirrors, GitTrees } from '../../integrations/git/types.ts';
 import type { GitHosting } from '../../integrations/gitHosting/index.ts';
 import type { GitCredentials } from '../../models/git/credentials.ts';
+import type { Identity } from '../../models/identity/index.ts';
 import type { CommonDeps } from '../deps.ts';
 
 export interface GitDeps extends CommonDeps {
@@ -10,4 +11,5 @@ export interface GitDeps extends CommonDeps {
   liveComputers: LiveComputers;
   gitCredentials: GitCredentials;
   gitHosting: GitHosting;
+  identity: Pick<Identity, 'members' | 'keys'>;
 }

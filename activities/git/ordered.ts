@@ -6,6 +6,7 @@ import type { GitDeps } from './deps.ts';
 import { describe, failureOf, notOrdered, wasCalledOff } from './failure.ts';
 import { OrderWatch } from './orderWatch.ts';
 import { ProgressWriter } from './progress.ts';
+import { requireAuthority } from './requireAuthority.ts';
 
 /** An order's step. */
 export interface RepositoryWork {
@@ -33,6 +34,7 @@ export function createOrdered(deps: GitDeps) {
     using watch = new OrderWatch(deps, orderId);
     const signal = AbortSignal.any([heartbeat.cancelled, progress.signal, watch.signal]);
     try {
+      await requireAuthority(deps, repository, order);
       await act({ repository, order, hooks: { signal, onProgress: progress.show } });
     } catch (error) {
       heartbeat.cancelled.throwIfAborted();

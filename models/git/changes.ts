@@ -72,7 +72,7 @@ export async function askForChange(
     if (isRemote({ kind }, repository)) {
       await requireRoomForRemote(tx, { spaceId, itemId, kind }, config.git.maxClones);
     }
-    const order = { kind, input: { ...input }, userId: actor.userId, deadlineMs, ...(id !== undefined && { id }) };
+    const order = { kind, input: { ...input }, actor, deadlineMs, ...(id !== undefined && { id }) };
     const operation = await beginOrder(tx, repository, order);
     await appendAudit(tx, spaceId, actor, actions[kind], itemId);
     return operation;

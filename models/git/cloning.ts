@@ -61,7 +61,7 @@ export async function askToClone(database: Database, request: CloneRequest): Pro
       const taken = await DriveItem.childOf(folder.itself.id, text, tx);
       const name = await chooseName(folder, text, taken, isPreferred ? 'rename' : 'error', tx);
       await addItem(drive, folder, { spaceId, id, kind: 'repository', name, userId }, tx);
-      const order = { kind: 'cloneRepository', input: {}, userId, deadlineMs: request.deadlineMs } as const;
+      const order = { kind: 'cloneRepository', input: {}, actor, deadlineMs: request.deadlineMs } as const;
       const operation = await beginOrder(tx, { itemId: id, spaceId }, order);
       const now = new Date();
       await insert(tx, 'git_repositories', {
@@ -121,7 +121,7 @@ export async function askToRetryClone(
     await requireFailed(tx, repository);
     await requireRoomForRemote(tx, { spaceId, itemId, kind: 'retryClone' }, maxClones);
     if (credentialId !== undefined) await giveCredential(tx, repository, credentialId, actor);
-    const order = { kind: 'retryClone', input: {}, userId: actor.userId, deadlineMs } as const;
+    const order = { kind: 'retryClone', input: {}, actor, deadlineMs } as const;
     const operation = await beginOrder(tx, repository, order);
     const begun = { status: 'cloning', errorCode: null, errorDetail: null, operationId: operation.id } as const;
     await changeRepository(tx, repository, begun);

@@ -1,7 +1,9 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import type { Actor } from '../audit.ts';
 import type { Database } from '../database.ts';
 import { DomainError } from '../errors.ts';
+import { idPrefixes } from '../ids.ts';
 import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operation.ts';
 import { execute, insert, select } from '../sql.ts';
 import type { Repository } from './repository.ts';
@@ -28,6 +30,8 @@ export interface GitOrder {
   itemId: string;
   kind: GitOrderKind;
   input: Record<string, unknown>;
+  /** Of the API key that asked; null is a person signed in. */
+  apiKeyId: string | null;
   /** How many of its steps are done. */
   step: number;
   result: Record<string, unknown> | null;
@@ -37,20 +41,25 @@ export interface GitOrder {
   deadlineAt: Date;
 }
 
+/** Who asked is kept with what they asked for. */
+type Asked = Pick<GitOrder, 'apiKeyId'>;
+
 const maxWaiting = 50;
 
 const columns =
   'id, item_id AS itemId, kind, input, step, result, failure, created_at AS createdAt, deadline_at AS deadlineAt';
 
 function orderOf(row: object): GitOrder {
-  const { input, result, failure, ...rest } = row as Omit<GitOrder, 'input' | 'result' | 'failure'> & {
+  const { input, result, failure, ...rest } = row as Omit<GitOrder, 'input' | 'apiKeyId' | 'result' | 'failure'> & {
     input: string;
     result: string | null;
     failure: string | null;
   };
+  const { apiKeyId = null, ...said } = JSON.parse(input) as Record<string, unknown> & Partial<Asked>;
   return {
     ...rest,
-    input: JSON.parse(input) as Record<string, unknown>,
+    input: said,
+    apiKeyId,
     result: result === null ? null : (JSON.parse(result) as Record<string, unknown>),
     failure: failure === null ? null : (JSON.parse(failure) as GitOrder['failure']),
   };
@@ -63,10 +72,17 @@ function orderOf(row: object): GitOrder {
 export async function beginOrder(
   tx: Transaction,
   { itemId, spaceId }: Pick<Repository, 'itemId' | 'spaceId'>,
-  order: { id?: string; kind: GitOrderKind; input: Record<string, unknown>; userId: string; deadlineMs: number },
+  order: {
+    id?: string;
+    kind: GitOrderKind;
+    input: Record<string, unknown>;
+    actor: Pick<Actor, 'credentialId'> & { userId: string };
+    deadlineMs: number;
+  },
 ): Promise<Operation> {
   const { Operation } = operationModels(tx);
-  const { kind, input, userId, deadlineMs } = order;
+  const { kind, input, actor, deadlineMs } = order;
+  const { userId } = actor;
   const known = order.id === undefined ? null : await Operation.findByPk(order.id, { transaction: tx });
   if (known !== null) return known;
   const waiting = await select(tx, 'SELECT id FROM git_orders WHERE item_id = ? LIMIT ?', [itemId, maxWaiting]);
@@ -84,12 +100,17 @@ export async function beginOrder(
     item_id: itemId,
     space_id: spaceId,
     kind,
-    input: JSON.stringify(input),
+    input: JSON.stringify({ ...input, ...apiKeyOf(actor) }),
     step: 0,
     created_at: now,
     deadline_at: new Date(now.getTime() + deadlineMs),
   });
   return operation;
+}
+
+/** A person may sign out while it is worked at; a key that is revoked ends what it began. */
+function apiKeyOf({ credentialId }: Pick<Actor, 'credentialId'>): Partial<Asked> {
+  return credentialId?.startsWith(`${idPrefixes.apiKey}_`) ? { apiKeyId: credentialId } : {};
 }
 
 const cloneKinds: readonly GitOrderKind[] = ['cloneRepository', 'retryClone'];

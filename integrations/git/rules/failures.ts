@@ -25,6 +25,8 @@ export const gitFailures = {
   GIT_OBJECTS_REFUSED: 'unprocessable',
   /** The remote or the mirror has moved in the meantime. */
   GIT_CONFLICT: 'conflict',
+  /** Who has asked for it may not do that any more, now that it is its turn. */
+  GIT_ORDER_FORBIDDEN: 'forbidden',
   GIT_BRANCH_EXISTS: 'conflict',
   GIT_NOTHING_TO_COMMIT: 'conflict',
   /** The repository has no working tree on its computer yet, or not any more. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
@@ -294,6 +295,38 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await tree.post('checkout', { computerId: other })).toMatchObject({ status: 200 });
     expect((await git.get(id)).computerId).toBe(other);
     expect(await tree.status()).toMatchObject({ status: 200, body: { changes: [] } });
+  }, 120_000);
+
+  test('is not changed for somebody who may not do that any more when it is their turn', async () => {
+    const { user, git, id, tree } = await checkedOut();
+    const { server } = product;
+    const editor = await buildChatUser(product);
+    await product.identity.members.add(user.spaceId, editor.email, 'editor');
+    const theirs = treeOf(gitOf({ ...editor, spaceId: user.spaceId }), id);
+    let held: ServerResponse | undefined;
+    server.interfere = (_, res) => {
+      held = res;
+      return true;
+    };
+    const first = tree.post('pull', {});
+    await waitFor('the pull to ask the remote', () => held);
+    const second = theirs.post('branch', { name: 'late', checkout: true }).catch(() => undefined);
+    const { pool } = product.environment.database;
+    await waitFor('both to be ordered', async () => {
+      const [rows] = await pool.query('SELECT id FROM git_orders WHERE item_id = ?', [id]);
+      return (rows as unknown[]).length === 2;
+    });
+    expect((await user.fetch(`${git.space}/members/${editor.id}`, { method: 'DELETE' })).status).toBe(204);
+    server.reset();
+    held?.writeHead(503).end();
+    const refused = await waitFor('the end of theirs', async () => {
+      const sql = "SELECT status, error_code AS code FROM operations WHERE subject_id = ? AND kind = 'createBranch'";
+      const [[row]] = (await pool.query(sql, [id])) as unknown as [{ status: string; code: string | null }[]];
+      return row?.status === 'running' ? undefined : row;
+    });
+    expect(refused).toMatchObject({ status: 'failed', code: 'GIT_ORDER_FORBIDDEN' });
+    await Promise.all([first, second]);
+    expect((await tree.status()).body.branch).toBe('main');
   }, 120_000);
 
   test('does what is asked of it one after the other', async () => {
