@@ -26,6 +26,6 @@ export function createGitActivities(deps: GitDeps) {
 /** What the queue of git does: work that waits for servers of other people, for as long as they like. */
 export function createGitQueueActivities(deps: GitDeps) {
   const { cloneMirror } = createMirrorActivities(deps);
-  const { bringFiles, fetchMirror, pushMirror } = createTreeActivities(deps);
-  return { cloneMirror, bringFiles, fetchMirror, pushMirror };
+  const { bringFiles, fetchMirror, pushMirror, restoreFiles } = createTreeActivities(deps);
+  return { cloneMirror, bringFiles, fetchMirror, pushMirror, restoreFiles };
 }

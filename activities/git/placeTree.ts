@@ -1,4 +1,5 @@
 import { gitError } from '../../integrations/git/rules/failures.ts';
+import type { TreeRef } from '../../integrations/git/types.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { ChangeInput } from '../../models/git/changes.ts';
 import type { GitOrder } from '../../models/git/orders.ts';
@@ -26,6 +27,21 @@ export async function placeTree(
   return moveTree(deps.database, repository, named);
 }
 
+/** Whether there is a working tree: not where its computer was never used, or was deleted. */
+export async function isFilled(
+  gitTrees: Pick<GitDeps['gitTrees'], 'isFilled'>,
+  tree: TreeRef,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    return await gitTrees.isFilled(tree, signal);
+  } catch (error) {
+    const isEmpty = error instanceof DomainError && ['COMPUTER_NOT_RUNNING', 'GIT_TREE_MISSING'].includes(error.code);
+    if (isEmpty) return false;
+    throw error;
+  }
+}
+
 /** Changes that are not committed may be among them. */
 async function hasFiles(
   { gitTrees }: Pick<GitDeps, 'gitTrees'>,
@@ -33,11 +49,5 @@ async function hasFiles(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (treeVersion === null) return false;
-  try {
-    return await gitTrees.isFilled({ spaceId, itemId, computerId, path }, signal);
-  } catch (error) {
-    // It was never used.
-    if (error instanceof DomainError && error.code === 'COMPUTER_NOT_RUNNING') return false;
-    throw error;
-  }
+  return isFilled(gitTrees, { spaceId, itemId, computerId, path }, signal);
 }

@@ -11,7 +11,7 @@ import type { GitDeps } from './deps.ts';
 import { draftFor } from './draftActivities.ts';
 import { notOrdered } from './failure.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
-import { placeTree } from './placeTree.ts';
+import { isFilled, placeTree } from './placeTree.ts';
 import { reach } from './reach.ts';
 import { remoteOf } from './remote.ts';
 import { stateOf } from './stateOf.ts';
@@ -43,11 +43,24 @@ export function createTreeActivities(deps: GitDeps) {
       const state = await stateOf(deps, repository);
       const commit = aimOf(order, state);
       if (commit === undefined) return;
+      const isOfDraft = order.kind === 'createDraft';
+      const lacking = isOfDraft ? undefined : await gitTrees.lacking(tree, commit, hooks.signal);
+      if (lacking?.length === 0) return;
       await using remote = remoteOf(deps, repository);
-      await using made = await gitMirrors.fetchFiles(repository, remote, [commit], hooks);
       // A draft is made of what the mirror has then.
-      if (made !== null && order.kind !== 'createDraft')
-        await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
+      const wanted = isOfDraft ? [] : (lacking ?? 'all');
+      await using made = await gitMirrors.fetchFiles(repository, remote, commit, wanted, hooks);
+      if (made !== null) await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
+    }),
+
+    /** Brings the files that a mirror lacks which was lost: what is saved of a partial clone has no more than its first. */
+    restoreFiles: step(async ({ repository, tree, hooks }) => {
+      if (repository.filter === null || (await isFilled(gitTrees, tree, hooks.signal))) return;
+      const { head, refs } = (await stateOf(deps, repository)).manifest;
+      const commit = refs[head] ?? head;
+      if (commit.startsWith('refs/')) return;
+      await using remote = remoteOf(deps, repository);
+      await using _ = await gitMirrors.fetchFiles(repository, remote, commit, [], hooks);
     }),
 
     /** Does what the order says in the working tree. */

@@ -142,18 +142,17 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
         return { ...state, output };
       }),
 
-    fetchFiles: (ref, source, commits, hooks) =>
+    fetchFiles: (ref, source, commit, lacking, hooks) =>
       withMirror(remotes, ref, hooks.signal, async (folder, saved) => {
         const { manifest } = saved;
         if (manifest.filter === null) return null;
         using remote = remoteOf(ref, source, hooks);
-        const known = await knownCommits(folder.git, commits);
-        await folder.enrich(saved, (git) => bringFiles(git, remote, known));
-        return await makeBundle(folder.git, folder.bundles, {
-          manifest,
-          roots: known.map((id) => `${id}^{tree}`),
-          have: [],
-        });
+        const [known] = await knownCommits(folder.git, [commit]);
+        if (known === undefined) return null;
+        await folder.enrich(saved, (git) => bringFiles(git, remote, [known]));
+        const tree = `${known}^{tree}`;
+        const roots = lacking === 'all' ? [tree] : await amongObjects(folder.git, tree, lacking);
+        return await makeBundle(folder.git, folder.bundles, { manifest, roots, have: [] });
       }),
 
     bundleFor: (ref, have, signal, kept = []) =>
@@ -222,6 +221,14 @@ async function knownCommits(git: Git, ids: readonly string[]): Promise<string[]>
     .split('\n')
     .filter((line) => line.endsWith(' commit'))
     .map((line) => line.slice(0, 40));
+}
+
+/** Those of the ids that belong to a tree: a computer may have said any. */
+async function amongObjects(git: Git, tree: string, ids: readonly string[]): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const all = await git.text(['rev-list', '--objects', '--no-object-names', '--no-walk', '--end-of-options', tree]);
+  const known = new Set(all.split('\n'));
+  return ids.filter((id) => known.has(id));
 }
 
 function isId(text: string | undefined): text is string {

@@ -170,13 +170,14 @@ export interface GitMirrors {
     hooks: GitHooks,
   ): Promise<MirrorState & { output: string }>;
   /**
-   * Of a partial clone: brings the files of these commits, and bundles them for a tree that is to check them out. Null
-   * for other clones, which have all files.
+   * Of a partial clone: brings the files of a commit, and bundles those that a tree lacks, by their ids. Null where that
+   * is nothing, and for other clones, which have all files.
    */
   fetchFiles(
     ref: RepositoryRef,
     source: RemoteSource,
-    commits: readonly string[],
+    commit: string,
+    lacking: readonly string[] | 'all',
     hooks: GitHooks,
   ): Promise<MadeBundle | null>;
   /**
@@ -346,6 +347,8 @@ export interface GitTrees {
   ): Promise<{ commits: GitCommit[]; next: string | null }>;
   branches(tree: TreeRef, signal: AbortSignal): Promise<GitBranch[]>;
   diff(tree: TreeRef, range: DiffRange, signal: AbortSignal): Promise<GitDiff>;
+  /** The ids of what a partial clone lacks of a commit's files; undefined where the tree does not know the commit. */
+  lacking(tree: TreeRef, commit: string, signal: AbortSignal): Promise<string[] | undefined>;
 
   /** Whether its files are there. */
   isFilled(tree: TreeRef, signal: AbortSignal): Promise<boolean>;

@@ -7,12 +7,14 @@ import { endOrder, type GitOrder, type GitOrderKind, isClone, oldestOrder, order
 import { changeRepository, lockRepository, type Repository } from './repository.ts';
 
 /**
- * What an order is made of. Each may be done twice, and has then been done once: `fill` makes the working tree where
- * there is none, `files` brings what a partial clone lacks for it, `change` changes it, `save` brings what it has to the mirror, `update` what the mirror has to it.
+ * What an order is made of. Each may be done twice, and has then been done once: `restore` brings what the mirror of a
+ * partial clone lacks to make the working tree, `fill` makes it where there is none, `files` brings what a partial clone
+ * lacks for it, `change` changes it, `save` brings what it has to the mirror, `update` what the mirror has to it.
  * Those with a draft in their name are for its tree: `join` makes the commit in the mirror that merges it.
  */
 export type OrderStep =
   | 'clone'
+  | 'restore'
   | 'fill'
   | 'files'
   | 'change'
@@ -48,20 +50,20 @@ export const calledOff = 'CALLED_OFF';
 const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   cloneRepository: ['clone'],
   retryClone: ['clone'],
-  fillRepository: ['fill'],
-  createBranch: ['fill', 'files', 'change', 'save'],
-  commitChanges: ['fill', 'change', 'save'],
-  checkoutBranch: ['fill', 'files', 'change', 'save'],
+  fillRepository: ['restore', 'fill'],
+  createBranch: ['restore', 'fill', 'files', 'change', 'save'],
+  commitChanges: ['restore', 'fill', 'change', 'save'],
+  checkoutBranch: ['restore', 'fill', 'files', 'change', 'save'],
   // What was committed at a terminal is pushed too.
-  pushRepository: ['fill', 'save', 'push', 'update'],
-  pullRepository: ['fill', 'save', 'fetch', 'update', 'files', 'change', 'save'],
-  createDraft: ['fill', 'save', 'openDraft', 'files', 'fillDraft'],
+  pushRepository: ['restore', 'fill', 'save', 'push', 'update'],
+  pullRepository: ['restore', 'fill', 'save', 'fetch', 'update', 'files', 'change', 'save'],
+  createDraft: ['restore', 'fill', 'save', 'openDraft', 'files', 'fillDraft'],
   // One that is gone from its computer comes back with what was saved of it, before anything is saved.
   saveDraft: ['fillDraft', 'saveDraft'],
   // The commit is a part of the second.
   commitDraft: ['fillDraft', 'saveDraft'],
   // The branch moves where it is checked out, or not at all; what comes before leaves it as it is.
-  mergeDraft: ['fill', 'save', 'fillDraft', 'saveDraft', 'updateDraft', 'join', 'update', 'change', 'save'],
+  mergeDraft: ['restore', 'fill', 'save', 'fillDraft', 'saveDraft', 'updateDraft', 'join', 'update', 'change', 'save'],
   discardDraft: ['dropDraft'],
 };
 
@@ -110,10 +112,11 @@ export async function nextRepositoryStep(database: Database, itemId: string): Pr
 
 function isNeedless(step: OrderStep, { filter, treeVersion }: Repository, { kind }: GitOrder): boolean {
   // A whole clone lacks no files, so it need not wait for a slot to find that out.
-  if (step === 'files') return filter === null;
+  if (filter === null && (step === 'files' || step === 'restore')) return true;
   // A draft needs no working tree of its repository: where there is none, nothing is brought or saved.
   const isOfDraft = kind === 'createDraft' || kind === 'mergeDraft';
-  return isOfDraft && treeVersion === null && (step === 'fill' || step === 'save' || step === 'update');
+  const isOfTree = step === 'restore' || step === 'fill' || step === 'save' || step === 'update';
+  return isOfDraft && treeVersion === null && isOfTree;
 }
 
 /** Ends what a repository was to do whose rows are gone. Both were committed as one, so it cannot be on its way. */

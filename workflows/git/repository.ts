@@ -136,6 +136,7 @@ function workOf(input: RepositoryInput, { do: step, orderId, deadlineMs }: Order
   });
   const works: Record<OrderStep, (what: { itemId: string; orderId: string }) => Promise<void>> = {
     clone: remote.cloneMirror,
+    restore: remote.restoreFiles,
     fill: activities.fillTree,
     files: remote.bringFiles,
     change: activities.changeTree,

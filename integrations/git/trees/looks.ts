@@ -10,6 +10,7 @@ const maxStatusBytes = 1_048_576;
 const maxLogBytes = 4 * 1_048_576;
 const maxRefBytes = 8 * 1_048_576;
 const maxDiffBytes = 1_048_576;
+const maxListBytes = 32 * 1_048_576;
 
 /** Names a commit, if there is one: what a caller gives is never an option or a range. */
 const resolve = `
@@ -65,6 +66,12 @@ export GIT_LITERAL_PATHSPECS=1
 exec git diff --no-color --no-ext-diff $staged $from $to -- "$@"
 `;
 
+// Nothing is fetched for that: what is not here is only named.
+const lackingScript = `${enterToLook}
+git cat-file -e "$1^{tree}" 2>/dev/null || exit ${exitCodes.nothing}
+git rev-list --objects --no-walk --missing=print "$1^{tree}" | sed -n 's/^?//p'
+`;
+
 export function createLooks(shell: TreeShell) {
   const look = async (tree: TreeRef, call: Omit<TreeCall, 'args'> & { args?: readonly string[] }) => {
     const args = [tree.path, tree.itemId, ...(call.args ?? [])];
@@ -117,6 +124,17 @@ export function createLooks(shell: TreeShell) {
       const args = [from, to, staged ? '--cached' : '', ...paths];
       const { stdout, isCut } = await look(tree, { script: diffScript, args, maxBytes: maxDiffBytes, signal });
       return { text: stdout.toString(), truncated: isCut };
+    },
+
+    async lacking(tree: TreeRef, commit: string, signal: AbortSignal): Promise<string[] | undefined> {
+      const args = [tree.path, tree.itemId, commit];
+      const answer = await shell.run(tree, { script: lackingScript, args, maxBytes: maxListBytes, signal });
+      if (answer.code === exitCodes.nothing || answer.isCut) return undefined;
+      if (answer.code !== 0) throw failureOf(answer);
+      return answer.stdout
+        .toString()
+        .split('\n')
+        .filter((line) => line !== '');
     },
   };
 }

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
@@ -181,7 +183,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
   }, 120_000);
 
   test('gets the files that a partial clone lacks when they are checked out', async () => {
-    const { computer, remote, tree, repository } = await checkedOut({ 'a.txt': 'one\n' }, { filter: 'blob:none' });
+    const { id, computer, remote, tree, repository } = await checkedOut({ 'a.txt': 'one\n' }, { filter: 'blob:none' });
     await tree.status();
     commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
     commitFiles(remote.bare, { 'a.txt': 'two\n' });
@@ -189,6 +191,17 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('two\n');
     expect(await tree.post('checkout', { branch: 'other' })).toMatchObject({ status: 200 });
     expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('other\n');
+    // What it has is not sent again, nor asked for.
+    product.server.requests = [];
+    expect(await tree.post('checkout', { branch: 'main' })).toMatchObject({ status: 200 });
+    expect(product.server.requests).toEqual([]);
+
+    // The machine with the mirror is lost, and so are the files: what was saved has none but the first ones.
+    rmSync(join(product.environment.config.git.dir, id), { recursive: true, force: true });
+    await computer.exec(`rm -rf ${repository.treePath}`);
+    expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
+    expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('two\n');
+    expect((await tree.status()).body.changes).toEqual([]);
   }, 120_000);
 
   test('is pushed to where it came from with the credential, whatever its own settings say', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GitProgress, RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
@@ -146,9 +146,15 @@ describe('a clone', () => {
         .filter((line) => line.startsWith('?'));
     expect(missing()).toHaveLength(2);
     world.loseMachine();
-    await using files = await world.mirrors.fetchFiles(ref, source, [old], world.hooks());
+    await using files = await world.mirrors.fetchFiles(ref, source, old, 'all', world.hooks());
     expect(files?.bytes).toBeGreaterThan(100);
     expect(missing()).toHaveLength(1);
+    // Nothing but what a tree lacks is sent there, and only of what there is.
+    const [id = ''] = gitDir(ref, 'rev-parse', `${old}:a`).split('\n');
+    const foreign = '1'.repeat(40);
+    await using few = await world.mirrors.fetchFiles(ref, source, old, [id, foreign], world.hooks());
+    expect(few === null ? 0 : readFileSync(few.path).readUInt32BE(readFileSync(few.path).indexOf('PACK') + 8)).toBe(1);
+    expect(await world.mirrors.fetchFiles(ref, source, old, [], world.hooks())).toBeNull();
   });
 });
 
