@@ -73,11 +73,14 @@ export function createTreeActivities(deps: GitDeps) {
     saveTree: step(async ({ repository, tree, hooks: { signal } }) => {
       const state = await stateOf(deps, repository);
       const { bundle, refs, head } = await gitTrees.bundleOut(tree, state, signal);
-      if (bundle !== undefined || refs.length > 0 || head !== state.manifest.head) {
+      try {
+        if (bundle === undefined && refs.length === 0 && head === state.manifest.head) return;
         const saved = await gitMirrors.receive(repository, { bundle, refs, head }, signal);
         await recordTree(database, repository.itemId, saved.version);
+      } finally {
+        // What is left where its computer is away is written over by the next one.
+        if (bundle !== undefined) await gitTrees.settle(tree).catch(() => undefined);
       }
-      if (bundle !== undefined) await gitTrees.settle(tree);
     }),
 
     /** Brings to the mirror what the remote has. */

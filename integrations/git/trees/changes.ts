@@ -1,6 +1,7 @@
 import { checkBranchName } from '../rules/branchName.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
+import { identName } from '../rules/identName.ts';
 import type { GitPerson, TreeWork } from '../types.ts';
 import { moveTo } from './halfMoves.ts';
 import { enterToChange, leaveUnfinished } from './scripts.ts';
@@ -147,7 +148,8 @@ export function createChanges(shell: TreeShell) {
 }
 
 /** Whose a commit is, and when it was asked for: made again it is the same commit. The reflog says which order it was. */
-function signature({ workId }: TreeWork, { name, email }: GitPerson, at: Date): Record<string, string> {
+function signature({ workId }: TreeWork, person: GitPerson, at: Date): Record<string, string> {
+  const [name, email] = [identName(person), person.email];
   const date = `@${Math.floor(at.getTime() / 1_000)} +0000`;
   return {
     GIT_AUTHOR_NAME: name,

@@ -9,6 +9,7 @@ const settings: Readonly<Record<string, string>> = {
   'commit.gpgSign': 'false',
   'gc.auto': '0',
   'init.templateDir': '',
+  'log.showSignature': 'false',
   'maintenance.auto': 'false',
   'merge.verifySignatures': 'false',
   'submodule.recurse': 'false',

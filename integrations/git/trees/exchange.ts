@@ -17,15 +17,16 @@ const isFilledScript = `${enterToLook}
 exit 0
 `;
 
-// Beside its place until it is whole. `$3` is the folder with what is to go in, `$4` its URL, `$5` its filter.
+// In `$6` until it is whole. `$3` is the folder with what is to go in, `$4` its URL, `$5` its filter.
 const fillScript = `
 set -e
-tree="./$1" item=$2 inbox="$PWD/$3" url=$4 filter=$5
+tree="./$1" item=$2 inbox="$PWD/$3" url=$4 filter=$5 new="$PWD/$6"
 if [ "$(cat "$tree/.git/atrium-item" 2>/dev/null)" = "$item" ]; then exit 0; fi
 mkdir -p -- "$(dirname -- "$tree")"
 if [ -e "$tree" ] || [ -L "$tree" ]; then rmdir -- "$tree" 2>/dev/null || exit ${exitCodes.occupied}; fi
-new="$(dirname -- "$tree")/.$(basename -- "$tree").filling"
 rm -rf -- "$new"
+trap 'rm -rf -- "$new"' EXIT
+trap 'exit 143' TERM
 git init --quiet -- "$new"
 cd -- "$new"
 export GIT_DIR="$(pwd -P)/.git" GIT_WORK_TREE="$(pwd -P)"
@@ -68,7 +69,6 @@ mv -T -- "$new" "$tree"
 // Only the repository's own: another folder may have come to its place.
 const removeScript = `
 tree="./$1"
-rm -rf -- "$(dirname -- "$tree")/.$(basename -- "$tree").filling"
 [ ! -L "$tree" ] && [ "$(cat "$tree/.git/atrium-item" 2>/dev/null)" = "$2" ] || exit 0
 exec rm -rf -- "$tree"
 `;
@@ -76,6 +76,7 @@ exec rm -rf -- "$tree"
 // A tree is filled with all its refs packed, and git never removes the file of those.
 const listScript = `${enterToLook}
 git symbolic-ref --quiet HEAD || git rev-parse --verify --quiet HEAD || echo
+git rev-parse --verify --quiet HEAD || echo
 { [ -s .git/packed-refs ] || [ -d .git/reftable ]; } && echo packed || echo lost
 exec git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags
 `;
@@ -117,14 +118,19 @@ mv -- "$outbox/pack.new" "$outbox/pack"
 export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number }) {
   async function put(tree: TreeRef, path: string, body: Uint8Array | Readable, signal: AbortSignal): Promise<void> {
     const client = await shell.client(tree);
-    await client.writeFile(path, body, { parents: true, mode: 0o600, signal });
+    try {
+      await client.writeFile(path, body, { parents: true, mode: 0o600, signal });
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.code !== 'DISK_FULL') throw error;
+      throw gitError('GIT_TREE_FULL', 'There is no room left on the computer.', { cause: error });
+    }
   }
 
   const list = (tree: TreeRef, path: string, lines: readonly string[], signal: AbortSignal) =>
     put(tree, path, Buffer.from(lines.map((line) => `${line}\n`).join('')), signal);
 
   /** Also what was put there for a process that had ended already. */
-  async function clear(tree: TreeRef, way: 'in' | 'out'): Promise<void> {
+  async function clear(tree: TreeRef, way: Box): Promise<void> {
     try {
       await (await shell.client(tree)).deleteFile(boxOf(tree, way), { recursive: true });
     } catch (error) {
@@ -132,18 +138,29 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
     }
   }
 
+  /** Leaves nothing behind where it fails: the disk may be full of it. */
+  async function clearing<T>(tree: TreeRef, ways: readonly Box[], work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      for (const way of ways) await clear(tree, way).catch(() => undefined); // the next attempt writes over it
+      throw error;
+    }
+  }
+
   async function tipsOf(tree: TreeRef, signal: AbortSignal): Promise<TreeTips> {
     const args = [tree.path, tree.itemId];
     const { stdout, said, isCut } = await shell.do(tree, { script: listScript, args, maxBytes: maxListBytes, signal });
     if (isCut) throw gitError('GIT_TOO_LARGE', 'The repository has more branches and tags than can be saved.');
-    const [head = '', packed, ...lines] = stdout.toString().split('\n');
-    requireReadable(head, said);
+    const [at = '', commit = '', packed, ...lines] = stdout.toString().split('\n');
+    requireReadable(at, said);
     const refs: Record<string, string> = {};
     for (const line of lines) {
       const [id = '', name = ''] = [line.slice(0, 40), line.slice(41)];
-      // Bytes that are not text stay behind: a row would name another ref.
-      if (isId(id) && isAcceptableRef(name) && !name.includes('\uFFFD')) refs[name] = id;
+      if (isId(id) && isSavable(name)) refs[name] = id;
     }
+    // Of a branch that stays behind, its commit is saved as that of no branch.
+    const head = isId(at) || isSavableHead(at) || !isId(commit) ? at : commit;
     if (Object.keys(refs).length > maxRefs) throw tooManyRefs(maxRefs);
     return { head, refs, hasPacked: packed === 'packed' };
   }
@@ -171,12 +188,14 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       signal: AbortSignal,
     ): Promise<void> {
       const inbox = boxOf(tree, 'in');
-      if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
-      if (manifest.shallow.length > 0) await list(tree, `${inbox}/shallow`, manifest.shallow, signal);
-      await list(tree, `${inbox}/refs`, updatesOf(manifest, /^refs\//), signal);
-      await list(tree, `${inbox}/head`, [manifest.head], signal);
-      const args = [tree.path, tree.itemId, inbox, url ?? '', manifest.filter ?? ''];
-      await shell.do(tree, { script: fillScript, args, id: `${tree.workId}-fill`, timeoutMs, signal });
+      await clearing(tree, ['in', 'new'], async () => {
+        if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
+        if (manifest.shallow.length > 0) await list(tree, `${inbox}/shallow`, manifest.shallow, signal);
+        await list(tree, `${inbox}/refs`, updatesOf(manifest, /^refs\//), signal);
+        await list(tree, `${inbox}/head`, [manifest.head], signal);
+        const args = [tree.path, tree.itemId, inbox, url ?? '', manifest.filter ?? '', boxOf(tree, 'new')];
+        await shell.do(tree, { script: fillScript, args, id: `${tree.workId}-fill`, timeoutMs, signal });
+      });
       await clear(tree, 'in');
     },
 
@@ -190,11 +209,13 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       const names = Object.keys(manifest.refs).filter((name) => name.startsWith('refs/remotes/origin/'));
       const tags = newTags(manifest, await tipsOf(tree, signal));
       const updates = [...updatesOf(manifest, /^refs\/remotes\/origin\//), ...updatesOf(tags, /^refs\//)];
-      if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
-      await list(tree, `${inbox}/refs`, updates, signal);
-      await list(tree, `${inbox}/names`, names, signal);
-      const args = [tree.path, tree.itemId, inbox];
-      await shell.do(tree, { script: updateScript, args, id: `${tree.workId}-update`, timeoutMs, signal });
+      await clearing(tree, ['in'], async () => {
+        if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
+        await list(tree, `${inbox}/refs`, updates, signal);
+        await list(tree, `${inbox}/names`, names, signal);
+        const args = [tree.path, tree.itemId, inbox];
+        await shell.do(tree, { script: updateScript, args, id: `${tree.workId}-update`, timeoutMs, signal });
+      });
       await clear(tree, 'in');
     },
 
@@ -210,7 +231,8 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
     ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }> {
       const tips = await tipsOf(tree, signal);
       requireWhole(manifest, tips);
-      const { head, refs } = tips;
+      const { refs } = tips;
+      const head = isId(tips.head) || isSavableHead(tips.head) ? tips.head : manifest.head;
       const uncommitted = options === undefined ? manifest.refs[uncommittedRef] : options.uncommitted;
       if (uncommitted !== undefined) refs[uncommittedRef] = uncommitted;
       const updates = movesOf(manifest, refs);
@@ -219,25 +241,39 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       const wanted = [...new Set(want.filter((id) => id !== null && !known.has(id)))];
       if (wanted.length === 0) return { bundle: undefined, refs: updates, head };
       const outbox = boxOf(tree, 'out');
-      await list(tree, `${outbox}/want`, wanted as string[], signal);
-      await list(tree, `${outbox}/have`, [...known], signal);
-      // Not by the order’s name: what is wanted may be more than an attempt before has packed.
-      await shell.do(tree, { script: packScript, args: [tree.path, tree.itemId, outbox], timeoutMs, signal });
+      await clearing(tree, ['out'], async () => {
+        await list(tree, `${outbox}/want`, wanted as string[], signal);
+        await list(tree, `${outbox}/have`, [...known], signal);
+        // Not by the order’s name: what is wanted may be more than an attempt before has packed.
+        await shell.do(tree, { script: packScript, args: [tree.path, tree.itemId, outbox], timeoutMs, signal });
+      });
       return { bundle: opened(tree, `${outbox}/pack`, signal), refs: updates, head };
     },
 
     async remove(tree: TreeRef, signal: AbortSignal): Promise<void> {
       await shell.do(tree, { script: removeScript, args: [tree.path, tree.itemId], timeoutMs, signal });
-      for (const way of ['in', 'out'] as const) await clear(tree, way);
+      for (const way of ['in', 'out', 'new'] as const) await clear(tree, way);
     },
 
     settle: (tree: TreeWork): Promise<void> => clear(tree, 'out'),
   };
 }
 
+/** Of what goes into a tree and out of it, and of the tree itself until it is whole. */
+type Box = 'in' | 'out' | 'new';
+
 /** Below the home, where programs keep what may be lost. */
-function boxOf({ itemId }: TreeRef, way: 'in' | 'out'): string {
+function boxOf({ itemId }: TreeRef, way: Box): string {
   return `.cache/atrium/git/${itemId}-${way}`;
+}
+
+/** A row names no other ref than this one. */
+function isSavable(name: string): boolean {
+  return isAcceptableRef(name) && !name.includes('\uFFFD');
+}
+
+function isSavableHead(name: string): boolean {
+  return name.startsWith('refs/heads/') && isSavable(name);
 }
 
 function isId(text: string): boolean {

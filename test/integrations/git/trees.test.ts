@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { ownProcessesDir } from '../../../integrations/computers/processes/ownProcesses.ts';
 import type { GitTrees } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
@@ -80,13 +81,12 @@ describe.each(usable)('$name', ({ options }) => {
 
   it('is removed with all that belongs to it, and no other folder is', async () => {
     const { work, path } = await filled();
-    await run(
-      `cd ${path}; touch mine; mkdir ../.$(basename "$PWD").filling; mkdir -p ~/.cache/atrium/git/$(cat .git/atrium-item)-in/x`,
-    );
+    await run(`cd ${path}; touch mine
+      for way in in out new; do mkdir -p ~/.cache/atrium/git/$(cat .git/atrium-item)-$way/x; done`);
     await trees.remove({ ...work(), itemId: 'itm_other' }, signal);
     expect(await run(`ls ${path}/mine`)).toContain('mine');
     await trees.remove(work(), signal);
-    expect(await run(`ls -A -d ${path} repositories/.*.filling .cache/atrium/git/* 2>/dev/null`)).toBe('');
+    expect(await run(`ls -A -d ${path} .cache/atrium/git/* 2>/dev/null`)).toBe('');
     await trees.remove(work(), signal);
   });
 
@@ -458,7 +458,59 @@ describe.each(usable)('$name', ({ options }) => {
     expect((await committed).output).toContain('Started');
     expect(await run(`cd ${path}; git rev-list --count HEAD; git status --porcelain`)).toBe('4\n');
   });
+
+  it('leaves nothing behind where it cannot be filled, and goes nowhere near its neighbours', async () => {
+    const { ref, work, path, state, source } = await filled();
+    const order = { ...work(), path: `repositories/${'n'.repeat(255)}` };
+    const ours = `ls -A .cache/atrium/git | grep ${ref.itemId}`;
+    const beside = `repositories/.${'n'.repeat(246)}.filling`;
+    await run(`mkdir ${beside}; echo mine > ${beside}/file; rm -rf ${path}`);
+    const damaged = { path: '', bytes: 5, manifest: state.manifest, open: () => Readable.from([Buffer.from('bytes')]) };
+    const bundle = { ...damaged, async [Symbol.asyncDispose]() {} };
+    await expect(trees.fill(order, bundle, state, { url: source.url }, signal)).rejects.toThrow();
+    const cut = { ...bundle, open: () => Readable.from(failing()) };
+    await expect(trees.fill(work(), cut, state, { url: source.url }, signal)).rejects.toThrow();
+    expect(await run(`${ours}; ls -A repositories | grep -c nnn`)).toBe('1\n');
+    const { bundle: whole } = await world.mirrors.bundleFor(ref, [], signal);
+    await using made = whole;
+    await trees.fill({ ...order, workId: `${order.workId}x` }, made, state, { url: source.url }, signal);
+    expect(await run(`cat ${order.path}/a.txt ${beside}/file; ${ours}`)).toBe('one\nmine\n');
+  });
+
+  it('saves the commit of a branch whose name cannot be saved', async () => {
+    const { ref, work, path, save } = await filled();
+    const long = 'n'.repeat(250);
+    await run(`cd ${path}; git checkout -q -b ${long}; echo two > a.txt`);
+    const { id } = await trees.commit(work(), { message: 'Two', author, at: new Date() }, signal);
+    await save();
+    const saved = (await world.mirrors.state(ref))?.manifest;
+    expect(saved?.head).toBe(id);
+    expect(Object.keys(saved?.refs ?? {})).not.toContain(`refs/heads/${long}`);
+    // One without a commit leaves what was checked out before.
+    await run(`cd ${path}; git symbolic-ref HEAD refs/heads/${long}x`);
+    await save();
+    expect((await world.mirrors.state(ref))?.manifest.head).toBe(id);
+  });
+
+  it('takes the name of anybody, and shows a log whatever its settings are', async () => {
+    const { work, path } = await filled();
+    await run(`echo two > ${path}/a.txt`);
+    const nameless = { name: '.', email: 'dot@example.com' };
+    const { id } = await trees.commit(work(), { message: 'Two', author: nameless, at: new Date() }, signal);
+    await run(`cd ${path}; git config log.showSignature true
+      signed=$(git cat-file commit HEAD | sed '/^committer/a gpgsig -----BEGIN PGP SIGNATURE-----\\n \\n x\\n -----END PGP SIGNATURE-----' \
+        | git hash-object -t commit -w --stdin)
+      git update-ref refs/heads/signed "$signed"`);
+    const { commits } = await trees.log(work(), { from: 'signed', limit: 10 }, signal);
+    expect(commits.map(({ author }) => author.name)).toEqual(['dot@example.com', 'Ada', 'Ada']);
+    expect((await trees.log(work(), { limit: 1 }, signal)).commits[0]?.id).toBe(id);
+  });
 });
+
+async function* failing(): AsyncGenerator<Buffer> {
+  yield Buffer.from('bytes');
+  throw new Error('ended');
+}
 
 function gitIds(text: string): string[] {
   return text.split('\n').filter((line) => line !== '');
