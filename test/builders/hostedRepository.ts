@@ -5,7 +5,9 @@ import type { operations } from '../../api/types.gen.ts';
 import type { Environment } from '../../config/index.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
-import { buildGit, type gitOf, type TestGit } from './repository.ts';
+import { buildChatUser } from './chat.ts';
+import { buildComputer } from './computer.ts';
+import { buildGit, gitOf, remoteRepository, type TestGit } from './repository.ts';
 
 export type StatusBody = operations['getRepositoryStatus']['responses'][200]['content']['application/json'];
 
@@ -28,6 +30,35 @@ export async function buildHostedGit(overrides: Environment = {}): Promise<TestG
       rmSync(dir, { recursive: true, force: true });
     },
   });
+}
+
+/** A new user's repository, cloned, with the computer that its files are for. `prepare` changes its remote first. */
+export async function buildCloned(
+  product: TestGit,
+  { files = { 'a.txt': 'one\n' }, prepare, ...how }: ClonedOptions = {},
+) {
+  const user = await buildChatUser(product);
+  const git = gitOf(user);
+  const remote = remoteRepository(product.server, files);
+  prepare?.(remote.bare);
+  const { id } = (await git.clone({ url: remote.url, ...how })).body;
+  const repository = await git.cloned(id);
+  const computer = await buildComputer(product, user);
+  return { user, git, remote, id, repository, computer, tree: treeOf(git, id) };
+}
+
+interface ClonedOptions {
+  files?: Record<string, string>;
+  prepare?: (bare: string) => void;
+  filter?: string;
+  depth?: number;
+}
+
+/** The same with its files there. */
+export async function buildCheckedOut(product: TestGit, options?: ClonedOptions) {
+  const all = await buildCloned(product, options);
+  expect(await all.tree.post('checkout', {})).toMatchObject({ status: 200, body: { output: '' } });
+  return all;
 }
 
 /** What is done in the tree of a repository, by the API. */

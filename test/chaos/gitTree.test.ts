@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { buildChatUser } from '../builders/chat.ts';
-import { buildComputer } from '../builders/computer.ts';
-import { buildHostedGit, treeOf } from '../builders/hostedRepository.ts';
-import { gitOf, remoteRepository, type TestGit } from '../builders/repository.ts';
+import { buildCheckedOut, buildHostedGit } from '../builders/hostedRepository.ts';
+import type { TestGit } from '../builders/repository.ts';
 import { drivers } from '../integrations/computers/drivers.ts';
 import { commitFiles, gitIn } from '../support/gitRepository.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -18,15 +16,9 @@ describe.each(usable.slice(0, 1))('$name: killed in the middle', () => {
   beforeEach(() => product.server.reset());
 
   async function checkedOut() {
-    const user = await buildChatUser(product);
-    const git = gitOf(user);
-    const remote = remoteRepository(product.server, { 'a.txt': 'one\n' });
-    commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
-    const { id } = (await git.clone({ url: remote.url })).body;
-    const { treePath: path } = await git.cloned(id);
-    const tree = treeOf(git, id);
-    expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
-    const computer = await buildComputer(product, user);
+    const prepare = (bare: string) => commitFiles(bare, { 'a.txt': 'other\n' }, { branch: 'other' });
+    const { remote, id, repository, computer, tree } = await buildCheckedOut(product, { prepare });
+    const { treePath: path } = repository;
     const said = async (command: string) => (await computer.exec(`cd ${path}; ${command}`)).stdout;
     /** Git waits in this filter of the tree's own until `release`. */
     const hold = async (filter: 'clean' | 'smudge') => {

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
-import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
+import { buildCheckedOut, buildCloned, buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';
@@ -20,24 +20,10 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
   afterAll(() => product.close());
   beforeEach(() => product.server.reset());
 
-  async function cloned(files: Record<string, string> = { 'a.txt': 'one\n' }, how: object = {}) {
-    const user = await buildChatUser(product);
-    const git = gitOf(user);
-    const remote = remoteRepository(product.server, files);
-    const { id } = (await git.clone({ url: remote.url, ...how })).body;
-    const repository = await git.cloned(id);
-    const computer = await buildComputer(product, user);
-    return { user, git, remote, id, repository, computer, tree: treeOf(git, id) };
-  }
-
-  async function checkedOut(...given: Parameters<typeof cloned>) {
-    const all = await cloned(...given);
-    expect(await all.tree.post('checkout', {})).toMatchObject({ status: 200, body: { output: '' } });
-    return all;
-  }
+  const checkedOut = (options?: Parameters<typeof buildCheckedOut>[1]) => buildCheckedOut(product, options);
 
   test('is not there for those who only look, and nothing is started or paid for by that', async () => {
-    const { user, git, id, computer, tree, remote } = await cloned();
+    const { user, git, id, computer, tree, remote } = await buildCloned(product);
     const asked = ['status', 'log', 'branches', 'diff'].map((what) => tree.get(what));
     for (const answer of await Promise.all(asked)) {
       expect(answer).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
@@ -183,7 +169,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
   }, 120_000);
 
   test('gets the files that a partial clone lacks when they are checked out', async () => {
-    const { id, computer, remote, tree, repository } = await checkedOut({ 'a.txt': 'one\n' }, { filter: 'blob:none' });
+    const { id, computer, remote, tree, repository } = await checkedOut({ filter: 'blob:none' });
     await tree.status();
     commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
     commitFiles(remote.bare, { 'a.txt': 'two\n' });
