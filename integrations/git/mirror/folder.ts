@@ -174,6 +174,7 @@ export class MirrorFolder implements AsyncDisposable {
     // A file in its place has no state.
     await this.distrust().catch(() => undefined);
     await rm(this.root, { recursive: true, force: true });
+    await rm(`${this.root}.lock`, { force: true });
   }
 
   /** Those that nobody has disposed of. */

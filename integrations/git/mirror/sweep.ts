@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MirrorSweep, RepositoryRef } from '../types.ts';
 import { type FolderDeps, MirrorFolder } from './folder.ts';
-import { foldersOf } from './foldersOf.ts';
+import { foldersAndLocksOf } from './foldersOf.ts';
 import { namesIn } from './repository.ts';
 import type { MirrorRoom } from './room.ts';
 
@@ -15,7 +15,7 @@ const partialAgeMs = 7 * 86_400_000;
  * which somebody works is left to a later sweep, and so is one that cannot be removed. Answers how many are gone.
  */
 export async function sweepFolders(deps: FolderDeps, room: MirrorRoom, sweep: MirrorSweep): Promise<number> {
-  const names = await foldersOf(deps.config.dir);
+  const names = await foldersAndLocksOf(deps.config.dir);
   let removed = 0;
   for (let from = 0; from < names.length; from += namesAtOnce) {
     const some = names.slice(from, from + namesAtOnce);

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { type FileHandle, mkdir, open, utimes } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, stat, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { gitError } from '../rules/failures.ts';
 
@@ -28,14 +28,23 @@ export function tryLockFolder(file: string, signal: AbortSignal): Promise<Folder
 
 async function lockFile(file: string, signal: AbortSignal, options: string[]): Promise<FolderLock | undefined> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const handle = await open(file, 'a', 0o600);
-  let isTaken = false;
-  try {
-    isTaken = await take(handle, signal, options);
-    return isTaken ? { descriptor: handle.fd, [Symbol.asyncDispose]: () => handle.close() } : undefined;
-  } finally {
-    if (!isTaken) await handle.close();
+  for (;;) {
+    const handle = await open(file, 'a', 0o600);
+    let isHeld = false;
+    try {
+      if (!(await take(handle, signal, options))) return undefined;
+      isHeld = await isAt(file, handle);
+      if (isHeld) return { descriptor: handle.fd, [Symbol.asyncDispose]: () => handle.close() };
+    } finally {
+      if (!isHeld) await handle.close();
+    }
   }
+}
+
+/** Whoever removes a folder removes its lock: whoever has waited for that one holds a file that nobody else finds. */
+async function isAt(file: string, handle: FileHandle): Promise<boolean> {
+  const [held, found] = await Promise.all([handle.stat(), stat(file).catch(() => undefined)]);
+  return found !== undefined && found.ino === held.ino && found.dev === held.dev;
 }
 
 async function take(handle: FileHandle, signal: AbortSignal, options: string[]): Promise<boolean> {

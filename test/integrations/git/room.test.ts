@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { lockFolder } from '../../../integrations/git/process/lock.ts';
+import { lockFolder, tryLockFolder } from '../../../integrations/git/process/lock.ts';
 import type { GitMirrors, MirrorSweep, RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, writeHistory } from '../../support/gitRepository.ts';
 import { processesWith } from '../../support/processes.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 /** Mirrors on a disk that has no room left, and what is kept of them for how long. */
 let world: MirrorsWorld;
@@ -126,4 +127,29 @@ test('one that cannot be tidied up is told, and keeps nobody from it', async () 
     onFailure: (itemId) => void failed.push(itemId),
   });
   expect([removed, failed, existsSync(world.folderOf(gone))]).toEqual([1, [broken.itemId], false]);
+});
+
+test('a lock goes with its folder, and whoever waits for it locks what comes to its place', async () => {
+  const gone = await cloned();
+  const file = `${world.folderOf(gone)}.lock`;
+  const { signal } = new AbortController();
+  const first = await lockFolder(file, signal);
+  const second = lockFolder(file, signal);
+  const { ino } = statSync(file);
+  const waiting = new RegExp(`-> FLOCK .*:${ino} `);
+  await waitFor('the second to wait', () => waiting.test(readFileSync('/proc/locks', 'utf8')));
+
+  rmSync(file);
+  await first[Symbol.asyncDispose]();
+  await using _second = await second;
+  // Nobody else gets it: it is the one that is there.
+  expect(await tryLockFolder(file, signal)).toBeUndefined();
+});
+
+test('nothing is left of a repository that is gone', async () => {
+  const [gone, before] = [await cloned(), await cloned()];
+  await world.mirrors.remove(gone, new AbortController().signal);
+  rmSync(world.folderOf(before), { recursive: true });
+  expect(await sweep(world.mirrors, { known: async () => new Set() })).toBe(1);
+  expect(readdirSync(world.dir)).toEqual([]);
 });
