@@ -17,6 +17,9 @@ const asked: readonly GitOrderKind[] = [
   'checkoutBranch',
   'pushRepository',
   'pullRepository',
+  'createDraft',
+  'commitDraft',
+  'mergeDraft',
 ];
 
 /**

@@ -91,7 +91,7 @@ export async function askForDue(database: Database, { id, itemId, status }: DueD
       id: newId('operation'),
       kind,
       input: { ...input },
-      userId: draft.createdBy,
+      actor: { userId: draft.createdBy, credentialId: null },
       deadlineMs: isToGo ? discardMs : deadlineMs,
     });
     return true;

@@ -141,8 +141,7 @@ async function order(
   { id, spaceId, actor, deadlineMs }: DraftRequest,
   { kind, input, action }: { kind: GitDraftKind; input: DraftInput; action: AuditAction },
 ): Promise<Operation> {
-  const { userId } = actor;
-  const operation = await beginOrder(tx, repository, { id, kind, input: { ...input }, userId, deadlineMs });
+  const operation = await beginOrder(tx, repository, { id, kind, input: { ...input }, actor, deadlineMs });
   await appendAudit(tx, spaceId, actor, action, input.draftId);
   return operation;
 }

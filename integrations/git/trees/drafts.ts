@@ -1,11 +1,12 @@
 import { gitError } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
 import type { TreeWork } from '../types.ts';
+import { moveTo } from './halfMoves.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
 import { exitCodes, failureOf, type TreeShell } from './treeShell.ts';
 
 /** Filters of the repository’s own may run. */
-const timeoutMs = 10 * 60_000;
+const timeoutMs = 30 * 60_000;
 
 // On a copy of the index, so that nobody's is changed, nor that of an attempt whose worker was killed and that goes on
 // here. The copy is as old as the index: by that git knows which files may have changed since without looking changed.
@@ -35,9 +36,9 @@ git update-ref --no-deref ${uncommittedRef} "$commit"
 printf '%s\\n' "$commit"
 `;
 
-const advanceScript = `${enterToChange}
+const advanceScript = `${enterToChange}${moveTo}
 name="refs/heads/$1" to=$2
-if [ "$(git symbolic-ref --quiet HEAD)" = "$name" ]; then exec git merge --ff-only --no-verify "$to" 2>&1; fi
+if [ "$(git symbolic-ref --quiet HEAD)" = "$name" ]; then move_to "$to" git merge --ff-only --no-verify "$to"; fi
 old=$(git rev-parse --verify --quiet "$name") || old=0000000000000000000000000000000000000000
 case "$old" in
   "$to") exit 0 ;;
