@@ -158,6 +158,8 @@ async function runOnce(
   }
   if (exit?.killedBy === 'memory') throw gitError('GIT_TOO_LARGE', 'Git needs more memory for it than there is.');
   const code = exit?.exitCode;
+  // Its computer stops: it has undone what it had half done, and is begun again beside it.
+  if (exit?.killedBy === 'stop' && code !== 0) return undefined;
   if (code == null || (code === exitCodes.busy && !isNew)) return undefined;
   return { code, stdout, said, isCut };
 }

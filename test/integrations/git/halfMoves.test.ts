@@ -96,7 +96,8 @@ describe.each(usable)('$name: a check-out that was ended half way', ({ options }
     const { trees, work, run, path, other } = await held();
     const half = `cd ${path}; rm -f gone.dat; echo other > a.dat
       printf '%s %s\\n' "$(git rev-parse HEAD)" ${other} > .git/atrium-moving`;
-    await run(`${half}; printf oth > b.txt`);
+    // Nothing waits here.
+    await run(`mkdir ~/once-${path.split('/')[1]}; ${half}; printf oth > b.txt`);
     await trees.branch(work(), { name: 'x', checkout: false }, signal);
     expect(await run(`cd ${path}; cat a.dat b.txt gone.dat mine.dat; ls .git/atrium-moving 2>/dev/null`)).toBe(
       'one\none\none\nchanged\n',
