@@ -1,5 +1,5 @@
 import type { AppDeps } from './apps/deps.ts';
-import { createAppActivities } from './apps/index.ts';
+import { createAppActivities, createRunQueueActivities } from './apps/index.ts';
 import { appSweeps } from './apps/sweeps.ts';
 import type { AutomationDeps } from './automations/deps.ts';
 import { createAutomationActivities } from './automations/index.ts';
@@ -66,6 +66,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
 
 export type Activities = ReturnType<typeof createMainActivities>;
 export type GitQueueActivities = ReturnType<typeof createGitQueueActivities>;
+export type RunQueueActivities = ReturnType<typeof createRunQueueActivities>;
 
 /** The activities of the queues that every worker polls, and the head starts that their process can make. */
 export function createMain(deps: MainDeps) {
@@ -76,6 +77,7 @@ export function createMain(deps: MainDeps) {
   return {
     activities: createMainActivities(deps, headStarts),
     gitActivities: createGitQueueActivities(deps),
+    runActivities: createRunQueueActivities(deps),
     headStarts,
   };
 }

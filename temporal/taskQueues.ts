@@ -1,4 +1,4 @@
-/** The queue that workflows started by the API share with their activities. Hosts and git have queues of their own. */
+/** The queue that workflows started by the API share with their activities. What takes long has queues of its own. */
 export function mainTaskQueue(installation: string): string {
   return `${installation}-main`;
 }
@@ -6,6 +6,11 @@ export function mainTaskQueue(installation: string): string {
 /** The queue of work that waits for git servers, which has few slots: they may take as long as they like. */
 export function gitTaskQueue(installation: string): string {
   return `${installation}-git`;
+}
+
+/** The queue of apps' runs, each of which holds a slot for as long as its program runs. */
+export function runTaskQueue(installation: string): string {
+  return `${installation}-runs`;
 }
 
 /** The queue of one host of computers. */

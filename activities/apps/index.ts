@@ -17,8 +17,6 @@ export function createAppActivities(deps: AppDeps) {
       return step;
     },
 
-    runAppAttempt: createRunAttempt(deps),
-
     /** For an attempt that could not be made in its time. */
     failAppRunAttempt({ runId, attempt, code }: { runId: string; attempt: number; code: string }): Promise<void> {
       const outcome = notRun(code, 'It could not be run; the log of the server says why.');
@@ -27,4 +25,9 @@ export function createAppActivities(deps: AppDeps) {
 
     ...createAppSweeps(deps),
   };
+}
+
+/** What runs on a queue of its own: an attempt takes as long as its program. */
+export function createRunQueueActivities(deps: AppDeps) {
+  return { runAppAttempt: createRunAttempt(deps) };
 }

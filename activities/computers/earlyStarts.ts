@@ -1,8 +1,8 @@
-import type { Computer } from '../../models/computers/computer.ts';
+import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import type { HostDeps } from './deps.ts';
 import { startOrdered } from './startOrdered.ts';
 
-type Deps = Pick<HostDeps, 'host' | 'computers' | 'environment' | 'logger'>;
+type Deps = Pick<HostDeps, 'database' | 'host' | 'computers' | 'environment' | 'logger'>;
 
 /**
  * Starts that begin before their activity: the order is in the computer's row before its workflow is told, so the
@@ -21,9 +21,8 @@ export class EarlyStarts {
 
   /** Resolves with whether it runs; false at once where this is not its host. However often it is asked, it is begun once. */
   begin(computer: Computer): Promise<boolean> {
-    const { id, status, wish, hostId, generation } = computer;
-    const isOrdered = status === 'starting' && wish === 'wake' && hostId === this.#deps.host.hostId;
-    if (!this.#isOpen || !isOrdered) return Promise.resolve(false);
+    const { id, generation } = computer;
+    if (!this.#isOpen || !this.#isOrdered(computer)) return Promise.resolve(false);
     const key = `${id}/${generation}`;
     const known = this.#underWay.get(key);
     if (known !== undefined) return known;
@@ -41,12 +40,30 @@ export class EarlyStarts {
   async #start(computer: Computer): Promise<boolean> {
     const { id: computerId, generation } = computer;
     try {
-      await startOrdered(this.#deps, computer);
-      return true;
+      await startOrdered(this.#deps, computer, () => this.#confirm(computer));
+      return !(await this.#removeIfDeleted(computer));
     } catch (error) {
       const message = 'A computer could not be started before its workflow was told, which tries again.';
       this.#deps.logger.warn({ err: error, computerId, generation }, message);
       return false;
     }
+  }
+
+  #isOrdered({ status, wish, hostId }: Computer): boolean {
+    return status === 'starting' && wish === 'wake' && hostId === this.#deps.host.hostId;
+  }
+
+  async #confirm({ id, generation }: Computer): Promise<void> {
+    const now = await findComputer(this.#deps.database, id);
+    const isWanted = now?.generation === generation && now.deletedAt === null && this.#isOrdered(now);
+    if (!isWanted) throw new Error('Nobody wants this start of the computer any more.');
+  }
+
+  /** Its workflow may have removed all of it before it was made here, and does not look again. */
+  async #removeIfDeleted({ id }: Computer): Promise<boolean> {
+    const now = await findComputer(this.#deps.database, id);
+    if (now !== undefined && now.deletedAt === null) return false;
+    await this.#deps.host.destroy(id);
+    return true;
   }
 }

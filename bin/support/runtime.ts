@@ -23,7 +23,7 @@ import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
 import { ensureSchedules, hasSchedules } from '../../temporal/schedules/installation.ts';
-import { gitTaskQueue, mainTaskQueue } from '../../temporal/taskQueues.ts';
+import { gitTaskQueue, mainTaskQueue, runTaskQueue } from '../../temporal/taskQueues.ts';
 import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
 import { type Hosting, startHosting } from './hosting.ts';
 import { createHostOf } from './hostOf.ts';
@@ -157,22 +157,20 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
 
 async function startWorkers(
   options: Pick<WorkerOptions, 'temporal' | 'config' | 'shutdownGraceMs'>,
-  { activities, gitActivities }: ReturnType<typeof createMain>,
+  { activities, gitActivities, runActivities }: ReturnType<typeof createMain>,
 ): Promise<RunningWorker> {
   const { installation, git } = options.config;
-  const taskQueue = mainTaskQueue(installation);
-  const main = await startWorker({ ...options, taskQueue, activities, runsWorkflows: true });
+  const queues = [
+    { taskQueue: mainTaskQueue(installation), activities, runsWorkflows: true },
+    { taskQueue: gitTaskQueue(installation), activities: gitActivities, runsWorkflows: false, maxActivities: git.slots },
+    { taskQueue: runTaskQueue(installation), activities: runActivities, runsWorkflows: false },
+  ];
+  const workers: RunningWorker[] = [];
   try {
-    const ofGit = await startWorker({
-      ...options,
-      taskQueue: gitTaskQueue(installation),
-      activities: gitActivities,
-      runsWorkflows: false,
-      maxActivities: git.slots,
-    });
-    return joinWorkers([main, ofGit]);
+    for (const queue of queues) workers.push(await startWorker({ ...options, ...queue }));
+    return joinWorkers(workers);
   } catch (error) {
-    await main.stop();
+    await Promise.all(workers.map((worker) => worker.stop()));
     throw error;
   }
 }

@@ -2,6 +2,7 @@ import type { Config } from '../../config/index.ts';
 import { appRun, appRunChangedSignal } from '../../workflows/apps/appRun.ts';
 import type { LauncherKit } from '../launcherKit.ts';
 import { kindKey, spaceIdKey } from '../searchKeys.ts';
+import { runTaskQueue } from '../taskQueues.ts';
 import { appRunWorkflowId } from '../workflowIds.ts';
 
 /** Which run, taken from its row. */
@@ -10,7 +11,7 @@ export interface RunReference {
   spaceId: string;
 }
 
-export function createAppLauncher(kit: LauncherKit, { temporal }: Config) {
+export function createAppLauncher(kit: LauncherKit, { installation, temporal }: Config) {
   return {
     /** Starts a run's workflow, or has the one that waits look again. */
     startRun: ({ id, spaceId }: RunReference) =>
@@ -19,6 +20,7 @@ export function createAppLauncher(kit: LauncherKit, { temporal }: Config) {
         args: [
           {
             runId: id,
+            runQueue: runTaskQueue(installation),
             heartbeatTimeoutMs: temporal.heartbeatTimeoutMs,
             maxHistoryEvents: temporal.maxHistoryEvents,
           },

@@ -112,3 +112,55 @@ test('nothing is begun for a computer of another host, or once this one is stopp
   expect(await computer.earlyStarts.begin({ ...row, hostId: built.host.hostId })).toBe(false);
   expect(await built.host.inspect(row.id)).toEqual({ state: 'absent' });
 });
+
+describe('a computer that is deleted while it is started early leaves nothing', () => {
+  /** Calls `deleted` once, before or after the host has started it, with the row and all of it removed by then. */
+  async function startedAndDeleted(when: 'before' | 'after') {
+    await using built = await buildHost({ dir: hostDir() });
+    const { host } = built;
+    const { database, computers } = services;
+    const remove = async (id: string) => {
+      await host.destroy(id);
+      await database.pool.query('DELETE FROM computers WHERE id = ?', [id]);
+    };
+    const starts: string[] = [];
+    const watched = {
+      ...host,
+      start: async (spec: Parameters<Host['start']>[0]) => {
+        starts.push(spec.computerId);
+        const started = await host.start(spec);
+        // Its end was not in time: the workflow that deletes it had seen no computer.
+        if (when === 'after') await database.pool.query('DELETE FROM computers WHERE id = ?', [spec.computerId]);
+        return started;
+      },
+    } as Host;
+    const computer = await on(watched);
+    const slow: typeof computers = {
+      ...computers,
+      async orderOf(row) {
+        const order = await computers.orderOf(row);
+        if (when === 'before') await remove(row.id);
+        return order;
+      },
+    };
+    const earlyStarts = new EarlyStarts({ ...computer.deps, computers: slow });
+    const { id, spaceId } = await computer.get();
+    await database.pool.query(
+      "UPDATE computers SET status = 'starting', wish = 'wake', generation = 1, host_id = ? WHERE id = ? AND space_id = ?",
+      [host.hostId, id, spaceId],
+    );
+    expect(await earlyStarts.begin(await computer.get())).toBe(false);
+    return { starts, hosted: await host.inspect(id), known: (await host.list()).map(({ computerId }) => computerId), id };
+  }
+
+  test('where its variables took long to open, it is not started', async () => {
+    const { starts, hosted } = await startedAndDeleted('before');
+    expect([starts, hosted]).toEqual([[], { state: 'absent' }]);
+  });
+
+  test('where it was started all the same, all of it is removed again', async () => {
+    const { starts, hosted, known, id } = await startedAndDeleted('after');
+    expect([starts, hosted]).toEqual([[id], { state: 'absent' }]);
+    expect(known).not.toContain(id);
+  });
+});

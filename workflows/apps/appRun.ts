@@ -8,13 +8,15 @@ import {
   proxyLocalActivities,
   setHandler,
 } from '@temporalio/workflow';
-import type { Activities } from '../../activities/main.ts';
+import type { Activities, RunQueueActivities } from '../../activities/main.ts';
 import { failureCode } from '../failureCode.ts';
 import { isHistoryFull } from '../historyLimit.ts';
 
 /** Ids and limits only: what is run is in the row. */
 export interface AppRunInput {
   runId: string;
+  /** Where its program runs; what was started without one runs on the queue of all others. */
+  runQueue?: string;
   heartbeatTimeoutMs: number;
   maxHistoryEvents: number;
 }
@@ -48,11 +50,12 @@ export async function appRun(input: AppRunInput): Promise<void> {
 }
 
 async function makeAttempt(
-  { runId, heartbeatTimeoutMs }: AppRunInput,
+  { runId, runQueue, heartbeatTimeoutMs }: AppRunInput,
   { attempt, timeoutMs }: { attempt: number; timeoutMs: number },
 ): Promise<void> {
   // What it has started goes on when its worker dies, and the next one reads on. Its process has a timeout of its own.
-  const { runAppAttempt } = proxyActivities<Activities>({
+  const { runAppAttempt } = proxyActivities<RunQueueActivities>({
+    ...(runQueue !== undefined && { taskQueue: runQueue }),
     scheduleToCloseTimeout: timeoutMs + marginMs,
     heartbeatTimeout: heartbeatTimeoutMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -45,7 +45,13 @@ function run({ id, file, args, timeoutMs }: Extract<SpawnerOrder, { do: 'run' }>
 }
 
 function hold({ id, file, args, log }: Extract<SpawnerOrder, { do: 'hold' }>): void {
-  const descriptor = openSync(log, 'a', 0o600);
+  let descriptor: number;
+  try {
+    descriptor = openSync(log, 'a', 0o600);
+  } catch (error) {
+    // All that goes on here must not end with it.
+    return tell({ id, news: 'ended', how: ` (${(error as Error).message})` });
+  }
   const child = spawn(file, args, {
     detached: true,
     cwd: '/',

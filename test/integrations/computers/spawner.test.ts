@@ -13,10 +13,9 @@ const folder = mkdtempSync(join(tmpdir(), 'atrium-spawner-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A program in place of a holder, and what is told of it. */
-function hold(script: string) {
+function hold(script: string, log = join(folder, 'log')) {
   const news: SpawnerNews[] = [];
   const args = ['-c', script];
-  const log = join(folder, 'log');
   return { news, ...spawner().ask({ do: 'hold', file: '/bin/sh', args, log }, (each) => void news.push(each)) };
 }
 
@@ -65,6 +64,14 @@ describe('the spawner', () => {
       expect.objectContaining({ news: 'ended', how: ' (code 4)' }),
     ]);
     expect(readFileSync(join(folder, 'log'), 'utf8')).toBe('log\n');
+  });
+
+  it('tells the end of a holder whose log cannot be written, and goes on with all others', async () => {
+    const pid = await spawnerPid();
+    const { news } = hold('exit', join(folder, 'none', 'log'));
+    await waitFor('its end', () => news.length > 0);
+    expect(news).toEqual([expect.objectContaining({ news: 'ended', how: expect.stringContaining('ENOENT') })]);
+    expect(await spawnerPid()).toBe(pid);
   });
 
   it('closes the pipes of a holder that is let go, which goes on, and tells of its end', async () => {
