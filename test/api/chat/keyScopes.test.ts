@@ -88,9 +88,12 @@ test('a model is offered what the key covers; a person is offered everything', a
     const [request] = requestsWith(product.provider, content);
     return ((request?.body.tools ?? []) as { function: { name: string } }[]).map(({ function: { name } }) => name);
   };
-  expect(await offeredTo(await byKey('chat'), 'Offered to a chatting key')).toEqual(['ask_user']);
+  // What it may do by itself is to chat, now and later.
+  const chatting = ['ask_user', 'automation_create', 'automation_delete', 'automation_list'];
+  const chatter = await offeredTo(await byKey('chat'), 'Offered to a chatting key');
+  expect(chatter.toSorted()).toEqual(chatting);
   const reader = await offeredTo(await byKey('chat', 'drive:read'), 'Offered to a reading key');
-  expect(reader.toSorted()).toEqual(['ask_user', 'drive_list', 'drive_read', 'drive_search']);
+  expect(reader.toSorted()).toEqual([...chatting, 'drive_list', 'drive_read', 'drive_search']);
   const person = await offeredTo(user, 'Offered to a person');
   expect(person).toEqual(expect.arrayContaining(['drive_delete', 'web_fetch', 'mcp_trusted_log_in', 'device_exec']));
 });
