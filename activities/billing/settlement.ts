@@ -183,7 +183,9 @@ export async function checkoutOfSession(database: Database, session: ProviderChe
   const bySession = await findCheckout(database, 'session_id', session.sessionId);
   if (bySession !== undefined || session.checkoutId === null) return bySession;
   const byReference = await findCheckout(database, 'id', session.checkoutId);
-  return byReference?.sessionId === null ? byReference : undefined;
+  // Another notification may have stored the session since it was looked for.
+  const isOfSession = byReference?.sessionId === null || byReference?.sessionId === session.sessionId;
+  return isOfSession ? byReference : undefined;
 }
 
 export function isSameAmount(

@@ -162,7 +162,12 @@ async function startWorkers(
   const { installation, git } = options.config;
   const queues = [
     { taskQueue: mainTaskQueue(installation), activities, runsWorkflows: true },
-    { taskQueue: gitTaskQueue(installation), activities: gitActivities, runsWorkflows: false, maxActivities: git.slots },
+    {
+      taskQueue: gitTaskQueue(installation),
+      activities: gitActivities,
+      runsWorkflows: false,
+      maxActivities: git.slots,
+    },
     { taskQueue: runTaskQueue(installation), activities: runActivities, runsWorkflows: false },
   ];
   const workers: RunningWorker[] = [];

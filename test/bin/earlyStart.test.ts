@@ -150,7 +150,12 @@ describe('a computer that is deleted while it is started early leaves nothing', 
       [host.hostId, id, spaceId],
     );
     expect(await earlyStarts.begin(await computer.get())).toBe(false);
-    return { starts, hosted: await host.inspect(id), known: (await host.list()).map(({ computerId }) => computerId), id };
+    return {
+      starts,
+      hosted: await host.inspect(id),
+      known: (await host.list()).map(({ computerId }) => computerId),
+      id,
+    };
   }
 
   test('where its variables took long to open, it is not started', async () => {

@@ -129,7 +129,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
     },
     automation_runs: {
       id: newId('automationRun'),
-      automation_id: 'atm_1',
+      automation_id: newId('automation'),
       space_id: user.spaceId,
       kind: 'webhook',
       trigger_key: 'delivery:1',

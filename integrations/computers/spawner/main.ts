@@ -50,7 +50,8 @@ function hold({ id, file, args, log }: Extract<SpawnerOrder, { do: 'hold' }>): v
     descriptor = openSync(log, 'a', 0o600);
   } catch (error) {
     // All that goes on here must not end with it.
-    return tell({ id, news: 'ended', how: ` (${(error as Error).message})` });
+    tell({ id, news: 'ended', how: ` (${(error as Error).message})` });
+    return;
   }
   const child = spawn(file, args, {
     detached: true,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server } from 'node:https';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
@@ -292,7 +292,7 @@ test.each([
   const second = `GET /second HTTP/1.1\r\n${host}\r\nauthorization: Bearer ${placeholder}\r\nconnection: close\r\n\r\n`;
   tls.write(`${method} /first HTTP/1.1\r\n${host}\r\n${headers.replaceAll('; ', '\r\n')}\r\n\r\n${body}${second}`);
   // The upgrade ends what is HTTP between them: what comes after it is never read as a request.
-  await once(tls.on('error', () => undefined).resume(), 'close');
+  await closeOf(tls);
   for (const { url: path, body: read, headers: sent } of seen) {
     expect(['/first', '/second']).toContain(path);
     expect(read).not.toContain(heard());
@@ -337,11 +337,20 @@ test('a client that speaks nothing but HTTP/2 is told at once', async () => {
   await expect(once(tls, 'secureConnect')).rejects.toThrow(/no application protocol/i);
 });
 
+/** However its other side has ended it. */
+const closeOf = (socket: Socket) =>
+  new Promise((resolve) =>
+    socket
+      .on('error', () => undefined)
+      .resume()
+      .once('close', resolve),
+  );
+
 test('who opens a connection and says nothing, or half a head, is let go', async () => {
   const socket = connect(socketPath);
   socket.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
   await once(socket, 'data');
-  await once(socket.resume(), 'close');
+  await closeOf(socket);
   const slow = connect(socketPath);
   slow.write(`CONNECT api.example:${port} HTTP/1.1\r\nhost: x\r\n\r\n`);
   await once(slow, 'data');
@@ -349,7 +358,7 @@ test('who opens a connection and says nothing, or half a head, is let go', async
   await once(tls, 'secureConnect');
   tls.write('GET / HTTP/1.1\r\nx-slow: ');
   const drip = setInterval(() => tls.write('a'), 100);
-  await once(tls.on('error', () => undefined).resume(), 'close');
+  await closeOf(tls);
   clearInterval(drip);
 });
 
