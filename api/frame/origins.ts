@@ -13,6 +13,7 @@ const exposedHeaders = [
   'ratelimit-remaining',
   'ratelimit-reset',
   'retry-after',
+  'x-output-position',
   'x-request-id',
   'x-thread-id',
   'x-turn-id',

@@ -9,8 +9,8 @@ export function frontPageRoutes(_deps: RouteDeps) {
   const router = createRouter();
   router.get('/', (_req, res) => {
     const body = html`
-<p>A backend for teams that work with AI agents: chat, computers, files, git, secrets and billing. It runs here, and has no
-pages to work in. Programs use its API.</p>
+<p>A backend for teams that work with AI agents: chat, automations, computers, apps, files,
+git, secrets and billing. It runs here, and has no pages to work in: programs use its API.</p>
 <ul>
 <li><a href="/docs">Reference</a>: every operation, to read and to try</li>
 <li><a href="/openapi.yaml">OpenAPI document</a>, for generators of clients</li>

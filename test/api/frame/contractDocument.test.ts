@@ -34,3 +34,16 @@ test('a broken file is made anew, and a folder that cannot be written in is done
   expect(JSON.parse(readFileSync(join(folder, name), 'utf8'))).toEqual(document);
   expect(readDocument({}, join(folder, name)).document).toEqual(document);
 });
+
+test('no comma cuts a sentence: what follows one, without quotes, is a key', () => {
+  const cut: string[] = [];
+  const look = (value: unknown, at: string) => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [key, one] of Object.entries(value)) {
+      if (one === null && key.includes(' ')) cut.push(`${at}/${key}`);
+      look(one, `${at}/${key}`);
+    }
+  };
+  look(readDocument().document, '');
+  expect(cut).toEqual([]);
+});
