@@ -154,9 +154,12 @@ export function countMoved(before: RefManifest | undefined, { refs }: RefManifes
   return [...names].filter((name) => before?.refs[name] !== refs[name]).length;
 }
 
-/** Throws 422 `GIT_TOO_LARGE` where moves would make more branches and tags of what there is than may be. */
+/**
+ * Throws 422 `GIT_TOO_LARGE` where moves would make more branches and tags of what there is than may be, with those that
+ * are kept of drafts.
+ */
 export function requireFewRefs({ refs }: RefManifest, moves: readonly RefUpdate[], maxRefs: number): void {
-  const isCounted = (name: string) => /^refs\/(?:heads|tags)\//.test(name);
+  const isCounted = (name: string) => /^refs\/(?:heads|tags|atrium)\//.test(name);
   const names = new Set(Object.keys(refs).filter(isCounted));
   const before = names.size;
   for (const { name, to } of moves) {

@@ -157,7 +157,7 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
     const refs: Record<string, string> = {};
     for (const line of lines) {
       const [id = '', name = ''] = [line.slice(0, 40), line.slice(41)];
-      if (isId(id) && isSavable(name)) refs[name] = id;
+      if (isId(id) && isOfTree(name) && isSavable(name)) refs[name] = id;
     }
     // Of a branch that stays behind, its commit is saved as that of no branch.
     const head = isId(at) || isSavableHead(at) || !isId(commit) ? at : commit;
@@ -287,10 +287,16 @@ function updatesOf({ refs }: Pick<RefManifest, 'refs'>, which: RegExp): string[]
     .map(([name, id]) => `update ${name} ${id}`);
 }
 
+/** Whatever a tree’s git says that it has: it may be any program. */
+function isOfTree(name: string): boolean {
+  return /^refs\/(?:heads|tags)\//.test(name);
+}
+
 /** Branches, tags and what is not committed are the tree’s; what else the mirror has is its own. */
 function movesOf({ refs: saved }: RefManifest, refs: Record<string, string>): RefUpdate[] {
-  const isOfTree = (name: string) => /^refs\/(?:heads|tags)\//.test(name) || name === uncommittedRef;
-  const gone = Object.keys(saved).filter((name) => isOfTree(name) && refs[name] === undefined);
+  const gone = Object.keys(saved).filter(
+    (name) => (isOfTree(name) || name === uncommittedRef) && refs[name] === undefined,
+  );
   return [
     ...gone.map((name) => ({ name, from: saved[name] ?? null, to: null })),
     ...Object.entries(refs)

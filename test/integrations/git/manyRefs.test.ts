@@ -47,6 +47,9 @@ test('more of them than may be are refused before anything is read or stored', a
   // With the branch that is there, these are as many as may be.
   const { manifest } = await mirrors.receive(ref, { refs: refs.slice(1) }, signal);
   expect(Object.keys(manifest.refs)).toContain('refs/tags/ours9');
+  // What is kept of drafts counts as well.
+  const kept = mirrors.receive(ref, { refs: made(['refs/atrium/drafts/drf_1/heads/try'], tip) }, signal);
+  await expect(kept).rejects.toMatchObject({ code: 'GIT_TOO_LARGE' });
   // Where fewer are allowed by now, it can come to that.
   const frugal = world.another({ ATRIUM_GIT_MAX_REFS: '5' });
   await frugal.receive(ref, { refs: [{ name: 'refs/tags/ours9', from: tip, to: null }] }, signal);

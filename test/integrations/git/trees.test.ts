@@ -218,6 +218,23 @@ describe.each(usable)('$name', ({ options }) => {
     expect(refs).toHaveLength(5);
   });
 
+  it('saves nothing but branches and tags, whatever git in it says that there is', async () => {
+    const { ref, work, path } = await filled();
+    const state = await world.mirrors.state(ref);
+    if (state === undefined) throw new Error('Nothing is saved.');
+    await run(`mkdir -p ~/.local/bin; cat > ~/.local/bin/git <<'end'
+#!/bin/sh
+[ "$1" != for-each-ref ] || for name in atrium/drafts/drf_1/heads/main atrium/wip remotes/origin/more heads/more; do
+  echo "$(/usr/bin/git -C ~/${path} rev-parse HEAD) refs/$name"
+done
+exec /usr/bin/git "$@"
+end
+      chmod +x ~/.local/bin/git`);
+    const { refs } = await trees.bundleOut(work(), state, signal);
+    await run('rm ~/.local/bin/git');
+    expect(refs.map(({ name }) => name)).toEqual(['refs/heads/more']);
+  });
+
   it('loses no uncommitted change by a checkout', async () => {
     const { work, path } = await filled();
     await run(`cd ${path}; git checkout -q -b other; echo x > a.txt; git -c user.name=A -c user.email=a@x commit -qam x;
