@@ -70,7 +70,7 @@ export function createDraftActivities(deps: GitDeps) {
       const uncommitted = await gitTrees.keepUncommitted(tree, signal);
       const state = await stateOf(deps, repository);
       const { bundle, refs, head } = await gitTrees.bundleOut(tree, asDraft(state, draft), signal, { uncommitted });
-      const moves = movesOfDraft(refs, state.manifest, draft.id);
+      const moves = movesOfDraft({ refs, head }, state.manifest, draft.id);
       if (moves.length > 0) await gitMirrors.receive(repository, { bundle, refs: moves }, signal);
       else bundle?.destroy();
       await recordDraft(database, draft.id, { head, savedAt: new Date(), errorCode: null, errorDetail: null });

@@ -9,7 +9,7 @@ const keptPrefix = 'refs/atrium/';
 /** The longest name of a draft's branch in bytes: a mirror keeps it under a longer name. */
 export const maxDraftBranchBytes = 190;
 
-/** What a repository keeps of one of its drafts: `heads/main`, `tags/v1`, `wip`, `merge`. */
+/** What a repository keeps of one of its drafts: `heads/main`, `tags/v1`, `wip`, `merge`, `head` if that is no branch. */
 export const draftRef = (draftId: string, name: string) => `${keptPrefix}drafts/${draftId}/${name}`;
 
 /** The names of all refs that a repository keeps of a draft. */
@@ -46,16 +46,33 @@ export function asDraft(
     else if (kept !== undefined && /^(?:heads|tags)\//.test(kept)) refs[`refs/${kept}`] = commit;
   }
   for (const name of heads) refs[`refs/remotes/origin/${name}`] = manifest.refs[`refs/heads/${name}`] ?? '';
-  return { version, manifest: { ...manifest, head: head ?? `refs/heads/${branch}`, refs } };
+  const at = manifest.refs[detachedRef(id)] ?? named(head) ?? `refs/heads/${branch}`;
+  return { version, manifest: { ...manifest, head: at, refs } };
 }
 
-/** Where a repository keeps what has moved in its draft. */
-export function movesOfDraft(moves: readonly RefUpdate[], { refs }: RefManifest, draftId: string): RefUpdate[] {
-  return moves.flatMap(({ name, to }) => {
-    const kept = draftRef(draftId, name === uncommittedRef ? 'wip' : name.slice('refs/'.length));
-    const from = refs[kept] ?? null;
-    return from === to || !isAcceptableRef(kept) ? [] : [{ name: kept, from, to }];
+/** Where a repository keeps what has moved in its draft, and what is checked out there if that is no branch. */
+export function movesOfDraft(
+  { refs: moves, head }: { refs: readonly RefUpdate[]; head: string },
+  { refs }: RefManifest,
+  draftId: string,
+): RefUpdate[] {
+  const kept = moves.map(({ name, to }) => ({
+    name: draftRef(draftId, name === uncommittedRef ? 'wip' : name.slice('refs/'.length)),
+    to,
+  }));
+  // Without a ref of its own, nothing would have this commit.
+  kept.push({ name: detachedRef(draftId), to: named(head) === undefined ? head : null });
+  return kept.flatMap(({ name, to }) => {
+    const from = refs[name] ?? null;
+    return from === to || !isAcceptableRef(name) ? [] : [{ name, from, to }];
   });
+}
+
+/** The commit that is checked out in a draft, where no branch is. */
+const detachedRef = (draftId: string) => draftRef(draftId, 'head');
+
+function named(head: string | null): string | undefined {
+  return head?.startsWith('refs/') === true ? head : undefined;
 }
 
 function withoutPrefix(name: string, prefix: string): string | undefined {

@@ -132,6 +132,21 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(await list()).toMatchObject([{ id: draft.id, error: null }]);
   }, 240_000);
 
+  test('comes back at a commit that is on no branch', async () => {
+    const { id, computer, made, said, saved } = await cloned();
+    const draft = await made('try');
+    await said(draft, `git checkout -q --detach; echo two > a.txt; ${commit} two`);
+    await saved(draft.id);
+    expect(await keptOf(id, draft.id)).toContain(`refs/atrium/drafts/${draft.id}/head`);
+    const look = 'cat a.txt; git rev-parse HEAD; git branch --show-current; git status --porcelain';
+    const before = await said(draft, look);
+    await computer.exec('rm -rf drafts');
+    await waitFor('it to come back', async () => (await said(draft, look)) === before);
+    await said(draft, 'git checkout -q try');
+    await saved(draft.id);
+    expect(await keptOf(id, draft.id)).toEqual([`refs/atrium/drafts/${draft.id}/heads/try`]);
+  }, 240_000);
+
   test('is merged by a fast-forward or a commit, with the files of the repository, and told what is not committed', async () => {
     const { made, merge, said, tree, repository, list, user } = await cloned();
     expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });

@@ -63,11 +63,30 @@ test('what moves in a draft moves among what is kept of it, from where that is',
     { name: 'refs/tags/v1', from: 't', to: null },
     { name: `refs/heads/${'x'.repeat(230)}`, from: null, to: 'x' },
   ];
-  expect(movesOfDraft(moves, saved, 'drf_1')).toEqual([
+  expect(movesOfDraft({ refs: moves, head: 'refs/heads/try' }, saved, 'drf_1')).toEqual([
     { name: draftRef('drf_1', 'heads/try'), from: 'd', to: 'e' },
     { name: draftRef('drf_1', 'heads/new'), from: null, to: 'n' },
     { name: draftRef('drf_1', 'wip'), from: 'w', to: null },
   ]);
+});
+
+test('what is checked out without a branch has a ref for as long as it is', () => {
+  const [head, other] = ['1'.repeat(40), '2'.repeat(40)];
+  const [saved, name] = [manifest({ [draftRef('drf_1', 'heads/try')]: 'd' }), draftRef('drf_1', 'head')];
+  const moves = (now: string, of = saved) => movesOfDraft({ refs: [], head: now }, of, 'drf_1');
+  expect(moves('refs/heads/try')).toEqual([]);
+  expect(moves(head)).toEqual([{ name, from: null, to: head }]);
+  const detached = manifest({ ...saved.refs, [name]: head });
+  expect(moves(head, detached)).toEqual([]);
+  expect(moves(other, detached)).toEqual([{ name, from: head, to: other }]);
+  expect(moves('refs/heads/try', detached)).toEqual([{ name, from: head, to: null }]);
+
+  const seen = (of: RefManifest, row: string | null) =>
+    asDraft({ version: 1, manifest: of }, { ...draft, head: row }).manifest;
+  expect(seen(detached, 'refs/heads/try')).toMatchObject({ head, refs: { 'refs/heads/try': 'd' } });
+  expect(seen(saved, 'refs/heads/else').head).toBe('refs/heads/else');
+  // A commit that nothing keeps cannot be checked out again.
+  expect(seen(saved, head).head).toBe('refs/heads/try');
 });
 
 test('who has no part in it sees nothing of what is kept', () => {
