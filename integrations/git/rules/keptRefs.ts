@@ -1,5 +1,5 @@
 import type { MirrorState, RefManifest, RefUpdate } from '../types.ts';
-import { isAcceptableRef } from './refName.ts';
+import { cannotBeBeside, isAcceptableRef } from './refName.ts';
 
 /** What is in no commit of a working tree, as a commit that only this ref has. */
 export const uncommittedRef = 'refs/atrium/wip';
@@ -34,13 +34,16 @@ export function asDraft(
 ): MirrorState {
   const own = draftRef(id, '');
   const refs: Record<string, string> = {};
-  const heads = Object.keys(manifest.refs).flatMap((name) => withoutPrefix(name, 'refs/heads/') ?? []);
-  const taken = takenBy(heads);
+  const names = Object.keys(manifest.refs);
+  const heads = names.flatMap((name) => withoutPrefix(name, 'refs/heads/') ?? []);
+  const [hasHead, isNoBranch] = [new Set(heads), cannotBeBeside(heads)];
+  const isNoTag = cannotBeBeside(names.flatMap((name) => withoutPrefix(name, `${own}tags/`) ?? []));
   for (const [name, commit] of Object.entries(manifest.refs)) {
     const remote = withoutPrefix(name, 'refs/remotes/origin/');
-    // Of two that cannot be beside each other, such as `a` and `a/b`, it is the repository's.
-    if (remote !== undefined && !taken(remote)) refs[name] = commit;
-    if (name.startsWith('refs/tags/')) refs[name] ??= commit;
+    // Of two that cannot be beside each other, such as `a` and `a/b`, it is the repository's, and the draft's own tag.
+    if (remote !== undefined && !hasHead.has(remote) && !isNoBranch(remote)) refs[name] = commit;
+    const tag = withoutPrefix(name, 'refs/tags/');
+    if (tag !== undefined && !isNoTag(tag)) refs[name] ??= commit;
     const kept = withoutPrefix(name, own);
     if (kept === 'wip') refs[uncommittedRef] = commit;
     else if (kept !== undefined && /^(?:heads|tags)\//.test(kept)) refs[`refs/${kept}`] = commit;
@@ -77,15 +80,4 @@ function named(head: string | null): string | undefined {
 
 function withoutPrefix(name: string, prefix: string): string | undefined {
   return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
-}
-
-/** Whether a name is among these, or one of them would be a folder for the other. */
-function takenBy(names: readonly string[]): (name: string) => boolean {
-  const [all, folders] = [new Set(names), new Set(names.flatMap(foldersOf))];
-  return (name) => all.has(name) || folders.has(name) || foldersOf(name).some((folder) => all.has(folder));
-}
-
-function foldersOf(name: string): string[] {
-  const parts = name.split('/');
-  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('/'));
 }

@@ -49,6 +49,22 @@ test('of names that cannot be beside each other, the repository’s own stay', (
   });
 });
 
+test('of tags that cannot be beside each other, the draft’s own stay', () => {
+  const saved = manifest({
+    'refs/tags/v1': '1',
+    'refs/tags/v2/rc': '2',
+    'refs/tags/v3': '3',
+    [draftRef('drf_1', 'tags/v1/rc')]: '4',
+    [draftRef('drf_1', 'tags/v2')]: '5',
+    [draftRef('drf_2', 'tags/v3/rc')]: '6',
+  });
+  expect(asDraft({ version: 1, manifest: saved }, draft).manifest.refs).toEqual({
+    'refs/tags/v1/rc': '4',
+    'refs/tags/v2': '5',
+    'refs/tags/v3': '3',
+  });
+});
+
 test('what moves in a draft moves among what is kept of it, from where that is', () => {
   const saved = manifest({
     'refs/tags/v1': 't',
