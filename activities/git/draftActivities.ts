@@ -1,7 +1,7 @@
-import { gitError } from '../../integrations/git/rules/failures.ts';
+import { gitError, mayPass } from '../../integrations/git/rules/failures.ts';
 import { asDraft, draftRef, movesOfDraft, refsOfDraft } from '../../integrations/git/rules/keptRefs.ts';
 import { personOf } from '../../integrations/git/rules/person.ts';
-import type { TreeWork } from '../../integrations/git/types.ts';
+import type { TreeWork, Uncommitted } from '../../integrations/git/types.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
 import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
@@ -67,15 +67,23 @@ export function createDraftActivities(deps: GitDeps) {
         const { id: commit, output } = await commitIn(order, tree, signal);
         await keepResult(database, order.id, { commit, output });
       }
-      const uncommitted = await gitTrees.keepUncommitted(tree, signal);
+      const { kept, failure } = await keep(tree, signal);
       const state = await stateOf(deps, repository);
-      const { bundle, refs, head } = await gitTrees.bundleOut(tree, asDraft(state, draft), signal, { uncommitted });
+      const { bundle, refs, head } = await gitTrees.bundleOut(tree, asDraft(state, draft), signal, kept);
       const moves = movesOfDraft({ refs, head }, state.manifest, draft.id);
       if (moves.length > 0) await gitMirrors.receive(repository, { bundle, refs: moves }, signal);
       else bundle?.destroy();
-      await recordDraft(database, draft.id, { head, savedAt: new Date(), errorCode: null, errorDetail: null });
+      const error = failure ?? incomplete(kept?.left);
+      await recordDraft(database, draft.id, {
+        head,
+        ...(failure === undefined && { savedAt: new Date() }),
+        errorCode: error?.code ?? null,
+        errorDetail: error?.message.slice(0, 500) ?? null,
+      });
       if (bundle !== undefined) await gitTrees.settle(tree);
-      if (order.kind === 'mergeDraft' && uncommitted !== undefined) {
+      // The commit that was asked for is made and saved.
+      if (failure !== undefined && order.kind !== 'commitDraft') throw failure;
+      if (order.kind === 'mergeDraft' && (kept?.commit ?? kept?.left) !== undefined) {
         throw gitError(
           'GIT_DRAFT_UNCOMMITTED',
           'The draft has changes that are in no commit. Commit them, or give a message to have that done.',
@@ -125,6 +133,16 @@ export function createDraftActivities(deps: GitDeps) {
     },
   };
 
+  /** Where git refuses to keep what is not committed, the commits are saved all the same. */
+  async function keep(tree: TreeWork, signal: AbortSignal): Promise<{ kept?: Uncommitted; failure?: DomainError }> {
+    try {
+      return { kept: await gitTrees.keepUncommitted(tree, signal) };
+    } catch (error) {
+      if (signal.aborted || !(error instanceof DomainError) || mayPass(error)) throw error;
+      return { failure: error };
+    }
+  }
+
   function commitIn({ input, createdAt: at }: GitOrder, tree: TreeWork, signal: AbortSignal) {
     const { author, message = '', paths } = input as unknown as DraftInput;
     return gitTrees.commit(tree, { message, author: personOf(author), at, paths }, signal);
@@ -143,6 +161,11 @@ export function createDraftActivities(deps: GitDeps) {
       if (!(error instanceof DomainError) || error.code !== 'GIT_NOTHING_TO_COMMIT') throw error;
     }
   }
+}
+
+/** What is told of a draft that was saved, but for this. */
+function incomplete(left: string | undefined): DomainError | undefined {
+  return left === undefined ? undefined : gitError('GIT_DRAFT_INCOMPLETE', `All was saved, but for this: ${left}`);
 }
 
 /** Removes the working tree of a draft, where it ever had one. */

@@ -323,6 +323,14 @@ export interface GitBranch {
   upstream: string | null;
 }
 
+/** What is in no commit of a working tree. */
+export interface Uncommitted {
+  /** That has it; undefined where there is nothing. */
+  commit: string | undefined;
+  /** What could not be kept, in words; undefined where all was. */
+  left: string | undefined;
+}
+
 export interface GitDiff {
   /** In git's unified format. */
   text: string;
@@ -396,19 +404,19 @@ export interface GitTrees {
   advance(tree: TreeWork, to: { branch: string; commit: string }, signal: AbortSignal): Promise<void>;
   /**
    * Keeps what is in no commit as one that only `refs/atrium/wip` has: all but what is ignored. Index, branch and files
-   * stay as they are. Undefined where there is nothing of that.
+   * stay as they are.
    */
-  keepUncommitted(tree: TreeWork, signal: AbortSignal): Promise<string | undefined>;
+  keepUncommitted(tree: TreeWork, signal: AbortSignal): Promise<Uncommitted>;
   /**
    * What the mirror lacks, given what it has, with the moves of refs that belong to it. `uncommitted` is what
-   * `keepUncommitted` has made; it is left alone where the option is absent. 422 `GIT_TREE_DAMAGED` where the tree has
+   * `keepUncommitted` has made; without it, that stays as it is saved. 422 `GIT_TREE_DAMAGED` where the tree has
    * lost refs that nobody deleted.
    */
   bundleOut(
     tree: TreeWork,
     mirror: MirrorState,
     signal: AbortSignal,
-    options?: { uncommitted: string | undefined },
+    uncommitted?: Uncommitted,
   ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }>;
   /** Removes the tree with all that is in it, if it is there. */
   remove(tree: TreeRef, signal: AbortSignal): Promise<void>;

@@ -49,6 +49,8 @@ export const gitFailures = {
   GIT_DRAFT_GONE: 'conflict',
   /** A draft has changes that are in no commit, so merging it would leave them out. */
   GIT_DRAFT_UNCOMMITTED: 'conflict',
+  /** Of a draft, all is saved but what `detail` says. */
+  GIT_DRAFT_INCOMPLETE: 'unprocessable',
   GIT_TREE_TOO_SLOW: 'upstreamTimeout',
   /** Git itself failed in a way that says nothing about the remote. */
   GIT_FAILED: 'unavailable',

@@ -1,6 +1,7 @@
+import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
-import type { TreeWork } from '../types.ts';
+import type { TreeWork, Uncommitted } from '../types.ts';
 import { moveTo } from './halfMoves.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
 import { exitCodes, failureOf, type TreeShell } from './treeShell.ts';
@@ -13,27 +14,37 @@ const timeoutMs = 30 * 60_000;
 // What is the same as before is the same commit again.
 const keepScript = `${enterToLook}
 set -e
+left=
 find "$GIT_DIR" -maxdepth 1 -name 'atrium-wip.*' -mmin +60 -exec rm -rf -- {} +
 box=$(mktemp -d "$GIT_DIR/atrium-wip.XXXXXX")
 trap 'rm -rf -- "$box"' EXIT
 export GIT_INDEX_FILE="$box/index"
 if [ -e "$GIT_DIR/index" ]; then cp -p -- "$GIT_DIR/index" "$GIT_INDEX_FILE"; fi
-git add --all -- .
+# One file that cannot be read, or a folder that is a repository without a commit, does not keep the others from it.
+added=0
+git add --all --ignore-errors -- . || added=$?
+case "$added" in
+  0) ;;
+  1) left=yes ;;
+  *) exit "$added" ;;
+esac
 tree=$(git write-tree)
 parent=$(git rev-parse --verify --quiet HEAD) || parent=
 if [ -n "$parent" ]; then base=$(git rev-parse "$parent^{tree}"); else base=$(git hash-object -t tree /dev/null); fi
+say() { printf '%s\\n' "$1" "$left"; }
 if [ "$tree" = "$base" ]; then
   if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then git update-ref --no-deref -d ${uncommittedRef}; fi
+  say ''
   exit 0
 fi
 old=$(git rev-parse --verify --quiet ${uncommittedRef}) || old=
 if [ -n "$old" ] && [ "$(git log -1 --format='%T %P' "$old")" = "$tree $parent" ]; then
-  printf '%s\\n' "$old"
+  say "$old"
   exit 0
 fi
 commit=$(git commit-tree "$tree" \${parent:+-p "$parent"} -m 'What is not committed')
 git update-ref --no-deref ${uncommittedRef} "$commit"
-printf '%s\\n' "$commit"
+say "$commit"
 `;
 
 const advanceScript = `${enterToChange}${moveTo}
@@ -54,16 +65,23 @@ const ourselves = {
   GIT_COMMITTER_EMAIL: 'atrium@localhost',
 };
 
+/** What git said of the files that it could not add; undefined where they have only gone meanwhile. */
+function leftFrom(said: string): string | undefined {
+  const words = said.split('\n').filter((line) => line.startsWith('error: '));
+  const isOther = (line: string) => !/: No such file or directory$|: unable to index file /.test(line);
+  if (words.length > 0 && !words.some(isOther)) return undefined;
+  return cleanWords(words.map((line) => line.slice('error: '.length)).join('; '), 300);
+}
+
 /** What drafts need of working trees, their own and their repository’s. */
 export function createDraftWork(shell: TreeShell) {
   return {
-    async keepUncommitted(tree: TreeWork, signal: AbortSignal): Promise<string | undefined> {
+    async keepUncommitted(tree: TreeWork, signal: AbortSignal): Promise<Uncommitted> {
       const args = [tree.path, tree.itemId];
       const answer = await shell.do(tree, { script: keepScript, args, env: ourselves, timeoutMs, signal });
-      const id = answer.stdout.toString().trim();
-      if (id === '') return undefined;
-      if (!/^[0-9a-f]{40}$/.test(id)) throw failureOf(answer);
-      return id;
+      const [id = '', left = ''] = answer.stdout.toString().split('\n');
+      if (id !== '' && !/^[0-9a-f]{40}$/.test(id)) throw failureOf(answer);
+      return { commit: id === '' ? undefined : id, left: left === '' ? undefined : leftFrom(answer.said) };
     },
 
     async advance(

@@ -4,7 +4,7 @@ import { idsOf } from '../mirror/repository.ts';
 import { gitError, tooManyRefs } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
 import { isAcceptableRef } from '../rules/refName.ts';
-import type { MadeBundle, MirrorState, RefManifest, RefUpdate, TreeRef, TreeWork } from '../types.ts';
+import type { MadeBundle, MirrorState, RefManifest, RefUpdate, TreeRef, TreeWork, Uncommitted } from '../types.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
 import { newTags, requireReadable, requireWhole, type TreeTips } from './tips.ts';
 import { exitCodes, type TreeShell } from './treeShell.ts';
@@ -227,13 +227,13 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       tree: TreeWork,
       { manifest }: MirrorState,
       signal: AbortSignal,
-      options?: { uncommitted: string | undefined },
+      kept?: Uncommitted,
     ): Promise<{ bundle: Readable | undefined; refs: RefUpdate[]; head: string }> {
       const tips = await tipsOf(tree, signal);
       requireWhole(manifest, tips);
       const { refs } = tips;
       const head = isId(tips.head) || isSavableHead(tips.head) ? tips.head : manifest.head;
-      const uncommitted = options === undefined ? manifest.refs[uncommittedRef] : options.uncommitted;
+      const uncommitted = kept === undefined ? manifest.refs[uncommittedRef] : kept.commit;
       if (uncommitted !== undefined) refs[uncommittedRef] = uncommitted;
       const updates = movesOf(manifest, refs);
       const known = new Set(idsOf(manifest));

@@ -147,6 +147,34 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(await keptOf(id, draft.id)).toEqual([`refs/atrium/drafts/${draft.id}/heads/try`]);
   }, 240_000);
 
+  test('is saved but for what git cannot read there, and says so', async () => {
+    const { id, list, made, merge, said, saved } = await cloned();
+    const draft = await made('try');
+    await said(draft, 'echo two > a.txt; git init -q nested; echo n > nested/n; echo b2 > b.txt; chmod 000 b.txt');
+    await saved(draft.id);
+    const [{ error } = { error: null }] = await list();
+    expect(error).toMatchObject({ code: 'GIT_DRAFT_INCOMPLETE', detail: expect.stringContaining('nested') });
+    expect(error?.detail).toContain('b.txt');
+    const wip = `refs/atrium/drafts/${draft.id}/wip`;
+    const kept = (await refsOf(id))[wip];
+    expect(kept).toMatch(/^[0-9a-f]{40}$/);
+    expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_DRAFT_UNCOMMITTED' });
+
+    // Where git adds nothing at all, what is committed is saved, and what was kept before stays.
+    await said(
+      draft,
+      `rm -r nested; chmod 600 b.txt; git config filter.x.clean false; git config filter.x.required true
+       mkdir -p .git/info; echo '*.txt filter=x' > .git/info/attributes; echo three > a.txt; git branch more`,
+    );
+    await waitFor('it to be saved', async () => (await keptOf(id, draft.id)).some((name) => name.endsWith('/more')));
+    await waitFor('the failure', async () => (await list())[0]?.error?.code === 'GIT_TREE_FAILED');
+    expect((await refsOf(id))[wip]).toBe(kept);
+    await said(draft, 'rm .git/info/attributes');
+    await saved(draft.id);
+    expect(await list()).toMatchObject([{ error: null }]);
+    expect((await refsOf(id))[wip]).not.toBe(kept);
+  }, 240_000);
+
   test('is merged by a fast-forward or a commit, with the files of the repository, and told what is not committed', async () => {
     const { made, merge, said, tree, repository, list, user } = await cloned();
     expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
