@@ -6,6 +6,7 @@ import { DomainError } from '../../models/errors.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
 import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';
+import { isComputerGone, moveDraft } from '../../models/git/placing.ts';
 import type { GitDeps } from './deps.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
 import { askerOf, reach } from './reach.ts';
@@ -47,7 +48,9 @@ export function createDraftActivities(deps: GitDeps) {
     }),
 
     /** Makes the draft's working tree where there is none, with all that was saved of it. */
-    fillDraft: step(async ({ repository, order, draft, tree, hooks: { signal } }) => {
+    fillDraft: step(async ({ repository, order, draft: known, hooks: { signal } }) => {
+      const draft = (await isComputerGone(database, known)) ? await moveDraft(database, known) : known;
+      const tree = treeOfDraft(draft, order);
       if (order.kind === 'createDraft') await liveComputers.awake(tree, await askerOf(deps, order));
       // Nobody waits for what is saved by itself, so nothing is woken for that.
       else if (order.kind !== 'saveDraft') await reach(deps, tree, order);

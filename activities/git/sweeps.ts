@@ -1,4 +1,5 @@
 import { askForDue, type DueDraft, draftsToDiscard, draftsToSave } from '../../models/git/draftSweep.ts';
+import { moveDraft } from '../../models/git/placing.ts';
 import { type RemovedRepository, removedRepositories } from '../../models/git/removal.ts';
 import { knownRepositories } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
@@ -8,6 +9,10 @@ import type { GitDeps } from './deps.ts';
 /** What the sweeper does for repositories. Their orders are operations, which it looks after as such. */
 export function createGitSweeps({ config, database, gitMirrors, logger, workflows }: GitDeps) {
   async function lookAfterDraft(draft: DueDraft): Promise<Swept> {
+    if (draft.isLost === true) {
+      await moveDraft(database, draft);
+      return 'started';
+    }
     if (!(await askForDue(database, draft))) return 'left';
     return asSwept(await workflows.startRepository({ id: draft.itemId, spaceId: draft.spaceId }), 'started');
   }
@@ -22,7 +27,7 @@ export function createGitSweeps({ config, database, gitMirrors, logger, workflow
         look: async (repository) => asSwept(await workflows.interruptRepository(repository), 'started'),
       }),
 
-    /** Saves what drafts have, committed or not; those whose computer is gone are discarded. */
+    /** Saves what drafts have, committed or not; those whose computer was deleted get a place on another one. */
     sweepDrafts(): Promise<SweepReport> {
       const before = new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
       const savedBefore = new Date(Date.now() - config.git.draftSaveMs);

@@ -8,7 +8,13 @@ import { beginOrder, type GitDraftKind } from './orders.ts';
 import { lockRepository } from './repository.ts';
 
 /** A draft for which something is to be done that nobody has asked for. */
-export type DueDraft = Waiting & { itemId: string; spaceId: string; status: 'ready' | 'discarding' };
+export type DueDraft = Waiting & {
+  itemId: string;
+  spaceId: string;
+  computerId: string;
+  /** Its computer was deleted. */
+  isLost?: boolean;
+};
 
 /** A draft that is not saved in this time is tried again; those who wait for the repository come first. */
 const deadlineMs = 5 * 60_000;
@@ -28,8 +34,8 @@ export async function draftsToSave(
   const next = after === undefined ? '' : 'AND d.looked_at >= ? AND (d.looked_at > ? OR d.id > ?)';
   const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
   const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT d.id, d.looked_at AS since, d.item_id AS itemId, d.space_id AS spaceId,
-            IF(c.id IS NULL OR c.deleted_at IS NOT NULL, 'discarding', d.status) AS status
+    `SELECT d.id, d.looked_at AS since, d.item_id AS itemId, d.space_id AS spaceId, d.computer_id AS computerId,
+            c.id IS NULL OR c.deleted_at IS NOT NULL AS isLost
        FROM git_drafts d FORCE INDEX (git_drafts_sweep)
        LEFT JOIN computers c ON c.id = d.computer_id
       WHERE d.status = 'ready' AND d.looked_at < ? ${next}
@@ -41,7 +47,7 @@ export async function draftsToSave(
       ORDER BY d.looked_at, d.id LIMIT ${sweepPageSize}`,
     [before, ...nextValues, savedBefore],
   );
-  return rows as unknown as DueDraft[];
+  return rows.map((row) => ({ ...(row as DueDraft), isLost: row.isLost === 1 }));
 }
 
 /** Drafts that are to go, and of which something is left. Oldest first. */
@@ -52,7 +58,7 @@ export async function draftsToDiscard(
   const next = after === undefined ? '' : 'AND looked_at >= ? AND (looked_at > ? OR id > ?)';
   const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
   const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT id, looked_at AS since, item_id AS itemId, space_id AS spaceId, status
+    `SELECT id, looked_at AS since, item_id AS itemId, space_id AS spaceId, computer_id AS computerId
        FROM git_drafts FORCE INDEX (git_drafts_sweep)
       WHERE status = 'discarding' AND looked_at < ? ${next}
       ORDER BY looked_at, id LIMIT ${sweepPageSize}`,
@@ -65,7 +71,10 @@ export async function draftsToDiscard(
  * Begins what is due, in the name of whoever made the draft, unless the repository has already something of the kind to
  * do for it. Returns whether there is an order.
  */
-export async function askForDue(database: Database, { id, itemId, status }: DueDraft): Promise<boolean> {
+export async function askForDue(
+  database: Database,
+  { id, itemId }: Pick<DueDraft, 'id' | 'itemId'>,
+): Promise<boolean> {
   return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);
     const [draft] = await select<{ createdBy: string; status: string }>(
@@ -74,12 +83,8 @@ export async function askForDue(database: Database, { id, itemId, status }: DueD
       [id],
     );
     if (repository === undefined || repository.removedAt !== null || draft === undefined) return false;
-    const isToGo = status === 'discarding' || draft.status === 'discarding';
-    const now = new Date();
-    if (isToGo && draft.status !== 'discarding') {
-      const sql = "UPDATE git_drafts SET status = 'discarding', status_at = ?, looked_at = ? WHERE id = ?";
-      await execute(tx, sql, [now, now, id]);
-    } else await execute(tx, 'UPDATE git_drafts SET looked_at = ? WHERE id = ?', [now, id]);
+    const isToGo = draft.status === 'discarding';
+    await execute(tx, 'UPDATE git_drafts SET looked_at = ? WHERE id = ?', [new Date(), id]);
     const kind: GitDraftKind = isToGo ? 'discardDraft' : 'saveDraft';
     const waiting = await select<{ input: string }>(tx, 'SELECT input FROM git_orders WHERE item_id = ? AND kind = ?', [
       itemId,

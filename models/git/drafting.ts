@@ -9,6 +9,7 @@ import { type Operation, operationModels } from '../operation.ts';
 import { execute, insert, select } from '../sql.ts';
 import { changeDraft, lockDraft, requirePrepared } from './drafts.ts';
 import { beginOrder, type GitDraftKind, type GitOrder } from './orders.ts';
+import { freeDraftPath } from './placing.ts';
 import { lockRepository, type Repository, requireReady } from './repository.ts';
 
 /** What is asked of a draft, as its order keeps it. */
@@ -58,7 +59,7 @@ export async function askToDraft(
         item_id: itemId,
         space_id: spaceId,
         computer_id: computer.id,
-        tree_path: await freeTreePath(tx, computer.id, `drafts/${request.name}/${branch.replaceAll('/', '-')}`),
+        tree_path: await freeDraftPath(tx, computer.id, `drafts/${request.name}/${branch.replaceAll('/', '-')}`),
         branch,
         is_filled: 0,
         status: 'preparing',
@@ -124,15 +125,6 @@ async function requireRoomForDraft(tx: Transaction, itemId: string, maxDrafts: n
   if ((await select(tx, sql, [itemId, maxDrafts])).length < maxDrafts) return;
   const detail = 'The repository has as many drafts as it may have. Discard one first.';
   throw new DomainError('conflict', 'GIT_TOO_MANY_DRAFTS', detail);
-}
-
-/** Where no other draft of the computer is. */
-async function freeTreePath(tx: Transaction, computerId: string, wanted: string): Promise<string> {
-  const sql = 'SELECT 1 FROM git_drafts WHERE computer_id = ? AND tree_path = ?';
-  for (let number = 1; ; number++) {
-    const path = number === 1 ? wanted : `${wanted}-${number}`;
-    if ((await select(tx, sql, [computerId, path])).length === 0) return path;
-  }
 }
 
 async function order(

@@ -101,6 +101,8 @@ export async function lockDraft(tx: Transaction, itemId: string, id: string): Pr
 }
 
 const columnOf = {
+  computerId: 'computer_id',
+  treePath: 'tree_path',
   baseBranch: 'base_branch',
   baseCommit: 'base_commit',
   head: 'head',

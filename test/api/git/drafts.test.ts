@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { RowDataPacket } from 'mysql2/promise';
 import type { operations } from '../../../api/types.gen.ts';
 import { buildChatUser } from '../../builders/chat.ts';
-import { buildComputer } from '../../builders/computer.ts';
+import { buildComputer, computerOf } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
@@ -319,7 +319,27 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect((await computer.exec('ls drafts/*')).stdout).toBe('three\ntwo\n');
   }, 240_000);
 
-  test('is discarded with its folder and all that is kept of it, by request, with its computer and with its item', async () => {
+  test('comes to the default computer when its own is deleted, with what was saved of it', async () => {
+    const { user, git, computer, made, list, said, saved, merge } = await cloned();
+    const other = await user.fetch(`${git.space}/computers`, { method: 'POST', body: {} });
+    const { id: computerId } = (await other.json()) as { id: string };
+    const draft = await made('try', { computerId });
+    expect(draft).toMatchObject({ computerId });
+    await computerOf(user, computerId).exec(
+      `cd ${draft.treePath}; echo two > a.txt; ${commit} two; echo three > a.txt`,
+    );
+    await saved(draft.id);
+    await user.fetch(`${git.space}/computers/${computerId}`, { method: 'DELETE' });
+    const moved = await waitFor('it to have another place', async () =>
+      (await list()).find((now) => now.computerId === computer.id),
+    );
+    expect(moved).toMatchObject({ id: draft.id, status: 'ready' });
+    // Whatever is asked of it brings its files.
+    expect(await merge(draft.id, { message: 'Three' })).toMatchObject({ status: 200, body: { fastForward: true } });
+    expect(await said(moved, 'cat a.txt; git log --format=%s -2')).toBe('three\nThree\ntwo\n');
+  }, 240_000);
+
+  test('is discarded with its folder and all that is kept of it, by request and with its item', async () => {
     const { id, user, made, merge, list, computer, git, drafts, said, saved } = await cloned();
     const draft = await made('try');
     await said(draft, 'echo two > a.txt');
@@ -335,14 +355,6 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     await waitFor('it to go', gone(draft.id));
     expect(await keptOf(id, draft.id)).toEqual([]);
     expect((await computer.exec('ls -A drafts/* .cache/atrium/git')).stdout.trim().split('\n')).not.toContain('try');
-
-    const other = await user.fetch(`${git.space}/computers`, { method: 'POST', body: {} });
-    const { id: computerId } = (await other.json()) as { id: string };
-    const elsewhere = await made('elsewhere', { computerId });
-    expect(elsewhere).toMatchObject({ computerId });
-    await user.fetch(`${git.space}/computers/${computerId}`, { method: 'DELETE' });
-    await waitFor('it to go with its computer', gone(elsewhere.id));
-    expect(await keptOf(id, elsewhere.id)).toEqual([]);
 
     const last = await made('last');
     await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });

@@ -1,5 +1,8 @@
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
+import { findDraft } from '../../../models/git/drafts.ts';
 import { draftsToSave } from '../../../models/git/draftSweep.ts';
+import { moveDraft } from '../../../models/git/placing.ts';
+import { newId } from '../../../models/ids.ts';
 import { insertDraft } from '../../builders/draft.ts';
 import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -39,4 +42,27 @@ test.each([
   const page = { before: minutesAgo(0.5), after: undefined, savedBefore: minutesAgo(5) };
   const found = await draftsToSave(database, page);
   expect(found.some((due) => due.id === id)).toBe(expected);
+});
+
+test('a draft whose computer was deleted gets a place beside those of the default one, once', async () => {
+  const { database } = environment;
+  const { itemId, spaceId } = await buildRepositoryRow(environment);
+  const { id: computerId } = await defaultComputer(database, spaceId);
+  const of = { itemId, spaceId, createdBy: 'usr_1' };
+  await insertDraft(database, { ...of, computerId }, { tree_path: 'drafts/a/try' });
+  const changes = { tree_path: 'drafts/a/try', is_filled: 1, looked_at: saved, saved_at: saved };
+  const id = await insertDraft(database, { ...of, computerId: newId('computer') }, changes);
+  const due = async () => {
+    const page = { before: minutesAgo(0.5), after: undefined, savedBefore: minutesAgo(5) };
+    return (await draftsToSave(database, page)).find((draft) => draft.id === id);
+  };
+  const lost = await due();
+  if (lost === undefined) throw new Error('Nobody looks after it.');
+  expect(lost.isLost).toBe(true);
+  await moveDraft(database, lost);
+  const moved = { computerId, treePath: 'drafts/a/try-2', isFilled: false, status: 'ready' };
+  expect(await findDraft(database, id)).toMatchObject(moved);
+  expect(await due()).toBeUndefined();
+  // Who has seen it before that moves it no further.
+  expect(await moveDraft(database, lost)).toMatchObject(moved);
 });
