@@ -70,6 +70,8 @@ export function createDraftActivities(deps: GitDeps) {
         const { id: commit, output } = await commitIn(order, tree, signal);
         await keepResult(database, order.id, { commit, output });
       }
+      // What is changed from now on may not be in it.
+      const savedAt = new Date();
       const { kept, failure } = await keep(tree, signal);
       const state = await stateOf(deps, repository);
       const { bundle, refs, head } = await gitTrees.bundleOut(tree, asDraft(state, draft), signal, kept);
@@ -79,7 +81,7 @@ export function createDraftActivities(deps: GitDeps) {
       const error = failure ?? incomplete(kept?.left);
       await recordDraft(database, draft.id, {
         head,
-        ...(failure === undefined && { savedAt: new Date() }),
+        ...(failure === undefined && { savedAt }),
         errorCode: error?.code ?? null,
         errorDetail: error?.message.slice(0, 500) ?? null,
       });

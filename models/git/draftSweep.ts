@@ -16,16 +16,20 @@ export type DueDraft = Waiting & {
   isLost?: boolean;
 };
 
-/** A draft that is not saved in this time is tried again; those who wait for the repository come first. */
+/** A draft whose turn has not come in this time is tried again; those who wait for the repository come first. */
 const deadlineMs = 5 * 60_000;
 const discardMs = 60 * 60_000;
+
+/** How long it is tried to save a draft whose computer has ended. */
+const patienceMs = 86_400_000;
 
 /** What hosts say of computers may be as old as this. */
 const beatSeconds = 120;
 
 /**
  * Drafts that were not looked at for a while and whose computer runs and was used since, or whose computer has started
- * or ended since; and those whose computer is gone. What is paused, or on its way, cannot be reached. Oldest first.
+ * or ended since they were; or, for as long as we have patience, since that what is saved was in them. And those whose
+ * computer is gone. What is paused, on its way, or on a lost host cannot be reached. Oldest first.
  */
 export async function draftsToSave(
   { pool }: Pick<Database, 'pool'>,
@@ -42,10 +46,13 @@ export async function draftsToSave(
         AND (c.id IS NULL OR c.deleted_at IS NOT NULL
           OR (c.status = 'running' AND d.looked_at < ?
             AND (c.processes > 0 OR c.active_at IS NULL OR c.active_at >= d.looked_at - INTERVAL ${beatSeconds} SECOND
-              OR d.saved_at IS NULL OR d.error_code IS NOT NULL))
-          OR (c.status IN ('running', 'stopped') AND c.status_at >= d.looked_at))
+              OR d.saved_at IS NULL OR d.error_code <> 'GIT_DRAFT_INCOMPLETE'))
+          OR ((c.status IN ('running', 'stopped')
+              OR (c.status = 'error' AND COALESCE(c.error_code, '') NOT IN ('HOST_LOST', 'HOST_REMOVED')))
+            AND (c.status_at >= d.looked_at
+              OR (d.looked_at < ? AND c.status_at >= ? AND (d.saved_at IS NULL OR c.status_at >= d.saved_at)))))
       ORDER BY d.looked_at, d.id LIMIT ${sweepPageSize}`,
-    [before, ...nextValues, savedBefore],
+    [before, ...nextValues, savedBefore, savedBefore, new Date(Date.now() - patienceMs)],
   );
   return rows.map((row) => ({ ...(row as DueDraft), isLost: row.isLost === 1 }));
 }

@@ -32,6 +32,7 @@ export interface Draft {
   errorDetail: string | null;
   mergedCommit: string | null;
   mergedAt: Date | null;
+  /** When that was in it which is saved. */
   savedAt: Date | null;
   /** When the sweeper has last asked for something to be done with it. */
   lookedAt: Date;

@@ -67,6 +67,9 @@ const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   discardDraft: ['dropDraft'],
 };
 
+/** How long it may take to save a draft, once it is its turn. */
+const saveMs = 30 * 60_000;
+
 /** The shortest time that a step is given, however long ago it was asked for. */
 const leastStepMs = 5_000;
 
@@ -103,7 +106,8 @@ export async function nextRepositoryStep(database: Database, itemId: string): Pr
       else if (step === undefined) await succeed(tx, repository, order);
       else if (isNeedless(step, repository, order)) await nextStepOf(tx, order);
       else {
-        const deadlineMs = Math.max(leastStepMs, order.deadlineAt.getTime() - Date.now());
+        const deadlineAt = order.kind === 'saveDraft' ? await giveTime(tx, order) : order.deadlineAt;
+        const deadlineMs = Math.max(leastStepMs, deadlineAt.getTime() - Date.now());
         return { do: step, orderId: order.id, deadlineMs };
       }
     }
@@ -142,6 +146,17 @@ export async function endRepositoryStep(database: Database, end: RepositoryStepE
     if (order.step + 1 === stepsOf[order.kind].length) return succeed(tx, repository, order);
     await nextStepOf(tx, order);
   });
+}
+
+/**
+ * What is saved by itself gives way to others until its turn comes. Then it has the time that it needs: begun again, it
+ * would take as long.
+ */
+async function giveTime(tx: Transaction, { id, createdAt, deadlineAt }: GitOrder): Promise<Date> {
+  const later = new Date(createdAt.getTime() + saveMs);
+  if (later <= deadlineAt) return deadlineAt;
+  await execute(tx, 'UPDATE git_orders SET deadline_at = ? WHERE id = ?', [later, id]);
+  return later;
 }
 
 async function nextStepOf(tx: Transaction, { id }: GitOrder): Promise<void> {

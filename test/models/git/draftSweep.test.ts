@@ -1,7 +1,8 @@
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { findDraft } from '../../../models/git/drafts.ts';
-import { draftsToSave } from '../../../models/git/draftSweep.ts';
+import { askForDue, draftsToSave } from '../../../models/git/draftSweep.ts';
 import { moveDraft } from '../../../models/git/placing.ts';
+import { nextRepositoryStep } from '../../../models/git/steps.ts';
 import { newId } from '../../../models/ids.ts';
 import { insertDraft } from '../../builders/draft.ts';
 import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
@@ -15,7 +16,9 @@ beforeAll(async () => {
 afterAll(() => environment.close());
 
 const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+const daysAgo = (days: number) => minutesAgo(days * 24 * 60);
 const [saved, used, isDue, isNot] = [minutesAgo(20), minutesAgo(10), true, false];
+const stopped = { status: 'stopped', status_at: used };
 
 /** Whether a draft on a running computer is to be saved that was looked at twenty minutes ago. */
 test.each([
@@ -30,6 +33,14 @@ test.each([
   ['its computer has stopped since', { status: 'stopped', status_at: used }, {}, isDue],
   ['its computer sleeps', { status: 'stopped' }, {}, isNot],
   ['its computer stands still', { status: 'paused', processes: 1, status_at: used }, {}, isNot],
+  ['its computer has ended by itself', { status: 'error', error_code: 'COMPUTER_ENDED', status_at: used }, {}, isDue],
+  ['its host is away', { status: 'error', error_code: 'HOST_LOST', status_at: used }, {}, isNot],
+  ['it was not saved after the end', stopped, { looked_at: minutesAgo(8), saved_at: minutesAgo(12) }, isDue],
+  ['it was never saved before the end', stopped, { looked_at: minutesAgo(8), saved_at: null }, isDue],
+  ['it was saved after the end', stopped, { looked_at: minutesAgo(8), saved_at: minutesAgo(8) }, isNot],
+  ['it is being saved after the end', stopped, { looked_at: minutesAgo(1), saved_at: minutesAgo(12) }, isNot],
+  ['it could not be saved for long', { ...stopped, status_at: daysAgo(2) }, { saved_at: daysAgo(3) }, isNot],
+  ['something of it cannot be saved', {}, { error_code: 'GIT_DRAFT_INCOMPLETE' }, isNot],
   ['its computer is gone', { status: 'stopped', deleted_at: used }, {}, isDue],
 ])('where %s, it is looked after or left', async (_, computer, draft, expected) => {
   const { database } = environment;
@@ -65,4 +76,21 @@ test('a draft whose computer was deleted gets a place beside those of the defaul
   expect(await due()).toBeUndefined();
   // Who has seen it before that moves it no further.
   expect(await moveDraft(database, lost)).toMatchObject(moved);
+});
+
+test('what is saved by itself waits for minutes, and has half an hour once it is its turn', async () => {
+  const { database } = environment;
+  const { itemId, spaceId } = await buildRepositoryRow(environment);
+  const { id: computerId } = await defaultComputer(database, spaceId);
+  const id = await insertDraft(database, { itemId, spaceId, computerId, createdBy: 'usr_1' });
+  const left = async () => {
+    const [[row]] = (await database.pool.query('SELECT deadline_at AS at FROM git_orders WHERE item_id = ?', [
+      itemId,
+    ])) as unknown as [{ at: Date }[]];
+    return (row?.at.getTime() ?? 0) - Date.now();
+  };
+  expect(await askForDue(database, { id, itemId })).toBe(true);
+  expect(await left()).toBeLessThanOrEqual(5 * 60_000);
+  expect(await nextRepositoryStep(database, itemId)).toMatchObject({ do: 'fillDraft' });
+  expect(await left()).toBeGreaterThan(6 * 60_000);
 });
