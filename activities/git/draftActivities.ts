@@ -1,3 +1,4 @@
+import { cleanWords } from '../../integrations/git/rules/describeFailure.ts';
 import { gitError, mayPass } from '../../integrations/git/rules/failures.ts';
 import { asDraft, draftRef, movesOfDraft, refsOfDraft } from '../../integrations/git/rules/keptRefs.ts';
 import { personOf } from '../../integrations/git/rules/person.ts';
@@ -75,10 +76,10 @@ export function createDraftActivities(deps: GitDeps) {
       const { kept, failure } = await keep(tree, signal);
       const state = await stateOf(deps, repository);
       const { bundle, refs, head } = await gitTrees.bundleOut(tree, asDraft(state, draft), signal, kept);
-      const moves = movesOfDraft({ refs, head }, state.manifest, draft.id);
+      const { moves, left } = movesOfDraft({ refs, head }, state.manifest, draft.id);
       if (moves.length > 0) await gitMirrors.receive(repository, { bundle, refs: moves }, signal);
       else bundle?.destroy();
-      const error = failure ?? incomplete(kept?.left);
+      const error = failure ?? incomplete(kept?.left, left);
       await recordDraft(database, draft.id, {
         head,
         ...(failure === undefined && { savedAt }),
@@ -169,8 +170,12 @@ export function createDraftActivities(deps: GitDeps) {
 }
 
 /** What is told of a draft that was saved, but for this. */
-function incomplete(left: string | undefined): DomainError | undefined {
-  return left === undefined ? undefined : gitError('GIT_DRAFT_INCOMPLETE', `All was saved, but for this: ${left}`);
+function incomplete(files: string | undefined, refs: readonly string[]): DomainError | undefined {
+  const names = refs.slice(0, 3).map((name) => cleanWords(name.slice('refs/'.length), 100));
+  const more = refs.length > names.length ? ', …' : '';
+  const tooLong = refs.length === 0 ? undefined : `the names of ${names.join(', ')}${more} are too long`;
+  const left = [tooLong, files].filter((words) => words !== undefined).join('; ');
+  return left === '' ? undefined : gitError('GIT_DRAFT_INCOMPLETE', `All was saved, but for this: ${left}`);
 }
 
 /** Removes the working tree of a draft, where it ever had one. */

@@ -53,22 +53,29 @@ export function asDraft(
   return { version, manifest: { ...manifest, head: at, refs } };
 }
 
-/** Where a repository keeps what has moved in its draft, and what is checked out there if that is no branch. */
+/**
+ * Where a repository keeps what has moved in its draft, and what is checked out there if that is no branch. `left` are
+ * those that it cannot keep: with what is before them, their names are too long.
+ */
 export function movesOfDraft(
   { refs: moves, head }: { refs: readonly RefUpdate[]; head: string },
   { refs }: RefManifest,
   draftId: string,
-): RefUpdate[] {
-  const kept = moves.map(({ name, to }) => ({
-    name: draftRef(draftId, name === uncommittedRef ? 'wip' : name.slice('refs/'.length)),
-    to,
-  }));
+): { moves: RefUpdate[]; left: string[] } {
+  const keptAs = (name: string) => draftRef(draftId, name === uncommittedRef ? 'wip' : name.slice('refs/'.length));
+  const isKept = ({ name }: { name: string }) => isAcceptableRef(keptAs(name));
+  const left = moves.filter((move) => move.to !== null && !isKept(move));
+  const wanted = moves.filter(isKept).map(({ name, to }) => ({ name: keptAs(name), to }));
   // Without a ref of its own, nothing would have this commit.
-  kept.push({ name: detachedRef(draftId), to: named(head) === undefined ? head : null });
-  return kept.flatMap(({ name, to }) => {
-    const from = refs[name] ?? null;
-    return from === to || !isAcceptableRef(name) ? [] : [{ name, from, to }];
-  });
+  const detached = named(head) === undefined ? head : left.find(({ name }) => name === head)?.to;
+  wanted.push({ name: detachedRef(draftId), to: detached ?? null });
+  return {
+    moves: wanted.flatMap(({ name, to }) => {
+      const from = refs[name] ?? null;
+      return from === to ? [] : [{ name, from, to }];
+    }),
+    left: left.map(({ name }) => name),
+  };
 }
 
 /** The commit that is checked out in a draft, where no branch is. */

@@ -150,11 +150,16 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
   test('is saved but for what git cannot read there, and says so', async () => {
     const { id, list, made, merge, said, saved } = await cloned();
     const draft = await made('try');
-    await said(draft, 'echo two > a.txt; git init -q nested; echo n > nested/n; echo b2 > b.txt; chmod 000 b.txt');
+    const long = `git branch ${'x'.repeat(230)}`;
+    await said(
+      draft,
+      `echo two > a.txt; git init -q nested; echo n > nested/n; echo b2 > b.txt; chmod 000 b.txt; ${long}`,
+    );
     await saved(draft.id);
     const [{ error } = { error: null }] = await list();
     expect(error).toMatchObject({ code: 'GIT_DRAFT_INCOMPLETE', detail: expect.stringContaining('nested') });
     expect(error?.detail).toContain('b.txt');
+    expect(error?.detail).toContain('heads/xxx');
     const wip = `refs/atrium/drafts/${draft.id}/wip`;
     const kept = (await refsOf(id))[wip];
     expect(kept).toMatch(/^[0-9a-f]{40}$/);
@@ -163,7 +168,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     // Where git adds nothing at all, what is committed is saved, and what was kept before stays.
     await said(
       draft,
-      `rm -r nested; chmod 600 b.txt; git config filter.x.clean false; git config filter.x.required true
+      `rm -r nested; chmod 600 b.txt; ${long.replace('branch', 'branch -D')}; git config filter.x.clean false; git config filter.x.required true
        mkdir -p .git/info; echo '*.txt filter=x' > .git/info/attributes; echo three > a.txt; git branch more`,
     );
     await waitFor('it to be saved', async () => (await keptOf(id, draft.id)).some((name) => name.endsWith('/more')));

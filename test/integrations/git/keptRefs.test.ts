@@ -66,6 +66,7 @@ test('of tags that cannot be beside each other, the draft’s own stay', () => {
 });
 
 test('what moves in a draft moves among what is kept of it, from where that is', () => {
+  const long = `refs/heads/${'x'.repeat(230)}`;
   const saved = manifest({
     'refs/tags/v1': 't',
     [draftRef('drf_1', 'heads/try')]: 'd',
@@ -77,19 +78,24 @@ test('what moves in a draft moves among what is kept of it, from where that is',
     { name: 'refs/atrium/wip', from: 'w', to: null },
     // Of the repository, which keeps it.
     { name: 'refs/tags/v1', from: 't', to: null },
-    { name: `refs/heads/${'x'.repeat(230)}`, from: null, to: 'x' },
+    { name: long, from: null, to: 'x' },
   ];
-  expect(movesOfDraft({ refs: moves, head: 'refs/heads/try' }, saved, 'drf_1')).toEqual([
+  const kept = [
     { name: draftRef('drf_1', 'heads/try'), from: 'd', to: 'e' },
     { name: draftRef('drf_1', 'heads/new'), from: null, to: 'n' },
     { name: draftRef('drf_1', 'wip'), from: 'w', to: null },
-  ]);
+  ];
+  const left = [long];
+  expect(movesOfDraft({ refs: moves, head: 'refs/heads/try' }, saved, 'drf_1')).toEqual({ moves: kept, left });
+  // Where its branch cannot be kept, what is checked out is kept as on no branch.
+  const head = { name: draftRef('drf_1', 'head'), from: null, to: 'x' };
+  expect(movesOfDraft({ refs: moves, head: long }, saved, 'drf_1')).toEqual({ moves: [...kept, head], left });
 });
 
 test('what is checked out without a branch has a ref for as long as it is', () => {
   const [head, other] = ['1'.repeat(40), '2'.repeat(40)];
   const [saved, name] = [manifest({ [draftRef('drf_1', 'heads/try')]: 'd' }), draftRef('drf_1', 'head')];
-  const moves = (now: string, of = saved) => movesOfDraft({ refs: [], head: now }, of, 'drf_1');
+  const moves = (now: string, of = saved) => movesOfDraft({ refs: [], head: now }, of, 'drf_1').moves;
   expect(moves('refs/heads/try')).toEqual([]);
   expect(moves(head)).toEqual([{ name, from: null, to: head }]);
   const detached = manifest({ ...saved.refs, [name]: head });
