@@ -1,8 +1,8 @@
 import { cleanWords } from '../../integrations/git/rules/describeFailure.ts';
 import { gitError, mayPass } from '../../integrations/git/rules/failures.ts';
-import { asDraft, draftRef, movesOfDraft, refsOfDraft } from '../../integrations/git/rules/keptRefs.ts';
+import { asDraft, draftRef, movesOfDraft, refsOfDraft, uncommittedRef } from '../../integrations/git/rules/keptRefs.ts';
 import { personOf } from '../../integrations/git/rules/person.ts';
-import type { TreeWork, Uncommitted } from '../../integrations/git/types.ts';
+import type { MirrorState, TreeWork, Uncommitted } from '../../integrations/git/types.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
 import { type Draft, findDraft, forgetDraft, recordDraft } from '../../models/git/drafts.ts';
@@ -73,9 +73,10 @@ export function createDraftActivities(deps: GitDeps) {
       }
       // What is changed from now on may not be in it.
       const savedAt = new Date();
-      const { kept, failure } = await keep(tree, signal);
       const state = await stateOf(deps, repository);
-      const { bundle, refs, head } = await gitTrees.bundleOut(tree, asDraft(state, draft), signal, kept);
+      const saved = asDraft(state, draft);
+      const { kept, failure } = await keep(tree, saved, signal);
+      const { bundle, refs, head } = await gitTrees.bundleOut(tree, saved, signal, kept);
       const { moves, left } = movesOfDraft({ refs, head }, state.manifest, draft.id);
       if (moves.length > 0) await gitMirrors.receive(repository, { bundle, refs: moves }, signal);
       else bundle?.destroy();
@@ -140,9 +141,13 @@ export function createDraftActivities(deps: GitDeps) {
   };
 
   /** Where git refuses to keep what is not committed, the commits are saved all the same. */
-  async function keep(tree: TreeWork, signal: AbortSignal): Promise<{ kept?: Uncommitted; failure?: DomainError }> {
+  async function keep(
+    tree: TreeWork,
+    { manifest: { refs } }: MirrorState,
+    signal: AbortSignal,
+  ): Promise<{ kept?: Uncommitted; failure?: DomainError }> {
     try {
-      return { kept: await gitTrees.keepUncommitted(tree, signal) };
+      return { kept: await gitTrees.keepUncommitted(tree, refs[uncommittedRef], signal) };
     } catch (error) {
       if (signal.aborted || !(error instanceof DomainError) || mayPass(error)) throw error;
       return { failure: error };

@@ -403,10 +403,10 @@ export interface GitTrees {
    */
   advance(tree: TreeWork, to: { branch: string; commit: string }, signal: AbortSignal): Promise<void>;
   /**
-   * Keeps what is in no commit as one that only `refs/atrium/wip` has: all but what is ignored. Index, branch and files
-   * stay as they are.
+   * Keeps what is in no commit as one that only `refs/atrium/wip` of the mirror has: all but what is ignored. The tree
+   * stays as it is. `saved` is the one that was saved last, if any.
    */
-  keepUncommitted(tree: TreeWork, signal: AbortSignal): Promise<Uncommitted>;
+  keepUncommitted(tree: TreeWork, saved: string | undefined, signal: AbortSignal): Promise<Uncommitted>;
   /**
    * What the mirror lacks, given what it has, with the moves of refs that belong to it. `uncommitted` is what
    * `keepUncommitted` has made; without it, that stays as it is saved. 422 `GIT_TREE_DAMAGED` where the tree has

@@ -78,10 +78,7 @@ export async function draftsToDiscard(
  * Begins what is due, in the name of whoever made the draft, unless the repository has already something of the kind to
  * do for it. Returns whether there is an order.
  */
-export async function askForDue(
-  database: Database,
-  { id, itemId }: Pick<DueDraft, 'id' | 'itemId'>,
-): Promise<boolean> {
+export async function askForDue(database: Database, { id, itemId }: Pick<DueDraft, 'id' | 'itemId'>): Promise<boolean> {
   return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);
     const [draft] = await select<{ createdBy: string; status: string }>(

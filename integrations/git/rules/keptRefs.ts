@@ -9,7 +9,7 @@ const keptPrefix = 'refs/atrium/';
 /** The longest name of a draft's branch in bytes: a mirror keeps it under a longer name. */
 export const maxDraftBranchBytes = 190;
 
-/** What a repository keeps of one of its drafts: `heads/main`, `tags/v1`, `wip`, `merge`, `head` if that is no branch. */
+/** What a repository keeps of a draft: `heads/main`, `tags/v1`, `wip`, `merge`, and `head` where that is no branch. */
 export const draftRef = (draftId: string, name: string) => `${keptPrefix}drafts/${draftId}/${name}`;
 
 /** The names of all refs that a repository keeps of a draft. */

@@ -2,6 +2,7 @@ import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
 import type { TreeWork, Uncommitted } from '../types.ts';
+import { boxOf } from './boxes.ts';
 import { moveTo } from './halfMoves.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
 import { exitCodes, failureOf, type TreeShell } from './treeShell.ts';
@@ -9,20 +10,49 @@ import { exitCodes, failureOf, type TreeShell } from './treeShell.ts';
 /** Filters of the repository’s own may run. */
 const timeoutMs = 30 * 60_000;
 
+/** What is in no commit is meant to be small: each change of a file is saved as another one. */
+const [maxFileMiB, maxFilesMiB] = [32, 256];
+const bytes = (miB: number) => miB * 1_048_576;
+
 // On a copy of the index, so that nobody's is changed, nor that of an attempt whose worker was killed and that goes on
 // here. The copy is as old as the index: by that git knows which files may have changed since without looking changed.
-// What is the same as before is the same commit again.
+// Objects go to a box in `$1`, named by their commit, which is the same one again for the same files. `$2` is the one
+// that was saved last, whose box says what is new; those before it go. Nothing of the repository itself is written.
 const keepScript = `${enterToLook}
 set -e
-left=
+cd - >/dev/null
+boxes="$PWD/$1" saved=$2
+cd - >/dev/null
+mkdir -p -- "$boxes"
+find "$boxes" -mindepth 1 -maxdepth 1 ! -name "\${saved:-none}" -exec rm -rf -- {} + || true
 find "$GIT_DIR" -maxdepth 1 -name 'atrium-wip.*' -mmin +60 -exec rm -rf -- {} +
-box=$(mktemp -d "$GIT_DIR/atrium-wip.XXXXXX")
+# Where it was kept by an older version.
+if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then
+  git update-ref --no-deref -d ${uncommittedRef} 2>/dev/null || true
+fi
+box=$(mktemp -d "$boxes/new.XXXXXX")
 trap 'rm -rf -- "$box"' EXIT
-export GIT_INDEX_FILE="$box/index"
+mkdir -p -- "$box/objects/info"
+printf '%s\\n' "$GIT_DIR/objects" > "$box/objects/info/alternates"
+export GIT_INDEX_FILE="$box/index" GIT_OBJECT_DIRECTORY="$box/objects"
 if [ -e "$GIT_DIR/index" ]; then cp -p -- "$GIT_DIR/index" "$GIT_INDEX_FILE"; fi
+git ls-files -z --modified --others --exclude-standard | sed -z 's|^|./|' > "$box/files"
+measure() { xargs -0 -r sh -c "$1 2>/dev/null; :" sh < "$box/files"; }
+total=0
+measure 'find "$@" -maxdepth 0 -type f -size -${bytes(maxFileMiB) + 1}c -printf "%s\\n"' > "$box/sizes"
+while read -r size; do total=$((total + size)); done < "$box/sizes"
+[ "$total" -le ${bytes(maxFilesMiB)} ] || exit ${exitCodes.tooMuch}
+measure 'find "$@" -maxdepth 0 -type f -size +${bytes(maxFileMiB)}c -print0' \\
+  | tr '\\n\\0' '?\\n' | sed 's|^[.]/||' > "$box/large"
+large=$(head -n 4 -- "$box/large")
+{
+  printf '.\\0'
+  sed 's/^/:(exclude,literal)/' "$box/large" | tr '\\n' '\\0'
+} > "$box/paths"
 # One file that cannot be read, or a folder that is a repository without a commit, does not keep the others from it.
-added=0
-git add --all --ignore-errors -- . || added=$?
+added=0 left=
+git -c core.looseCompression=1 add --all --ignore-errors \\
+  --pathspec-from-file="$box/paths" --pathspec-file-nul || added=$?
 case "$added" in
   0) ;;
   1) left=yes ;;
@@ -30,21 +60,23 @@ case "$added" in
 esac
 tree=$(git write-tree)
 parent=$(git rev-parse --verify --quiet HEAD) || parent=
-if [ -n "$parent" ]; then base=$(git rev-parse "$parent^{tree}"); else base=$(git hash-object -t tree /dev/null); fi
-say() { printf '%s\\n' "$1" "$left"; }
-if [ "$tree" = "$base" ]; then
-  if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then git update-ref --no-deref -d ${uncommittedRef}; fi
-  say ''
-  exit 0
+if [ -n "$parent" ]; then
+  base=$(git rev-parse "$parent^{tree}")
+  date=$(git log -1 --format=%ct "$parent")
+else
+  base=$(git hash-object -t tree /dev/null)
+  date=0
 fi
-old=$(git rev-parse --verify --quiet ${uncommittedRef}) || old=
-if [ -n "$old" ] && [ "$(git log -1 --format='%T %P' "$old")" = "$tree $parent" ]; then
-  say "$old"
-  exit 0
+commit=
+if [ "$tree" != "$base" ]; then
+  export GIT_AUTHOR_DATE="@$date +0000" GIT_COMMITTER_DATE="@$date +0000"
+  commit=$(git commit-tree "$tree" \${parent:+-p "$parent"} -m 'What is not committed')
+  if [ ! -d "$boxes/$commit" ]; then
+    find "$box" -maxdepth 1 -type f -exec rm -f -- {} +
+    mv -T -- "$box" "$boxes/$commit"
+  fi
 fi
-commit=$(git commit-tree "$tree" \${parent:+-p "$parent"} -m 'What is not committed')
-git update-ref --no-deref ${uncommittedRef} "$commit"
-say "$commit"
+printf '%s\\n' "$commit" "$left" "$large"
 `;
 
 const advanceScript = `${enterToChange}${moveTo}
@@ -65,8 +97,14 @@ const ourselves = {
   GIT_COMMITTER_EMAIL: 'atrium@localhost',
 };
 
+function tooLarge(names: readonly string[]): string | undefined {
+  if (names.length === 0) return undefined;
+  const shown = names.slice(0, 3).map((name) => cleanWords(name, 80));
+  return `more than ${maxFileMiB} MiB are in ${shown.join(', ')}${names.length > shown.length ? ', …' : ''}`;
+}
+
 /** What git said of the files that it could not add; undefined where they have only gone meanwhile. */
-function leftFrom(said: string): string | undefined {
+function unreadOf(said: string): string | undefined {
   const words = said.split('\n').filter((line) => line.startsWith('error: '));
   const isOther = (line: string) => !/: No such file or directory$|: unable to index file /.test(line);
   if (words.length > 0 && !words.some(isOther)) return undefined;
@@ -76,12 +114,19 @@ function leftFrom(said: string): string | undefined {
 /** What drafts need of working trees, their own and their repository’s. */
 export function createDraftWork(shell: TreeShell) {
   return {
-    async keepUncommitted(tree: TreeWork, signal: AbortSignal): Promise<Uncommitted> {
-      const args = [tree.path, tree.itemId];
-      const answer = await shell.do(tree, { script: keepScript, args, env: ourselves, timeoutMs, signal });
-      const [id = '', left = ''] = answer.stdout.toString().split('\n');
+    async keepUncommitted(tree: TreeWork, saved: string | undefined, signal: AbortSignal): Promise<Uncommitted> {
+      const args = [tree.path, tree.itemId, boxOf(tree, 'wip'), saved ?? ''];
+      const answer = await shell.run(tree, { script: keepScript, args, env: ourselves, timeoutMs, signal });
+      if (answer.code === exitCodes.tooMuch) {
+        const detail = `What is in no commit is more than ${maxFilesMiB} MiB. Commit some of it, or have git ignore it.`;
+        throw gitError('GIT_DRAFT_INCOMPLETE', detail);
+      }
+      if (answer.code !== 0) throw failureOf(answer);
+      const [id = '', unread = '', ...large] = answer.stdout.toString().trimEnd().split('\n');
       if (id !== '' && !/^[0-9a-f]{40}$/.test(id)) throw failureOf(answer);
-      return { commit: id === '' ? undefined : id, left: left === '' ? undefined : leftFrom(answer.said) };
+      const left = [tooLarge(large), unread === '' ? undefined : unreadOf(answer.said)];
+      const words = left.filter((part) => part !== undefined).join('; ');
+      return { commit: id === '' ? undefined : id, left: words === '' ? undefined : words };
     },
 
     async advance(

@@ -5,6 +5,7 @@ import { gitError, tooManyRefs } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
 import { isAcceptableRef } from '../rules/refName.ts';
 import type { MadeBundle, MirrorState, RefManifest, RefUpdate, TreeRef, TreeWork, Uncommitted } from '../types.ts';
+import { allBoxes, type Box, boxOf } from './boxes.ts';
 import { enterToChange, enterToLook } from './scripts.ts';
 import { newTags, requireReadable, requireWhole, type TreeTips } from './tips.ts';
 import { exitCodes, type TreeShell } from './treeShell.ts';
@@ -60,6 +61,7 @@ if git rev-parse --verify --quiet HEAD >/dev/null; then git reset --quiet --hard
 if git rev-parse --verify --quiet ${uncommittedRef} >/dev/null; then
   git read-tree --reset -u ${uncommittedRef}
   git reset --quiet
+  git update-ref --no-deref -d ${uncommittedRef}
 fi
 printf %s "$item" > .git/atrium-item
 cd - >/dev/null
@@ -100,14 +102,21 @@ if [ -s "$inbox/bundle" ]; then git bundle unbundle "$inbox/bundle" >/dev/null; 
 git update-ref --no-deref --stdin < "$inbox/moves" >/dev/null
 `;
 
-// `$1` has the tips that are wanted and the ids that the mirror has, some of which may be unknown here.
+// `$1` has the tips that are wanted and the ids that the mirror has, some of which may be unknown here. In `$2` is what
+// is in no commit: as `$3` now, and as `$4` when that was saved last.
 const packScript = `${enterToLook}
 set -e
 cd - >/dev/null
-outbox="$PWD/$1"
+outbox="$PWD/$1" now="$PWD/$2/$3/objects" before="$PWD/$2/$4/objects"
 cd - >/dev/null
+if [ -n "$3" ] && [ -d "$now" ]; then export GIT_OBJECT_DIRECTORY="$now"; fi
+if [ -n "$4" ] && [ -d "$before" ]; then export GIT_ALTERNATE_OBJECT_DIRECTORIES="$before"; fi
 git cat-file --batch-check='%(objectname) %(objecttype)' < "$outbox/have" \\
   | sed -n 's/^\\([0-9a-f]*\\) \\(commit\\|tag\\)$/^\\1/p' > "$outbox/revisions"
+# Git itself leaves out what parents of a commit have, and this is none.
+if [ -n "$4" ] && files=$(git rev-parse --verify --quiet "$4^{tree}"); then
+  printf '^%s\\n' "$files" >> "$outbox/revisions"
+fi
 cat "$outbox/want" >> "$outbox/revisions"
 git pack-objects --revs --stdout --thin --delta-base-offset --quiet --missing=allow-any \\
   < "$outbox/revisions" > "$outbox/pack.new"
@@ -245,26 +254,19 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
         await list(tree, `${outbox}/want`, wanted as string[], signal);
         await list(tree, `${outbox}/have`, [...known], signal);
         // Not by the order’s name: what is wanted may be more than an attempt before has packed.
-        await shell.do(tree, { script: packScript, args: [tree.path, tree.itemId, outbox], timeoutMs, signal });
+        const boxes = [outbox, boxOf(tree, 'wip'), kept?.commit ?? '', manifest.refs[uncommittedRef] ?? ''];
+        await shell.do(tree, { script: packScript, args: [tree.path, tree.itemId, ...boxes], timeoutMs, signal });
       });
       return { bundle: opened(tree, `${outbox}/pack`, signal), refs: updates, head };
     },
 
     async remove(tree: TreeRef, signal: AbortSignal): Promise<void> {
       await shell.do(tree, { script: removeScript, args: [tree.path, tree.itemId], timeoutMs, signal });
-      for (const way of ['in', 'out', 'new'] as const) await clear(tree, way);
+      for (const way of allBoxes) await clear(tree, way);
     },
 
     settle: (tree: TreeWork): Promise<void> => clear(tree, 'out'),
   };
-}
-
-/** Of what goes into a tree and out of it, and of the tree itself until it is whole. */
-type Box = 'in' | 'out' | 'new';
-
-/** Below the home, where programs keep what may be lost. */
-function boxOf({ itemId }: TreeRef, way: Box): string {
-  return `.cache/atrium/git/${itemId}-${way}`;
 }
 
 /** A row names no other ref than this one. */

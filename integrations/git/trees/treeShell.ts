@@ -38,7 +38,15 @@ export interface TreeAnswer {
 }
 
 /** What our scripts end with, beside git’s own codes. */
-export const exitCodes = { nothing: 65, missing: 66, conflicted: 67, unfinished: 68, occupied: 73, busy: 75 } as const;
+export const exitCodes = {
+  nothing: 65,
+  missing: 66,
+  conflicted: 67,
+  unfinished: 68,
+  tooMuch: 69,
+  occupied: 73,
+  busy: 75,
+} as const;
 
 const usualMaxBytes = 1_048_576;
 const usualTimeoutMs = 60_000;

@@ -1,6 +1,6 @@
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
-import { findDraft } from '../../../models/git/drafts.ts';
 import { askForDue, draftsToSave } from '../../../models/git/draftSweep.ts';
+import { findDraft } from '../../../models/git/drafts.ts';
 import { moveDraft } from '../../../models/git/placing.ts';
 import { nextRepositoryStep } from '../../../models/git/steps.ts';
 import { newId } from '../../../models/ids.ts';
