@@ -1,7 +1,6 @@
 import { cleanWords } from '../../integrations/git/rules/describeFailure.ts';
 import { gitError, mayPass } from '../../integrations/git/rules/failures.ts';
 import { asDraft, draftRef, movesOfDraft, refsOfDraft, uncommittedRef } from '../../integrations/git/rules/keptRefs.ts';
-import { personOf } from '../../integrations/git/rules/person.ts';
 import type { MirrorState, TreeWork, Uncommitted } from '../../integrations/git/types.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
@@ -114,7 +113,7 @@ export function createDraftActivities(deps: GitDeps) {
         into: branch,
         from: draftRef(draft.id, `heads/${draft.branch}`),
         to: draftRef(draft.id, 'merge'),
-        author: personOf(author),
+        author,
         at: order.createdAt,
         message: message ?? `Merge draft ${draft.branch}`,
       };
@@ -156,7 +155,7 @@ export function createDraftActivities(deps: GitDeps) {
 
   function commitIn({ input, createdAt: at }: GitOrder, tree: TreeWork, signal: AbortSignal) {
     const { author, message = '', paths } = input as unknown as DraftInput;
-    return gitTrees.commit(tree, { message, author: personOf(author), at, paths }, signal);
+    return gitTrees.commit(tree, { message, author, at, paths }, signal);
   }
 
   /** What is not committed becomes a commit, if a message was given for that. */

@@ -1,7 +1,6 @@
 import { cleanWords } from '../../integrations/git/rules/describeFailure.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { draftRef } from '../../integrations/git/rules/keptRefs.ts';
-import { personOf } from '../../integrations/git/rules/person.ts';
 import type { MirrorState, TreeWork } from '../../integrations/git/types.ts';
 import { type ChangeInput, recordTree } from '../../models/git/changes.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
@@ -141,18 +140,14 @@ export function createTreeActivities(deps: GitDeps) {
       case 'checkoutBranch':
         return { ...(await gitTrees.checkout(tree, { branch }, signal)) };
       case 'commitChanges': {
-        const { id: commit, output } = await gitTrees.commit(
-          tree,
-          { message, author: personOf(author), at, paths },
-          signal,
-        );
+        const { id: commit, output } = await gitTrees.commit(tree, { message, author, at, paths }, signal);
         return { commit, output };
       }
       case 'pullRepository': {
         const name = branch || (await gitTrees.status(tree, signal)).branch;
         const ref = `refs/remotes/origin/${name ?? 'HEAD'}`;
         if (name !== null) requireRemoteBranch(await stateOf(deps, repository), name);
-        const how = { ref, author: personOf(author), at, fastForwardOnly: true };
+        const how = { ref, author, at, fastForwardOnly: true };
         return { ...(await gitTrees.merge(tree, how, signal)) };
       }
       default:

@@ -128,7 +128,8 @@ export interface MergeRequest {
   from: string;
   /** The ref that keeps the result. */
   to: string;
-  author: GitPerson;
+  /** Undefined where whoever asked for it is gone. */
+  author: GitPerson | undefined;
   at: Date;
   message: string;
 }
@@ -378,7 +379,7 @@ export interface GitTrees {
   /** Of these paths, or of everything. 409 `GIT_NOTHING_TO_COMMIT`, or `GIT_CONFLICT` where a merge is unresolved. */
   commit(
     tree: TreeWork,
-    commit: { message: string; author: GitPerson; at: Date; paths?: readonly string[] | undefined },
+    commit: { message: string; author: GitPerson | undefined; at: Date; paths?: readonly string[] | undefined },
     signal: AbortSignal,
   ): Promise<{ id: string; output: string }>;
   /** `output` is git’s own words, which are none for a branch that is not checked out. 409 `GIT_BRANCH_EXISTS`. */
@@ -394,7 +395,7 @@ export interface GitTrees {
    */
   merge(
     tree: TreeWork,
-    merge: { ref: string; author: GitPerson; at: Date; fastForwardOnly: boolean },
+    merge: { ref: string; author: GitPerson | undefined; at: Date; fastForwardOnly: boolean },
     signal: AbortSignal,
   ): Promise<{ output: string }>;
   /**

@@ -1,5 +1,6 @@
 import { cleanWords, describeFailure } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
+import { datedSignatureOf } from '../rules/person.ts';
 import type { MergeRequest, MergeResult, RefManifest } from '../types.ts';
 import type { Git } from './git.ts';
 import { removeLooseObjects } from './repository.ts';
@@ -45,7 +46,7 @@ async function join(git: Git, ours: string, theirs: string, merge: MergeRequest)
   }
   const commit = await git.text(['commit-tree', tree.trim(), '-p', ours, '-p', theirs], {
     input: `${merge.message}\n`,
-    environment: signature(merge),
+    environment: datedSignatureOf(merge.author, merge.at),
   });
   return { commit: commit.trim(), fastForward: false };
 }
@@ -65,17 +66,4 @@ function conflict(names: readonly string[], { into }: MergeRequest) {
     'GIT_CONFLICT',
     `Both sides have changed ${named}${more}. Nothing was merged. In the draft, merge origin/${into.slice(0, 100)}, resolve and commit that, and try again.`,
   );
-}
-
-/** Made again, it is the same commit. */
-function signature({ author: { name, email }, at }: MergeRequest): Record<string, string> {
-  const date = `@${Math.floor(at.getTime() / 1_000)} +0000`;
-  return {
-    GIT_AUTHOR_NAME: name,
-    GIT_AUTHOR_EMAIL: email,
-    GIT_AUTHOR_DATE: date,
-    GIT_COMMITTER_NAME: name,
-    GIT_COMMITTER_EMAIL: email,
-    GIT_COMMITTER_DATE: date,
-  };
 }

@@ -1,7 +1,7 @@
 import { checkBranchName } from '../rules/branchName.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import { identName } from '../rules/identName.ts';
+import { datedSignatureOf } from '../rules/person.ts';
 import type { GitPerson, TreeWork } from '../types.ts';
 import { moveTo } from './halfMoves.ts';
 import { enterToChange, leaveUnfinished } from './scripts.ts';
@@ -113,7 +113,7 @@ export function createChanges(shell: TreeShell) {
 
     async commit(
       tree: TreeWork,
-      commit: { message: string; author: GitPerson; at: Date; paths?: readonly string[] | undefined },
+      commit: { message: string; author: GitPerson | undefined; at: Date; paths?: readonly string[] | undefined },
       signal: AbortSignal,
     ): Promise<{ id: string; output: string }> {
       const { message, author, at, paths } = commit;
@@ -135,7 +135,7 @@ export function createChanges(shell: TreeShell) {
 
     merge: (
       tree: TreeWork,
-      merge: { ref: string; author: GitPerson; at: Date; fastForwardOnly: boolean },
+      merge: { ref: string; author: GitPerson | undefined; at: Date; fastForwardOnly: boolean },
       signal: AbortSignal,
     ): Promise<{ output: string }> =>
       known(tree, {
@@ -147,17 +147,7 @@ export function createChanges(shell: TreeShell) {
   };
 }
 
-/** Whose a commit is, and when it was asked for: made again it is the same commit. The reflog says which order it was. */
-function signature({ workId }: TreeWork, person: GitPerson, at: Date): Record<string, string> {
-  const [name, email] = [identName(person), person.email];
-  const date = `@${Math.floor(at.getTime() / 1_000)} +0000`;
-  return {
-    GIT_AUTHOR_NAME: name,
-    GIT_AUTHOR_EMAIL: email,
-    GIT_AUTHOR_DATE: date,
-    GIT_COMMITTER_NAME: name,
-    GIT_COMMITTER_EMAIL: email,
-    GIT_COMMITTER_DATE: date,
-    GIT_REFLOG_ACTION: `atrium ${workId}`,
-  };
+/** The reflog says which order it was. */
+function signature({ workId }: TreeWork, author: GitPerson | undefined, at: Date): Record<string, string> {
+  return { ...datedSignatureOf(author, at), GIT_REFLOG_ACTION: `atrium ${workId}` };
 }

@@ -1,6 +1,7 @@
 import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
+import { variablesOf } from '../rules/person.ts';
 import type { TreeWork, Uncommitted } from '../types.ts';
 import { boxOf } from './boxes.ts';
 import { moveTo } from './halfMoves.ts';
@@ -90,12 +91,7 @@ esac
 exec git update-ref "$name" "$to" "$old"
 `;
 
-const ourselves = {
-  GIT_AUTHOR_NAME: 'Atrium',
-  GIT_AUTHOR_EMAIL: 'atrium@localhost',
-  GIT_COMMITTER_NAME: 'Atrium',
-  GIT_COMMITTER_EMAIL: 'atrium@localhost',
-};
+const ourselves = variablesOf({ name: 'Atrium', email: 'atrium@localhost' });
 
 function tooLarge(names: readonly string[]): string | undefined {
   if (names.length === 0) return undefined;
