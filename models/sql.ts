@@ -50,6 +50,14 @@ export function instanceOf<M extends Model>(model: ModelStatic<M>, row: Record<s
   return model.build(values as never, { isNewRecord: false, raw: true });
 }
 
+/** Values of an object's fields as a row has them: by the names of its columns. */
+export function asRow<Field extends string>(
+  columnOf: Readonly<Record<Field, string>>,
+  values: Readonly<Partial<Record<Field, unknown>>>,
+): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).map(([field, value]) => [columnOf[field as Field], value]));
+}
+
 function connectionOf(tx: Transaction) {
   const { connection } = tx as unknown as { connection: CallbackConnection };
   return connection.promise();

@@ -5,21 +5,22 @@ import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import { cancelledBefore, notRun, outcomeOf, type RunOutcome } from '../../models/apps/outcome.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { beginLog } from '../../models/apps/runLogs.ts';
-import { endAttempt, isTriedAgain, noteStarted } from '../../models/apps/steps.ts';
+import { endAttempt, isTriedAgain, isUnwanted, noteStarted } from '../../models/apps/steps.ts';
 import { DomainError } from '../../models/errors.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { isAway } from '../../models/unavailable.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { UnwantedWatch } from '../unwantedWatch.ts';
 import type { AppDeps } from './deps.ts';
 import { placeFiles } from './placeFiles.ts';
 import { recordBytes } from './recordBytes.ts';
-import { RunWatch } from './runWatch.ts';
 
 /** Of the output that a run keeps beside its log, for each stream. */
 const maxOutputBytes = 65_536;
 /** How long a process may take to end when it is asked to. */
 const graceMs = 5_000;
+const watchIntervalMs = 1_000;
 /** What passes by itself, as a computer that takes long to wake. */
 const passing = ['COMPUTER_WAKES', 'HOST_LOST', 'COMPUTER_NOT_ANSWERING', 'TOO_MANY_PROCESSES', 'FILES_BUSY'];
 
@@ -34,7 +35,8 @@ export function createRunAttempt(deps: AppDeps) {
     using heartbeat = keepAlive();
     const run = await findRun(database, runId);
     if (run === undefined || !isActive(run) || run.attempt !== attempt || run.retryAt !== null) return;
-    using watch = new RunWatch(deps, runId);
+    const options = { logger, subject: { runId }, intervalMs: watchIntervalMs };
+    using watch = new UnwantedWatch(() => isUnwanted(database, runId), options);
     try {
       await makeAttempt(run, { stopped: heartbeat.cancelled, unwanted: watch.signal });
     } catch (error) {
@@ -43,13 +45,13 @@ export function createRunAttempt(deps: AppDeps) {
         const { code } = error as { code?: string };
         throw ApplicationFailure.create({ type: code ?? 'UNAVAILABLE', message: 'A part is away.' });
       }
-      const isUnwanted = watch.signal.aborted;
-      if (!isUnwanted && !(error instanceof DomainError)) {
+      const wasUnwanted = watch.signal.aborted;
+      if (!wasUnwanted && !(error instanceof DomainError)) {
         logger.error({ err: error, runId }, 'A run could not be made.');
         throw ApplicationFailure.create({ type: 'RUN_FAILED', message: 'RUN_FAILED', nonRetryable: true });
       }
       const { code = '', message } = error as DomainError;
-      await end(run, isUnwanted ? cancelledBefore : notRun(code, message));
+      await end(run, wasUnwanted ? cancelledBefore : notRun(code, message));
     }
   };
 

@@ -1,12 +1,14 @@
 import type { GitHooks } from '../../integrations/git/types.ts';
-import { findOrder, type GitOrder, noteFailure } from '../../models/git/orders.ts';
+import { findOrder, type GitOrder, isCalledOff, noteFailure } from '../../models/git/orders.ts';
 import { findRepository, type Repository } from '../../models/git/repository.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { UnwantedWatch } from '../unwantedWatch.ts';
 import type { GitDeps } from './deps.ts';
 import { describe, failureOf, notOrdered, wasCalledOff } from './failure.ts';
-import { OrderWatch } from './orderWatch.ts';
 import { ProgressWriter } from './progress.ts';
 import { requireAuthority } from './requireAuthority.ts';
+
+const watchIntervalMs = 2_000;
 
 /** An order's step. */
 export interface RepositoryWork {
@@ -31,7 +33,8 @@ export function createOrdered(deps: GitDeps) {
     const [repository, order] = [await findRepository(database, itemId), await findOrder(database, orderId)];
     if (repository === undefined || repository.removedAt !== null || order?.itemId !== itemId) throw notOrdered();
     const progress = new ProgressWriter(deps, itemId);
-    using watch = new OrderWatch(deps, orderId);
+    const options = { logger, subject: { orderId }, intervalMs: watchIntervalMs };
+    using watch = new UnwantedWatch(() => isCalledOff(database, orderId), options);
     const signal = AbortSignal.any([heartbeat.cancelled, progress.signal, watch.signal]);
     try {
       await requireAuthority(deps, repository, order);

@@ -24,10 +24,14 @@ const methods = ['GET', 'HEAD', 'PUT', 'PATCH', 'POST', 'DELETE'];
 /** Anybody may send any origin: so many are remembered as told. */
 const maxTold = 100;
 
-/** Whether pages of an origin may call the API: its own, those of the configuration, and in development this machine's. */
-export function isAllowedOrigin(origin: string, http: Config['http']): boolean {
-  if (origin === new URL(http.publicUrl).origin || http.corsOrigins.includes(origin)) return true;
-  return http.allowsLocalPages && /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(origin);
+/** Which origins' pages may call the API: its own, those of the configuration, and in development this machine's. */
+export function allowedOrigins(http: Config['http']): (origin: string) => boolean {
+  const listed = new Set([new URL(http.publicUrl).origin, ...http.corsOrigins]);
+  return (origin) => listed.has(origin) || (http.allowsLocalPages && isLocal(origin));
+}
+
+function isLocal(origin: string): boolean {
+  return /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(origin);
 }
 
 /**
@@ -35,13 +39,14 @@ export function isAllowedOrigin(origin: string, http: Config['http']): boolean {
  * log names each other origin once.
  */
 export function crossOrigin({ config, logger }: { config: Pick<Config, 'http'>; logger: Logger }): RequestHandler {
+  const isAllowed = allowedOrigins(config.http);
   const told = new Set<string>();
   const answer = cors({
     exposedHeaders,
     methods,
     maxAge: 600,
     origin(origin, decide) {
-      if (origin === undefined || isAllowedOrigin(origin, config.http)) return decide(null, true);
+      if (origin === undefined || isAllowed(origin)) return decide(null, true);
       if (told.size < maxTold && !told.has(origin)) {
         told.add(origin);
         logger.warn(

@@ -11,7 +11,7 @@ import { openConnection } from './connection.ts';
 import { ConnectionCounter, type ConnectionLimits } from './connectionLimits.ts';
 import type { Operation } from './contract.ts';
 import type { RouteDeps } from './deps.ts';
-import { isAllowedOrigin } from './origins.ts';
+import { allowedOrigins } from './origins.ts';
 import type { OwnHosts } from './ownHosts.ts';
 import { createRouter } from './router.ts';
 import { stillAllowed } from './stillAllowed.ts';
@@ -90,10 +90,10 @@ function offeredProtocols(header = ''): string[] {
 
 /** Refuses pages of foreign origins, which CORS does not do for WebSockets. Only browsers send an Origin. */
 export function checkOrigin({ config }: Pick<RouteDeps, 'config'>): RequestHandler {
+  const isAllowed = allowedOrigins(config.http);
   return (req, _res, next) => {
     const { origin } = req.headers;
-    const isAllowed = origin === undefined || isAllowedOrigin(origin, config.http);
-    if (req.handshake !== undefined && !isAllowed) {
+    if (req.handshake !== undefined && origin !== undefined && !isAllowed(origin)) {
       throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not connect here.');
     }
     next();

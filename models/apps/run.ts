@@ -3,7 +3,7 @@ import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
 import { notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, select } from '../sql.ts';
+import { asRow, execute, select } from '../sql.ts';
 import type { AppComponent } from './manifest.ts';
 import type { PlaceOfRuns } from './placeOfRuns.ts';
 
@@ -140,8 +140,7 @@ export async function changeRun(
   run: Run,
   changes: Partial<Pick<Run, keyof typeof columnOf>>,
 ): Promise<void> {
-  const row: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(changes)) row[columnOf[field as keyof typeof columnOf]] = value;
+  const row = asRow(columnOf, changes);
   Object.assign(run, changes);
   if (changes.status !== undefined) row.active = isActive(run) ? 1 : null;
   await execute(tx, 'UPDATE app_runs SET ? WHERE id = ?', [row, run.id]);

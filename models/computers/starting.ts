@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import { DomainError, notFound } from '../errors.ts';
-import { execute, select } from '../sql.ts';
+import { asRow, execute, select } from '../sql.ts';
 import { type Computer, limitsOf } from './computer.ts';
 import { placeComputer } from './placing.ts';
 
@@ -79,8 +79,7 @@ export async function change(
   computer: Computer,
   changes: Partial<Pick<Computer, keyof typeof columnOf>>,
 ): Promise<void> {
-  const row: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(changes)) row[columnOf[field as keyof typeof columnOf]] = value;
+  const row = asRow(columnOf, changes);
   const isMoved =
     (changes.status ?? computer.status) !== computer.status || ('wish' in changes && changes.wish !== computer.wish);
   if (isMoved) {

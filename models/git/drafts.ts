@@ -3,7 +3,7 @@ import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
-import { execute, select } from '../sql.ts';
+import { asRow, execute, select } from '../sql.ts';
 
 /** `discarding` is one that nobody sees any more, of which something may still be left. */
 export type DraftStatus = 'preparing' | 'ready' | 'discarding';
@@ -121,8 +121,7 @@ const columnOf = {
 export type DraftChanges = Partial<Pick<Draft, keyof typeof columnOf>>;
 
 export async function changeDraft(tx: Transaction, id: string, changes: DraftChanges): Promise<void> {
-  const entries = Object.entries(changes).map(([field, value]) => [columnOf[field as keyof typeof columnOf], value]);
-  await execute(tx, 'UPDATE git_drafts SET ? WHERE id = ?', [Object.fromEntries(entries), id]);
+  await execute(tx, 'UPDATE git_drafts SET ? WHERE id = ?', [asRow(columnOf, changes), id]);
 }
 
 /** What a step has found out about a draft. */

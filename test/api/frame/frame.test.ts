@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import request from 'supertest';
-import { isAllowedOrigin } from '../../../api/frame/origins.ts';
+import { allowedOrigins } from '../../../api/frame/origins.ts';
 import { loadConfig } from '../../../config/index.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildUser } from '../../builders/identity.ts';
@@ -131,7 +131,7 @@ describe('CORS', () => {
       ATRIUM_TEMPORAL_ADDRESS: '127.0.0.1:7233',
       ATRIUM_CORS_ORIGINS: 'https://app.example',
     });
-    expect(isAllowedOrigin(origin, http)).toBe(isAllowed);
+    expect(allowedOrigins(http)(origin)).toBe(isAllowed);
   });
 });
 

@@ -1,0 +1,52 @@
+import type { Logger } from '../telemetry/logger.ts';
+
+interface Options {
+  logger: Logger;
+  /** Names the work in the log. */
+  subject: Record<string, string>;
+  intervalMs: number;
+}
+
+/**
+ * Looks from time to time whether work is still wanted: its row says so. Whoever calls it off may tell its workflow too,
+ * but a process that dies before it tells would leave the work going on to its end.
+ */
+export class UnwantedWatch implements Disposable {
+  readonly #unwanted = new AbortController();
+  readonly #isUnwanted: () => Promise<boolean>;
+  readonly #options: Options;
+  #timer: NodeJS.Timeout | undefined;
+  #isOver = false;
+
+  constructor(isUnwanted: () => Promise<boolean>, options: Options) {
+    this.#isUnwanted = isUnwanted;
+    this.#options = options;
+    this.#lookLater();
+  }
+
+  /** Aborted when nobody wants it any more. */
+  get signal(): AbortSignal {
+    return this.#unwanted.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+
+  #lookLater(): void {
+    if (!this.#isOver) this.#timer = setTimeout(() => void this.#look(), this.#options.intervalMs);
+  }
+
+  async #look(): Promise<void> {
+    try {
+      if (await this.#isUnwanted()) return this.#unwanted.abort();
+    } catch (error) {
+      this.#options.logger.debug(
+        { err: error, ...this.#options.subject },
+        'Nobody can say whether this is still wanted.',
+      );
+    }
+    this.#lookLater();
+  }
+}
