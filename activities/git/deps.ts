@@ -1,5 +1,6 @@
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
-import type { GitMirrors, GitTrees } from '../../integrations/git/types.ts';
+import type { GitTrees } from '../../integrations/git/treeTypes.ts';
+import type { GitMirrors } from '../../integrations/git/types.ts';
 import type { GitHosting } from '../../integrations/gitHosting/index.ts';
 import type { GitCredentials } from '../../models/git/credentials.ts';
 import type { Identity } from '../../models/identity/index.ts';

@@ -1,5 +1,5 @@
 import { gitError } from '../../integrations/git/rules/failures.ts';
-import type { TreeRef } from '../../integrations/git/types.ts';
+import type { TreeRef } from '../../integrations/git/treeTypes.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { ChangeInput } from '../../models/git/changes.ts';
 import type { GitOrder } from '../../models/git/orders.ts';

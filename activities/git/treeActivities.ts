@@ -1,7 +1,8 @@
 import { cleanWords } from '../../integrations/git/rules/describeFailure.ts';
 import { gitError } from '../../integrations/git/rules/failures.ts';
 import { draftRef } from '../../integrations/git/rules/keptRefs.ts';
-import type { MirrorState, TreeWork } from '../../integrations/git/types.ts';
+import type { TreeWork } from '../../integrations/git/treeTypes.ts';
+import type { MirrorState } from '../../integrations/git/types.ts';
 import { type ChangeInput, recordTree } from '../../models/git/changes.ts';
 import type { DraftInput } from '../../models/git/drafting.ts';
 import { type GitOrder, keepResult } from '../../models/git/orders.ts';

@@ -1,6 +1,6 @@
 import type { AppManifests } from '../../integrations/apps/manifests.ts';
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
-import type { GitTrees } from '../../integrations/git/types.ts';
+import type { GitTrees } from '../../integrations/git/treeTypes.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';

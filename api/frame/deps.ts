@@ -3,7 +3,7 @@ import type { Config } from '../../config/index.ts';
 import type { AppManifests } from '../../integrations/apps/manifests.ts';
 import type { HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { EgressGuard } from '../../integrations/egress/guard.ts';
-import type { GitTrees } from '../../integrations/git/types.ts';
+import type { GitTrees } from '../../integrations/git/treeTypes.ts';
 import type { GitHosting } from '../../integrations/gitHosting/index.ts';
 import type { ProvenPerson } from '../../integrations/gitHosting/provider.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';

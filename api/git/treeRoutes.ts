@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { draftMissing, treeMissing } from '../../integrations/git/rules/failures.ts';
-import type { TreeRef } from '../../integrations/git/types.ts';
+import type { TreeRef } from '../../integrations/git/treeTypes.ts';
 import { DomainError } from '../../models/errors.ts';
 import { getDraft } from '../../models/git/drafts.ts';
 import { requireReady } from '../../models/git/repository.ts';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createGitTrees } from '../../integrations/git/trees/createGitTrees.ts';
-import type { CloneSource, RepositoryRef, TreeWork } from '../../integrations/git/types.ts';
+import type { TreeWork } from '../../integrations/git/treeTypes.ts';
+import type { CloneSource, RepositoryRef } from '../../integrations/git/types.ts';
 import { commitFiles } from '../support/gitRepository.ts';
 import { buildHost, runOn, startComputer } from './host.ts';
 import type { MirrorsWorld } from './mirrors.ts';

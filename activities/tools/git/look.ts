@@ -1,5 +1,5 @@
 import { draftMissing, treeMissing } from '../../../integrations/git/rules/failures.ts';
-import type { TreeRef } from '../../../integrations/git/types.ts';
+import type { TreeRef } from '../../../integrations/git/treeTypes.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { listDrafts } from '../../../models/git/drafts.ts';

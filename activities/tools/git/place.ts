@@ -1,4 +1,4 @@
-import type { GitTrees, TreeRef } from '../../../integrations/git/types.ts';
+import type { GitTrees, TreeRef } from '../../../integrations/git/treeTypes.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { driveContainerId } from '../../../models/drive/containers.ts';
 import { parsePath } from '../../../models/drive/names.ts';

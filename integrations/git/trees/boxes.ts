@@ -1,4 +1,4 @@
-import type { TreeRef } from '../types.ts';
+import type { TreeRef } from '../treeTypes.ts';
 
 /** Of what goes into a tree and out of it, of the tree itself until it is whole, and of what is in no commit of it. */
 export type Box = 'in' | 'out' | 'new' | 'wip';

@@ -1,6 +1,6 @@
 import type { GitConfig } from '../../../config/git.ts';
 import type { LiveComputers } from '../../computers/liveComputers.ts';
-import type { GitTrees } from '../types.ts';
+import type { GitTrees } from '../treeTypes.ts';
 import { createChanges } from './changes.ts';
 import { createDraftWork } from './drafts.ts';
 import { createExchange } from './exchange.ts';

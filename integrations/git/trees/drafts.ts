@@ -2,7 +2,7 @@ import { cleanWords } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import { uncommittedRef } from '../rules/keptRefs.ts';
 import { variablesOf } from '../rules/person.ts';
-import type { TreeWork, Uncommitted } from '../types.ts';
+import type { TreeWork, Uncommitted } from '../treeTypes.ts';
 import { boxOf } from './boxes.ts';
 import { moveTo } from './halfMoves.ts';
 import { enterToChange, enterToLook } from './scripts.ts';

@@ -1,6 +1,6 @@
 import { gitError } from '../rules/failures.ts';
 import { isStorableRef } from '../rules/refName.ts';
-import type { DiffRange, GitBranch, GitCommit, GitDiff, GitStatus, TreeRef } from '../types.ts';
+import type { DiffRange, GitBranch, GitCommit, GitDiff, GitStatus, TreeRef } from '../treeTypes.ts';
 import { parseLog, parseStatus } from './parse.ts';
 import { enterToLook } from './scripts.ts';
 import { exitCodes, failureOf, type TreeCall, type TreeShell } from './treeShell.ts';

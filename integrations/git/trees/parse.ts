@@ -1,4 +1,4 @@
-import type { GitChange, GitChangeKind, GitCommit, GitStatus } from '../types.ts';
+import type { GitChange, GitChangeKind, GitCommit, GitStatus } from '../treeTypes.ts';
 
 const kinds: Readonly<Record<string, GitChangeKind>> = {
   A: 'added',

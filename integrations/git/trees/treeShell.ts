@@ -7,7 +7,7 @@ import { type Exit, noteOf } from '../../computers/processes/records.ts';
 import { describeConflict } from '../rules/describeConflict.ts';
 import { cleanWords } from '../rules/describeFailure.ts';
 import { type GitFailure, gitError, treeGone, treeMissing } from '../rules/failures.ts';
-import type { TreeRef } from '../types.ts';
+import type { TreeRef } from '../treeTypes.ts';
 import { treeEnvironment } from './environment.ts';
 
 export interface TreeCall {

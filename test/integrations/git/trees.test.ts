@@ -3,7 +3,7 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { ownProcessesDir } from '../../../integrations/computers/processes/ownProcesses.ts';
-import type { GitTrees } from '../../../integrations/git/types.ts';
+import type { GitTrees } from '../../../integrations/git/treeTypes.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { buildTrees } from '../../builders/trees.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';

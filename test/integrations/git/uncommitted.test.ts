@@ -1,4 +1,5 @@
-import type { MirrorState, Uncommitted } from '../../../integrations/git/types.ts';
+import type { Uncommitted } from '../../../integrations/git/treeTypes.ts';
+import type { MirrorState } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { buildTrees } from '../../builders/trees.ts';
 import { drivers } from '../computers/drivers.ts';
