@@ -18,7 +18,7 @@ export const manifestSchema = {
         required: ['name', 'kind', 'command'],
         properties: {
           name: { type: 'string', maxLength: 63, pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$' },
-          kind: { type: 'string', enum: ['process'] },
+          kind: { type: 'string', enum: ['process', 'webhook', 'schedule', 'web'] },
           command: { type: 'string', minLength: 1, maxLength: 20_000 },
           cwd: path,
           env: {
@@ -45,6 +45,12 @@ export const manifestSchema = {
           },
           concurrency: { type: 'integer', minimum: 1, maximum: 20 },
           default: { type: 'boolean' },
+          auth: { type: 'string', enum: ['signature', 'none'] },
+          cron: { type: 'string', minLength: 9, maxLength: 200 },
+          timeZone: { type: 'string', minLength: 1, maxLength: 100 },
+          overlap: { type: 'string', enum: ['skip', 'queue', 'interrupt'] },
+          jitter: { type: 'integer', minimum: 0, maximum: 3_600 },
+          port: { type: 'integer', minimum: 1, maximum: 65_535 },
         },
       },
     },

@@ -6,7 +6,7 @@ import { insufficientScope, may } from '../identity/authority.ts';
 import { execute, insert, select } from '../sql.ts';
 import type { App } from './app.ts';
 import type { AppComponent } from './manifest.ts';
-import { placeOfRuns } from './placeOfRuns.ts';
+import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
 import { findRun, getRun, type Run, type RunSpec, type RunTrigger, runOfTrigger } from './run.ts';
 
@@ -35,11 +35,12 @@ export async function askToRun(database: Database, request: RunRequest): Promise
   const known = await findRun(database, id);
   if (known !== undefined) return known;
   if (app.problem !== null) throw refusedManifest(app.problem);
-  const { name, isDefault: _default, ...component } = componentOf(app, request.component);
+  const component = componentOf(app, request.component);
+  const { name } = component;
   if (component.secrets.length > 0 && !may(request, 'secrets:read')) {
     throw insufficientScope('secrets:read', ', and this component is given secrets');
   }
-  const spec: RunSpec = { ...component, place: await placeOfRuns(database, app) };
+  const spec = specOf(component, await placeOfRuns(database, app));
   const runId = await transaction(database, async (tx) => {
     await lockApp(tx, app);
     const caused = triggerKey === undefined ? undefined : await runOfTrigger(tx, app.id, triggerKey);
@@ -96,8 +97,15 @@ async function lockApp(tx: Parameters<typeof select>[0], { id }: App): Promise<v
   if (rows.length === 0) throw notFound('app');
 }
 
+function specOf(component: AppComponent, place: PlaceOfRuns): RunSpec {
+  const { kind, command, cwd, env, secrets, timeoutSeconds, retry, concurrency } = component;
+  return { kind, command, cwd, env, secrets, timeoutSeconds, retry, concurrency, place };
+}
+
 function componentOf({ manifest: { components } }: App, name: string | undefined): AppComponent {
-  const found = components.find((component) => (name === undefined ? component.isDefault : component.name === name));
+  const found = components.find((component) =>
+    name === undefined ? component.isDefault && component.kind === 'process' : component.name === name,
+  );
   if (found !== undefined) return found;
   const detail =
     name === undefined

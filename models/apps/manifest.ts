@@ -1,7 +1,6 @@
-/** A part of an app that can be run, as its manifest says, with what that leaves out filled in. */
-export interface AppComponent {
+/** What every part of an app has that can be run, as its manifest says, with what that leaves out filled in. */
+interface CommonComponent {
   name: string;
-  kind: 'process';
   /** For the shell. */
   command: string;
   /** Below the app's folder; empty is the folder itself. */
@@ -13,8 +12,31 @@ export interface AppComponent {
   retry: { attempts: number; delaySeconds: number };
   /** How many of its runs there may be at once. */
   concurrency: number;
+  /** Among those of its kind. */
   isDefault: boolean;
 }
+
+/** Runs when somebody asks for it. */
+export type ProcessComponent = CommonComponent & { kind: 'process' };
+
+/** Runs once for each delivery. */
+export type WebhookComponent = CommonComponent & { kind: 'webhook'; auth: 'signature' | 'none' };
+
+/** Runs at the ticks of a clock. */
+export type ScheduleComponent = CommonComponent & {
+  kind: 'schedule';
+  cron: string;
+  timeZone: string;
+  /** What becomes of a run while the one before has not ended. */
+  overlap: 'skip' | 'queue' | 'interrupt';
+  /** How much later than its tick it may run. */
+  jitterSeconds: number;
+};
+
+/** Listens on a port of its computer. */
+export type WebComponent = CommonComponent & { kind: 'web'; port: number };
+
+export type AppComponent = ProcessComponent | WebhookComponent | ScheduleComponent | WebComponent;
 
 export interface AppManifest {
   name: string;

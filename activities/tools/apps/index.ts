@@ -50,8 +50,9 @@ export function appTools(deps: AppToolDeps): Tool[] {
         const apps = data.flatMap(({ itemId, manifest: { name, components }, problem }) => {
           const place = places.get(itemId);
           if (place?.isLive !== true) return [];
-          const shown = components.map(({ name: component, command, isDefault }) => ({
+          const shown = components.map(({ name: component, kind, command, isDefault }) => ({
             component,
+            kind,
             command,
             isDefault,
           }));

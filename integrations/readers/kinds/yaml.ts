@@ -22,6 +22,8 @@ const wordsOf: Readonly<Partial<Record<string, string>>> = {
 const maxFaults = 20;
 const maxDetail = 500;
 const maxNodes = 5_000;
+const maxDepth = 100;
+const tooDeep = 'is nested too deep';
 const start = { line: 1, column: 1 };
 
 /** Reads one document of YAML 1.2, without anchors, aliases and tags of its own. */
@@ -35,15 +37,21 @@ export async function readYaml(bytes: Uint8Array): Promise<YamlText> {
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
   const faultAt = (offset: number, detail: string) => ({ ...placeAt(offset), detail: detail.slice(0, maxDetail) });
-  const faults = [...document.errors, ...document.warnings].map(({ pos, code, message }) =>
-    faultAt(pos[0], wordsOf[code] ?? message),
-  );
+  const problems = [...document.errors, ...document.warnings];
+  // The reader has come to the end of its stack: whatever else it says comes of that.
+  const deepest = problems.find(({ message }) => message.includes('call stack'));
+  if (deepest !== undefined) return { faults: [faultAt(deepest.pos[0], tooDeep)] };
+  const faults = problems.map(({ pos, code, message }) => faultAt(pos[0], wordsOf[code] ?? message));
   if (faults.length > 0) return { faults: faults.slice(0, maxFaults) };
 
   let nodes = 0;
   visit(document, {
-    Node(_key, node) {
+    Node(_key, node, path) {
       nodes++;
+      if (path.length > 2 * maxDepth) {
+        faults.splice(0, faults.length, faultAt(node.range?.[0] ?? 0, tooDeep));
+        return visit.BREAK;
+      }
       const isOdd = isAlias(node) || node.anchor !== undefined;
       if (isOdd) faults.push(faultAt(node.range?.[0] ?? 0, 'anchors and aliases are not supported'));
       return nodes > maxNodes || faults.length === maxFaults ? visit.BREAK : undefined;

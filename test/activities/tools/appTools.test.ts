@@ -23,7 +23,7 @@ describe.each(usable.slice(0, 1))('$name: what agents do with apps', () => {
     const call = async (mode: string, ...calls: (readonly [string, unknown])[]) =>
       toolOutputs((await user.ask({ content: toolLines(calls), modelId: 'demo', mode })).chunks);
 
-    const components = [{ component: 'run', command: 'echo done; echo >> ~/count', isDefault: true }];
+    const components = [{ component: 'run', kind: 'process', command: 'echo done; echo >> ~/count', isDefault: true }];
     expect(await call('ask', ['app_list', {}])).toEqual([{ apps: [{ app: path, name: 'App', components }] }]);
     expect(await call('ask', ['app_run', { app: path }])).toEqual([expect.stringContaining('only reads')]);
     const [run] = (await call('work', ['app_run', { app: path }])) as [{ run: string }];

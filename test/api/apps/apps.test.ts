@@ -45,7 +45,7 @@ test('what is wrong with a manifest is said by line and column', async () => {
     body: {
       code: 'APP_MANIFEST_INVALID',
       errors: [
-        { pointer: 'atrium.yaml:3:5', detail: "must have required property 'command'" },
+        { pointer: 'atrium.yaml:3:5', detail: '`command` is missing' },
         { pointer: 'atrium.yaml:5:5', detail: 'there is no field `comand` here' },
       ],
     },
@@ -73,7 +73,7 @@ test('a manifest that changes is read anew, and a wrong one leaves what was righ
   await apps.put(id, 'atrium.yaml', 'name: App\n');
   const wrong = (await apps.get(id)).body;
   expect([wrong.components[0]?.command, wrong.problem?.code]).toEqual(['make all', 'APP_MANIFEST_INVALID']);
-  expect(wrong.problem?.faults).toEqual([{ line: 1, column: 1, detail: "must have required property 'components'" }]);
+  expect(wrong.problem?.faults).toEqual([{ line: 1, column: 1, detail: '`components` is missing' }]);
   expect((await apps.list()).body.data[0]?.problem).toEqual(wrong.problem);
   const items = await apps.send<{ data: { id: string }[] }>('GET', `${apps.space}/drive/items?parentId=${id}`);
   await apps.send('DELETE', `${apps.space}/drive/items/${items.body.data[0]?.id}`);

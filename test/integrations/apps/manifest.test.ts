@@ -46,10 +46,16 @@ test('a manifest is read, with what it leaves out filled in', async () => {
 test.each([
   ['a field that there is not', `${minimal}    cmd: x\n`, 6, 5, 'there is no field `cmd` here'],
   ['a field of the top', `nam: x\n${minimal}`, 1, 1, 'there is no field `nam` here'],
-  ['a kind that there is not', minimal.replace('process', 'daemon'), 4, 11, 'kind must be one of process'],
-  ['what is missing', 'name: x\n', 1, 1, "must have required property 'components'"],
-  ['a number for a text', minimal.replace('make', '5'), 5, 14, 'command must be string'],
-  ['a timeout of too long', `${minimal}    timeout: 90000\n`, 6, 14, 'timeout must be <= 86400'],
+  [
+    'a kind that there is not',
+    minimal.replace('process', 'daemon'),
+    4,
+    11,
+    'kind must be one of process, webhook, schedule, web',
+  ],
+  ['what is missing', 'name: x\n', 1, 1, '`components` is missing'],
+  ['a number for a text', minimal.replace('make', '5'), 5, 14, 'command must be a text'],
+  ['a timeout of too long', `${minimal}    timeout: 90000\n`, 6, 14, 'timeout must be at most 86400'],
   ['no name of a variable', `${minimal}    env: { A-B: x }\n`, 6, 12, 'A-B is not a name of a variable'],
   [
     'a folder elsewhere',
@@ -68,22 +74,52 @@ test.each([
     'another component is called build too',
   ],
   ['an alias', 'name: &a x\ncomponents: *a\n', 1, 10, 'anchors and aliases are not supported'],
-  ['a list', '- a\n', 1, 1, 'must be object'],
+  ['a list', '- a\n', 1, 1, 'must be a map of names and values'],
+  ['what another kind has', `${minimal}    port: 80\n`, 6, 5, 'only a web component has `port`'],
+  [
+    'what its kind needs',
+    `${minimal.replace('process', 'schedule')}    cron: 0 8 * * *\n`,
+    3,
+    5,
+    '`timeZone` is missing',
+  ],
+  ['a name that is none', minimal.replace('build', 'Bu ild'), 3, 11, expect.stringMatching(/^name is not a name/)],
+  ['no components', 'name: x\ncomponents: []\n', 2, 13, 'components must not be empty'],
 ])('%s is refused where it stands', async (_what, text, line, column, detail) => {
   expect(await read(text)).toEqual({
     faults: expect.arrayContaining([{ line, column, detail }]),
   });
 });
 
+test('one fault does not hide the others', async () => {
+  const nameless =
+    '  - { kind: process, command: x, cwd: /etc }\n  - { name: a, kind: process, command: x, secrets: [A], env: { A: b } }\n';
+  const { faults } = (await read(`components:\n${nameless}`)) as { faults: { detail: string }[] };
+  expect(faults.map(({ detail }) => detail)).toEqual([
+    '`name` is missing',
+    '`name` is missing',
+    'must be a folder of the app: relative, without ".."',
+    'A is in `env` too',
+  ]);
+});
+
+test.each(['webhook', 'schedule', 'web'])('a component of the kind %s is not taken for one that runs', async (kind) => {
+  expect(await read(minimal.replace('process', kind))).toMatchObject({
+    faults: expect.arrayContaining([
+      { line: 4, column: 11, detail: `components of the kind ${kind} cannot be run yet` },
+    ]),
+  });
+});
+
 test('two defaults, a key twice and what is no YAML are refused', async () => {
   const two = ['a', 'b'].map((name) => `  - { name: ${name}, kind: process, command: x, default: true }\n`).join('');
   expect(await read(`name: x\ncomponents:\n${two}`)).toMatchObject({
-    faults: [{ line: 4, detail: 'only one component can be the default' }],
+    faults: [{ line: 4, detail: 'only one component of a kind can be the default' }],
   });
   expect(await read(`name: a\nname: b\n`)).toMatchObject({ faults: [{ line: 2, column: 1 }] });
   expect(await read('name: "a\n')).toMatchObject({ faults: [{ line: expect.any(Number) }] });
   expect(await read('a: b\n---\nc: d\n')).toHaveProperty('faults');
-  expect(await read('')).toEqual({ faults: [{ line: 1, column: 1, detail: 'must be object' }] });
+  expect(await read('')).toEqual({ faults: [{ line: 1, column: 1, detail: 'must be a map of names and values' }] });
   expect(await read(Buffer.from([0xff, 0xfe, 0x61]))).toEqual({
     faults: [{ line: 1, column: 1, detail: 'is not UTF-8' }],
   });
@@ -92,7 +128,9 @@ test('two defaults, a key twice and what is no YAML are refused', async () => {
 
 test('what is made to be costly costs little', async () => {
   const nested = '['.repeat(30_000);
-  expect(await read(`name: ${nested}`)).not.toHaveProperty('manifest');
+  const tooDeep = { faults: [{ line: expect.any(Number), column: expect.any(Number), detail: 'is nested too deep' }] };
+  expect(await read(`name: ${nested}`)).toEqual(tooDeep);
+  expect(await read(Array.from({ length: 300 }, (_, at) => `${' '.repeat(at)}a:`).join('\n'))).toEqual(tooDeep);
   const bomb = `a: &a [x,x,x]\n${'bcdefghi'.replace(/./g, (name, at) => `${name}: &${name} [${`*${'abcdefgh'[at]},`.repeat(9)}]\n`)}`;
   expect(await read(bomb)).toHaveProperty('faults');
   const many = Array.from({ length: 2_000 }, (_, at) => `k${at}: 1`).join('\n');
