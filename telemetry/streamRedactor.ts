@@ -1,33 +1,27 @@
 import type { SecretAutomaton } from './secretAutomaton.ts';
-import { pieceLength, redacted } from './secretForms.ts';
+import { redacted } from './secretForms.ts';
+import { addSpan, SecretSearch, type Span } from './secretSearch.ts';
 
 /**
  * Replaces secrets in a text that comes in pieces, wherever the pieces are cut. It holds back no more than what may be
  * the beginning of a secret, so ordinary text passes at once. Secrets that overlap or touch are one.
  */
 export class StreamRedactor {
-  readonly #automaton: SecretAutomaton;
-  #state = 0;
+  readonly #search: SecretSearch;
   #held = '';
   /** Parts of what is held that are secrets, in order and apart from each other. */
-  #found: { from: number; to: number }[] = [];
-  /** Where in what is held texts may have begun that are too long for the automaton, in order. */
-  #begun: number[] = [];
+  #found: Span[] = [];
   #endsRedacted = false;
 
   constructor(automaton: SecretAutomaton) {
-    this.#automaton = automaton;
+    this.#search = new SecretSearch(automaton);
   }
 
   push(text: string): string {
     const begin = this.#held.length;
     this.#held += text;
-    for (let index = begin; index < this.#held.length; index++) {
-      // At its beginning the automaton remembers nothing: what cannot begin a secret need not be read by it.
-      if (this.#state === 0 && this.#begun.length === 0) index = this.#automaton.skip(this.#held, index);
-      if (index < this.#held.length) this.#step(this.#held.charCodeAt(index), index);
-    }
-    let safe = Math.min(this.#held.length - this.#automaton.depthOf(this.#state), this.#begun[0] ?? this.#held.length);
+    this.#search.read(this.#held, begin, (from, to) => addSpan(this.#found, from, to));
+    let safe = this.#search.openFrom(this.#held.length);
     const last = this.#found.findLast(({ from }) => from < safe);
     if (last !== undefined && last.to > safe) safe = last.from;
     return this.#release(safe);
@@ -35,32 +29,8 @@ export class StreamRedactor {
 
   /** What is held back, at the text's end. */
   rest(): string {
-    this.#state = 0;
-    this.#begun = [];
+    this.#search.reset();
     return this.#release(this.#held.length);
-  }
-
-  #step(unit: number, index: number): void {
-    const automaton = this.#automaton;
-    this.#state = automaton.next(this.#state, unit);
-    const length = automaton.foundAt(this.#state);
-    if (length > 0) this.#mark(index + 1 - length, index + 1);
-    const anchor = automaton.anchorAt(this.#state);
-    if (anchor > 0) this.#begun.push(index + 1 - anchor);
-    const [first] = this.#begun;
-    if (first === undefined || first + pieceLength > index + 1) return;
-    this.#begun.shift();
-    if (automaton.isPiece(this.#held.slice(first, index + 1))) this.#mark(first, index + 1);
-  }
-
-  #mark(begin: number, end: number): void {
-    let [from, to] = [begin, end];
-    for (let last = this.#found.at(-1); last !== undefined && last.to >= from; last = this.#found.at(-1)) {
-      from = Math.min(from, last.from);
-      to = Math.max(to, last.to);
-      this.#found.pop();
-    }
-    this.#found.push({ from, to });
   }
 
   #release(end: number): string {
@@ -85,7 +55,7 @@ export class StreamRedactor {
     if (end === 0) return out;
     this.#held = this.#held.slice(end);
     this.#found = this.#found.slice(released).map(({ from, to }) => ({ from: from - end, to: to - end }));
-    this.#begun = this.#begun.map((from) => from - end);
+    this.#search.forget(end);
     return out;
   }
 }

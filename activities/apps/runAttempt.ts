@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/activity';
 import { collectOutput } from '../../integrations/computers/collectOutput.ts';
-import type { HostClient } from '../../integrations/computers/hostClient.ts';
+import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
+import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
 import { cancelledBefore, notRun, outcomeOf, type RunOutcome } from '../../models/apps/outcome.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { beginLog } from '../../models/apps/runLogs.ts';
@@ -62,12 +63,11 @@ export function createRunAttempt(deps: AppDeps) {
     const over = new AbortController();
     const killed = killWhen(client, processId, unwanted, over.signal);
     try {
-      const records = client.output(processId, { follow: true, signal: stopped });
+      const records = outputOf(run, client, { follow: true, signal: stopped });
       const { stdout, stderr, exit } = await collectOutput(records, { maxBytes: maxOutputBytes });
       const { timeoutSeconds } = run.spec;
       const outcome = outcomeOf(exit, { isCancelled: unwanted.aborted, timeoutSeconds });
-      const redactor = await secrets.redactors.forSpace(run.spaceId);
-      await end(run, outcome, { output: redactor.text(stdout + stderr), client });
+      await end(run, outcome, { output: stdout + stderr, client });
     } finally {
       over.abort();
       await killed;
@@ -120,18 +120,23 @@ export function createRunAttempt(deps: AppDeps) {
     await endAttempt(database, { ...common, log: bytes === undefined ? null : { objectKey: log.objectKey, bytes } });
   }
 
+  /** Without the values of the space's secrets: what is kept is safe also when they are no longer known. */
+  function outputOf(run: Run, client: HostClient, request?: OutputRequest) {
+    const masks = () => secrets.redactors.forSpace(run.spaceId);
+    return maskedOutput((wanted) => client.output(processIdOf(run), wanted), masks, request);
+  }
+
   /** Returns how much the process has put out; undefined where the space has no room for its log. */
   async function keepLog(
     run: Run,
     client: HostClient,
     log: { objectKey: string; reserve(bytes: number): Promise<void> },
   ): Promise<number | undefined> {
-    const processId = processIdOf(run);
-    const { outputBytes } = await client.process(processId);
+    const { outputBytes } = await client.process(processIdOf(run));
     const { reserve } = log;
     const maxBytes = Number.MAX_SAFE_INTEGER;
     try {
-      await storage.write(log.objectKey, recordBytes(client.output(processId)), { fileName: 'log', maxBytes, reserve });
+      await storage.write(log.objectKey, recordBytes(outputOf(run, client)), { fileName: 'log', maxBytes, reserve });
       return outputBytes;
     } catch (error) {
       if (error instanceof DomainError && error.code === 'QUOTA_EXCEEDED') return undefined;

@@ -5,6 +5,7 @@ import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { McpServers } from '../../models/mcp/mcpServers.ts';
+import type { SecretStore } from '../../models/secrets/index.ts';
 import type { CommonDeps } from '../deps.ts';
 import { appTools } from './apps/index.ts';
 import { automationTools } from './automations/index.ts';
@@ -25,6 +26,7 @@ export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'dat
   gitTrees: GitTrees;
   appManifests: AppManifests;
   identity: Pick<Identity, 'members' | 'keys' | 'users'>;
+  secrets: Pick<SecretStore, 'redactors'>;
 }
 
 /** Every tool there is. A new area is a file in this folder and a line here. */

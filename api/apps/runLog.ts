@@ -1,13 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { OutputRequest } from '../../integrations/computers/hostClient.ts';
+import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
 import { isOutput, positionAfter, RecordDecoder } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { findRun, getRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
-type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'storage'>;
+type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'secrets' | 'storage'>;
 
-/** A run's log, of its last attempt. */
+/** A run's log, of its last attempt, without the values of its space's secrets. */
 export interface RunLog {
   /** How much there is now. */
   bytes: number;
@@ -20,17 +22,22 @@ const longestLookMs = 1_000;
 
 /** Where a run's log is now: on its computer until it has ended, then in the store. Throws 410 `RUN_LOG_GONE`. */
 export async function logOf(deps: Deps, run: Run): Promise<RunLog> {
-  const { logKey, logBytes } = run;
-  if (logKey !== null) return { bytes: logBytes ?? 0, records: (after) => storedRecords(deps, logKey, after) };
+  const { logKey, logBytes, spaceId } = run;
+  const masks = () => deps.secrets.redactors.forSpace(spaceId);
+  if (logKey !== null) {
+    const open = ({ after = 0 }) => storedRecords(deps, logKey, after);
+    return { bytes: logBytes ?? 0, records: (after, { signal }) => maskedOutput(open, masks, { after, signal }) };
+  }
   if (!isActive(run)) {
     if (!run.isStarted) return { bytes: 0, records: nothing };
     throw new DomainError('gone', 'RUN_LOG_GONE', 'Its log was not kept.');
   }
   if (!run.isStarted) return { bytes: 0, records: (_after, options) => whenStarted(deps, run, options) };
-  const client = await deps.liveComputers.asIs({ spaceId: run.spaceId, computerId: run.spec.place.computerId });
+  const client = await deps.liveComputers.asIs({ spaceId, computerId: run.spec.place.computerId });
   const processId = processIdOf(run);
   const { outputBytes } = await client.process(processId);
-  return { bytes: outputBytes, records: (after, options) => client.output(processId, { after, ...options }) };
+  const open = (request: OutputRequest) => client.output(processId, request);
+  return { bytes: outputBytes, records: (after, options) => maskedOutput(open, masks, { after, ...options }) };
 }
 
 async function* nothing(): AsyncGenerator<OutputRecord> {}

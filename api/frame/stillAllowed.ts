@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { DomainError } from '../../models/errors.ts';
+import type { Role } from '../../models/identity/tables.ts';
 import { roleOf } from './auth/access.ts';
 import { authorizeOperation, authorizeSpace, isStillSignedIn } from './auth/authorizeSpace.ts';
 import { callerOf, notAuthenticated } from './auth/caller.ts';
@@ -9,15 +10,16 @@ export type Allowed = 'yes' | 'signedOut' | 'forbidden';
 
 /**
  * Repeats the checks that admitted a connection: that its credential is valid, and that its caller has the operation's
- * role in the space. Rejects when they cannot be made.
+ * role in the space, or the one that is `needed` for this object. Rejects when they cannot be made.
  */
 export function stillAllowed(
   deps: Pick<RouteDeps, 'identity'>,
   req: Request,
   spaceId = req.spaceAccess?.space.id,
+  needed?: Role,
 ): () => Promise<Allowed> {
   const caller = callerOf(req);
-  const role = (req.access && roleOf(req.access, req.pathParams?.userId === caller.userId)) ?? 'viewer';
+  const role = needed ?? (req.access && roleOf(req.access, req.pathParams?.userId === caller.userId)) ?? 'viewer';
   return async () => {
     if (!(await isStillSignedIn(deps, caller))) return 'signedOut';
     if (spaceId === undefined) return 'yes';

@@ -1,5 +1,6 @@
 import { SecretAutomaton } from '../../telemetry/secretAutomaton.ts';
 import { redacted } from '../../telemetry/secretForms.ts';
+import { type ByteForms, byteForms, StreamMask } from '../../telemetry/streamMask.ts';
 import { redactText, StreamRedactor } from '../../telemetry/streamRedactor.ts';
 
 /** Removes a space's secret values from what is about to be shown or stored. */
@@ -11,14 +12,24 @@ export interface Redactor {
   json(value: unknown): unknown;
   /** The same for one text that comes in pieces. */
   stream(): StreamRedactor;
+  /** What is looked for in the bytes that programs put out. */
+  readonly bytes: ByteForms;
+  /** Writes over them in one stream of bytes. */
+  mask(options?: { beginsCut?: boolean }): StreamMask;
 }
 
 /**
  * A redactor for these texts, whichever of them is in the other. Its time depends on the text that it reads, not on how
  * many secrets there are.
  */
-export function createRedactor(forms: Iterable<string>): Redactor {
+export function createRedactor(texts: Iterable<string>): Redactor {
+  const forms = [...texts];
   const automaton = new SecretAutomaton(forms);
+  let bytes: ByteForms | undefined;
+  const inBytes = () => {
+    bytes ??= byteForms(forms, automaton);
+    return bytes;
+  };
   const { isEmpty } = automaton;
   const clean = (text: string) => redactText(automaton, text);
 
@@ -35,5 +46,9 @@ export function createRedactor(forms: Iterable<string>): Redactor {
     text: clean,
     json: (value) => (isEmpty ? value : redactJson(value)),
     stream: () => new StreamRedactor(automaton),
+    get bytes() {
+      return inBytes();
+    },
+    mask: (options) => new StreamMask(inBytes(), options),
   };
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
+import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import { listApps } from '../../../models/apps/app.ts';
 import { askToRun } from '../../../models/apps/askToRun.ts';
 import { getRun, isActive, processIdOf, type Run } from '../../../models/apps/run.ts';
@@ -19,7 +20,7 @@ const shownText = 48_000;
 
 /** Tools over the apps of a turn’s space. */
 export function appTools(deps: AppToolDeps): Tool[] {
-  const { database, liveComputers, workflows } = deps;
+  const { database, liveComputers, secrets, workflows } = deps;
 
   async function untilEnded(id: string, waitMs: number, signal: AbortSignal): Promise<Run> {
     const deadline = Date.now() + waitMs;
@@ -116,9 +117,9 @@ export function appTools(deps: AppToolDeps): Tool[] {
         const run = await runOf(deps, turn, id);
         if (!isActive(run) || !run.isStarted) return describe(run);
         const client = await liveComputers.asIs({ spaceId: run.spaceId, computerId: run.spec.place.computerId });
-        const { stdout, stderr } = await collectOutput(client.output(processIdOf(run), { signal }), {
-          maxBytes: shownText,
-        });
+        const masks = () => secrets.redactors.forSpace(run.spaceId);
+        const records = maskedOutput((wanted) => client.output(processIdOf(run), wanted), masks, { signal });
+        const { stdout, stderr } = await collectOutput(records, { maxBytes: shownText });
         return { ...describe(run), output: stdout + stderr };
       },
     }),

@@ -8,11 +8,13 @@ import { driveContainerId } from '../../../models/drive/containers.ts';
 import { parsePath } from '../../../models/drive/names.ts';
 import { findByPath } from '../../../models/drive/place.ts';
 import { DomainError, notFound } from '../../../models/errors.ts';
+import type { SecretStore } from '../../../models/secrets/index.ts';
 import type { CommonDeps } from '../../deps.ts';
 
 export interface AppToolDeps extends Pick<CommonDeps, 'database' | 'workflows'> {
   liveComputers: LiveComputers;
   appManifests: ManifestReader;
+  secrets: Pick<SecretStore, 'redactors'>;
 }
 
 export interface AppInput {

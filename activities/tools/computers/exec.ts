@@ -1,5 +1,6 @@
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import type { Exit } from '../../../integrations/computers/processes/records.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
@@ -68,7 +69,8 @@ export function execTool(deps: ComputerToolDeps): ServerTool {
       });
       try {
         const shown = new LiveText(live, await live.shownUntil());
-        const records = client.output(processId, { follow: true, signal });
+        const masks = () => deps.secrets.redactors.forSpace(turn.spaceId);
+        const records = maskedOutput((wanted) => client.output(processId, wanted), masks, { follow: true, signal });
         const collected = await collectOutput(records, {
           maxBytes: maxOutputBytes,
           onRecord: (record) => shown.push(record),

@@ -5,11 +5,13 @@ import type { Turn } from '../../../models/chat/turn.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import type { Database } from '../../../models/database.ts';
 import type { Identity } from '../../../models/identity/index.ts';
+import type { SecretStore } from '../../../models/secrets/index.ts';
 
 export interface ComputerToolDeps {
   database: Database;
   liveComputers: LiveComputers;
   identity: Pick<Identity, 'users'>;
+  secrets: Pick<SecretStore, 'redactors'>;
 }
 
 export interface ComputerInput {

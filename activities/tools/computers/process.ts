@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
-import type { HostClient } from '../../../integrations/computers/hostClient.ts';
+import type { HostClient, OutputRequest } from '../../../integrations/computers/hostClient.ts';
+import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
+import type { Turn } from '../../../models/chat/turn.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { firstOf } from '../../../models/text.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
@@ -77,7 +79,7 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
           return { processId: process.processId, state: process.state };
         }
         case 'read':
-          return read(await asIs(deps, turn, input), input, signal);
+          return read(deps, turn, input, signal);
         case 'write': {
           const { processId = missing('processId'), text = missing('text') } = input;
           const client = await asIs(deps, turn, input);
@@ -105,7 +107,13 @@ export function processTool(deps: ComputerToolDeps): ServerTool {
 }
 
 /** What has come since, and, while that is nothing, what comes within the time. */
-async function read(client: HostClient, input: ProcessToolInput, signal: AbortSignal): Promise<unknown> {
+async function read(
+  deps: ComputerToolDeps,
+  turn: Turn,
+  input: ProcessToolInput,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const client = await asIs(deps, turn, input);
   const { processId = missing('processId'), after, waitSeconds } = input;
   const { outputBytes, state } = await client.process(processId);
   if (after > outputBytes) {
@@ -116,7 +124,10 @@ async function read(client: HostClient, input: ProcessToolInput, signal: AbortSi
   const timer = setTimeout(() => over.abort(), waitSeconds * 1_000);
   try {
     const ended = AbortSignal.any([signal, over.signal]);
-    const records = client.output(processId, { after, follow: waits, signal: ended });
+    const masks = () => deps.secrets.redactors.forSpace(turn.spaceId);
+    // Read in parts, the model would get a secret in two halves, which nobody finds afterwards.
+    const open = (request: OutputRequest) => client.output(processId, request);
+    const records = maskedOutput(open, masks, { after, follow: waits, signal: ended });
     const { stdout, stderr, exit, position } = await collectOutput(until(records, over, signal), {
       maxBytes: maxReadBytes,
     });

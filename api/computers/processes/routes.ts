@@ -1,14 +1,19 @@
 import type { Request } from 'express';
 import { collectOutput } from '../../../integrations/computers/collectOutput.ts';
+import type { HostClient, OutputRequest } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerRef } from '../../../integrations/computers/liveComputers.ts';
+import { maskedOutput } from '../../../integrations/computers/maskedOutput.ts';
 import type { ProcessInfo } from '../../../integrations/computers/types.ts';
 import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { DomainError } from '../../../models/errors.ts';
+import { isAtLeast } from '../../../models/identity/roles.ts';
 import { newId } from '../../../models/ids.ts';
 import { answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
+import { spaceOf } from '../../frame/auth/authorizeSpace.ts';
 import { authorOf } from '../../frame/auth/authorOf.ts';
+import { callerOf, requireScope } from '../../frame/auth/caller.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { bodyOf, pathOf, queryOf } from '../../frame/request.ts';
@@ -23,7 +28,7 @@ const execTimeoutMs = 300_000;
 
 /** Commands on a computer, in the foreground and in the background. */
 export function processRoutes(deps: RouteDeps) {
-  const { database, liveComputers } = deps;
+  const { database, liveComputers, secrets } = deps;
   const router = createRouter();
   const base = '/api/spaces/:spaceId/computers/:computerId';
   const one = `${base}/processes/:processId`;
@@ -35,11 +40,11 @@ export function processRoutes(deps: RouteDeps) {
     const input = stdin === undefined ? {} : { stdin: Buffer.from(stdin).toString('base64') };
     await client.startProcess({ ...start, ...input, processId, timeoutMs, usualEnv: await signature(req) });
     if (wantsEvents(req)) {
-      const open = (signal: AbortSignal) => client.output(processId, { follow: true, signal });
+      const open = (signal: AbortSignal) => outputOf(req, client, processId, { follow: true, signal });
       return streamOutput(deps, req, res, { open, processId });
     }
     const gone = goneOf(res);
-    const records = client.output(processId, { follow: true, signal: gone });
+    const records = outputOf(req, client, processId, { follow: true, signal: gone });
     const { stdout, stderr, truncated, exit, position } = await collectOutput(records, { maxBytes: maxExecBytes });
     const { state = 'lost', exitCode = null, signal = null, killedBy = null } = exit ?? {};
     const ended = { processId, state, exitCode, signal, killedBy };
@@ -47,34 +52,41 @@ export function processRoutes(deps: RouteDeps) {
   });
 
   router.get(`${base}/processes`, async (req, res) => {
-    const data = (await processesOf(pathOf<'listProcesses'>(req))).map(presentProcess);
+    const ref = pathOf<'listProcesses'>(req);
+    const processes = await processesOf(ref);
+    const redactor = await secrets.redactors.forSpace(ref.spaceId);
+    const data = processes.map((info) => presentProcess(info, redactor));
     answer<'listProcesses'>(res, 200, { data, nextCursor: null });
   });
 
   router.post(`${base}/processes`, async (req, res) => {
     const { processId = newId('process'), ...start } = bodyOf<'startProcess'>(req);
-    const client = await liveComputers.awake(pathOf<'startProcess'>(req), actorOf(req));
+    const ref = pathOf<'startProcess'>(req);
+    const client = await liveComputers.awake(ref, actorOf(req));
     const { process } = await client.startProcess({ ...start, processId, usualEnv: await signature(req) });
-    answer<'startProcess'>(res, 201, presentProcess(process));
+    answer<'startProcess'>(res, 201, presentProcess(process, await secrets.redactors.forSpace(ref.spaceId)));
   });
 
   router.get(one, async (req, res) => {
     const { processId, ...ref } = pathOf<'getProcess'>(req);
     const client = await liveComputers.asIs(ref);
-    answer<'getProcess'>(res, 200, presentProcess(await client.process(processId)));
+    const process = await client.process(processId);
+    answer<'getProcess'>(res, 200, presentProcess(process, await secrets.redactors.forSpace(ref.spaceId)));
   });
 
   router.get(`${one}/output`, async (req, res) => {
     const { processId, ...ref } = pathOf<'readProcessOutput'>(req);
     const client = await liveComputers.asIs(ref);
     const after = afterOf(req, queryOf<'readProcessOutput'>(req).after);
-    if (after > (await client.process(processId)).outputBytes) throw positionUnknown();
+    const { outputBytes, pty } = await client.process(processId);
+    if (pty !== null) requireTerminalReader(req);
+    if (after > outputBytes) throw positionUnknown();
     if (wantsEvents(req)) {
-      const open = (signal: AbortSignal) => client.output(processId, { after, follow: true, signal });
-      return streamOutput(deps, req, res, { open });
+      const open = (signal: AbortSignal) => outputOf(req, client, processId, { after, follow: true, signal });
+      const role = pty === null ? undefined : 'editor';
+      return streamOutput(deps, req, res, { open, role });
     }
-    const { outputBytes } = await client.process(processId);
-    await sendText(res, outputBytes, (signal) => client.output(processId, { after, signal }));
+    await sendText(res, outputBytes, (signal) => outputOf(req, client, processId, { after, signal }));
   });
 
   router.post(`${one}/input`, async (req, res) => {
@@ -103,6 +115,24 @@ export function processRoutes(deps: RouteDeps) {
     await client.resizeProcess(processId, bodyOf<'resizeProcess'>(req));
     res.status(204).end();
   });
+
+  /** Without the values of the space's secrets. */
+  function outputOf(req: Request, client: HostClient, processId: string, request: OutputRequest) {
+    const { spaceId = '' } = req.pathParams ?? {};
+    const masks = () => secrets.redactors.forSpace(spaceId);
+    return maskedOutput((wanted) => client.output(processId, wanted), masks, request);
+  }
+
+  /**
+   * What is drawn on a screen comes with movements of the cursor between its letters: no secret is found in that. So it
+   * is for those who could run a command to see the secrets.
+   */
+  function requireTerminalReader(req: Request): void {
+    requireScope(callerOf(req), 'computers:write', ', which what a terminal has shown needs');
+    if (isAtLeast(spaceOf(req).role, 'editor')) return;
+    const detail = 'What a terminal has shown is for editors of this space: it may have secrets in it.';
+    throw new DomainError('forbidden', 'ROLE_TOO_LOW', detail);
+  }
 
   const signature = async (req: Request) => signatureOf(await authorOf(deps, req));
 

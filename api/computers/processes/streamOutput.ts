@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
+import type { Role } from '../../../models/identity/tables.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { drained } from '../../frame/sse.ts';
@@ -15,6 +16,8 @@ export interface OutputSource {
   processId?: string;
   /** Whose members may read it, where the path does not name the space. */
   spaceId?: string;
+  /** Which role they must have; that of the operation without it. */
+  role?: Role | undefined;
 }
 
 /**
@@ -25,11 +28,11 @@ export async function streamOutput(
   { identity, config, closing }: Pick<RouteDeps, 'identity' | 'config' | 'closing'>,
   req: Request,
   res: Response,
-  { open, processId, spaceId }: OutputSource,
+  { open, processId, spaceId, role }: OutputSource,
 ): Promise<void> {
   const over = new AbortController();
   const end = () => over.abort();
-  const isAllowed = stillAllowed({ identity }, req, spaceId);
+  const isAllowed = stillAllowed({ identity }, req, spaceId, role);
   const { heartbeatMs, authorizationMs } = config.chat.streams;
   const timers = [
     setInterval(() => res.write(': hb\n\n'), heartbeatMs),

@@ -1,0 +1,88 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { execute } from '../sql.ts';
+import type { RunOutcome } from './outcome.ts';
+import type { Run } from './run.ts';
+
+/** One start of a run's component. */
+export interface Attempt {
+  attempt: number;
+  /** When it was its turn. */
+  beganAt: Date;
+  /** When its computer ran, and whether that had to be woken. */
+  awakeAt: Date | null;
+  woke: boolean | null;
+  /** When its process was known to run; null while it is not, and where it never did. */
+  startedAt: Date | null;
+  endedAt: Date | null;
+  status: RunOutcome['status'] | null;
+  exitCode: number | null;
+  endSignal: string | null;
+  errorCode: string | null;
+  errorDetail: string | null;
+  /** Where its log is, when it has ended and there was room for it. */
+  logKey: string | null;
+  /** What its process has put out; null where that is not known. */
+  logBytes: number | null;
+}
+
+/** What has been kept of the log of an attempt that is over. */
+export interface KeptLog {
+  /** Null where the space had no room for it. */
+  objectKey: string | null;
+  bytes: number;
+}
+
+const columns = `attempt, began_at AS beganAt, awake_at AS awakeAt, woke, started_at AS startedAt, ended_at AS endedAt,
+  status, exit_code AS exitCode, end_signal AS endSignal, error_code AS errorCode, error_detail AS errorDetail,
+  log_key AS logKey, log_bytes AS logBytes`;
+
+/** Those of a run, the first one first. */
+export async function attemptsOf({ pool }: Pick<Database, 'pool'>, runId: string): Promise<Attempt[]> {
+  const sql = `SELECT ${columns} FROM app_run_attempts WHERE run_id = ? ORDER BY attempt`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [runId]);
+  return rows.map((row) => {
+    const { woke, logBytes, ...rest } = row as Omit<Attempt, 'woke' | 'logBytes'> & {
+      woke: number | null;
+      logBytes: number | string | null;
+    };
+    return {
+      ...rest,
+      woke: woke === null ? null : woke === 1,
+      logBytes: logBytes === null ? null : Number(logBytes),
+    };
+  });
+}
+
+export async function insertAttempt(tx: Transaction, { id, attempt, spaceId }: Run): Promise<void> {
+  const sql = 'INSERT IGNORE INTO app_run_attempts SET run_id = ?, attempt = ?, space_id = ?, began_at = ?';
+  await execute(tx, sql, [id, attempt, spaceId, new Date()]);
+}
+
+/** Its computer runs. The first time counts. */
+export async function noteAwake({ pool }: Pick<Database, 'pool'>, run: Run, woke: boolean): Promise<void> {
+  await pool.query(
+    'UPDATE app_run_attempts SET awake_at = ?, woke = ? WHERE run_id = ? AND attempt = ? AND awake_at IS NULL',
+    [new Date(), woke ? 1 : 0, run.id, run.attempt],
+  );
+}
+
+export async function finishAttempt(
+  tx: Transaction,
+  { id, attempt }: Pick<Run, 'id' | 'attempt'>,
+  { status, exitCode, signal, error }: RunOutcome,
+  log: KeptLog | null,
+): Promise<void> {
+  const row = {
+    ended_at: new Date(),
+    status,
+    exit_code: exitCode,
+    end_signal: signal,
+    error_code: error?.code ?? null,
+    error_detail: error?.detail.slice(0, 500) ?? null,
+    log_key: log?.objectKey ?? null,
+    log_bytes: log?.bytes ?? null,
+  };
+  await execute(tx, 'UPDATE app_run_attempts SET ? WHERE run_id = ? AND attempt = ?', [row, id, attempt]);
+}
