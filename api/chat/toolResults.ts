@@ -1,4 +1,4 @@
-import { answerToolCalls } from '../../models/chat/answerToolCalls.ts';
+import { answerToolCalls, decideToolCall } from '../../models/chat/answerToolCalls.ts';
 import { shorten } from '../../models/chat/largeResults.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
@@ -22,6 +22,12 @@ interface ClientResult {
   isTimeout: boolean;
 }
 
+/** Whether a call may run, as AI SDK clients say it: in their last message. */
+interface ClientDecision {
+  toolCallId: string;
+  approved: boolean;
+}
+
 /** The turn that the results belong to, and after which chunk the answer to them begins. */
 export interface Continued {
   turn: Turn;
@@ -29,9 +35,10 @@ export interface Continued {
 }
 
 /**
- * Passes a body's tool results to their turn. Undefined when there are none. In spec.md's dialect each id must belong
- * to a call that a client was asked to answer, in one of the caller's turns (422 `TOOL_RESULT_UNKNOWN`); AI SDK clients
- * send all results of their last message, of which only those that we wait for, or have received, count.
+ * Passes a body's tool results, and its answers to approvals, to their turn. Undefined when there are none. In spec.md's
+ * dialect each id must belong to a call that a client was asked to answer, in one of the caller's turns (422
+ * `TOOL_RESULT_UNKNOWN`); AI SDK clients send all of their last message, of which only what we wait for, or have
+ * received, counts.
  */
 export async function takeToolResults(
   deps: RouteDeps,
@@ -45,11 +52,9 @@ export async function takeToolResults(
     isError: isError ?? false,
     isTimeout: isTimeout ?? false,
   }));
-  const results = named.length > 0 ? named : resultsOfMessages(body);
-  if (results.length === 0) return undefined;
-  const calls = await chatModels(deps.database).ToolCall.findAll({
-    where: { id: results.map(({ toolCallId }) => toolCallId), waitsFor: 'client' },
-  });
+  const { results, decisions } = named.length > 0 ? { results: named, decisions: [] } : answersOfMessages(body);
+  if (results.length + decisions.length === 0) return undefined;
+  const calls = await callsOf(deps.database, results, decisions);
   const turn = await turnOf(deps.database, calls, caller, threadId);
   const asked = new Set(calls.filter(({ turnId }) => turnId === turn?.id).map(({ id }) => id));
   const unknown = results.findIndex(({ toolCallId }) => !asked.has(toolCallId));
@@ -62,12 +67,28 @@ export async function takeToolResults(
   const chunks = await Promise.all(
     results.filter(({ toolCallId }) => asked.has(toolCallId)).map((result) => chunkOf(deps, turn, result)),
   );
+  const by = authorityOf(caller);
+  const decided: number[] = [];
+  for (const decision of decisions.filter(({ toolCallId }) => asked.has(toolCallId))) {
+    decided.push((await decideToolCall(deps, { turnId: turn.id, ...decision, by })).after);
+  }
   const { after, isNew } = await answerToolCalls(deps, turn.id, chunks);
-  if (isNew) {
+  if (isNew || decided.length > 0) {
     // The answer is stored: if the workflow misses the signal, the sweeper repeats it.
     void deps.launcher.toolsAnswered(turn.id);
   }
-  return { turn, after };
+  return { turn, after: Math.max(after, ...decided) };
+}
+
+/** The calls that these answer, of those that wait, or have waited, for just that. */
+async function callsOf(database: Database, results: ClientResult[], decisions: ClientDecision[]): Promise<ToolCall[]> {
+  const { ToolCall } = chatModels(database);
+  const idsOf = (answers: { toolCallId: string }[]) => answers.map(({ toolCallId }) => toolCallId);
+  const [answered, decided] = await Promise.all([
+    results.length === 0 ? [] : ToolCall.findAll({ where: { id: idsOf(results), waitsFor: 'client' } }),
+    decisions.length === 0 ? [] : ToolCall.findAll({ where: { id: idsOf(decisions), waitsFor: 'approval' } }),
+  ]);
+  return [...answered, ...decided];
 }
 
 /** Whether the body has nothing besides its results. */
@@ -87,18 +108,23 @@ async function turnOf(
   return threadId === undefined || turn.threadId === threadId ? turn : undefined;
 }
 
-/** The results in the parts of the last message, if that is the assistant's: how AI SDK clients answer. */
-function resultsOfMessages(body: ChatStreamBody): ClientResult[] {
+/** What the parts of the last message answer, if that is the assistant's: how AI SDK clients do it. */
+function answersOfMessages(body: ChatStreamBody): { results: ClientResult[]; decisions: ClientDecision[] } {
+  const results: ClientResult[] = [];
+  const decisions: ClientDecision[] = [];
   const last = body.messages?.at(-1);
-  if (last?.role !== 'assistant' || body.trigger === 'regenerate-message') return [];
-  return ((last.parts ?? []) as Record<string, unknown>[]).flatMap((part): ClientResult[] => {
+  if (last?.role !== 'assistant' || body.trigger === 'regenerate-message') return { results, decisions };
+  for (const part of (last.parts ?? []) as Record<string, unknown>[]) {
     const isTool = part.type === 'dynamic-tool' || String(part.type).startsWith('tool-');
-    if (!isTool || typeof part.toolCallId !== 'string') return [];
+    if (!isTool || typeof part.toolCallId !== 'string') continue;
     const { toolCallId, state } = part;
-    if (state === 'output-available') return [{ toolCallId, output: part.output, isError: false, isTimeout: false }];
-    if (state === 'output-error') return [{ toolCallId, output: part.errorText, isError: true, isTimeout: false }];
-    return [];
-  });
+    const said = { toolCallId, isTimeout: false };
+    if (state === 'output-available') results.push({ ...said, output: part.output, isError: false });
+    if (state === 'output-error') results.push({ ...said, output: part.errorText, isError: true });
+    const approved = (part.approval as { approved?: unknown } | undefined)?.approved;
+    if (state === 'approval-responded' && typeof approved === 'boolean') decisions.push({ toolCallId, approved });
+  }
+  return { results, decisions };
 }
 
 /** As the log stores it: without the space's secrets, and by reference when it is large. */

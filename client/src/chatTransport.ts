@@ -45,49 +45,61 @@ export class AtriumChatTransport<Message extends UIMessage = UIMessage> implemen
       ...options.body,
       ...(spaceId !== undefined && { spaceId }),
       id: chatId,
-      // The server keeps the thread: it only needs the new message, or the one in question.
-      messages: messages.filter(({ role }) => role === 'user').slice(-1),
+      messages: newOf(messages, trigger),
       trigger,
       messageId,
       outboxItemId: crypto.randomUUID(),
     });
     const headers = { ...headersOf(options.headers), 'content-type': 'application/json' };
-    return this.#stream(abortSignal, (signal) =>
-      // Repeating is safe: the outbox item's id makes it one message.
-      request(this.#options, '/chat/stream', { method: 'POST', headers, body: text, signal }),
+    const first = await this.#begin(
+      // Repeating is safe: the outbox item's id makes it one message, and of a tool's results the first counts.
+      () => request(this.#options, '/chat/stream', { method: 'POST', headers, body: text }),
+      abortSignal,
     );
+    return this.#read(first, abortSignal);
   }
 
   async reconnectToStream(options: ReconnectOptions<Message>): Promise<ReadableStream<UIMessageChunk> | null> {
     const { spaceId } = this.#options;
     const query = spaceId === undefined ? '' : `?spaceId=${encodeURIComponent(spaceId)}`;
     const path = `/chat/stream/${encodeURIComponent(options.chatId)}/stream${query}`;
-    let nothingRuns = false;
-    const stream = await this.#stream(undefined, async (signal) => {
-      const response = await request(this.#options, path, { headers: headersOf(options.headers), signal });
-      nothingRuns = response.status === 204;
-      return response;
-    }).catch((error: unknown) => {
+    const headers = headersOf(options.headers);
+    const first = await this.#begin(() => request(this.#options, path, { headers })).catch((error: unknown) => {
       // A chat that was never sent has nothing to resume.
       if (error instanceof AtriumError && error.status === 404) return null;
       throw error;
     });
-    return nothingRuns ? null : stream;
+    return first === null || first.status === 204 ? null : this.#read(first, undefined);
   }
 
-  async #stream(
-    abortSignal: AbortSignal | undefined,
-    ask: (signal: AbortSignal) => Promise<Response>,
-  ): Promise<ReadableStream<UIMessageChunk>> {
+  /**
+   * The first response, once there is one. Who stops before that is answered at once; the request that is under way goes
+   * on, for only its answer says which turn to stop.
+   */
+  async #begin(ask: () => Promise<Response>, abortSignal: AbortSignal = new AbortController().signal) {
+    const asking = persistently(
+      async () => {
+        const response = await ask();
+        if (abortSignal.aborted) {
+          this.#stop(response);
+          void response.body?.cancel().catch(() => undefined);
+        }
+        return response;
+      },
+      { giveUpAfterMs: this.#giveUpAfterMs, signal: abortSignal },
+    );
+    const aborted = new Promise<never>((_resolve, reject) => {
+      abortSignal.addEventListener('abort', () => reject(abortSignal.reason), { once: true });
+    });
+    return Promise.race([asking, aborted]);
+  }
+
+  #read(first: Response, abortSignal: AbortSignal | undefined): ReadableStream<UIMessageChunk> {
     const left = new AbortController();
     const signal = abortSignal === undefined ? left.signal : AbortSignal.any([left.signal, abortSignal]);
-    const options = { giveUpAfterMs: this.#options.giveUpAfterMs ?? defaultGiveUpAfterMs, signal };
-    const first = await persistently(() => ask(signal), options);
-    const turnId = first.headers.get('x-turn-id');
-    if (turnId !== null && this.#options.stopsTurns !== false) {
-      abortSignal?.addEventListener('abort', () => void this.#stop(turnId), { once: true });
-    }
-    const chunks = nameParts(turnChunks(this.#options, first, options));
+    if (abortSignal?.aborted) this.#stop(first);
+    abortSignal?.addEventListener('abort', () => this.#stop(first), { once: true });
+    const chunks = nameParts(turnChunks(this.#options, first, { giveUpAfterMs: this.#giveUpAfterMs, signal }));
     return new ReadableStream<UIMessageChunk>({
       async pull(controller) {
         const { done, value } = await chunks.next();
@@ -98,9 +110,29 @@ export class AtriumChatTransport<Message extends UIMessage = UIMessage> implemen
     });
   }
 
-  async #stop(turnId: string): Promise<void> {
-    await request(this.#options, `/chat/turns/${turnId}/stop`, { method: 'POST' }).catch(() => undefined);
+  get #giveUpAfterMs(): number {
+    return this.#options.giveUpAfterMs ?? defaultGiveUpAfterMs;
   }
+
+  #stop(first: Response): void {
+    const turnId = first.headers.get('x-turn-id');
+    if (turnId === null || this.#options.stopsTurns === false) return;
+    void request(this.#options, `/chat/turns/${turnId}/stop`, { method: 'POST' }).catch(() => undefined);
+  }
+}
+
+/**
+ * What the server does not have yet, for it keeps the thread: the new message, or the one in question; of an answer to
+ * which the client has added results of its tools, or approvals, the calls of its last step: only they can be waiting.
+ */
+function newOf(messages: UIMessage[], trigger: SendOptions<UIMessage>['trigger']): UIMessage[] {
+  const last = messages.at(-1);
+  if (last?.role === 'assistant' && trigger === 'submit-message') {
+    const step = last.parts.slice(last.parts.findLastIndex(({ type }) => type === 'step-start') + 1);
+    const calls = step.filter(({ type }) => type === 'dynamic-tool' || type.startsWith('tool-'));
+    if (calls.length > 0) return [{ ...last, parts: calls }];
+  }
+  return messages.filter(({ role }) => role === 'user').slice(-1);
 }
 
 function headersOf(headers: Record<string, string> | Headers | undefined): Record<string, string> {

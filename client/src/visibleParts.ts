@@ -6,9 +6,24 @@ interface Attempt {
   data: { step: number; attempt: number; discard: string[] };
 }
 
+/** What the server says of a call that may run only when somebody allows it. */
+interface Approval {
+  toolCallId: string;
+  state: 'asked' | 'approved' | 'denied' | 'expired';
+}
+
+/**
+ * The question as clients of AI SDK 6 and later have it in the call's own part, to be answered by
+ * `addToolApprovalResponse`. Earlier ones let it go by.
+ */
+function* approvalRequest({ toolCallId, state }: Approval): Generator<UIMessageChunk> {
+  if (state === 'asked') yield { type: 'tool-approval-request', approvalId: toolCallId, toolCallId };
+}
+
 /**
  * Gives each part of a message the id that the server knows it by, and keeps what it says of new attempts in the
- * message: clients of the AI SDK put a message together from chunks, and have no chunk that takes a part back.
+ * message: clients of the AI SDK put a message together from chunks, and have no chunk that takes a part back. Approvals
+ * become that SDK's own.
  */
 export async function* nameParts(chunks: AsyncIterable<UIMessageChunk>): AsyncGenerator<UIMessageChunk> {
   for await (const chunk of chunks) {
@@ -21,6 +36,10 @@ export async function* nameParts(chunks: AsyncIterable<UIMessageChunk>): AsyncGe
         break;
       case 'data-attempt':
         yield { ...chunk, transient: false };
+        break;
+      case 'data-approval':
+        yield chunk;
+        yield* approvalRequest(chunk.data as Approval);
         break;
       default:
         yield chunk;

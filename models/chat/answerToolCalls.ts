@@ -51,16 +51,16 @@ export async function answerToolCalls(
 /**
  * Allows a call to run, or denies it: once, from any device. The same decision again is fine. Throws 409:
  * `APPROVAL_DECIDED` for another one, `APPROVAL_EXPIRED` after its time, `APPROVAL_CLOSED` after the turn's end; 403
- * `INSUFFICIENT_SCOPE` to a key that allows what it could not do.
+ * `INSUFFICIENT_SCOPE` to a key that allows what it could not do. Returns after which chunk what follows begins.
  */
 export async function decideToolCall(
   { database, turnLog }: Deps,
   { turnId, toolCallId, approved, by }: { turnId: string; toolCallId: string; approved: boolean; by: Authority },
-): Promise<void> {
+): Promise<{ after: number }> {
   const decision = approved ? 'approved' : 'denied';
   const { ToolCall, Turn } = chatModels(database);
   const segments: CommittedSegment[] = [];
-  await transaction(database, async (tx) => {
+  const decided = await transaction(database, async (tx) => {
     segments.length = 0;
     const turn = await Turn.lock(turnId, tx);
     const call = await ToolCall.findOne({ where: { id: toolCallId, turnId }, transaction: tx });
@@ -68,7 +68,7 @@ export async function decideToolCall(
     const lacking = lackingOf(by, call.scopes);
     if (approved && lacking !== undefined)
       throw insufficientScope(lacking, ', without which it cannot allow this call');
-    if (call.decision === decision) return;
+    if (call.decision === decision) return { after: call.askedSeq ?? 0 };
     if (call.decision !== null) {
       throw new DomainError('conflict', 'APPROVAL_DECIDED', `This call has been ${call.decision} already.`);
     }
@@ -85,6 +85,8 @@ export async function decideToolCall(
     if (!approved) chunks.push(failedResult(toolCallId, 'The user did not allow this call.'));
     const open = await openCalls(turnId, tx);
     segments.push(await tell(tx, turnLog, turn, chunks, nextState(turn, open, approved)));
+    return { after: call.askedSeq ?? 0 };
   });
   for (const segment of segments) turnLog.announce(segment);
+  return decided;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Chat } from '@ai-sdk/react';
-import type { UIMessage } from 'ai';
+import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai';
 import { AtriumChatTransport, AtriumError, createAtriumClient, visibleParts } from '../../client/src/index.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
@@ -30,7 +30,9 @@ afterAll(async () => {
 
 type Options = ConstructorParameters<typeof AtriumChatTransport>[0];
 
-function buildChat(init: { id?: string; messages?: UIMessage[] } = {}, options: Partial<Options> = {}) {
+type Init = Partial<ConstructorParameters<typeof Chat<UIMessage>>[0]>;
+
+function buildChat(init: Init = {}, options: Partial<Options> = {}) {
   const errors: Error[] = [];
   const transport = new AtriumChatTransport({ baseUrl: proxy.url, token: async () => user.token, ...options });
   const chat = new Chat<UIMessage>({ ...init, transport, onError: (error) => errors.push(error) });
@@ -119,6 +121,48 @@ test('stop ends the turn, or only hangs up', async () => {
     await sending;
     expect((await user.ended(metadataOf(chat).turnId)).status).toBe(stopsTurns ? 'stopped' : 'completed');
   }
+});
+
+test('stop before anything is heard of the turn ends it too', async () => {
+  const answer = Promise.withResolvers<void>();
+  const late: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    await answer.promise;
+    return response;
+  };
+  const id = 'client-stopped-early';
+  const { chat, errors } = buildChat({ id }, { fetch: late, spaceId: user.spaceId });
+  const sending = chat.sendMessage({ text: slow(600) });
+  const turns = () => user.fetch(`/chat/stream/${id}/stream?spaceId=${user.spaceId}`);
+  await waitFor('the turn to run', async () => (await turns()).status === 200);
+  await chat.stop();
+  await sending;
+  answer.resolve();
+  await waitFor('the turn to be stopped', async () => (await turns()).status === 204);
+  expect(errors).toEqual([]);
+});
+
+test.each([true, false])('an approval is answered as any of the AI SDK’s: %s', async (approved) => {
+  const path = `/approved-${approved}.txt`;
+  const { chat, errors } = buildChat(
+    { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses },
+    { body: { modelId: 'demo', mode: 'work' } },
+  );
+  await chat.sendMessage({ text: `/tool drive_write ${JSON.stringify({ path, content: 'x' })}` });
+  await chat.sendMessage({ text: `/tool drive_delete ${JSON.stringify({ path })}` });
+  const call = () => chat.lastMessage?.parts.find((part) => part.type === 'dynamic-tool');
+  expect(call()).toMatchObject({ state: 'approval-requested', toolName: 'drive_delete' });
+  await chat.addToolApprovalResponse({ id: call()?.approval?.id ?? '', approved });
+  await waitFor('the end', () => chat.status === 'ready' && call()?.state.startsWith('output-'));
+  expect([errors, chat.messages.length, call()?.state]).toEqual([
+    [],
+    4,
+    approved ? 'output-available' : 'output-error',
+  ]);
+  const stored = await user.messages(metadataOf(chat).threadId);
+  expect(stored.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
+  const { data } = await user.get<{ data: { name: string }[] }>(`/api/spaces/${user.spaceId}/drive/items?path=/`);
+  expect(data.some(({ name }) => `/${name}` === path)).toBe(!approved);
 });
 
 test('a page that is loaded again takes up the running answer, by the chat’s id and space', async () => {

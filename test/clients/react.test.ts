@@ -1,10 +1,11 @@
 import { Chat } from '@ai-sdk/react';
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithToolCalls, type UIMessage } from 'ai';
+import { AtriumChatTransport } from '../../client/src/index.ts';
 import { type ChatUser, textOf } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** The Chat of `useChat`, with only `api` and `headers` set. */
+/** The Chat of `useChat`: with only `api` and `headers` set, and with the transport of `client/`. */
 let product: TestProduct;
 let user: ChatUser;
 beforeAll(async () => {
@@ -19,15 +20,34 @@ interface Heard {
   data: unknown[];
 }
 
-function buildChat(init: { id?: string; messages?: UIMessage[] } = {}): Heard {
+type Init = ConstructorParameters<typeof Chat<UIMessage>>[0] & { body?: Record<string, unknown> };
+
+/** What the chats of a transport have asked for, by method and path. */
+const asked: string[] = [];
+const fetched: typeof fetch = (input, init) => {
+  asked.push(`${init?.method ?? 'GET'} ${new URL(String(input)).pathname}`);
+  return fetch(input, init);
+};
+
+const transports = {
+  'the SDK’s own': (body: Record<string, unknown> | undefined) =>
+    new DefaultChatTransport({
+      api: `${product.url}/chat/stream`,
+      headers: { Authorization: `Bearer ${user.token}` },
+      ...(body && { body }),
+      fetch: fetched,
+    }),
+  'the transport of client/': (body: Record<string, unknown> | undefined) =>
+    new AtriumChatTransport({ baseUrl: product.url, token: user.token, ...(body && { body }), fetch: fetched }),
+};
+type Transport = keyof typeof transports;
+
+function buildChatWith(transport: Transport, { body, ...init }: Init = {}): Heard {
   const errors: Error[] = [];
   const data: unknown[] = [];
   const chat = new Chat<UIMessage>({
     ...init,
-    transport: new DefaultChatTransport({
-      api: `${product.url}/chat/stream`,
-      headers: { Authorization: `Bearer ${user.token}` },
-    }),
+    transport: transports[transport](body),
     onError: (error) => errors.push(error),
     onData: (part) => data.push(part),
   });
@@ -43,73 +63,123 @@ async function threadOf(chat: Chat<UIMessage>) {
   return { id: metadata.threadId, messages: await user.messages(metadata.threadId) };
 }
 
-test('two messages and their answers, as the thread has them', async () => {
-  const { chat, errors, data } = buildChat();
-  await chat.sendMessage({ text: fake({ tokens: ['First ', 'answer'] }) });
-  expect(chat.status).toBe('ready');
-  await chat.sendMessage({ text: fake({ reasoning: ['Hm.'], tokens: ['Second ', 'answer'], intervalMs: 5 }) });
-  expect([chat.status, errors]).toEqual(['ready', []]);
-  expect(texts(chat).filter((_, at) => at % 2 === 1)).toEqual(['First answer', 'Second answer']);
+describe.each(Object.keys(transports) as Transport[])('%s', (transport) => {
+  const buildChat = (init?: Init) => buildChatWith(transport, init);
 
-  const { messages } = await threadOf(chat);
-  expect(messages.map(({ id, role }) => ({ id, role }))).toEqual(chat.messages.map(({ id, role }) => ({ id, role })));
-  expect(messages.map(({ parts }) => textOf(parts))).toEqual(texts(chat));
-  expect(chat.lastMessage?.metadata).toMatchObject({ status: 'completed', usage: { inputTokens: 10 } });
-  expect(data).toMatchObject([{ data: { status: 'running' } }, { data: { status: 'completed' } }, {}, {}]);
-});
+  test('two messages and their answers, as the thread has them', async () => {
+    const { chat, errors, data } = buildChat();
+    await chat.sendMessage({ text: fake({ tokens: ['First ', 'answer'] }) });
+    expect(chat.status).toBe('ready');
+    await chat.sendMessage({ text: fake({ reasoning: ['Hm.'], tokens: ['Second ', 'answer'], intervalMs: 5 }) });
+    expect([chat.status, errors]).toEqual(['ready', []]);
+    expect(texts(chat).filter((_, at) => at % 2 === 1)).toEqual(['First answer', 'Second answer']);
 
-test('regenerate: the last answer is replaced, here and there', async () => {
-  const { chat, errors } = buildChat();
-  await chat.sendMessage({ text: 'Once more, please' });
-  const before = chat.lastMessage?.id;
-  await chat.regenerate();
-  expect([chat.status, errors]).toEqual(['ready', []]);
-  expect(chat.messages).toHaveLength(2);
-  expect(chat.lastMessage?.id).not.toBe(before);
-  const { messages } = await threadOf(chat);
-  expect(messages.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
-  expect(requestsWith(product.provider, 'Once more, please')).toHaveLength(2);
-});
+    const { messages } = await threadOf(chat);
+    expect(messages.map(({ id, role }) => ({ id, role }))).toEqual(chat.messages.map(({ id, role }) => ({ id, role })));
+    expect(messages.map(({ parts }) => textOf(parts))).toEqual(texts(chat));
+    expect(chat.lastMessage?.metadata).toMatchObject({ status: 'completed', usage: { inputTokens: 10 } });
+    expect(data).toMatchObject([{ data: { status: 'running' } }, { data: { status: 'completed' } }, {}, {}]);
+  });
 
-test('a page that is loaded again in the middle of an answer resumes it', async () => {
-  const first = buildChat();
-  const text = fake({ tokens: 60, intervalMs: 20 });
-  const sending = first.chat.sendMessage({ text });
-  await waitFor('the answer to begin', () => texts(first.chat)[1]);
-  const stored = structuredClone(first.chat.messages.slice(0, 1));
+  test('regenerate: the last answer is replaced, here and there', async () => {
+    const { chat, errors } = buildChat();
+    const text = `Once more, please, with ${transport}`;
+    await chat.sendMessage({ text });
+    const before = chat.lastMessage?.id;
+    await chat.regenerate();
+    expect([chat.status, errors]).toEqual(['ready', []]);
+    expect(chat.messages).toHaveLength(2);
+    expect(chat.lastMessage?.id).not.toBe(before);
+    const { messages } = await threadOf(chat);
+    expect(messages.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
+    expect(requestsWith(product.provider, text)).toHaveLength(2);
+  });
 
-  const second = buildChat({ id: first.chat.id, messages: stored });
-  await second.chat.resumeStream();
-  await sending;
-  expect([second.chat.status, second.errors]).toEqual(['ready', []]);
-  expect(texts(second.chat)).toEqual(texts(first.chat));
-  expect(texts(second.chat)[1]?.split(' ').filter(Boolean)).toHaveLength(60);
-  expect(second.chat.lastMessage?.id).toBe(first.chat.lastMessage?.id);
+  test('a page that is loaded again in the middle of an answer resumes it', async () => {
+    const first = buildChat();
+    const text = fake({ tokens: 60, intervalMs: 20 });
+    const sending = first.chat.sendMessage({ text });
+    await waitFor('the answer to begin', () => texts(first.chat)[1]);
+    const stored = structuredClone(first.chat.messages.slice(0, 1));
 
-  // Nothing runs any more: there is nothing to resume, which is not an error.
-  await second.chat.resumeStream();
-  expect([second.chat.status, second.errors, second.chat.messages.length]).toEqual(['ready', [], 2]);
-});
+    const second = buildChat({ id: first.chat.id, messages: stored });
+    await second.chat.resumeStream();
+    await sending;
+    expect([second.chat.status, second.errors]).toEqual(['ready', []]);
+    expect(texts(second.chat)).toEqual(texts(first.chat));
+    expect(texts(second.chat)[1]?.split(' ').filter(Boolean)).toHaveLength(60);
+    expect(second.chat.lastMessage?.id).toBe(first.chat.lastMessage?.id);
 
-test('a page with a new chat finds nothing to resume, which is not an error', async () => {
-  const { chat, errors } = buildChat();
-  await chat.resumeStream();
-  expect([chat.status, errors, chat.messages]).toEqual(['ready', [], []]);
-});
+    // Nothing runs any more: there is nothing to resume, which is not an error.
+    await second.chat.resumeStream();
+    expect([second.chat.status, second.errors, second.chat.messages.length]).toEqual(['ready', [], 2]);
+  });
 
-test('resuming with a part of the answer at hand does not double it', async () => {
-  const first = buildChat();
-  const sending = first.chat.sendMessage({ text: fake({ tokens: 60, intervalMs: 20 }) });
-  await waitFor('some of the answer', () => (texts(first.chat)[1] ?? '').length > 20);
-  const second = buildChat({ id: first.chat.id, messages: structuredClone(first.chat.messages) });
-  await second.chat.resumeStream();
-  await sending;
-  expect(texts(second.chat)).toEqual(texts(first.chat));
-  expect(second.errors).toEqual([]);
+  test('a page with a new chat finds nothing to resume, which is not an error', async () => {
+    const { chat, errors } = buildChat();
+    await chat.resumeStream();
+    expect([chat.status, errors, chat.messages]).toEqual(['ready', [], []]);
+  });
+
+  test('resuming with a part of the answer at hand does not double it', async () => {
+    const first = buildChat();
+    const sending = first.chat.sendMessage({ text: fake({ tokens: 60, intervalMs: 20 }) });
+    await waitFor('some of the answer', () => (texts(first.chat)[1] ?? '').length > 20);
+    const second = buildChat({ id: first.chat.id, messages: structuredClone(first.chat.messages) });
+    await second.chat.resumeStream();
+    await sending;
+    expect(texts(second.chat)).toEqual(texts(first.chat));
+    expect(second.errors).toEqual([]);
+  });
+
+  test('a failed turn is an error with its sentence, and the next message goes through', async () => {
+    const { chat, errors } = buildChat();
+    await chat.sendMessage({ text: fake({ status: 400 }) });
+    expect(chat.status).toBe('error');
+    expect(errors.map(({ message }) => message)).toEqual(['The model provider refused the request.']);
+    chat.clearError();
+    await chat.sendMessage({ text: 'And now?' });
+    expect([chat.status, texts(chat).at(-1)]).toEqual(['ready', 'Hello from the fake provider.']);
+  });
+
+  test('a refused request is an error too', async () => {
+    const { chat, errors } = buildChat();
+    await chat.sendMessage({ text: 'x' }, { body: { modelId: 'no-such-model' } });
+    expect(chat.status).toBe('error');
+    expect(errors).toHaveLength(1);
+  });
+
+  test('a tool of the client’s own: its answer goes by itself, and the same message goes on', async () => {
+    const { chat, errors } = buildChat({
+      body: { modelId: 'demo', clientTools: [{ name: 'getBattery', inputSchema: { type: 'object' } }] },
+      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
+      onToolCall: ({ toolCall: { toolCallId } }) =>
+        void chat.addToolOutput({ tool: 'getBattery' as never, toolCallId, output: { percent: 80 } as never }),
+    });
+    asked.length = 0;
+    await chat.sendMessage({ text: '/tool getBattery {}' });
+    await waitFor('the answer', () => texts(chat)[1]?.includes('percent') && chat.status === 'ready');
+    expect([errors, chat.messages.length]).toEqual([[], 2]);
+    expect(texts(chat)[1]).toBe('getBattery: {"percent":80}');
+    const { messages } = await threadOf(chat);
+    expect(messages[1]?.id).toBe(chat.lastMessage?.id);
+    expect(messages[1]?.parts.map(({ type }) => type)).toEqual(chat.lastMessage?.parts.map(({ type }) => type));
+    // Once for the message, and once for what the tool has answered.
+    expect(asked).toEqual(['POST /chat/stream', 'POST /chat/stream']);
+  });
+
+  test('an idle chat that is loaded asks once, and nothing of a turn', async () => {
+    const { chat, errors } = buildChat();
+    await chat.sendMessage({ text: 'Only this' });
+    asked.length = 0;
+    await chat.resumeStream();
+    expect([chat.status, errors]).toEqual(['ready', []]);
+    expect(asked).toEqual([`GET /chat/stream/${chat.id}/stream`]);
+  });
 });
 
 test('stop on the client only hangs up: the turn goes on, and can be resumed', async () => {
-  const { chat, errors } = buildChat();
+  const { chat, errors } = buildChatWith('the SDK’s own');
   const sending = chat.sendMessage({ text: fake({ tokens: 60, intervalMs: 20 }) });
   await waitFor('the answer to begin', () => texts(chat)[1]);
   await chat.stop();
@@ -117,43 +187,4 @@ test('stop on the client only hangs up: the turn goes on, and can be resumed', a
   await chat.resumeStream();
   expect([chat.status, errors]).toEqual(['ready', []]);
   expect(texts(chat)[1]?.split(' ').filter(Boolean)).toHaveLength(60);
-});
-
-test('a failed turn is an error with its sentence, and the next message goes through', async () => {
-  const { chat, errors } = buildChat();
-  await chat.sendMessage({ text: fake({ status: 400 }) });
-  expect(chat.status).toBe('error');
-  expect(errors.map(({ message }) => message)).toEqual(['The model provider refused the request.']);
-  chat.clearError();
-  await chat.sendMessage({ text: 'And now?' });
-  expect([chat.status, texts(chat).at(-1)]).toEqual(['ready', 'Hello from the fake provider.']);
-});
-
-test('a tool of the client’s own: its answer goes by itself, and the same message goes on', async () => {
-  const errors: Error[] = [];
-  const chat: Chat<UIMessage> = new Chat<UIMessage>({
-    transport: new DefaultChatTransport({
-      api: `${product.url}/chat/stream`,
-      headers: { Authorization: `Bearer ${user.token}` },
-      body: { modelId: 'demo', clientTools: [{ name: 'getBattery', inputSchema: { type: 'object' } }] },
-    }),
-    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
-    onToolCall: ({ toolCall: { toolCallId } }) =>
-      void chat.addToolOutput({ tool: 'getBattery' as never, toolCallId, output: { percent: 80 } as never }),
-    onError: (error) => errors.push(error),
-  });
-  await chat.sendMessage({ text: '/tool getBattery {}' });
-  await waitFor('the answer', () => texts(chat)[1]?.includes('percent') && chat.status === 'ready');
-  expect([errors, chat.messages.length]).toEqual([[], 2]);
-  expect(texts(chat)[1]).toBe('getBattery: {"percent":80}');
-  const { messages } = await threadOf(chat);
-  expect(messages[1]?.id).toBe(chat.lastMessage?.id);
-  expect(messages[1]?.parts.map(({ type }) => type)).toEqual(chat.lastMessage?.parts.map(({ type }) => type));
-});
-
-test('a refused request is an error too', async () => {
-  const { chat, errors } = buildChat();
-  await chat.sendMessage({ text: 'x' }, { body: { modelId: 'no-such-model' } });
-  expect(chat.status).toBe('error');
-  expect(errors).toHaveLength(1);
 });
