@@ -248,9 +248,12 @@ export interface MirrorRecords {
   current(ref: RepositoryRef): Promise<SavedMirror | undefined>;
   /**
    * Counts a bundle against the space's quota and notes its key, before bytes go there. Throws 413 `QUOTA_EXCEEDED`.
-   * Disposing of it removes what has not been saved by then; of a process that is killed, a sweep does.
+   * One that replaces all others may take their room: the quota counts what stays. Disposing of it removes what has not
+   * been saved by then; of a process that is killed, a sweep does.
    */
-  plan(ref: RepositoryRef, bundle: StoredBundle): Promise<AsyncDisposable>;
+  plan(ref: RepositoryRef, bundle: StoredBundle, how: { replacesAll: boolean }): Promise<AsyncDisposable>;
+  /** How many more bytes the space may have. */
+  room(ref: RepositoryRef): Promise<number>;
   /**
    * Compare and set: `next.version` becomes current if `next.version - 1` is (0 before the first), else false. `bundle`
    * is null where only refs have moved. With `replacesAll` it takes the place of the whole chain, whose objects may go.

@@ -45,7 +45,12 @@ export function createMirrorRecords(deps: {
   quotaBytes: number;
 }) {
   const { database, store, quotaBytes } = deps;
-  const { DriveObject } = driveModels(database);
+  const { Drive, DriveObject } = driveModels(database);
+
+  async function removeDoomedOf(objectKeys: string[]): Promise<void> {
+    const objects = await DriveObject.findAll({ where: { objectKey: objectKeys, state: 'doomed' } });
+    await removeObjects({ database, store }, objects);
+  }
 
   /** Removes what has been sent of a bundle, unless it has been saved, even where the answer to that was lost. */
   async function giveUp(objectKey: string): Promise<void> {
@@ -81,10 +86,13 @@ export function createMirrorRecords(deps: {
 
     /**
      * Notes an object before the first byte is sent, counted against the quota: throws 413 `QUOTA_EXCEEDED`. Its lease
-     * is renewed until it is disposed of, which gives it up unless it has been saved.
+     * is renewed until it is disposed of, which gives it up unless it has been saved. What replaces all others may take
+     * their room: they go as soon as it is saved.
      */
-    async plan({ spaceId }: Ref, { objectKey, bytes }: Bundle): Promise<AsyncDisposable> {
-      await DriveObject.begin(database, { objectKey, spaceId, bytes, quotaBytes });
+    async plan(ref: Ref, { objectKey, bytes }: Bundle, how: { replacesAll: boolean }): Promise<AsyncDisposable> {
+      const freedBytes = how.replacesAll && quotaBytes > 0 ? await savedBytesOf(database, ref) : 0;
+      const { spaceId } = ref;
+      await DriveObject.begin(database, { objectKey, spaceId, bytes, quotaBytes: quotaBytes + freedBytes });
       // A renewal that fails is made up for by the next one; a lease lasts for five.
       const renew = () => void DriveObject.renewLeases([objectKey]).catch(() => undefined);
       const renewal = setInterval(renew, leaseMs / 5);
@@ -97,11 +105,21 @@ export function createMirrorRecords(deps: {
       };
     },
 
+    async room({ spaceId }: Ref): Promise<number> {
+      if (quotaBytes === 0) return Number.POSITIVE_INFINITY;
+      return Math.max(0, quotaBytes - (await Drive.usedBytesOf(spaceId)));
+    },
+
     /**
      * Makes a state the current one if the one before it is, else returns false. Its bundle has been planned and stored.
-     * The same state again is fine: the answer to its commit may have been lost.
+     * The same state again is fine: the answer to its commit may have been lost. What it replaces gives its room back at
+     * once, or when the sweeper comes.
      */
-    save: (ref: Ref, next: NextState): Promise<boolean> => transaction(database, (tx) => saveState(tx, ref, next)),
+    async save(ref: Ref, next: NextState): Promise<boolean> {
+      const { isSaved, doomed } = await transaction(database, (tx) => saveState(tx, ref, next));
+      if (doomed.length > 0) await removeDoomedOf(doomed).catch(() => undefined);
+      return isSaved;
+    },
   };
 }
 
@@ -111,7 +129,7 @@ async function saveState(
   tx: Transaction,
   { spaceId, itemId }: Ref,
   { version, manifest, bundle, replacesAll }: NextState,
-): Promise<boolean> {
+): Promise<{ isSaved: boolean; doomed: string[] }> {
   const { Drive, DriveObject } = driveModels(tx);
   const objectKey = bundle?.objectKey ?? null;
   const bytes = bundle?.bytes ?? 0;
@@ -120,16 +138,16 @@ async function saveState(
   const repository = await lockRepository(tx, itemId);
   const isOutdated = repository === undefined || repository.removedAt !== null || repository.version !== version - 1;
   if (isOutdated) {
-    return repository?.version === version && objectKey !== null && isBundleOf(tx, { itemId, version, objectKey });
+    const isIt = repository?.version === version && objectKey !== null;
+    return { isSaved: isIt && (await isBundleOf(tx, { itemId, version, objectKey })), doomed: [] };
   }
   if (objectKey !== null) await DriveObject.keep(objectKey, tx);
+  let doomed: string[] = [];
   if (replacesAll) {
     const sql = 'SELECT object_key AS objectKey FROM git_bundles WHERE item_id = ? AND object_key IS NOT NULL';
     const before = await select<{ objectKey: string }>(tx, sql, [itemId]);
-    await DriveObject.doom(
-      before.map((old) => old.objectKey),
-      tx,
-    );
+    doomed = before.map((old) => old.objectKey);
+    await DriveObject.doom(doomed, tx);
     await execute(tx, 'DELETE FROM git_bundles WHERE item_id = ?', [itemId]);
   } else {
     // What only moved refs is of no use behind another state.
@@ -139,7 +157,14 @@ async function saveState(
   const row = { item_id: itemId, version, space_id: spaceId, object_key: objectKey, bytes };
   await insert(tx, 'git_bundles', { ...row, manifest: JSON.stringify(manifest), created_at: new Date() });
   await execute(tx, 'UPDATE git_repositories SET version = ? WHERE item_id = ?', [version, itemId]);
-  return true;
+  return { isSaved: true, doomed };
+}
+
+/** What replacing all bundles of a repository gives back. */
+async function savedBytesOf({ pool }: Database, { itemId }: Ref): Promise<number> {
+  const sql = 'SELECT COALESCE(SUM(bytes), 0) AS bytes FROM git_bundles WHERE item_id = ?';
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [itemId]);
+  return Number(rows[0]?.bytes ?? 0);
 }
 
 async function isBundleOf(

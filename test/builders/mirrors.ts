@@ -41,6 +41,10 @@ export class RecordsInMemory implements MirrorRecords {
     return { async [Symbol.asyncDispose]() {} };
   }
 
+  async room(): Promise<number> {
+    return Number.POSITIVE_INFINITY;
+  }
+
   async save(ref: RepositoryRef, next: Parameters<MirrorRecords['save']>[1]): Promise<boolean> {
     if (this.endsBefore === 'save') throw new Error('ended');
     await this.beforeSave();

@@ -23,6 +23,7 @@ const mirrors = createGitMirrors({
   records: {
     current: async () => undefined,
     plan: async () => ({ async [Symbol.asyncDispose]() {} }),
+    room: async () => Number.POSITIVE_INFINITY,
     save: async () => true,
   },
   ownerOf: async () => ({ purpose: 'git', policy: { allow: [], deny: [] }, record: async () => undefined }),

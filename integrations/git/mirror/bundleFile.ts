@@ -71,7 +71,15 @@ export async function bundleOfOnlyPack(
   const counted = await git.text(['count-objects', '-v']);
   const isAll = /^count: 0$/m.test(counted) && /^packs: 1$/m.test(counted) && !/^alternate:/m.test(counted);
   const [name] = await packsIn(git);
-  if (!isAll || name === undefined) return null;
+  return isAll && name !== undefined ? bundleOfPack(git, manifest, name) : null;
+}
+
+/** A bundle of all there is, which is in one pack. */
+export async function bundleOfPack(
+  git: Git,
+  manifest: RefManifest,
+  name: string,
+): Promise<Pick<MadeBundle, 'bytes' | 'open'>> {
   const header = Buffer.from(headerOf(manifest, []));
   const pack = join(git.dir, 'objects', 'pack', `${name}.pack`);
   async function* bytes() {

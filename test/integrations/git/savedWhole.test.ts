@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GitMirrors, RepositoryRef } from '../../../integrations/git/types.ts';
+import type { GitMirrors, MirrorRecords, RepositoryRef } from '../../../integrations/git/types.ts';
 import { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { driveModels } from '../../../models/drive/models.ts';
+import { removeDoomed } from '../../../models/drive/removeObjects.ts';
 import { createMirrorRecords } from '../../../models/git/mirrorRecords.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
-import { commitFiles } from '../../support/gitRepository.ts';
+import { commitFiles, gitIn } from '../../support/gitRepository.ts';
 
-/** When the fifth bundle is there, the next save makes one of everything, if there is room for it. */
+/** When the fifth bundle is there, the next save makes one of everything; before, where that gives room back. */
 let world: MirrorsWorld;
 let environment: TestEnvironment;
 let store: ObjectStore;
@@ -27,8 +28,11 @@ afterAll(async () => {
 const { signal } = new AbortController();
 
 /** Mirrors of repositories whose rows are in the database, in a space of which so much may be used; 0 is no limit. */
-function mirrorsWith(quotaBytes: number): { mirrors: GitMirrors; chainOf(ref: RepositoryRef): Promise<number[]> } {
-  const records = createMirrorRecords({ database: environment.database, store, quotaBytes });
+function mirrorsWith(
+  quotaBytes: number,
+  { remove = (...args) => store.remove(...args) }: { remove?: ObjectStore['remove'] } = {},
+): { mirrors: GitMirrors; chainOf(ref: RepositoryRef): Promise<number[]> } {
+  const records = createMirrorRecords({ database: environment.database, store: { remove }, quotaBytes });
   return {
     mirrors: world.another({}, {}, { records }),
     chainOf: async (ref) => (await records.current(ref))?.bundles.map(({ version }) => version) ?? [],
@@ -38,10 +42,14 @@ function mirrorsWith(quotaBytes: number): { mirrors: GitMirrors; chainOf(ref: Re
 /** A remote, and what changes it by so many bytes and brings that into the mirror. Returns the new commit. */
 function remote(name: string, bytes: number) {
   const bare = world.server.create(name);
-  const commit = () => commitFiles(bare, { [randomBytes(6).toString('hex')]: randomBytes(bytes) });
+  const commit = (branch = 'main', size = bytes) =>
+    commitFiles(bare, { [randomBytes(6).toString('hex')]: randomBytes(size) }, { branch });
   commit();
   const source = { url: world.server.url(name) };
   return {
+    bare,
+    commit,
+    fetch: (mirrors: GitMirrors, ref: RepositoryRef) => mirrors.fetch(ref, source, world.hooks()),
     clone: (mirrors: GitMirrors, ref: RepositoryRef) => mirrors.clone(ref, source, world.hooks()),
     async change(mirrors: GitMirrors, ref: RepositoryRef, { times = 1 } = {}): Promise<string> {
       let tip = '';
@@ -60,38 +68,142 @@ const objectsOf = async ({ spaceId }: RepositoryRef) => {
   return found.map(({ state }) => state).toSorted();
 };
 
-test('a repository goes on being saved where its space has no room for a second copy of it', async () => {
+const packsOf = (ref: RepositoryRef) =>
+  readdirSync(join(world.folderOf(ref), 'mirror.git', 'objects', 'pack')).filter((name) => name.endsWith('.pack'));
+
+test('a chain of bundles is put together also where its space has no room for a second copy', async () => {
   const { clone, change } = remote('large.git', 100_000);
   const ref = await buildRepositoryRow(environment);
   const { mirrors, chainOf } = mirrorsWith(1_100_000);
   await clone(mirrors, ref);
   const tip = await change(mirrors, ref, { times: 9 });
-  expect(await chainOf(ref)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-  expect(await objectsOf(ref)).toEqual(Array(10).fill('kept'));
+  expect(await chainOf(ref)).toEqual([6, 7, 8, 9, 10]);
+  // What was replaced has given its room back.
+  expect(await objectsOf(ref)).toEqual(Array(5).fill('kept'));
+  expect(await usedBy(ref)).toBeLessThan(1_100_000);
   world.loseMachine();
   await mirrors.measure(ref, tip, signal);
-
-  // With more room, after as many bundles again.
-  const roomy = mirrorsWith(0);
-  await change(roomy.mirrors, ref);
-  expect(await roomy.chainOf(ref)).toEqual([11]);
-  expect((await objectsOf(ref)).filter((state) => state !== 'doomed')).toEqual(['kept']);
-  world.loseMachine();
-  await roomy.mirrors.measure(ref, tip, signal);
 });
 
-test('one for which there is no room at all is not packed anew for that', async () => {
-  const { clone, change } = remote('full.git', 1_000);
+test('a full space takes more where a change makes as much needless', async () => {
+  const { bare, clone, fetch, change } = remote('rewritten.git', 300_000);
   const ref = await buildRepositoryRow(environment);
-  const { mirrors, chainOf } = mirrorsWith(0);
-  await clone(mirrors, ref);
-  await change(mirrors, ref, { times: 4 });
-  const full = mirrorsWith(await usedBy(ref));
+  const full = mirrorsWith(700_000);
+  await clone(full.mirrors, ref);
+  await change(full.mirrors, ref);
+  const lost = gitIn(bare, 'rev-parse', 'main');
   await expect(change(full.mirrors, ref)).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
-  const packs = readdirSync(join(world.folderOf(ref), 'mirror.git', 'objects', 'pack'));
-  expect(packs.filter((name) => name.endsWith('.pack')).length).toBeGreaterThan(4);
-  await change(mirrors, ref);
-  expect(await chainOf(ref)).toEqual([6]);
+  expect(await full.chainOf(ref)).toEqual([1, 2]);
+  const found = () => readFileSync(join(world.folderOf(ref), 'whole.json'), 'utf8');
+  const first = found();
+  await expect(fetch(full.mirrors, ref)).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
+  // It was not all put together again, to find out the same.
+  expect(found()).toBe(first);
+  expect(packsOf(ref)).toHaveLength(3);
+
+  // The second commit of the remote gives way to another one.
+  gitIn(bare, 'update-ref', 'refs/heads/main', gitIn(bare, 'rev-parse', 'main~2'));
+  const tip = await change(full.mirrors, ref);
+  expect(await full.chainOf(ref)).toEqual([3]);
+  expect(await usedBy(ref)).toBeLessThan(700_000);
+  expect(packsOf(ref)).toHaveLength(1);
+  world.loseMachine();
+  await full.mirrors.measure(ref, tip, signal);
+  await expect(full.mirrors.measure(ref, lost, signal)).rejects.toMatchObject({ code: 'GIT_REF_UNKNOWN' });
+});
+
+test('what is discarded gives its room back, and a full space takes more again', async () => {
+  const { bare, clone, fetch, change, commit } = remote('discarded.git', 100_000);
+  const ref = await buildRepositoryRow(environment);
+  const full = mirrorsWith(600_000);
+  await clone(full.mirrors, ref);
+  gitIn(bare, 'branch', 'try');
+  commit('try', 400_000);
+  await fetch(full.mirrors, ref);
+  await expect(change(full.mirrors, ref)).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
+  gitIn(bare, 'branch', '-D', 'try');
+  gitIn(bare, 'update-ref', 'refs/heads/main', 'main~1');
+  await fetch(full.mirrors, ref);
+  expect(await full.chainOf(ref)).toEqual([3]);
+  expect(await usedBy(ref)).toBeLessThan(110_000);
+  const tip = await change(full.mirrors, ref, { times: 3 });
+  world.loseMachine();
+  await full.mirrors.measure(ref, tip, signal);
+});
+
+test('a small loss of a large repository with much room is left until more bundles are there', async () => {
+  const { bare, clone, fetch, commit } = remote('roomy.git', 300_000);
+  const ref = await buildRepositoryRow(environment);
+  const { mirrors, chainOf } = mirrorsWith(100_000_000);
+  await clone(mirrors, ref);
+  gitIn(bare, 'branch', 'try');
+  commit('try', 10_000);
+  await fetch(mirrors, ref);
+  gitIn(bare, 'branch', '-D', 'try');
+  await fetch(mirrors, ref);
+  expect(await chainOf(ref)).toEqual([1, 2]);
+});
+
+describe('a process that is killed', () => {
+  const discarded = async (name: string) => {
+    const { bare, clone, fetch, change, commit } = remote(name, 100_000);
+    const ref = await buildRepositoryRow(environment);
+    const { mirrors } = mirrorsWith(600_000);
+    await clone(mirrors, ref);
+    const tip = await change(mirrors, ref);
+    gitIn(bare, 'branch', 'try');
+    commit('try', 200_000);
+    await fetch(mirrors, ref);
+    gitIn(bare, 'branch', '-D', 'try');
+    return { ref, tip, fetch };
+  };
+  /** As the sweeper does, when the leases of those that are no more have run out. */
+  const sweep = async () => {
+    const { database } = environment;
+    const { DriveObject } = driveModels(database);
+    await DriveObject.doomExpired(new Date(Date.now() + 3_600_000));
+    await removeDoomed({ database, store });
+    await database.pool.query('UPDATE drive_objects SET lease_expires_at = ? WHERE lease_expires_at IS NOT NULL', [
+      new Date(0),
+    ]);
+    await removeDoomed({ database, store });
+  };
+
+  test('after it has stored everything, and before that is saved, loses and leaves nothing', async () => {
+    const { ref, tip, fetch } = await discarded('killed1.git');
+    const usual = createMirrorRecords({ database: environment.database, store, quotaBytes: 600_000 });
+    // A process that is no more renews and disposes of nothing.
+    const plan: MirrorRecords['plan'] = async ({ spaceId }, { objectKey, bytes }) => {
+      const { DriveObject } = driveModels(environment.database);
+      await DriveObject.begin(environment.database, { objectKey, spaceId, bytes, quotaBytes: 0 });
+      return { async [Symbol.asyncDispose]() {} };
+    };
+    const killed = { ...usual, plan, save: () => Promise.reject(new Error('killed')) };
+    await expect(fetch(world.another({}, {}, { records: killed }), ref)).rejects.toThrow('killed');
+    expect(await objectsOf(ref)).toEqual(['arriving', 'kept', 'kept', 'kept']);
+    await sweep();
+    const { mirrors, chainOf } = mirrorsWith(600_000);
+    expect([await chainOf(ref), await objectsOf(ref)]).toEqual([
+      [1, 2, 3],
+      ['kept', 'kept', 'kept'],
+    ]);
+    await fetch(mirrors, ref);
+    expect([await chainOf(ref), await objectsOf(ref)]).toEqual([[4], ['kept']]);
+    world.loseMachine();
+    await mirrors.measure(ref, tip, signal);
+  });
+
+  test('after that is saved, and before the others are removed, does neither', async () => {
+    const { ref, tip, fetch } = await discarded('killed2.git');
+    const { mirrors, chainOf } = mirrorsWith(600_000, { remove: () => Promise.reject(new Error('killed')) });
+    await fetch(mirrors, ref);
+    expect([await chainOf(ref), await objectsOf(ref)]).toEqual([[4], ['doomed', 'doomed', 'doomed', 'kept']]);
+    await sweep();
+    expect(await objectsOf(ref)).toEqual(['kept']);
+    expect(await usedBy(ref)).toBeLessThan(210_000);
+    world.loseMachine();
+    await mirrors.measure(ref, tip, signal);
+  });
 });
 
 test('so does one of which everything would be a larger file than git may write', async () => {

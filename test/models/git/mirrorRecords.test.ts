@@ -31,7 +31,7 @@ async function plan(bytes = 10) {
   const ref = await buildRepositoryRow(environment);
   const records = createMirrorRecords({ database, store, quotaBytes });
   const bundle = { version: 1, objectKey: newId('driveItem'), bytes };
-  const planned = await records.plan(ref, bundle);
+  const planned = await records.plan(ref, bundle, { replacesAll: true });
   return {
     ref,
     records,
