@@ -10,7 +10,9 @@ import { type GitOrder, keepResult } from '../../models/git/orders.ts';
 import { isComputerGone, moveDraft } from '../../models/git/placing.ts';
 import type { GitDeps } from './deps.ts';
 import { createOrdered, type OrderedWork, type RepositoryWork } from './ordered.ts';
+import { isFilled } from './placeTree.ts';
 import { askerOf, reach } from './reach.ts';
+import { remoteOf } from './remote.ts';
 import { removeTree } from './removeTree.ts';
 import { stateOf } from './stateOf.ts';
 
@@ -46,6 +48,20 @@ export function createDraftActivities(deps: GitDeps) {
       }
       await recordDraft(database, draft.id, { baseBranch, baseCommit });
       await gitMirrors.receive(repository, { refs: [{ name: own, from: null, to: baseCommit }] }, signal);
+    }),
+
+    /**
+     * Brings the files that a mirror lacks which was lost: what is saved of a partial clone has only those that came with
+     * it or were made here.
+     */
+    restoreDraft: step(async ({ repository, draft, tree, hooks }) => {
+      if (repository.filter === null || (await isFilled(gitTrees, tree, hooks.signal))) return;
+      const { head, refs } = asDraft(await stateOf(deps, repository), draft).manifest;
+      await using remote = remoteOf(deps, repository);
+      for (const commit of [refs[head] ?? head, refs[uncommittedRef]]) {
+        if (commit === undefined || commit.startsWith('refs/')) continue;
+        await using _ = await gitMirrors.fetchFiles(repository, remote, commit, [], hooks);
+      }
     }),
 
     /** Makes the draft's working tree where there is none, with all that was saved of it. */

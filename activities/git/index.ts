@@ -27,5 +27,6 @@ export function createGitActivities(deps: GitDeps) {
 export function createGitQueueActivities(deps: GitDeps) {
   const { cloneMirror } = createMirrorActivities(deps);
   const { bringFiles, fetchMirror, pushMirror, restoreFiles } = createTreeActivities(deps);
-  return { cloneMirror, bringFiles, fetchMirror, pushMirror, restoreFiles };
+  const { restoreDraft } = createDraftActivities(deps);
+  return { cloneMirror, bringFiles, fetchMirror, pushMirror, restoreFiles, restoreDraft };
 }

@@ -23,6 +23,7 @@ export type OrderStep =
   | 'update'
   | 'push'
   | 'openDraft'
+  | 'restoreDraft'
   | 'fillDraft'
   | 'saveDraft'
   | 'updateDraft'
@@ -59,11 +60,23 @@ const stepsOf: Readonly<Record<GitOrderKind, readonly OrderStep[]>> = {
   pullRepository: ['restore', 'fill', 'save', 'fetch', 'update', 'files', 'change', 'save'],
   createDraft: ['restore', 'fill', 'save', 'openDraft', 'files', 'fillDraft'],
   // One that is gone from its computer comes back with what was saved of it, before anything is saved.
-  saveDraft: ['fillDraft', 'saveDraft'],
-  // The commit is a part of the second.
-  commitDraft: ['fillDraft', 'saveDraft'],
+  saveDraft: ['restoreDraft', 'fillDraft', 'saveDraft'],
+  // The commit is a part of the last one.
+  commitDraft: ['restoreDraft', 'fillDraft', 'saveDraft'],
   // The branch moves where it is checked out, or not at all; what comes before leaves it as it is.
-  mergeDraft: ['restore', 'fill', 'save', 'fillDraft', 'saveDraft', 'updateDraft', 'join', 'update', 'change', 'save'],
+  mergeDraft: [
+    'restore',
+    'fill',
+    'save',
+    'restoreDraft',
+    'fillDraft',
+    'saveDraft',
+    'updateDraft',
+    'join',
+    'update',
+    'change',
+    'save',
+  ],
   discardDraft: ['dropDraft'],
 };
 
@@ -116,7 +129,7 @@ export async function nextRepositoryStep(database: Database, itemId: string): Pr
 
 function isNeedless(step: OrderStep, { filter, treeVersion }: Repository, { kind }: GitOrder): boolean {
   // A whole clone lacks no files, so it need not wait for a slot to find that out.
-  if (filter === null && (step === 'files' || step === 'restore')) return true;
+  if (filter === null && (step === 'files' || step === 'restore' || step === 'restoreDraft')) return true;
   // A draft needs no working tree of its repository: where there is none, nothing is brought or saved.
   const isOfDraft = kind === 'createDraft' || kind === 'mergeDraft';
   const isOfTree = step === 'restore' || step === 'fill' || step === 'save' || step === 'update';

@@ -145,6 +145,7 @@ function workOf(input: RepositoryInput, { do: step, orderId, deadlineMs }: Order
     update: activities.updateTree,
     push: remote.pushMirror,
     openDraft: activities.openDraft,
+    restoreDraft: remote.restoreDraft,
     fillDraft: activities.fillDraft,
     saveDraft: activities.saveDraft,
     updateDraft: activities.updateDraft,

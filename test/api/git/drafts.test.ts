@@ -66,6 +66,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
       tree: treeOf(git, id),
       drafts,
       list,
+      find,
       make,
       made,
       merge,
@@ -259,12 +260,23 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
   }, 240_000);
 
   test('of a partial clone has the files of a branch that only the remote has', async () => {
-    const { remote, made, said, tree } = await cloned({ 'a.txt': 'one\n' }, { filter: 'blob:none' });
+    const { id, computer, remote, made, find, said, saved, tree } = await cloned(
+      { 'a.txt': 'one\n' },
+      { filter: 'blob:none' },
+    );
     commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
     await tree.post('pull', {});
     const draft = await made('other');
     expect(draft).toMatchObject({ baseBranch: 'other' });
     expect(await said(draft, 'cat a.txt; git status --porcelain')).toBe('other\n');
+    // The machine with the mirror is lost, and so are the files: of what the remote has, no file is saved.
+    await said(draft, `echo b > b.txt; git add .; ${commit} b; echo c > c.txt`);
+    await saved(draft.id);
+    rmSync(mirrorOf(id), { recursive: true, force: true });
+    await computer.exec('rm -rf drafts');
+    const look = 'cat a.txt b.txt c.txt; git log --format=%s -1; git status --porcelain';
+    await waitFor('it to come back', async () => (await said(draft, look)) === 'other\nb\nc\nb\n?? c.txt\n');
+    expect(await find(draft.id)).toMatchObject({ error: null });
   }, 240_000);
 
   test('is looked at and committed in by the API, as its repository is', async () => {
