@@ -8,5 +8,5 @@ export interface AppDeps extends CommonDeps {
   liveComputers: LiveComputers;
   storage: ObjectStore;
   secrets: SecretStore;
-  identity: Pick<Identity, 'members' | 'keys'>;
+  identity: Pick<Identity, 'members' | 'keys' | 'users'>;
 }

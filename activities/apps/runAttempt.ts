@@ -3,6 +3,7 @@ import { ApplicationFailure } from '@temporalio/activity';
 import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
+import { signatureOf } from '../../integrations/git/rules/person.ts';
 import { cancelledBefore, notRun, outcomeOf, type RunOutcome } from '../../models/apps/outcome.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { beginLog } from '../../models/apps/runLogs.ts';
@@ -96,7 +97,8 @@ export function createRunAttempt(deps: AppDeps) {
       const cwd = spec.cwd === '' ? spec.place.folder : `${spec.place.folder}/${spec.cwd}`;
       signal.throwIfAborted();
       const timeoutMs = spec.timeoutSeconds * 1_000;
-      await client.startProcess({ processId, command: spec.command, cwd, env, timeoutMs });
+      const usualEnv = signatureOf((await identity.users.byId(userId)) ?? undefined);
+      await client.startProcess({ processId, command: spec.command, cwd, env, usualEnv, timeoutMs });
     }
     await noteStarted(database, run);
     return client;

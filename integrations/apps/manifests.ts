@@ -9,7 +9,7 @@ import { type Manifest, type ManifestFault, manifestOf } from './readManifest.ts
 /** `tag` names a file's bytes. */
 type Source =
   | { in: 'folder'; spaceId: string; objectKey: string; size: number; tag: string }
-  | { in: 'computer'; spaceId: string; computerId: string; path: string };
+  | { in: 'computer'; spaceId: string; computerId: string; folder: string; path: string };
 
 type Code = 'APP_MANIFEST_MISSING' | 'APP_MANIFEST_TOO_LARGE' | 'APP_MANIFEST_INVALID';
 
@@ -59,19 +59,32 @@ export function createAppManifests({ storage, documents, liveComputers }: Deps) 
     }
     try {
       const client = await liveComputers.asIs(source);
-      const { etag: tag, size, body } = await client.readFile(source.path);
-      return { tag, size, body: async () => body, close: () => void body.destroy() };
+      try {
+        const { etag: tag, size, body } = await client.readFile(source.path);
+        return { tag, size, body: async () => body, close: () => void body.destroy() };
+      } catch (error) {
+        if (!isNoFile(error)) throw error;
+      }
+      // Where the whole tree is not there, its manifest may be.
+      await client.statFile(source.folder);
+      return undefined;
     } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
       // A computer that was never used has no files yet.
-      if (error.code === 'COMPUTER_NOT_RUNNING') throw treeMissing();
-      if (error.code === 'FILE_NOT_FOUND' || error.code === 'NOT_A_FILE') return undefined;
+      if (isNoFile(error) || codeOf(error) === 'COMPUTER_NOT_RUNNING') throw treeMissing();
       throw error;
     }
   }
 }
 
 export type AppManifests = ReturnType<typeof createAppManifests>;
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof DomainError ? error.code : undefined;
+}
+
+function isNoFile(error: unknown): boolean {
+  return ['FILE_NOT_FOUND', 'NOT_A_FILE'].includes(codeOf(error) ?? '');
+}
 
 const unreadable: ManifestFault = { line: 1, column: 1, detail: 'could not be read' };
 

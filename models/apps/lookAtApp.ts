@@ -63,7 +63,7 @@ async function sourceOf(database: Database, item: DriveItem): Promise<ManifestSo
     const repository = await getRepository(database, spaceId, id);
     requireReady(repository);
     const { computerId, treePath } = repository;
-    return { in: 'computer', spaceId, computerId, path: `${treePath}/${manifestName}` };
+    return { in: 'computer', spaceId, computerId, folder: treePath, path: `${treePath}/${manifestName}` };
   }
   if (kind !== 'folder') {
     throw new DomainError('conflict', 'NOT_AN_APP', 'Only a folder or a repository can be an app.');

@@ -54,7 +54,7 @@ export interface ManifestProblem {
 /** Where a manifest is. `tag` names its bytes, where that is known without reading them. */
 export type ManifestSource =
   | { in: 'folder'; spaceId: string; objectKey: string; size: number; tag: string }
-  | { in: 'computer'; spaceId: string; computerId: string; path: string };
+  | { in: 'computer'; spaceId: string; computerId: string; folder: string; path: string };
 
 /** `same`: its bytes are those of the tag that was given. */
 export type ManifestReading =

@@ -228,16 +228,23 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const { user, apps, computer } = await setUp();
     const git = gitOf(user);
     const remote = remoteRepository(product.server, {
-      'atrium.yaml': manifestOf('cat a.txt; git rev-parse HEAD'),
+      'atrium.yaml': manifestOf('cat a.txt; git rev-parse HEAD; git commit -q --allow-empty -m run'),
       'a.txt': 'a\n',
     });
     const { id } = (await git.clone({ url: remote.url })).body;
     const { treePath } = await git.cloned(id);
-    expect(await apps.make(id)).toMatchObject({ status: 409, body: { code: 'GIT_TREE_MISSING' } });
+    const missing = { status: 409, body: { code: 'GIT_TREE_MISSING' } };
+    expect(await apps.make(id)).toMatchObject(missing);
+    // Its computer is there by now.
+    await computer.exec('true');
+    expect(await apps.make(id)).toMatchObject(missing);
     await treeOf(git, id).post('checkout', {});
     expect(await apps.make(id)).toMatchObject({ status: 201, body: { kind: 'repository', folder: treePath } });
     await computer.exec(`echo changed > ${treePath}/a.txt`);
     expect((await apps.run(id)).body).toMatchObject({ ok: true, output: `changed\n${remote.commit}\n` });
+    // As what people run at a terminal, it commits in the name of whoever has asked for it.
+    const { stdout } = await computer.exec(`cd ${treePath}; git log -1 --format='%s %ae %ce'`);
+    expect(stdout).toBe(`run ${user.email} ${user.email}\n`);
     const { id: computerId } = (await apps.send<{ id: string }>('POST', `${apps.space}/computers`, {})).body;
     expect(await apps.send('POST', `/api/apps/${id}/process/set-computer`, { computerId })).toMatchObject({
       status: 409,
