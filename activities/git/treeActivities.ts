@@ -95,13 +95,14 @@ export function createTreeActivities(deps: GitDeps) {
       const kept = order.kind === 'mergeDraft' ? [mergeOf(order)] : [];
       const { bundle, ...state } = await gitMirrors.bundleFor(repository, tips, signal, kept);
       await using made = bundle;
-      await gitTrees.update(tree, made, state, signal);
+      const pushed = order.kind === 'pushRepository' ? branchToPush(order, state) : undefined;
+      await gitTrees.update(tree, made, state, signal, pushed);
     }),
 
     /** Brings to the remote what the mirror has of a branch. */
     pushMirror: step(async ({ repository, order, hooks }) => {
-      const { force = false, branch } = order.input as ChangeInput;
-      const name = `refs/heads/${branch ?? currentOf(await stateOf(deps, repository))}`;
+      const { force = false } = order.input as ChangeInput;
+      const name = `refs/heads/${branchToPush(order, await stateOf(deps, repository))}`;
       await using remote = remoteOf(deps, repository, 'write');
       const { output } = await gitMirrors.push(repository, remote, [{ from: name, to: name, force }], hooks);
       await keepResult(database, order.id, { output });
@@ -176,7 +177,9 @@ function aimOf({ kind, input }: GitOrder, { manifest: { head, refs } }: MirrorSt
   );
 }
 
-function currentOf({ manifest: { head } }: MirrorState): string {
+function branchToPush({ input }: GitOrder, { manifest: { head } }: MirrorState): string {
+  const { branch } = input as ChangeInput;
+  if (branch !== undefined) return branch;
   if (head.startsWith('refs/heads/')) return head.slice('refs/heads/'.length);
   throw gitError('GIT_REF_UNKNOWN', 'No branch is checked out. Say which one to push.');
 }

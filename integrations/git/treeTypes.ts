@@ -118,8 +118,17 @@ export interface GitTrees {
   ): Promise<void>;
   /** The ids that its branches and tags have, and HEAD. */
   tips(tree: TreeRef, signal: AbortSignal): Promise<string[]>;
-  /** Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree does not have. */
-  update(tree: TreeWork, bundle: MadeBundle | null, state: MirrorState, signal: AbortSignal): Promise<void>;
+  /**
+   * Brings what the mirror has fetched: objects, `refs/remotes/origin/*`, and tags that the tree does not have. A branch
+   * that was `pushed` follows the remote's from now on, if it follows none.
+   */
+  update(
+    tree: TreeWork,
+    bundle: MadeBundle | null,
+    state: MirrorState,
+    signal: AbortSignal,
+    pushed?: string,
+  ): Promise<void>;
   /** Of these paths, or of everything. 409 `GIT_NOTHING_TO_COMMIT`, or `GIT_CONFLICT` where a merge is unresolved. */
   commit(
     tree: TreeWork,

@@ -76,6 +76,7 @@ export function createChanges(shell: TreeShell) {
   async function change(
     tree: TreeWork,
     call: Pick<TreeCall, 'script' | 'args' | 'env' | 'stdin' | 'signal'>,
+    other?: string,
   ): Promise<TreeAnswer> {
     const args = [tree.path, tree.itemId, ...(call.args ?? [])];
     const answer = await shell.run(tree, { ...call, args, id: `${tree.workId}-change`, timeoutMs });
@@ -86,7 +87,7 @@ export function createChanges(shell: TreeShell) {
       const detail = 'A merge, rebase, cherry-pick or revert is not finished in the tree. Finish or abort it first.';
       throw gitError('GIT_CONFLICT', detail);
     }
-    if (answer.code !== 0 && answer.code !== exitCodes.nothing) throw failureOf(answer);
+    if (answer.code !== 0 && answer.code !== exitCodes.nothing) throw failureOf(answer, other);
     return answer;
   }
 
@@ -139,12 +140,16 @@ export function createChanges(shell: TreeShell) {
       merge: { ref: string; author: GitPerson | undefined; at: Date; fastForwardOnly: boolean },
       signal: AbortSignal,
     ): Promise<{ output: string }> =>
-      known(tree, {
-        script: mergeScript,
-        args: [merge.ref, merge.fastForwardOnly ? '--ff-only' : '--ff'],
-        env: signature(tree, merge.author, merge.at),
-        signal,
-      }),
+      known(
+        tree,
+        {
+          script: mergeScript,
+          args: [merge.ref, merge.fastForwardOnly ? '--ff-only' : '--ff'],
+          env: signature(tree, merge.author, merge.at),
+          signal,
+        },
+        merge.ref.replace(/^refs\/remotes\//, ''),
+      ),
   };
 }
 

@@ -46,16 +46,14 @@ if [ -s "$inbox/shallow" ]; then cp -- "$inbox/shallow" .git/shallow; fi
 if [ -s "$inbox/bundle" ]; then git bundle unbundle "$inbox/bundle" >/dev/null; rm -f -- "$inbox/bundle"; fi
 git update-ref --no-deref --stdin < "$inbox/refs"
 git pack-refs --all
+# Branches follow the remote's of their names.
+git for-each-ref --format='%(refname:lstrip=2)' refs/heads | LC_ALL=C sort > "$inbox/heads"
+git for-each-ref --format='%(refname:lstrip=3)' refs/remotes/origin | LC_ALL=C sort | LC_ALL=C comm -12 - "$inbox/heads" \\
+  | sed -e 's/["\\]/\\&/g' -e 's|.*|[branch "&"]\\n\\tremote = origin\\n\\tmerge = "refs/heads/&"|' >> .git/config
 head=$(cat "$inbox/head")
 case "$head" in
   refs/heads/*)
-    git symbolic-ref HEAD "$head"
-    branch=\${head#refs/heads/}
-    if git show-ref --verify --quiet "refs/remotes/origin/$branch"; then
-      git config "branch.$branch.remote" origin
-      git config "branch.$branch.merge" "$head"
-    fi
-    ;;
+    git symbolic-ref HEAD "$head" ;;
   *) git update-ref --no-deref HEAD "$head" ;;
 esac
 if git rev-parse --verify --quiet HEAD >/dev/null; then git reset --quiet --hard; fi
@@ -85,7 +83,8 @@ exec git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags
 `;
 
 // `$1` has the bundle and the refs; those of the remote that are not named go, and do so first: a branch `a` stands in
-// the way of `a/b`.
+// the way of `a/b`. `$2` is a branch that was pushed: it follows the remote's, as after `git push -u`, unless it follows
+// another one.
 const updateScript = `${enterToChange}
 set -e
 cd - >/dev/null
@@ -101,6 +100,10 @@ if [ -s "$inbox/bundle" ]; then git bundle unbundle "$inbox/bundle" >/dev/null; 
   printf '%s\\n' prepare commit
 } > "$inbox/moves"
 git update-ref --no-deref --stdin < "$inbox/moves" >/dev/null
+if [ -n "$2" ] && git show-ref --verify --quiet "refs/heads/$2" && git show-ref --verify --quiet "refs/remotes/origin/$2" \\
+  && ! git config --get "branch.$2.remote" >/dev/null; then
+  { git config "branch.$2.remote" origin && git config "branch.$2.merge" "refs/heads/$2"; } || true
+fi
 `;
 
 // `$1` has the tips that are wanted and the ids that the mirror has, some of which may be unknown here. In `$2` is what
@@ -214,6 +217,7 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
       bundle: MadeBundle | null,
       { manifest }: MirrorState,
       signal: AbortSignal,
+      pushed = '',
     ): Promise<void> {
       const inbox = boxOf(tree, 'in');
       const names = Object.keys(manifest.refs).filter((name) => name.startsWith('refs/remotes/origin/'));
@@ -223,7 +227,7 @@ export function createExchange(shell: TreeShell, { maxRefs }: { maxRefs: number 
         if (bundle !== null) await put(tree, `${inbox}/bundle`, bundle.open(), signal);
         await list(tree, `${inbox}/refs`, updates, signal);
         await list(tree, `${inbox}/names`, names, signal);
-        const args = [tree.path, tree.itemId, inbox];
+        const args = [tree.path, tree.itemId, inbox, pushed];
         await shell.do(tree, { script: updateScript, args, id: `${tree.workId}-update`, timeoutMs, signal });
       });
       await clear(tree, 'in');

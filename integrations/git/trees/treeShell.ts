@@ -192,33 +192,35 @@ async function end(client: HostClient, processId: string, graceMs: number): Prom
 }
 
 /** What git’s words mean in a working tree, first match first. */
-const meanings: [pattern: RegExp, code: GitFailure, sentence: string | ((words: string) => string)][] = [
+const meanings: [pattern: RegExp, code: GitFailure, sentence: string | ((words: string, other?: string) => string)][] =
   [
-    /from promisor remote|lazy fetching disabled/,
-    'GIT_OBJECTS_MISSING',
-    'This needs versions of files that the partial clone has left with its remote.',
-  ],
-  [/a branch named .* already exists/, 'GIT_BRANCH_EXISTS', 'There is a branch of that name.'],
-  [
-    /cannot lock ref|unable to create directory|File name too long|cannot create/i,
-    'GIT_BRANCH_NAME_REFUSED',
-    'A branch cannot have this name beside those that are there.',
-  ],
-  [
-    /not a valid object name|unknown revision|did not match any file\(s\) known|invalid reference|not a commit|bad revision|ambiguous argument/i,
-    'GIT_REF_UNKNOWN',
-    'There is no such branch or commit.',
-  ],
-  [
-    /would be (?:overwritten|removed)|Please commit your changes|you need to resolve your current index|not possible because you have unmerged|Automatic merge failed|not possible to fast-forward|You have not concluded/i,
-    'GIT_CONFLICT',
-    describeConflict,
-  ],
-  [/No space left on device|Disk quota exceeded/i, 'GIT_TREE_FULL', 'There is no room left on the computer.'],
-  [/Unable to create .*\.lock|index file open failed/, 'GIT_TREE_BUSY', 'Another git works in this tree.'],
-];
+    [
+      /from promisor remote|lazy fetching disabled/,
+      'GIT_OBJECTS_MISSING',
+      'This needs versions of files that the partial clone has left with its remote.',
+    ],
+    [/a branch named .* already exists/, 'GIT_BRANCH_EXISTS', 'There is a branch of that name.'],
+    [
+      /cannot lock ref|unable to create directory|File name too long|cannot create/i,
+      'GIT_BRANCH_NAME_REFUSED',
+      'A branch cannot have this name beside those that are there.',
+    ],
+    [
+      /not a valid object name|unknown revision|did not match any file\(s\) known|invalid reference|not a commit|bad revision|ambiguous argument/i,
+      'GIT_REF_UNKNOWN',
+      'There is no such branch or commit.',
+    ],
+    [
+      /would be (?:overwritten|removed)|Please commit your changes|you need to resolve your current index|not possible because you have unmerged|Automatic merge failed|not possible to fast-forward|You have not concluded/i,
+      'GIT_CONFLICT',
+      describeConflict,
+    ],
+    [/No space left on device|Disk quota exceeded/i, 'GIT_TREE_FULL', 'There is no room left on the computer.'],
+    [/Unable to create .*\.lock|index file open failed/, 'GIT_TREE_BUSY', 'Another git works in this tree.'],
+  ];
 
-export function failureOf({ code, stdout, said }: TreeAnswer): DomainError {
+/** `other` is what was to be merged. */
+export function failureOf({ code, stdout, said }: TreeAnswer, other?: string): DomainError {
   if (code === exitCodes.missing) return treeMissing();
   if (code === exitCodes.busy) return gitError('GIT_TREE_BUSY', 'Another git works in this tree.');
   if (code === exitCodes.occupied) {
@@ -228,7 +230,7 @@ export function failureOf({ code, stdout, said }: TreeAnswer): DomainError {
   const cause = new Error(`git ended with ${code}: ${words.slice(-2_000)}`);
   const [, known, sentence] = meanings.find(([pattern]) => pattern.test(words)) ?? [];
   if (known !== undefined && sentence !== undefined) {
-    return gitError(known, typeof sentence === 'string' ? sentence : sentence(words), { cause });
+    return gitError(known, typeof sentence === 'string' ? sentence : sentence(words, other), { cause });
   }
   const told = cleanWords(words, 300);
   return gitError('GIT_TREE_FAILED', told === '' ? 'Git has failed on the computer.' : `Git says: ${told}`, { cause });

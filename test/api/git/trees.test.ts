@@ -88,6 +88,9 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await tree.get('branches')).toMatchObject({
       body: { data: expect.arrayContaining([expect.objectContaining({ name: 'origin/try', isRemote: true })]) },
     });
+    // As after `git push -u`.
+    const followed = { upstream: 'origin/try', ahead: 0, behind: 0 };
+    expect((await tree.status()).body).toMatchObject(followed);
     // A slash need not be encoded.
     expect(await tree.get('log?from=origin/try&limit=1')).toMatchObject({
       body: { data: [{ id: committed.body.commit }] },
@@ -98,7 +101,12 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     await computer.exec('rm -rf repositories');
     expect(await tree.status()).toMatchObject({ status: 409, code: 'GIT_TREE_MISSING' });
     await tree.post('checkout', {});
-    expect((await tree.status()).body).toMatchObject({ branch: 'try', commit: committed.body.commit, changes: [] });
+    expect((await tree.status()).body).toMatchObject({
+      ...followed,
+      ...{ branch: 'try', commit: committed.body.commit, changes: [] },
+    });
+    const all = await tree.get<{ data: { name: string; upstream: string | null }[] }>('branches');
+    expect(all.body.data.find(({ name }) => name === 'main')?.upstream).toBe('origin/main');
     expect((await git.get(id)).status).toBe('ready');
   }, 120_000);
 
@@ -137,6 +145,14 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await refused('push')).toEqual(saying(/^The remote has commits that are not here\. Pull them/));
     expect(await refused('pull')).toEqual(saying(/^Both sides have commits .*`git merge origin\/main`/));
     expect((await tree.status()).body).toMatchObject({ ahead: 1, changes: [] });
+
+    // What to merge is named by its own branch, as a shell takes it.
+    await tree.post('branch', { name: "it's", checkout: true });
+    await tree.post('push', { force: true });
+    commitFiles(remote.bare, { 'b.txt': 'theirs\n' }, { branch: "it's" });
+    await computer.exec(`echo again > ${repository.treePath}/a.txt`);
+    await tree.post('commit', { message: 'Again' });
+    expect(await refused('pull')).toEqual(saying(/`git merge 'origin\/it'\\''s'`/));
   }, 120_000);
 
   test('says what to do before a pull, where something is not committed or the branch is nowhere else', async () => {
