@@ -15,6 +15,9 @@ import { chatSweeps } from './chat/sweeps.ts';
 import type { ComputerDeps } from './computers/deps.ts';
 import { createComputerActivities } from './computers/index.ts';
 import { computerSweeps } from './computers/sweeps.ts';
+import type { DesktopDeps } from './desktops/deps.ts';
+import { createDesktopActivities } from './desktops/index.ts';
+import { desktopSweeps } from './desktops/sweeps.ts';
 import type { DriveDeps } from './drive/deps.ts';
 import { createDriveActivities } from './drive/index.ts';
 import { driveSweeps } from './drive/sweeps.ts';
@@ -41,6 +44,7 @@ export type MainDeps = ChatDeps &
   IdentityDeps &
   SecretDeps &
   ComputerDeps &
+  DesktopDeps &
   GitDeps &
   AppDeps &
   AutomationDeps;
@@ -58,6 +62,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createIdentitySweeps(deps),
     ...createSecretSweeps(deps),
     ...createComputerActivities(deps),
+    ...createDesktopActivities(deps),
     ...createGitActivities(deps),
     ...createAppActivities(deps),
     ...createAutomationActivities(deps),
@@ -96,6 +101,7 @@ export const sweeps = [
   ...identitySweeps,
   ...driveSweeps,
   ...computerSweeps,
+  ...desktopSweeps,
   ...gitSweeps,
   ...hostingSweeps,
   ...appSweeps,

@@ -3,6 +3,7 @@ import { automations } from './automations/index.ts';
 import { billing } from './billing/index.ts';
 import { chat } from './chat/index.ts';
 import { computers } from './computers/index.ts';
+import { desktops } from './desktops/index.ts';
 import { drive } from './drive/index.ts';
 import { egress } from './egress/index.ts';
 import { type Area, tableOf } from './frame/area.ts';
@@ -27,6 +28,7 @@ export const areas = [
   mcp,
   drive,
   computers,
+  desktops,
   git,
   apps,
   operations,

@@ -29,6 +29,8 @@ export const idPrefixes = {
   computerHost: 'hst',
   portLink: 'pln',
   process: 'prc',
+  desktopSession: 'dsk',
+  desktopLink: 'dln',
   gitCredential: 'gcr',
   gitDraft: 'drf',
   app: 'app',

@@ -6,6 +6,7 @@ import { billingPurge } from './billing/purge.ts';
 import { chatPurge, type PurgeScope, purgeThreads } from './chat/purge.ts';
 import { computersPurge } from './computers/purge.ts';
 import type { Database } from './database.ts';
+import { desktopsPurge } from './desktops/purge.ts';
 import { drivePurge } from './drive/purge.ts';
 import { egressPurge } from './egress/purge.ts';
 import { gitPurge } from './git/purge.ts';
@@ -43,6 +44,7 @@ export const areaPurges: readonly AreaPurge[] = [
   appsPurge,
   automationsPurge,
   drivePurge,
+  desktopsPurge,
   computersPurge,
   billingPurge,
   egressPurge,

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Environment } from '../config/index.ts';
 import { prepareComputers } from './computers.ts';
 import type { Durability, StackContext } from './context.ts';
+import { prepareDesktops } from './desktops.ts';
 import { prepareDataDir, prepareServicesDir } from './folders.ts';
 import { prepareGit } from './git.ts';
 import { getMariaDb, type MariaDb, startMariaDb } from './mariadb.ts';
@@ -121,6 +122,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   }
   await prepareGit(context);
   const further = options.computers === true ? await prepareComputers(context) : {};
+  if (options.computers === true) await prepareDesktops(context);
   return running(await startAll(starts), context, further);
 }
 

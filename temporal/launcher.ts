@@ -7,6 +7,7 @@ import { createAutomationLauncher } from './launchers/automations.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
 import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
 import { createComputerLauncher } from './launchers/computers.ts';
+import { createDesktopLauncher } from './launchers/desktops.ts';
 import { createGitLauncher } from './launchers/git.ts';
 import { createMailLauncher } from './launchers/mail.ts';
 import { createOperationLauncher } from './launchers/operations.ts';
@@ -37,6 +38,7 @@ export function createLauncher(options: {
     ...repositories,
     ...createOperationLauncher(kit, config, logger, { ...computers, ...repositories }),
     ...createAppLauncher(kit, config),
+    ...createDesktopLauncher(kit, config),
     ...createMailLauncher(kit),
     ...createBillingLauncher(kit),
     ...createAutomationLauncher(kit, createScheduleKit(options), config),

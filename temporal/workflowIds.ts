@@ -29,6 +29,11 @@ export function appRunWorkflowId(runId: string): string {
   return `appRun/${runId}`;
 }
 
+/** A desktop session's, from its order until nothing of it runs. */
+export function desktopWorkflowId(sessionId: string): string {
+  return `desktop/${sessionId}`;
+}
+
 /** One for each notification, by the provider's id for it. */
 export function settlementWorkflowId(eventId: string): string {
   return `settlePayment/${eventId}`;

@@ -81,7 +81,7 @@ function takeCredential({ headers }: IncomingMessage): void {
   else delete headers['sec-websocket-protocol'];
 }
 
-function offeredProtocols(header = ''): string[] {
+export function offeredProtocols(header = ''): string[] {
   return header
     .split(',')
     .map((entry) => entry.trim())
@@ -112,15 +112,7 @@ export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: C
     if (!operations.some((operation) => operation.id === id))
       throw new Error(`The contract does not mark ${id} as an upgrade.`);
   }
-  const server = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: limits.maxMessageBytes,
-    handleProtocols: () => protocol,
-    // Its types do not know of it: how long a peer may take to answer a close.
-    ...{ closeTimeout: limits.closeTimeoutMs },
-  });
+  const server = webSocketServer(limits);
   const counter = new ConnectionCounter(limits.perUser);
   for (const operation of operations) {
     const create = handlers.get(operation.id);
@@ -133,15 +125,33 @@ export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: C
       requireProtocol(req);
       const leave = counter.enter(callerOf(req).userId);
       res.once('close', leave);
-      const socket = accept(server, req, res, req.handshake);
+      const socket = acceptUpgrade(server, req, res, req.handshake);
       openConnection(socket, { req, limits, closing: deps.closing, isAllowed: stillAllowed(deps, req, spaceId), open });
     });
   }
   return router;
 }
 
+/** What takes handshakes; it listens nowhere by itself. */
+export function webSocketServer(limits: ConnectionLimits): WebSocketServer {
+  return new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: limits.maxMessageBytes,
+    handleProtocols: () => protocol,
+    // Its types do not know of it: how long a peer may take to answer a close.
+    ...{ closeTimeout: limits.closeTimeoutMs },
+  });
+}
+
 /** Answers 101. Throws when the handshake is not one of RFC 6455. */
-function accept(server: WebSocketServer, req: Request, res: Response, { socket, head }: Handshake): WebSocket {
+export function acceptUpgrade(
+  server: WebSocketServer,
+  req: Request,
+  res: Response,
+  { socket, head }: Handshake,
+): WebSocket {
   let refusal = 'the client has gone';
   let accepted: WebSocket | undefined;
   const refuse = (error: Error) => {

@@ -5,6 +5,7 @@ import type { ComputerHostRow } from '../../models/computers/hosts.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { openDatabase } from '../../models/database.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
+import { describeDesktopPrograms } from '../../stack/desktops.ts';
 import { cachedGvisor } from '../../stack/gvisor.ts';
 import { type CheckResult, off, ok, wrong } from './check.ts';
 import { commandLine } from './commandLine.ts';
@@ -38,6 +39,13 @@ export async function checkDrivers(launch: LaunchConfig): Promise<CheckResult> {
   const others = drivers.flatMap(({ name, refused }) => (refused === undefined ? [] : `no ${name}: ${refused}`));
   const detail = [there.join(', ') || 'none', ...others].join('; ');
   return there.length > 0 ? ok(detail) : off(detail);
+}
+
+/** Whether computers have an X server here. Containers bring their own. */
+export function checkDesktops(launch: LaunchConfig): CheckResult {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const { missing, detail } = describeDesktopPrograms(launch);
+  return missing ? off(detail) : ok(detail);
 }
 
 /** Where a start would find what was built for it, as it does. */

@@ -7,7 +7,7 @@ import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
-import { checkComputers, checkDrivers, checkHosts } from './checkComputers.ts';
+import { checkComputers, checkDesktops, checkDrivers, checkHosts } from './checkComputers.ts';
 import { checkGitHosting } from './checkGitHosting.ts';
 import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
@@ -39,6 +39,7 @@ export async function runChecks(): Promise<Check[]> {
   const computersDir = running?.environment.ATRIUM_COMPUTERS_DIR ?? launch.computersDir;
   await check('computers', () => checkComputers({ ...launch, computersDir }));
   await check('drivers of computers', () => checkDrivers(launch));
+  await check('desktops', () => checkDesktops(launch));
   if (launch.need.temporal) await check('temporal access', () => checkTemporalAccess(launch, running));
 
   const environment = { ...running?.environment, ...launch.environment };

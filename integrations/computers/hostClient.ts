@@ -284,4 +284,12 @@ export class HostClient {
     }
     return dial(this.#endpoint, `/ports/${port}`, signal);
   }
+
+  /**
+   * A connection to a unix socket inside. That of `own` keeps no computer awake. Throws 502 `SOCKET_NOT_LISTENING`.
+   */
+  dialSocket(path: string, { signal }: { signal?: AbortSignal } = {}): Promise<Duplex> {
+    const prefix = this.#processes === '/processes' ? '' : '/own';
+    return dial(this.#endpoint, `${prefix}/sockets/${encodeURIComponent(path)}`, signal);
+  }
 }

@@ -10,6 +10,7 @@ import { createApiKeys } from './apiKeys.ts';
 import { createArrivals } from './arrivals.ts';
 import { createAuthCodes } from './authCodes.ts';
 import { createDataKeyStore } from './dataKeys.ts';
+import { createDesktopTokens } from './desktopTokens.ts';
 import { createHostTokens } from './hostTokens.ts';
 import { createInvitations } from './invitations.ts';
 import { createMembers } from './members.ts';
@@ -46,6 +47,7 @@ export function createIdentity(
     codes,
     signingKeys,
     hostTokens: createHostTokens(signingKeys, config.installation),
+    desktopTokens: createDesktopTokens(signingKeys, config.installation),
     invitations,
     ownInvitations: createOwnInvitations(database, { users, members }),
     arrivals,

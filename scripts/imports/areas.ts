@@ -72,6 +72,7 @@ export const layers: Record<string, Layer> = {
         computers: 'it runs on a computer',
         identity: 'a run has the authority of who asked for it',
       },
+      desktops: { computers: 'a session is on a computer, and ends with it' },
       computers: {
         secrets: 'a placeholder stands for a secret of the space',
         billing: 'a running computer costs by the minute',

@@ -3,6 +3,7 @@ import { createAutomationSweeps } from '../../activities/automations/sweeps.ts';
 import { createBillingSweeps } from '../../activities/billing/sweeps.ts';
 import { createChatSweeps } from '../../activities/chat/sweeps.ts';
 import { createComputerSweeps } from '../../activities/computers/sweeps.ts';
+import { createDesktopSweeps } from '../../activities/desktops/sweeps.ts';
 import { createDriveSweeps } from '../../activities/drive/sweeps.ts';
 import { createEgressSweeps } from '../../activities/egress/sweeps.ts';
 import { createHostingSweeps } from '../../activities/git/hostingSweeps.ts';
@@ -29,6 +30,7 @@ test('every sweep of every area is run', () => {
     createBillingSweeps,
     createChatSweeps,
     createComputerSweeps,
+    createDesktopSweeps,
     createDriveSweeps,
     createEgressSweeps,
     createGitSweeps,

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Database } from '../../models/database.ts';
 import { newId } from '../../models/ids.ts';
 import type { ChatUser } from './chat.ts';
+import { desktopRow } from './desktop.ts';
 import { draftRow } from './draft.ts';
 import { driveOf } from './drive.ts';
 import type { TestProduct } from './product.ts';
@@ -142,6 +143,17 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       computer_id: 'cmp_1',
       port: 8080,
       label: randomUUID(),
+      created_by: user.id,
+      created_at: new Date(),
+      expires_at: new Date(),
+    },
+    desktop_sessions: desktopRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),
+    desktop_links: {
+      id: newId('desktopLink'),
+      space_id: user.spaceId,
+      session_id: 'dsk_1',
+      control: 1,
+      ttl_seconds: 600,
       created_by: user.id,
       created_at: new Date(),
       expires_at: new Date(),

@@ -7,6 +7,7 @@ import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { newId } from '../../models/ids.ts';
 import { operationModels } from '../../models/operation.ts';
+import { insertDesktop } from './desktop.ts';
 import { insertDraft } from './draft.ts';
 import { buildSpace, buildUser } from './identity.ts';
 
@@ -185,6 +186,13 @@ export const objects: Record<string, Builder> = {
     const path = `/api/spaces/${world.spaceId}/computers`;
     const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', path);
     return (await world.send<{ id: string }>('owner', 'POST', `${path}/${data.at(-1)?.id}/ports`, { port: 80 })).id;
+  },
+  // Of the computer that was made last: the one in the same path.
+  'Desktops.sessionId': async (world) => {
+    const path = `/api/spaces/${world.spaceId}/computers`;
+    const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', path);
+    const owner = { spaceId: world.spaceId, computerId: data.at(-1)?.id ?? '', createdBy: world.people.owner.id };
+    return insertDesktop(world.database, owner);
   },
   version: () => '1',
   uploadId: async (world) => {

@@ -7,7 +7,7 @@ import { encodeMessage, messageKind } from '../channel/messages.ts';
 import { closeStrayDescriptors } from './descriptors.ts';
 import { takeFileRequest } from './files.ts';
 import { startNetwork } from './network/index.ts';
-import { dialPort } from './ports.ts';
+import { dialPort, dialSocket } from './ports.ts';
 import { Processes } from './processes.ts';
 import { type AgentRequest, Refusal, triedBy } from './requests.ts';
 
@@ -73,6 +73,8 @@ async function take({ channel, processes }: Agent, stream: ChannelStream, reques
       return answer(stream, {});
     case 'port':
       return dialPort(request.port, stream);
+    case 'socket':
+      return dialSocket(request.path, stream);
     default:
       return takeFileRequest(stream, request);
   }

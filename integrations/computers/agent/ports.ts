@@ -7,8 +7,16 @@ const dialTimeoutMs = 5_000;
 
 /** Joins a stream with a port inside. Throws `Refusal`. */
 export async function dialPort(port: number, stream: Duplex): Promise<void> {
-  const socket = (await dial('127.0.0.1', port)) ?? (await dial('::1', port));
+  const socket = (await dial({ host: '127.0.0.1', port })) ?? (await dial({ host: '::1', port }));
   if (socket === undefined) throw new Refusal('PORT_NOT_LISTENING');
+  stream.write(encodeMessage(messageKind.answer, {}));
+  join(stream, socket);
+}
+
+/** The same with a unix socket inside. */
+export async function dialSocket(path: string, stream: Duplex): Promise<void> {
+  const socket = await dial({ path });
+  if (socket === undefined) throw new Refusal('SOCKET_NOT_LISTENING');
   stream.write(encodeMessage(messageKind.answer, {}));
   join(stream, socket);
 }
@@ -27,9 +35,9 @@ export function join(a: Duplex, b: Duplex): void {
   }
 }
 
-function dial(host: string, port: number): Promise<Socket | undefined> {
+function dial(to: { host: string; port: number } | { path: string }): Promise<Socket | undefined> {
   return new Promise((resolve) => {
-    const socket = connect({ host, port, allowHalfOpen: true, noDelay: true });
+    const socket = connect({ ...to, allowHalfOpen: true, noDelay: true });
     const fail = () => {
       socket.destroy();
       resolve(undefined);

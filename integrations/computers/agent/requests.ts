@@ -8,6 +8,7 @@ export type AgentRequest =
   | { kind: 'resize'; processId: string; cols: number; rows: number }
   | { kind: 'network' }
   | { kind: 'port'; port: number }
+  | { kind: 'socket'; path: string }
   | FileRequest;
 
 export interface ProcessRequest {

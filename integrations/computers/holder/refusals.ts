@@ -9,6 +9,7 @@ const refusals: Record<string, [DomainErrorKind, string]> = {
   TOO_MANY_TASKS: ['rateLimited', 'The computer runs as many tasks as it may, or has no memory left.'],
   PROCESS_ENDED: ['conflict', 'The process has ended.'],
   PORT_NOT_LISTENING: ['upstream', 'Nothing listens on this port of the computer.'],
+  SOCKET_NOT_LISTENING: ['upstream', 'Nothing listens on this socket of the computer.'],
   PATH_INVALID: ['unprocessable', 'The path is invalid.'],
   FILE_NOT_FOUND: ['notFound', 'There is no such file or folder.'],
   FILE_ACCESS_DENIED: ['forbidden', 'The computer’s user may not do this with the file.'],

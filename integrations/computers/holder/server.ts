@@ -60,8 +60,10 @@ export function createHolderServer(options: ServerOptions): Server {
     if (!options.hasPorts) return refuseUpgrade(socket, notRunning());
     if (open.ports >= mostPorts) return refuseUpgrade(socket, tooMany('connections to ports of'));
     open.ports++;
-    const done = options.use({ method: 'CONNECT', isOwn: false });
-    void portRoute(options.agent, routeOf(req).path, socket, head).finally(() => {
+    const { path } = routeOf(req);
+    const isOwn = path[0] === 'own';
+    const done = options.use({ method: 'CONNECT', isOwn });
+    void portRoute(options.agent, isOwn ? path.slice(1) : path, socket, head).finally(() => {
       open.ports--;
       done();
     });

@@ -3,7 +3,7 @@
  * takes none of their places, and no room from their logs. Its logs are large enough for all that is read at once.
  */
 export const ownLimits = {
-  maxProcesses: 8,
+  maxProcesses: 12,
   /** Of those: whoever may only look keeps nobody from changing something. */
   maxLooks: 5,
   maxLogBytes: 40 * 1_048_576,

@@ -48,6 +48,7 @@ const onlyOnceAllowed: Record<string, string> = {
   recoverComputer: '503 NO_HOST',
   execComputer: '503 NO_HOST',
   startProcess: '503 NO_HOST',
+  createDesktopSession: '503 NO_HOST',
   openTerminal: '426 UPGRADE_REQUIRED',
   // The test sends no file.
   writeComputerFile: '415 UNSUPPORTED_MEDIA_TYPE',
@@ -62,6 +63,9 @@ const onlyOnceAllowed: Record<string, string> = {
   resizeProcess: '409 COMPUTER_NOT_RUNNING',
   readComputerFile: '409 COMPUTER_NOT_RUNNING',
   listComputerFiles: '409 COMPUTER_NOT_RUNNING',
+  // Nor does the session run.
+  resizeDesktopSession: '410 DESKTOP_ENDED',
+  getDesktopScreenshot: '410 DESKTOP_ENDED',
   retryClone: '409 GIT_CLONE_UNDER_WAY',
   // Nor is the repository cloned.
   getRepositoryStatus: '409 GIT_REPOSITORY_NOT_READY',

@@ -4,6 +4,7 @@ import { billingScenarios } from './billing.ts';
 import { chatScenarios } from './chat.ts';
 import { chatContextScenarios } from './chatContext.ts';
 import { computerScenarios } from './computers.ts';
+import { desktopScenarios } from './desktops.ts';
 import { driveScenarios } from './drive.ts';
 import { gitScenarios } from './git.ts';
 import { mailScenarios } from './mail.ts';
@@ -18,6 +19,7 @@ export const scenarios: Scenario[] = [
   ...chatScenarios,
   ...chatContextScenarios,
   ...computerScenarios,
+  ...desktopScenarios,
   ...driveScenarios,
   ...gitScenarios,
   ...mailScenarios,

@@ -1,0 +1,11 @@
+import type { AccessRows } from '../frame/auth/access.ts';
+
+/** Who may do what with desktops: viewers look, editors use them. */
+export const access = {
+  listDesktopSessions: 'viewer',
+  createDesktopSession: 'editor',
+  getDesktopSession: 'viewer',
+  deleteDesktopSession: 'editor',
+  resizeDesktopSession: 'editor',
+  getDesktopScreenshot: 'viewer',
+} as const satisfies AccessRows;

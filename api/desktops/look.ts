@@ -1,0 +1,77 @@
+import { Desktop } from '../../integrations/desktops/desktop.ts';
+import {
+  type DesktopRef,
+  type DesktopSession,
+  endCodeOf,
+  endDetailOf,
+  getDesktop,
+} from '../../models/desktops/session.ts';
+import { failDesktop } from '../../models/desktops/steps.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+
+export type LookDeps = Pick<RouteDeps, 'database' | 'launcher' | 'liveComputers'>;
+
+/** A session as it is now: one whose X server has ended by itself says so. Throws 404. */
+export async function lookAtDesktop(deps: LookDeps, ref: DesktopRef): Promise<DesktopSession> {
+  return asItIs(deps, await getDesktop(deps.database, ref));
+}
+
+/** What its computer cannot be asked now is as its row says. */
+export async function asItIs(deps: LookDeps, session: DesktopSession): Promise<DesktopSession> {
+  if (endCodeOf(session) !== undefined || session.status !== 'running') return session;
+  try {
+    const client = await deps.liveComputers.asIs(session);
+    if (await new Desktop(client, session).isAlive()) return session;
+  } catch (error) {
+    if (error instanceof DomainError) return session;
+    throw error;
+  }
+  return noteDeath(deps, session);
+}
+
+/** Notes that its X server has ended, unless more is known. */
+export async function noteDeath(deps: LookDeps, session: DesktopSession): Promise<DesktopSession> {
+  const ref = { spaceId: session.spaceId, computerId: session.computerId, sessionId: session.id };
+  // It may have ended with its computer.
+  const latest = await getDesktop(deps.database, ref);
+  if (endCodeOf(latest) !== undefined) return latest;
+  await failDesktop(deps.database, session.id, 'X_SERVER_ENDED');
+  void deps.launcher.startDesktop(session);
+  return getDesktop(deps.database, ref);
+}
+
+/** The X server of a session that runs. Throws 404, 409 `DESKTOP_STARTING` or `COMPUTER_PAUSED`, 410 `DESKTOP_ENDED`. */
+export async function xServerOf(
+  deps: LookDeps,
+  ref: DesktopRef,
+): Promise<{ session: DesktopSession; server: Desktop }> {
+  const session = await getDesktop(deps.database, ref);
+  const code = endCodeOf(session);
+  if (code !== undefined) throw desktopEnded(code);
+  if (session.status === 'starting') {
+    throw new DomainError('conflict', 'DESKTOP_STARTING', 'The desktop session is starting. Try again in a moment.');
+  }
+  return { session, server: new Desktop(await deps.liveComputers.unpaused(session), session) };
+}
+
+/** Does something with the X server of a session; where that has ended meanwhile, the session has. */
+export async function withXServer<T>(
+  deps: LookDeps,
+  ref: DesktopRef,
+  act: (server: Desktop, session: DesktopSession) => Promise<T>,
+): Promise<T> {
+  const { session, server } = await xServerOf(deps, ref);
+  try {
+    return await act(server, session);
+  } catch (error) {
+    const isOver = error instanceof DomainError && ['X_SERVER_ENDED', 'COMPUTER_NOT_RUNNING'].includes(error.code);
+    if (!isOver) throw error;
+    const code = endCodeOf(await asItIs(deps, session));
+    throw code === undefined ? error : desktopEnded(code);
+  }
+}
+
+export function desktopEnded(code: string): DomainError {
+  return new DomainError('gone', 'DESKTOP_ENDED', `The desktop session has ended. ${endDetailOf(code)}`);
+}

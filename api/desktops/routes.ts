@@ -1,0 +1,83 @@
+import type { Request } from 'express';
+import { getComputer } from '../../models/computers/computer.ts';
+import { type DesktopSession, endCodeOf, getDesktop, listDesktops } from '../../models/desktops/session.ts';
+import { createDesktop, deleteDesktop, resolutionOf } from '../../models/desktops/sessions.ts';
+import { DomainError } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { waitForRow } from '../frame/operationAnswer.ts';
+import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { asItIs, desktopEnded, lookAtDesktop } from './look.ts';
+import { presentDesktop } from './presentDesktop.ts';
+
+/** Desktop sessions as their computer has them. */
+export function desktopRoutes(deps: RouteDeps) {
+  const { database, launcher, liveComputers } = deps;
+  const router = createRouter();
+  const base = '/api/spaces/:spaceId/computers/:computerId/desktop/sessions';
+
+  router.get(base, async (req, res) => {
+    const { spaceId, computerId } = pathOf<'listDesktopSessions'>(req);
+    await getComputer(database, spaceId, computerId);
+    const { data, nextCursor } = await listDesktops(database, computerId, pageOf(req));
+    const now = await Promise.all(data.map((session) => asItIs(deps, session)));
+    answer<'listDesktopSessions'>(res, 200, { data: now.map(presentDesktop), nextCursor });
+  });
+
+  router.post(base, async (req, res) => {
+    const ref = pathOf<'createDesktopSession'>(req);
+    const resolution = resolutionOf(bodyOf<'createDesktopSession'>(req).resolution);
+    await makeOnce<'createDesktopSession', { id: string }>(
+      deps,
+      req,
+      res,
+      'desktopSession',
+      async (id) => {
+        await liveComputers.awake(ref, actorOf(req));
+        await createDesktop(database, { ...ref, sessionId: id, ...resolution }, actorOf(req));
+        void launcher.startDesktop({ id, spaceId: ref.spaceId });
+        const session = await untilStarted(req, { ...ref, sessionId: id });
+        const code = endCodeOf(session);
+        if (code !== undefined) throw notStarted(code);
+        return { id };
+      },
+      { status: 200, show: async ({ id }) => presentDesktop(await lookAtDesktop(deps, { ...ref, sessionId: id })) },
+    );
+  });
+
+  router.get(`${base}/:sessionId`, async (req, res) => {
+    answer<'getDesktopSession'>(res, 200, presentDesktop(await lookAtDesktop(deps, pathOf<'getDesktopSession'>(req))));
+  });
+
+  router.delete(`${base}/:sessionId`, async (req, res) => {
+    const ref = pathOf<'deleteDesktopSession'>(req);
+    const session = await deleteDesktop(database, ref, actorOf(req));
+    if (session.status === 'ending') {
+      void launcher.startDesktop(session);
+      // One on a computer that stands still is ended when that goes on.
+      await waitForRow(req, async () => {
+        const { status, computerStatus } = await getDesktop(database, ref);
+        return status === 'ended' || computerStatus === 'paused' ? true : undefined;
+      });
+    }
+    res.status(204).end();
+  });
+
+  async function untilStarted(req: Request, ref: { spaceId: string; computerId: string; sessionId: string }) {
+    const look = async (): Promise<DesktopSession | undefined> => {
+      const session = await getDesktop(database, ref);
+      return session.status === 'starting' && endCodeOf(session) === undefined ? undefined : session;
+    };
+    return (await waitForRow(req, look)) ?? getDesktop(database, ref);
+  }
+
+  return router;
+}
+
+function notStarted(code: string): DomainError {
+  if (code === 'DESKTOPS_UNAVAILABLE') return new DomainError('unprocessable', code, desktopEnded(code).message);
+  return new DomainError('upstream', code, desktopEnded(code).message);
+}

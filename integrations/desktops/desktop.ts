@@ -1,0 +1,149 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../models/errors.ts';
+import type { HostClient } from '../computers/hostClient.ts';
+import { encodePng } from './png.ts';
+import { ConnectionEnded } from './rfb/byteReader.ts';
+import { RfbClient, RfbViolation, type Size } from './rfb/rfbClient.ts';
+import { missingProgram, startRequest, viewerSocket, type XServer } from './xServer.ts';
+
+const answerMs = 15_000;
+const firstLookMs = 10;
+const longestLookMs = 100;
+const killMs = 10_000;
+
+/** The X server of a session, on a computer that runs. */
+export class Desktop {
+  readonly #client: HostClient;
+  readonly #server: XServer;
+
+  constructor(client: HostClient, server: XServer) {
+    this.#client = client;
+    this.#server = server;
+  }
+
+  /**
+   * Starts it, unless it runs, and settles when it takes viewers. Throws 422 `DESKTOPS_UNAVAILABLE` where the computer
+   * has no X server, 502 `X_SERVER_ENDED`.
+   */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.#client.own.startProcess(startRequest(this.#server));
+    for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+      await this.#requireAlive();
+      if (await this.#answers(signal)) return;
+      await delay(waitMs, undefined, { signal });
+    }
+  }
+
+  /** Whether it runs still, as far as its computer knows. */
+  async isAlive(): Promise<boolean> {
+    try {
+      return (await this.#client.own.process(this.#server.id)).state === 'running';
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return false;
+      throw error;
+    }
+  }
+
+  /** Ends it with all that it has started; settles when that is done, also where it was not there. */
+  async kill(): Promise<void> {
+    const { own } = this.#client;
+    const deadline = performance.now() + killMs;
+    while (await this.isAlive()) {
+      if (performance.now() > deadline)
+        throw new DomainError('upstreamTimeout', 'DESKTOP_NOT_ENDING', 'It runs still.');
+      await own.signalProcess(this.#server.id, 'SIGKILL').catch(whereEnded);
+      await delay(firstLookMs);
+    }
+  }
+
+  /** What it shows, as PNG. */
+  async screenshot(signal?: AbortSignal): Promise<Buffer> {
+    return encodePng(await this.#asClient((rfb) => rfb.picture(), signal));
+  }
+
+  /** Gives its screen another size; answers with the one that it has then. */
+  resize(size: Size): Promise<Size> {
+    return this.#asClient(async (rfb) => {
+      const isDone = await rfb.resize(size);
+      if (!isDone) throw new DomainError('unprocessable', 'RESOLUTION_REFUSED', 'The display does not take this size.');
+      return rfb.size;
+    });
+  }
+
+  /** A connection of a viewer, which speaks RFB on it. */
+  view(signal?: AbortSignal) {
+    return this.#client.dialSocket(viewerSocket(this.#server), { ...(signal && { signal }) }).catch(asEnded);
+  }
+
+  async #asClient<T>(act: (rfb: RfbClient) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const late = AbortSignal.timeout(answerMs);
+    const either = signal === undefined ? late : AbortSignal.any([late, signal]);
+    const socket = await this.view(either);
+    const cut = () => socket.destroy();
+    either.addEventListener('abort', cut, { once: true });
+    try {
+      return await act(await RfbClient.open(socket));
+    } catch (error) {
+      throw signal?.aborted === true ? signal.reason : failureOf(error, late);
+    } finally {
+      either.removeEventListener('abort', cut);
+      socket.destroy();
+    }
+  }
+
+  async #answers(signal: AbortSignal): Promise<boolean> {
+    try {
+      const socket = await this.#client.own.dialSocket(viewerSocket(this.#server), { signal });
+      const cut = () => socket.destroy();
+      signal.addEventListener('abort', cut, { once: true });
+      try {
+        (await RfbClient.open(socket)).close();
+        return true;
+      } finally {
+        signal.removeEventListener('abort', cut);
+        socket.destroy();
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof ConnectionEnded) return false;
+      if (error instanceof DomainError && error.code === 'SOCKET_NOT_LISTENING') return false;
+      throw error;
+    }
+  }
+
+  async #requireAlive(): Promise<void> {
+    const { state, exitCode } = await this.#client.own.process(this.#server.id);
+    if (state === 'running') return;
+    if (exitCode === missingProgram) {
+      const detail = 'This computer has no X server: its operator installs TigerVNC, and what docs/desktops.md names.';
+      throw new DomainError('unprocessable', 'DESKTOPS_UNAVAILABLE', detail);
+    }
+    throw ended();
+  }
+}
+
+function ended(cause?: unknown): DomainError {
+  return new DomainError('upstream', 'X_SERVER_ENDED', 'The X server of this session has ended.', { cause });
+}
+
+function asEnded(error: unknown): never {
+  throw error instanceof DomainError && error.code === 'SOCKET_NOT_LISTENING' ? ended(error) : error;
+}
+
+function failureOf(error: unknown, late: AbortSignal): unknown {
+  if (late.aborted) {
+    return new DomainError('upstreamTimeout', 'DESKTOP_NOT_ANSWERING', 'The X server does not answer.', {
+      cause: error,
+    });
+  }
+  if (error instanceof ConnectionEnded) return ended(error);
+  if (!(error instanceof RfbViolation)) return error;
+  return new DomainError('upstream', 'DESKTOP_ANSWERED_WRONGLY', `The X server answers wrongly. ${error.message}`, {
+    cause: error,
+  });
+}
+
+function whereEnded(error: unknown): void {
+  const codes = ['PROCESS_ENDED', 'PROCESS_NOT_FOUND'];
+  if (!(error instanceof DomainError) || !codes.includes(error.code)) throw error;
+}

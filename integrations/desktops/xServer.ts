@@ -1,0 +1,46 @@
+import type { StartProcess } from '../computers/types.ts';
+import type { Size } from './rfb/rfbClient.ts';
+
+/** What of a session its X server is started with. */
+export interface XServer extends Size {
+  /** The session’s id, and that of the process. */
+  id: string;
+  /** The number in `DISPLAY`. */
+  display: number;
+}
+
+/** The exit code of a start on a computer that lacks a program for it. */
+export const missingProgram = 127;
+/** What a clipboard may hold, either way. */
+const maxCutText = 262_144;
+
+/** Where it takes viewers, as the computer sees it. */
+export function viewerSocket({ id }: Pick<XServer, 'id'>): string {
+  return `/tmp/.atrium/${id}/rfb`;
+}
+
+/**
+ * Starts it, and a window manager on it, and lasts as long as it does. Only the computer itself can reach its sockets.
+ */
+const script = `
+for program in Xtigervnc xkbcomp; do
+  command -v $program >/dev/null || { echo "$program is missing" >&2; exit ${missingProgram}; }
+done
+umask 077
+mkdir -p /tmp/.X11-unix /tmp/.atrium "$1" && chmod 1777 /tmp/.X11-unix || exit 1
+Xtigervnc ":$2" -geometry "$3" -depth 24 -desktop Atrium -rfbport -1 -rfbunixpath "$1/rfb" -rfbunixmode 0600 \\
+  -SecurityTypes None -AlwaysShared -nolisten tcp -nolisten local -MaxCutText ${maxCutText} </dev/null &
+server=$!
+while [ ! -S "/tmp/.X11-unix/X$2" ] && kill -0 $server 2>/dev/null; do sleep 0.02; done
+command -v openbox >/dev/null && DISPLAY=":$2" openbox </dev/null &
+wait $server
+`;
+
+/** However often it is started, it runs once. */
+export function startRequest({ id, display, width, height }: XServer): StartProcess {
+  const folder = viewerSocket({ id }).replace(/\/rfb$/, '');
+  return {
+    processId: id,
+    command: ['/bin/sh', '-c', script, 'desktop', folder, String(display), `${width}x${height}`],
+  };
+}

@@ -1,0 +1,3 @@
+import type { AreaPurge } from '../areaPurge.ts';
+
+export const desktopsPurge: AreaPurge = { ofSpace: ['desktop_links', 'desktop_sessions'] };

@@ -1,0 +1,117 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Computer } from '../computers/computer.ts';
+import type { Database } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+
+/** `ending` is over for whoever asks; its X server is being ended. */
+export type DesktopStatus = 'starting' | 'running' | 'ending' | 'ended';
+
+/** A virtual display on a computer. */
+export interface DesktopSession {
+  id: string;
+  spaceId: string;
+  computerId: string;
+  /** Of its computer: with this start of it the session ends. */
+  generation: number;
+  /** The number in `DISPLAY`. */
+  display: number;
+  width: number;
+  height: number;
+  status: DesktopStatus;
+  statusAt: Date;
+  /** Why it has ended. */
+  endCode: string | null;
+  /** Who may type in it, until then. */
+  controller: string | null;
+  controllerUntil: Date | null;
+  createdBy: string;
+  createdAt: Date;
+  endedAt: Date | null;
+  /** Of its computer as it is now; null where that is no longer there. */
+  computerGeneration: number | null;
+  computerStatus: Computer['status'] | null;
+  computerError: string | null;
+}
+
+/** With its computer as it is: a session never outlives that, whatever its own row says yet. */
+const columns = `d.id, d.space_id AS spaceId, d.computer_id AS computerId, d.generation, d.display, d.width, d.height, d.status,
+  d.status_at AS statusAt, d.end_code AS endCode, d.controller, d.controller_until AS controllerUntil,
+  d.created_by AS createdBy, d.created_at AS createdAt, d.ended_at AS endedAt, c.generation AS computerGeneration,
+  c.status AS computerStatus, c.error_code AS computerError`;
+
+const tables = 'desktop_sessions d LEFT JOIN computers c ON c.id = d.computer_id';
+
+export interface DesktopRef {
+  spaceId: string;
+  computerId: string;
+  sessionId: string;
+}
+
+/** Throws 404. */
+export async function getDesktop(database: Pick<Database, 'pool'>, ref: DesktopRef): Promise<DesktopSession> {
+  const session = await findDesktop(database, ref.sessionId);
+  if (session === undefined || session.spaceId !== ref.spaceId || session.computerId !== ref.computerId) {
+    throw notFound('desktop session');
+  }
+  return session;
+}
+
+export async function findDesktop({ pool }: Pick<Database, 'pool'>, id: string): Promise<DesktopSession | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM ${tables} WHERE d.id = ?`, [id]);
+  return rows[0] as DesktopSession | undefined;
+}
+
+/** A computer’s sessions, newest first. */
+export async function listDesktops(
+  { pool }: Pick<Database, 'pool'>,
+  computerId: string,
+  page: PageRequest,
+): Promise<Page<DesktopSession>> {
+  const before = decodeCursor(page.cursor);
+  const older = before === undefined ? '' : 'AND d.id < ?';
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM ${tables} WHERE d.computer_id = ? ${older} ORDER BY d.id DESC LIMIT ?`,
+    [computerId, ...(before === undefined ? [] : [before]), page.limit + 1],
+  );
+  return toPage(rows as unknown as DesktopSession[], page.limit, ({ id }) => id);
+}
+
+/** Whether it has ended, or is about to, or its computer is no longer the one that it was on. */
+export function hasEnded(session: DesktopSession): boolean {
+  return session.status === 'ending' || session.status === 'ended' || isOffComputer(session);
+}
+
+/** Whether the start of its computer that it belongs to is over: nothing of it runs any more. */
+export function isOffComputer({ generation, computerGeneration, computerStatus }: DesktopSession): boolean {
+  const isUp = computerStatus === 'running' || computerStatus === 'paused' || computerStatus === 'starting';
+  return !isUp || computerGeneration !== generation;
+}
+
+const hostGone = ['HOST_LOST', 'HOST_REMOVED'];
+
+/** Why it has ended; undefined while it has not. */
+export function endCodeOf(session: DesktopSession): string | undefined {
+  if (!hasEnded(session)) return undefined;
+  if (session.endCode !== null) return session.endCode;
+  return hostGone.includes(session.computerError ?? '') ? 'HOST_LOST' : 'COMPUTER_STOPPED';
+}
+
+const details: Readonly<Record<string, string>> = {
+  DESKTOP_DELETED: 'Somebody ended it.',
+  COMPUTER_STOPPED: 'Its computer has stopped.',
+  HOST_LOST: 'The host of its computer does not answer.',
+  X_SERVER_ENDED: 'Its X server has ended by itself.',
+  DESKTOPS_UNAVAILABLE:
+    'This computer has no X server: its operator installs TigerVNC, and what docs/desktops.md names.',
+  DESKTOP_NOT_STARTED: 'Its X server could not be started.',
+};
+
+/** The code that is kept for why a session has ended: one that is known here. */
+export function knownEnd(code: string): string {
+  return Object.hasOwn(details, code) ? code : 'DESKTOP_NOT_STARTED';
+}
+
+export function endDetailOf(code: string): string {
+  return details[code] ?? '';
+}

@@ -1,0 +1,134 @@
+import type { ResultSetHeader } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import { type Actor, appendAudit } from '../audit.ts';
+import { lockComputer } from '../computers/computers.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import { insertOwnLink } from './links.ts';
+import { type DesktopRef, type DesktopSession, endCodeOf, getDesktop, knownEnd } from './session.ts';
+
+/** How many a computer has at once: each takes some 100 MB of its memory. */
+const mostAtOnce = 4;
+/** What people start by themselves begins at 0 or 1. */
+const firstDisplay = 10;
+
+const smallest = { width: 640, height: 480 };
+const largest = { width: 3_840, height: 2_160 };
+
+export interface Resolution {
+  width: number;
+  height: number;
+}
+
+/** Throws 400 `RESOLUTION_INVALID`. */
+export function resolutionOf(text: string): Resolution {
+  const [width = 0, height = 0] = text.split('x').map(Number);
+  const isFine =
+    /^\d{3,4}x\d{3,4}$/.test(text) &&
+    width >= smallest.width &&
+    height >= smallest.height &&
+    width <= largest.width &&
+    height <= largest.height;
+  if (isFine) return { width, height };
+  const detail = 'A resolution is a width and a height such as 1280x800, from 640x480 to 3840x2160.';
+  throw new DomainError('invalid', 'RESOLUTION_INVALID', detail, { errors: [{ pointer: '/resolution', detail }] });
+}
+
+/**
+ * Orders a session on a computer that was just woken; the same id again is the same session. Throws 404, 409
+ * `COMPUTER_NOT_RUNNING`, 422 `TOO_MANY_DESKTOPS`.
+ */
+export async function createDesktop(
+  database: Database,
+  { spaceId, computerId, sessionId, width, height }: DesktopRef & Resolution,
+  actor: Actor & { userId: string },
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    // The computer’s row keeps two requests from taking the same display.
+    const computer = await lockComputer(tx, spaceId, computerId);
+    const open = await openOn(tx, computerId);
+    if (open.some(({ id }) => id === sessionId)) return;
+    if (computer.status !== 'running' && computer.status !== 'starting') {
+      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped meanwhile. Try again.');
+    }
+    const beside = open.filter(({ generation }) => generation === computer.generation);
+    if (beside.length >= mostAtOnce) {
+      const detail = `A computer has at most ${mostAtOnce} desktop sessions at once. End one.`;
+      throw new DomainError('unprocessable', 'TOO_MANY_DESKTOPS', detail);
+    }
+    const taken = new Set(beside.map(({ display }) => display));
+    const now = new Date();
+    let display = firstDisplay;
+    while (taken.has(display)) display++;
+    await insert(tx, 'desktop_sessions', {
+      id: sessionId,
+      space_id: spaceId,
+      computer_id: computerId,
+      generation: computer.generation,
+      display,
+      width,
+      height,
+      status: 'starting',
+      status_at: now,
+      created_by: actor.userId,
+      created_at: now,
+    });
+    await insertOwnLink(tx, { sessionId, spaceId, createdBy: actor.userId });
+    await appendAudit(tx, spaceId, actor, 'desktop.created', sessionId);
+  });
+}
+
+function openOn(tx: Transaction, computerId: string) {
+  return select<Pick<DesktopSession, 'id' | 'display' | 'generation'>>(
+    tx,
+    "SELECT id, display, generation FROM desktop_sessions WHERE computer_id = ? AND status IN ('starting', 'running', 'ending')",
+    [computerId],
+  );
+}
+
+/** Orders its end. Throws 404; one that has ended stays as it is. */
+export async function deleteDesktop(database: Database, ref: DesktopRef, actor: Actor): Promise<DesktopSession> {
+  const session = await getDesktop(database, ref);
+  // What has ended with its computer was not ended by anybody.
+  const code = endCodeOf(session);
+  if (code !== undefined && session.status !== 'ending') await endDesktop(database, session.id, code);
+  else
+    await transaction(database, async (tx) => {
+      if (await beginEnd(tx, ref.sessionId, 'DESKTOP_DELETED')) {
+        await appendAudit(tx, ref.spaceId, actor, 'desktop.ended', ref.sessionId);
+      }
+    });
+  return getDesktop(database, ref);
+}
+
+/** It is over from now on; its workflow ends what there is of it. False where it was over already. */
+export async function beginEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
+  const sql = `UPDATE desktop_sessions SET status = 'ending', status_at = ?, end_code = ?, ended_at = ?, controller = NULL
+    WHERE id = ? AND status IN ('starting', 'running')`;
+  const now = new Date();
+  return (await execute(tx, sql, [now, code, now, id])).affectedRows > 0;
+}
+
+/** Nothing of it runs any more. */
+export async function endDesktop({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
+  const now = new Date();
+  await pool.query(
+    `UPDATE desktop_sessions SET status = 'ended', status_at = ?, end_code = COALESCE(end_code, ?),
+      ended_at = COALESCE(ended_at, ?), controller = NULL WHERE id = ? AND status <> 'ended'`,
+    [now, knownEnd(code), now, id],
+  );
+}
+
+/** Notes the size that its display has. */
+export async function noteSize(
+  { pool }: Pick<Database, 'pool'>,
+  id: string,
+  { width, height }: Resolution,
+): Promise<void> {
+  await pool.query<ResultSetHeader>('UPDATE desktop_sessions SET width = ?, height = ? WHERE id = ?', [
+    width,
+    height,
+    id,
+  ]);
+}

@@ -1,0 +1,230 @@
+import { buildComputer, buildHostingProduct, computerOf, type TestComputer } from '../../builders/computer.ts';
+import type { TestProduct } from '../../builders/product.ts';
+import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
+import { type Png, readPng } from '../../support/png.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+interface Session {
+  id: string;
+  status: string;
+  resolution: string;
+  display: string;
+  end: { code: string; detail: string } | null;
+  endedAt: string | null;
+}
+
+const sessions = '/desktop/sessions';
+let product: TestProduct;
+
+beforeAll(async () => {
+  await getDesktopPrograms();
+  product = await buildHostingProduct();
+}, 300_000);
+afterAll(() => product?.close());
+
+const start = (computer: TestComputer, resolution = '800x600') =>
+  computer.expect<Session>(200, 'POST', sessions, { resolution });
+const get = (computer: TestComputer, { id }: Session) => computer.expect<Session>(200, 'GET', `${sessions}/${id}`);
+const ended = (computer: TestComputer, session: Session) =>
+  waitFor('the end', async () => {
+    const { end } = await get(computer, session);
+    return end ?? undefined;
+  });
+
+async function screenshot(computer: TestComputer, { id }: Session): Promise<Png> {
+  const response = await computer.fetch(`${sessions}/${id}/screenshot`);
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/png']);
+  return readPng(Buffer.from(await response.arrayBuffer()));
+}
+
+/** A window of one colour all over the screen. */
+async function paint(computer: TestComputer, { display }: Session, colour: string): Promise<void> {
+  await computer.exec(`xsetroot -display ${display} -solid '${colour}'`);
+}
+
+/** What runs in the computer with this in its command. */
+async function countOf(computer: TestComputer, program: string): Promise<number> {
+  return Number((await computer.exec(`pgrep -c ${program}`)).stdout);
+}
+
+describe('a desktop session', () => {
+  let computer: TestComputer;
+  let session: Session;
+  beforeAll(async () => {
+    computer = await buildComputer(product);
+    session = await start(computer, '1280x800');
+  }, 60_000);
+
+  test('is started on a computer that is woken for it, and shows what programs draw', async () => {
+    expect(session).toMatchObject({ status: 'running', resolution: '1280x800', display: ':10', end: null });
+    await paint(computer, session, '#204060');
+    const { width, height, at } = await screenshot(computer, session);
+    expect([width, height]).toEqual([1_280, 800]);
+    expect(at(40, 40)).toEqual([0x20, 0x40, 0x60]);
+    expect(at(1_279, 799)).toEqual([0x20, 0x40, 0x60]);
+  });
+
+  test('has a window manager, under which windows of programs appear', async () => {
+    await paint(computer, session, '#000000');
+    const command = `xterm -bg '#c00000' -geometry 100x40+0+0`;
+    await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });
+    await waitFor('the window', async () => {
+      const [red] = (await screenshot(computer, session)).at(300, 200);
+      return red === 0xc0 || undefined;
+    });
+    expect(await countOf(computer, 'openbox')).toBe(1);
+  });
+
+  test('is resized while it lives, in its windows too', async () => {
+    const bigger = await computer.expect<Session>(200, 'POST', `${sessions}/${session.id}/resize`, {
+      resolution: '1920x1080',
+    });
+    expect(bigger).toMatchObject({ id: session.id, resolution: '1920x1080', status: 'running' });
+    const { width, height } = await screenshot(computer, session);
+    expect([width, height]).toEqual([1_920, 1_080]);
+    const { stdout } = await computer.exec(`xrandr --display ${session.display} | head -1`);
+    expect(stdout).toContain('current 1920 x 1080');
+    // The same again changes nothing.
+    await computer.expect(200, 'POST', `${sessions}/${session.id}/resize`, { resolution: '1920x1080' });
+  });
+
+  test.each([
+    '639x480',
+    '640x479',
+    '3841x2160',
+    '3840x2161',
+    '1280',
+    '1280x',
+    'x800',
+    '1280X800',
+    '-640x480',
+    ' 640x480',
+    '0x0',
+    '',
+  ])('refuses the resolution "%s", and lives on', async (resolution) => {
+    for (const path of [sessions, `${sessions}/${session.id}/resize`]) {
+      const problem = await computer.expect<{ code: string }>(400, 'POST', path, { resolution });
+      expect(['RESOLUTION_INVALID', 'INVALID_REQUEST']).toContain(problem.code);
+    }
+    expect(await get(computer, session)).toMatchObject({ status: 'running', resolution: '1920x1080' });
+  });
+
+  test('has an X server that takes nothing over the network, and a socket for its own user alone', async () => {
+    const { stdout } = await computer.exec(
+      'cat /proc/net/tcp /proc/net/tcp6 | grep -ci " 0A .*:17[0-9A-F][0-9A-F]"; stat -c %a /tmp/.atrium /tmp/.atrium/*/rfb',
+    );
+    expect(stdout).toBe('0\n700\n600\n');
+  });
+
+  test('does not exist for another tenant, nor on another computer', async () => {
+    const stranger = await product.user();
+    const other = computerOf(stranger, computer.id, computer.user.spaceId);
+    for (const path of [sessions, `${sessions}/${session.id}`, `${sessions}/${session.id}/screenshot`]) {
+      await other.expect(404, 'GET', path);
+    }
+    const own = await buildComputer(product, stranger);
+    await own.expect(404, 'GET', `${sessions}/${session.id}`);
+    await own.expect(404, 'GET', `${sessions}/${session.id}/screenshot`);
+    await own.expect(404, 'DELETE', `${sessions}/${session.id}`);
+    expect((await get(computer, session)).status).toBe('running');
+  });
+
+  test('stands beside others, each on a display of its own, four at most', async () => {
+    const further = [await start(computer), await start(computer), await start(computer)];
+    expect(further.map(({ display }) => display)).toEqual([':11', ':12', ':13']);
+    await computer.expect(422, 'POST', sessions, { resolution: '800x600' });
+    const { data } = await computer.expect<{ data: Session[] }>(200, 'GET', `${sessions}?limit=3`);
+    expect(data.map(({ id }) => id)).toEqual(further.map(({ id }) => id).toReversed());
+    for (const { id } of further) await computer.expect(204, 'DELETE', `${sessions}/${id}`);
+    expect(await countOf(computer, 'Xtigervnc')).toBe(1);
+    // The display is free again.
+    const again = await start(computer);
+    expect(again.display).toBe(':11');
+    await computer.expect(204, 'DELETE', `${sessions}/${again.id}`);
+  });
+
+  test('is ended by whoever deletes it, once', async () => {
+    await computer.expect(204, 'DELETE', `${sessions}/${session.id}`);
+    await computer.expect(204, 'DELETE', `${sessions}/${session.id}`);
+    const { status, end, endedAt } = await get(computer, session);
+    expect([status, end?.code]).toEqual(['ended', 'DESKTOP_DELETED']);
+    expect(endedAt).not.toBeNull();
+    expect(await countOf(computer, 'Xtigervnc')).toBe(0);
+    const problem = await computer.expect<{ code: string }>(410, 'GET', `${sessions}/${session.id}/screenshot`);
+    expect(problem.code).toBe('DESKTOP_ENDED');
+  });
+});
+
+describe('a desktop session ends truthfully', () => {
+  test('with its X server, at the next look', async () => {
+    const computer = await buildComputer(product);
+    const session = await start(computer);
+    await computer.exec('pkill -9 Xtigervnc');
+    expect(await ended(computer, session)).toMatchObject({ code: 'X_SERVER_ENDED' });
+    await waitFor('the rest of it', async () => (await countOf(computer, 'openbox')) === 0 || undefined);
+    // Its display is free for another.
+    expect((await start(computer)).display).toBe(':10');
+  });
+
+  test('with its X server, though nobody looks', async () => {
+    const computer = await buildComputer(product);
+    const session = await start(computer);
+    await computer.exec('pkill -9 Xtigervnc');
+    const { pool } = product.environment.database;
+    await waitFor('its row', async () => {
+      const [rows] = await pool.query('SELECT end_code AS code FROM desktop_sessions WHERE id = ?', [session.id]);
+      return (rows as { code: string | null }[])[0]?.code === 'X_SERVER_ENDED' || undefined;
+    });
+  });
+
+  test('with its computer, and another start of that has none', async () => {
+    const computer = await buildComputer(product);
+    const session = await start(computer);
+    await computer.expect(200, 'POST', '/stop');
+    expect(await ended(computer, session)).toMatchObject({ code: 'COMPUTER_STOPPED' });
+    await computer.expect(410, 'GET', `${sessions}/${session.id}/screenshot`);
+    await computer.expect(204, 'DELETE', `${sessions}/${session.id}`);
+    const next = await start(computer);
+    expect(next).toMatchObject({ status: 'running', display: ':10' });
+    expect(next.id).not.toBe(session.id);
+    expect((await get(computer, session)).end).toMatchObject({ code: 'COMPUTER_STOPPED' });
+  });
+
+  test('and stands still with a computer that is paused', async () => {
+    const computer = await buildComputer(product);
+    const session = await start(computer);
+    await paint(computer, session, '#102030');
+    await computer.expect(200, 'POST', '/pause');
+    const problem = await computer.expect<{ code: string }>(409, 'GET', `${sessions}/${session.id}/screenshot`);
+    expect(problem.code).toBe('COMPUTER_PAUSED');
+    expect((await get(computer, session)).status).toBe('running');
+    await computer.expect(200, 'POST', '/wake');
+    expect((await screenshot(computer, session)).at(40, 40)).toEqual([0x10, 0x20, 0x30]);
+  });
+});
+
+test('a computer without an X server says so in one line, and is none the worse', async () => {
+  const computer = await buildComputer(product);
+  // The start finds programs by the computer’s own PATH.
+  await computer.expect(200, 'PATCH', '', { env: { PATH: '/nowhere' } });
+  const problem = await computer.expect<{ code: string; detail: string }>(422, 'POST', sessions, {
+    resolution: '800x600',
+  });
+  expect(problem).toMatchObject({ code: 'DESKTOPS_UNAVAILABLE' });
+  expect(problem.detail).toContain('TigerVNC');
+  expect((await computer.exec('/bin/echo fine')).stdout).toBe('fine\n');
+});
+
+test('the same Idempotency-Key is the same session', async () => {
+  const computer = await buildComputer(product);
+  const once = () =>
+    computer.user.fetch(`${computer.path}${sessions}`, {
+      method: 'POST',
+      body: { resolution: '800x600' },
+      headers: { 'idempotency-key': 'desktop-1' },
+    });
+  const [first, second] = [await once(), await once()];
+  expect([first.status, second.status]).toEqual([200, 200]);
+  expect(((await first.json()) as Session).id).toBe(((await second.json()) as Session).id);
+  expect(await countOf(computer, 'Xtigervnc')).toBe(1);
+});

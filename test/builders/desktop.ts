@@ -1,0 +1,28 @@
+import type { Database } from '../../models/database.ts';
+import { newId } from '../../models/ids.ts';
+import { insertRows } from './rows.ts';
+
+/** A session that has ended, as its table has it. */
+export function desktopRow(of: { spaceId: string; computerId: string; createdBy: string }): Record<string, unknown> {
+  return {
+    id: newId('desktopSession'),
+    space_id: of.spaceId,
+    computer_id: of.computerId,
+    generation: 1,
+    display: 10,
+    width: 800,
+    height: 600,
+    status: 'ended',
+    status_at: new Date(),
+    end_code: 'COMPUTER_STOPPED',
+    created_by: of.createdBy,
+    created_at: new Date(),
+    ended_at: new Date(),
+  };
+}
+
+export async function insertDesktop(database: Database, of: Parameters<typeof desktopRow>[0]): Promise<string> {
+  const row = desktopRow(of);
+  await insertRows(database, { desktop_sessions: row });
+  return String(row.id);
+}

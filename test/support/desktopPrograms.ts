@@ -1,0 +1,18 @@
+import { missingDesktopPackages } from '../../stack/desktops.ts';
+import { StackError } from '../../stack/errors.ts';
+import { canInstall, installPackages } from '../../stack/install.ts';
+import { createStackContext } from './stackContext.ts';
+
+/**
+ * Has this machine have an X server for desktops, which root on Debian or Ubuntu gets by itself; elsewhere the test
+ * fails, and says what to install.
+ */
+export async function getDesktopPrograms(): Promise<void> {
+  const context = createStackContext();
+  const missing = missingDesktopPackages(context);
+  if (missing.length === 0) return;
+  if (!canInstall(context)) {
+    throw new StackError(`This test needs an X server (Debian and Ubuntu: apt-get install ${missing.join(' ')}).`);
+  }
+  await installPackages(context, missing, 'desktops, for tests');
+}
