@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { appSettings, appsConfig } from './apps.ts';
 import { automationSettings, automationsConfig } from './automations.ts';
 import { billingConfig, billingSettings } from './billing.ts';
 import { chatConfig, chatSettings } from './chat.ts';
@@ -53,6 +54,7 @@ const environmentSchema = z.object({
   ...gitHostingSettings.shape,
   ...chatSettings.shape,
   ...automationSettings.shape,
+  ...appSettings.shape,
   ...computerSettings.shape,
   ...portsSettings.shape,
   ...redisSettings.shape,
@@ -105,6 +107,7 @@ export function loadConfig(environment: Environment = process.env) {
     gitHosting: gitHostingConfig(env),
     chat: chatConfig(env),
     automations: automationsConfig(env),
+    apps: appsConfig(env),
     computers: computersConfig(env),
     ports: portsConfig(env, http.publicUrl),
     redis: redisConfig(env),

@@ -83,7 +83,10 @@ export type AuditAction =
   | 'automation.secret-made'
   | 'app.run'
   | 'app.run-cancelled'
-  | 'app.computer-set';
+  | 'app.computer-set'
+  | 'app.webhook-secret-made'
+  | 'app.schedule-paused'
+  | 'app.schedule-resumed';
 
 export interface AuditEntry extends Actor {
   id: string;

@@ -35,6 +35,8 @@ export const idPrefixes = {
   gitDraft: 'drf',
   app: 'app',
   run: 'run',
+  delivery: 'dlv',
+  appSchedule: 'sch',
   automation: 'atm',
   automationRun: 'arn',
 } as const;

@@ -1,3 +1,4 @@
+import { forgetDeliveries } from '../../models/apps/deliveries.ts';
 import {
   type ActiveRun,
   activeRuns,
@@ -46,6 +47,13 @@ export function createAppSweeps({ config, database, logger, workflows }: SweepDe
       const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
       return forgetOldRuns(database, old, () => heartbeat.cancelled.throwIfAborted());
     },
+
+    /** Leaves nothing of what webhooks have brought long ago, but what a delivery is known by. */
+    async purgeOldDeliveries(): Promise<number> {
+      using heartbeat = keepAlive();
+      const old = new Date(Date.now() - config.apps.deliveryRetentionMs);
+      return forgetDeliveries(database, old, () => heartbeat.cancelled.throwIfAborted());
+    },
   };
 }
 
@@ -53,4 +61,5 @@ export const appSweeps = [
   'sweepRuns',
   'sweepRemovedApps',
   'purgeOldRuns',
+  'purgeOldDeliveries',
 ] as const satisfies readonly (keyof ReturnType<typeof createAppSweeps>)[];

@@ -12,4 +12,12 @@ export const access = {
   getRun: 'viewer',
   readRunLog: 'viewer',
   cancelRun: 'editor',
+  listDeliveries: 'viewer',
+  replayDelivery: 'editor',
+  renewAppSecret: 'editor',
+  deliverToApp: 'signedOrEditor',
+  deliverToAppByPut: 'signedOrEditor',
+  deliverToAppByPatch: 'signedOrEditor',
+  deliverToAppByDelete: 'signedOrEditor',
+  deliverToAppByGet: 'signedOrEditor',
 } as const satisfies AccessRows;

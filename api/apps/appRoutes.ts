@@ -4,7 +4,7 @@ import { findPlaces } from '../../models/drive/place.ts';
 import { authorizeItem } from '../drive/authorizeDrive.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
-import { callerOf } from '../frame/auth/caller.ts';
+import { authorityOf, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { goneOf } from '../frame/goneOf.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
@@ -36,8 +36,10 @@ export function appRoutes(deps: RouteDeps) {
     const { itemId } = bodyOf<'createApp'>(req);
     const { item, place } = await authorizeItem(deps, callerOf(req), { spaceId, itemId });
     const manifest = await requireManifestOf(deps, item, goneOf(res));
-    const app = await makeApp(database, { itemId, spaceId, ...manifest, actor: actorOf(req) });
-    answer<'createApp'>(res, 201, await presentApp(database, app, place.path));
+    const authority = authorityOf(callerOf(req));
+    const { app, isNew } = await makeApp(database, { itemId, spaceId, ...manifest, authority, actor: actorOf(req) });
+    const now = isNew ? app : await lookAtApp(deps, app, item, goneOf(res));
+    answer<'createApp'>(res, isNew ? 201 : 200, await presentApp(database, now, place.path));
   });
 
   router.get('/api/apps/:driveItemId', async (req, res) => {

@@ -9,6 +9,7 @@ import type { ProvenPerson } from '../../integrations/gitHosting/provider.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { Payments } from '../../integrations/payments/index.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { AppSecrets } from '../../models/apps/webhookSecrets.ts';
 import type { AutomationSecrets } from '../../models/automations/webhookSecrets.ts';
 import type { ComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import type { Computers } from '../../models/computers/computers.ts';
@@ -55,6 +56,7 @@ export interface ApiDeps {
   egressGuard: EgressGuard;
   egressRules: EgressRules;
   mcpServers: McpServers;
+  appSecrets: AppSecrets;
   automationSecrets: AutomationSecrets;
   gitCredentials: GitCredentials;
   gitTrees: GitTrees;

@@ -9,6 +9,7 @@ import { createPayments } from '../../integrations/payments/index.ts';
 import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
 import { RedisNotices } from '../../integrations/redis/redisNotices.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { createAppSecrets } from '../../models/apps/webhookSecrets.ts';
 import { createAutomationSecrets } from '../../models/automations/webhookSecrets.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { createComputerSecrets } from '../../models/computers/computerSecrets.ts';
@@ -79,6 +80,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     portLinks: createPortLinks(database),
     push: createPushStore(database, envelope),
     mcpServers: createMcpServers(database, envelope),
+    appSecrets: createAppSecrets(database, envelope),
     automationSecrets: createAutomationSecrets(database, envelope),
     gitCredentials: createGitCredentials(database, envelope),
     gitHosting: createGitHosting(config),

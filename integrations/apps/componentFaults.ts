@@ -11,7 +11,7 @@ const fieldsOf = {
 } as const satisfies Record<string, { needed: readonly string[]; own: readonly string[] }>;
 
 /** What this version cannot run is refused, rather than never run. */
-const notRunYet: readonly Kind[] = ['webhook', 'schedule', 'web'];
+const notRunYet: readonly Kind[] = ['schedule', 'web'];
 
 /**
  * What is wrong with the components of a manifest that no schema says. It looks at whatever there is, so that one fault

@@ -1,8 +1,11 @@
 import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
+import type { Authority } from '../identity/authority.ts';
 import { newId } from '../ids.ts';
+import { requireLivingSpace } from '../livingSpace.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, insert, select } from '../sql.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';
@@ -21,20 +24,26 @@ export interface App {
   /** Why the present manifest cannot be used. */
   problem: ManifestProblem | null;
   createdBy: string;
+  /** What its maker could do then: what runs without somebody asking for it can do no more. */
+  authority: Authority;
   createdAt: Date;
   removedAt: Date | null;
 }
 
 const columns = `id, item_id AS itemId, space_id AS spaceId, computer_id AS computerId, manifest,
-  manifest_tag AS manifestTag, problem, created_by AS createdBy, created_at AS createdAt, removed_at AS removedAt`;
+  manifest_tag AS manifestTag, problem, created_by AS createdBy, api_key_id AS apiKeyId, scopes,
+  created_at AS createdAt, removed_at AS removedAt`;
 
 function appOf(row: object): App {
-  const { manifest, problem, ...rest } = row as Omit<App, 'manifest' | 'problem'> & {
+  const { manifest, problem, apiKeyId, scopes, ...rest } = row as Omit<App, 'manifest' | 'problem' | 'authority'> & {
     manifest: string;
     problem: string | null;
+    apiKeyId: string | null;
+    scopes: string | null;
   };
   return {
     ...rest,
+    authority: { apiKeyId, scopes: scopes === null ? null : (JSON.parse(scopes) as string[]) },
     manifest: JSON.parse(manifest) as AppManifest,
     problem: problem === null ? null : (JSON.parse(problem) as ManifestProblem),
   };
@@ -63,14 +72,17 @@ export async function listApps(
 /** Makes an item an app. One that is one stays as it is. */
 export async function makeApp(
   database: Database,
-  fields: Pick<App, 'itemId' | 'spaceId' | 'manifest' | 'manifestTag'> & { actor: Actor & { userId: string } },
-): Promise<App> {
-  const { itemId, spaceId, manifest, manifestTag, actor } = fields;
+  fields: Pick<App, 'itemId' | 'spaceId' | 'manifest' | 'manifestTag' | 'authority'> & {
+    actor: Actor & { userId: string };
+  },
+): Promise<{ app: App; isNew: boolean }> {
+  const { itemId, spaceId, manifest, manifestTag, authority, actor } = fields;
   return transaction(database, async (tx) => {
-    await appendAudit(tx, spaceId, actor, 'app.made', itemId);
+    await requireLivingSpace(tx, spaceId);
     const sql = `SELECT ${columns} FROM apps WHERE item_id = ? AND live = 1 FOR UPDATE`;
     const [known] = await select<object>(tx, sql, [itemId]);
-    if (known !== undefined) return appOf(known);
+    if (known !== undefined) return { app: appOf(known), isNew: false };
+    await appendAudit(tx, spaceId, actor, 'app.made', itemId);
     const id = newId('app');
     const app = { id, itemId, spaceId, computerId: null, manifest, manifestTag, problem: null };
     const createdAt = new Date();
@@ -82,10 +94,19 @@ export async function makeApp(
       manifest: JSON.stringify(manifest),
       manifest_tag: manifestTag,
       created_by: actor.userId,
+      api_key_id: authority.apiKeyId,
+      scopes: authority.scopes && JSON.stringify(authority.scopes),
       created_at: createdAt,
     });
-    return { ...app, createdBy: actor.userId, createdAt, removedAt: null };
+    const made = { ...app, createdBy: actor.userId, authority, createdAt, removedAt: null };
+    return { app: made, isNew: true };
   });
+}
+
+/** Orders what is asked of one app, and of what waits. Throws 404 for one that was removed. */
+export async function lockApp(tx: Transaction, { id }: Pick<App, 'id'>): Promise<void> {
+  const rows = await select(tx, 'SELECT id FROM apps WHERE id = ? AND live = 1 FOR UPDATE', [id]);
+  if (rows.length === 0) throw notFound('app');
 }
 
 /** Keeps what its manifest says now, or why it cannot be used. */

@@ -1,10 +1,11 @@
+import type { Transaction } from 'sequelize';
 import { type Actor, appendAudit } from '../audit.ts';
 import { getComputer } from '../computers/computer.ts';
 import { type Database, transaction } from '../database.ts';
-import { DomainError, notFound } from '../errors.ts';
+import { DomainError } from '../errors.ts';
 import { insufficientScope, may } from '../identity/authority.ts';
 import { execute, insert, select } from '../sql.ts';
-import type { App } from './app.ts';
+import { type App, lockApp } from './app.ts';
 import type { AppComponent } from './manifest.ts';
 import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
@@ -18,6 +19,8 @@ export interface RunRequest {
   trigger: RunTrigger;
   /** What names the cause: the same one again causes nothing. */
   triggerKey?: string;
+  /** A delivery that it is given, of a webhook. */
+  deliveryId?: string;
   actor: Actor & { userId: string };
   /** What the run may do, as far as a key has asked for it. */
   apiKeyId: string | null;
@@ -27,51 +30,64 @@ export interface RunRequest {
 const maxQueued = 2_000;
 
 /**
- * Writes that a component is to be run; a workflow runs it. Throws 404, 409 `APP_COMPONENT_UNKNOWN` or
- * `APP_TOO_MANY_RUNS`, and 422 where the manifest cannot be used.
+ * Writes that a component is to be run; a workflow runs it. Throws 404, 409 `APP_COMPONENT_UNKNOWN`,
+ * `APP_COMPONENT_KIND` or `APP_TOO_MANY_RUNS`, and 422 where the manifest cannot be used.
  */
 export async function askToRun(database: Database, request: RunRequest): Promise<Run> {
-  const { app, id, actor, trigger, triggerKey, apiKeyId, scopes } = request;
+  const { app, id, actor, triggerKey } = request;
   const known = await findRun(database, id);
   if (known !== undefined) return known;
   if (app.problem !== null) throw refusedManifest(app.problem);
-  const component = componentOf(app, request.component);
-  const { name } = component;
+  const component = componentOf(app, request);
   if (component.secrets.length > 0 && !may(request, 'secrets:read')) {
     throw insufficientScope('secrets:read', ', and this component is given secrets');
   }
-  const spec = specOf(component, await placeOfRuns(database, app));
+  const place = await placeOfRuns(database, app);
   const runId = await transaction(database, async (tx) => {
     await lockApp(tx, app);
     const caused = triggerKey === undefined ? undefined : await runOfTrigger(tx, app.id, triggerKey);
     if (caused !== undefined) return caused.id;
-    const sql = "SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = 'queued' LIMIT ?";
-    if ((await select(tx, sql, [app.id, name, maxQueued])).length === maxQueued) {
-      const detail = 'Too many runs of this component wait. Try again when some of them have ended.';
-      throw new DomainError('conflict', 'APP_TOO_MANY_RUNS', detail, { retryAfterSeconds: 30 });
-    }
-    await insert(tx, 'app_runs', {
-      id,
-      app_id: app.id,
-      item_id: app.itemId,
-      space_id: app.spaceId,
-      component: name,
-      spec: JSON.stringify(spec),
-      trigger_kind: trigger,
-      trigger_key: triggerKey ?? null,
-      user_id: actor.userId,
-      api_key_id: apiKeyId,
-      scopes: scopes && JSON.stringify(scopes),
-      status: 'queued',
-      active: 1,
-      attempt: 0,
-      is_started: 0,
-      created_at: new Date(),
-    });
+    await addRun(tx, { ...request, component, place, userId: actor.userId });
     await appendAudit(tx, app.spaceId, actor, 'app.run', id);
     return id;
   });
   return getRun(database, runId);
+}
+
+export type NewRun = Omit<RunRequest, 'component' | 'actor'> & {
+  component: AppComponent;
+  place: PlaceOfRuns;
+  userId: string;
+};
+
+/** Adds a run of an app that is locked. Throws 409 `APP_TOO_MANY_RUNS`. */
+export async function addRun(tx: Transaction, run: NewRun): Promise<void> {
+  const { app, id, component, place, trigger, triggerKey, deliveryId, userId, apiKeyId, scopes } = run;
+  const { name } = component;
+  const sql = "SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = 'queued' LIMIT ?";
+  if ((await select(tx, sql, [app.id, name, maxQueued])).length === maxQueued) {
+    const detail = 'Too many runs of this component wait. Try again when some of them have ended.';
+    throw new DomainError('conflict', 'APP_TOO_MANY_RUNS', detail, { retryAfterSeconds: 30 });
+  }
+  await insert(tx, 'app_runs', {
+    id,
+    app_id: app.id,
+    item_id: app.itemId,
+    space_id: app.spaceId,
+    component: name,
+    spec: JSON.stringify(specOf(component, place)),
+    trigger_kind: trigger,
+    trigger_key: triggerKey ?? null,
+    delivery_id: deliveryId ?? null,
+    user_id: userId,
+    api_key_id: apiKeyId,
+    scopes: scopes && JSON.stringify(scopes),
+    status: 'queued',
+    active: 1,
+    attempt: 0,
+    is_started: 0,
+    created_at: new Date(),
+  });
 }
 
 /** Gives a folder's components another computer, from the next run on. */
@@ -91,25 +107,38 @@ export async function setComputer(database: Database, app: App, computerId: stri
   return { ...app, computerId };
 }
 
-/** Orders what is asked of one app, and of what waits. Throws 404 for one that was removed. */
-async function lockApp(tx: Parameters<typeof select>[0], { id }: App): Promise<void> {
-  const rows = await select(tx, 'SELECT id FROM apps WHERE id = ? AND live = 1 FOR UPDATE', [id]);
-  if (rows.length === 0) throw notFound('app');
-}
-
 function specOf(component: AppComponent, place: PlaceOfRuns): RunSpec {
   const { kind, command, cwd, env, secrets, timeoutSeconds, retry, concurrency } = component;
   return { kind, command, cwd, env, secrets, timeoutSeconds, retry, concurrency, place };
 }
 
-function componentOf({ manifest: { components } }: App, name: string | undefined): AppComponent {
+function componentOf(
+  { manifest: { components } }: App,
+  { component: name, deliveryId }: Pick<RunRequest, 'component' | 'deliveryId'>,
+): AppComponent {
   const found = components.find((component) =>
     name === undefined ? component.isDefault && component.kind === 'process' : component.name === name,
   );
-  if (found !== undefined) return found;
-  const detail =
-    name === undefined
-      ? 'No component of the app is the default. Say which one is to run.'
-      : `The app has no component ${name}.`;
-  throw new DomainError('conflict', 'APP_COMPONENT_UNKNOWN', detail);
+  if (found === undefined) {
+    const detail =
+      name === undefined
+        ? 'No component of the app is the default. Say which one is to run.'
+        : `The app has no component ${name}.`;
+    throw new DomainError('conflict', 'APP_COMPONENT_UNKNOWN', detail);
+  }
+  const isByDelivery = deliveryId !== undefined;
+  if (found.kind === 'web' || isByDelivery !== (found.kind === 'webhook')) {
+    const detail = isByDelivery
+      ? `The component ${found.name} is not a webhook any more.`
+      : `The component ${found.name} is not run by asking for it: ${howItRuns[found.kind]}`;
+    throw new DomainError('conflict', 'APP_COMPONENT_KIND', detail);
+  }
+  return found;
 }
+
+const howItRuns: Record<AppComponent['kind'], string> = {
+  process: '',
+  schedule: '',
+  webhook: 'send a delivery to its webhook, or replay one.',
+  web: 'open a preview of it.',
+};

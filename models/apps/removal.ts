@@ -1,5 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
+import { deleteInBatches } from '../batches.ts';
 import { type Database, transaction } from '../database.ts';
 import { driveModels } from '../drive/models.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
@@ -39,7 +40,12 @@ export async function forgetApp(database: Database, { id }: RemovedApp): Promise
     if (rows.length === runsAtOnce && forgotten > 0) continue;
     const left = 'SELECT id, space_id AS spaceId FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
     const [active] = await database.pool.query<RowDataPacket[]>(left, [id, runsAtOnce]);
-    if (active.length === 0) await database.pool.query('DELETE FROM apps WHERE id = ? AND live IS NULL', [id]);
+    if (active.length === 0) {
+      for (const table of ['app_schedules', 'app_deliveries', 'app_webhook_secrets']) {
+        await deleteInBatches(database, `DELETE FROM ${table} WHERE app_id = ? LIMIT ?`, [id]);
+      }
+      await database.pool.query('DELETE FROM apps WHERE id = ? AND live IS NULL', [id]);
+    }
     return active as unknown as { id: string; spaceId: string }[];
   }
 }

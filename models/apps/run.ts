@@ -10,7 +10,7 @@ import type { PlaceOfRuns } from './placeOfRuns.ts';
 export type RunStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'timed_out';
 
 /** Who or what has caused a run. */
-export type RunTrigger = 'request' | 'agent';
+export type RunTrigger = 'request' | 'agent' | 'webhook' | 'replay' | 'schedule';
 
 /** What is run, as it was when it was asked for. */
 export type RunSpec = Omit<AppComponent, 'name' | 'isDefault'> & { place: PlaceOfRuns };
@@ -23,6 +23,8 @@ export interface Run {
   component: string;
   spec: RunSpec;
   triggerKind: RunTrigger;
+  /** What it is given. */
+  deliveryId: string | null;
   userId: string;
   /** Of the key that asked, with what it may do; null is a person signed in. */
   apiKeyId: string | null;
@@ -50,7 +52,7 @@ export interface Run {
 }
 
 const columns = `id, app_id AS appId, item_id AS itemId, space_id AS spaceId, component, spec,
-  trigger_kind AS triggerKind, user_id AS userId, api_key_id AS apiKeyId, scopes, status, attempt,
+  trigger_kind AS triggerKind, delivery_id AS deliveryId, user_id AS userId, api_key_id AS apiKeyId, scopes, status, attempt,
   is_started AS isStarted, retry_at AS retryAt, exit_code AS exitCode, end_signal AS endSignal,
   error_code AS errorCode, error_detail AS errorDetail, output, log_key AS logKey, log_bytes AS logBytes,
   cancel_requested_at AS cancelRequestedAt, created_at AS createdAt, started_at AS startedAt, ended_at AS endedAt`;

@@ -1,16 +1,11 @@
-import { randomBytes } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import type { Envelope } from '../../crypto/envelope.ts';
-import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
 import { execute, select } from '../sql.ts';
+import { newWebhookSecret, openWebhookSecrets, rotationMs } from '../webhookSecrets.ts';
 import { lockOwn, type OwnActor } from './changes.ts';
-
-const secretBytes = 32;
-/** Both secrets hold for so long, so that no delivery is lost while a sender takes over the new one. */
-const rotationMs = 86_400_000;
 
 /** The secrets that senders of webhooks sign with. They are sealed, and shown once. */
 export function createAutomationSecrets(database: Database, envelope: Envelope) {
@@ -20,9 +15,7 @@ export function createAutomationSecrets(database: Database, envelope: Envelope) 
       { spaceId, id }: { spaceId: string; id: string },
       actor: OwnActor,
     ): Promise<{ secret: string; previousUntil: Date | null }> {
-      const secret = `whsec_${randomBytes(secretBytes).toString('base64')}`;
-      keepOutOfLogs([secret]);
-      const sealed = await envelope.seal(spaceId, sealedContext(id), Buffer.from(secret, 'utf8'));
+      const { secret, sealed } = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
       return transaction(database, async (tx) => {
         await lockOwn(tx, { spaceId, userId: actor.userId, id });
         const [{ known } = { known: null }] = await select<{ known: Buffer | null }>(
@@ -52,13 +45,7 @@ export function createAutomationSecrets(database: Database, envelope: Envelope) 
         oldUntil: Date | null;
       }[];
       if (row === undefined) throw notFound('automation');
-      const isRotating = row.oldUntil !== null && row.oldUntil > new Date();
-      const sealed = [row.secret, isRotating ? row.oldSecret : null].filter((one) => one !== null);
-      const secrets = await Promise.all(
-        sealed.map(async (one) => (await envelope.open(row.spaceId, sealedContext(id), one)).toString('utf8')),
-      );
-      keepOutOfLogs(secrets);
-      return secrets;
+      return openWebhookSecrets(envelope, { spaceId: row.spaceId, context: sealedContext(id) }, row);
     },
   };
 }

@@ -32,6 +32,7 @@ import { gitDrafts } from './0031-git-drafts.ts';
 import { apps } from './0034-apps.ts';
 import { appRuns } from './0034b-app-runs.ts';
 import { automations } from './0035-automations.ts';
+import { appTriggers } from './0037-app-triggers.ts';
 import { desktops } from './0039-desktops.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
@@ -69,5 +70,6 @@ export const migrations: Migration[] = [
   apps,
   appRuns,
   automations,
+  appTriggers,
   desktops,
 ];

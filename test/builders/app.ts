@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { operations } from '../../api/types.gen.ts';
+import { signWebhook } from '../../integrations/webhooks/standardWebhooks.ts';
 import { waitFor } from '../support/waitFor.ts';
 import type { ChatUser } from './chat.ts';
 import { driveOf } from './drive.ts';
@@ -10,6 +11,21 @@ export type AppBody = operations['getApp']['responses'][200]['content']['applica
 export type RunBody = operations['getRun']['responses'][200]['content']['application/json'];
 type OutcomeBody = operations['runApp']['responses'][200]['content']['application/json'];
 
+export type DeliveryBody =
+  operations['listDeliveries']['responses'][200]['content']['application/json']['data'][number];
+type DeliveryKept = operations['deliverToApp']['responses'][200]['content']['application/json'];
+
+interface Sent {
+  secret?: string;
+  id?: string;
+  /** In seconds since 1970. */
+  timestamp?: number;
+  method?: string;
+  query?: string;
+  body?: string | Buffer;
+  headers?: Record<string, string>;
+}
+
 interface Answer<T> {
   status: number;
   body: T & { code?: string; detail?: string; errors?: { pointer: string; detail: string }[] };
@@ -18,6 +34,11 @@ interface Answer<T> {
 /** A manifest of one component with this command. */
 export function manifestOf(command: string, more: Record<string, unknown> = {}): string {
   return JSON.stringify({ name: 'App', components: [{ name: 'run', kind: 'process', command, ...more }] });
+}
+
+/** A manifest of one webhook with this command. */
+export function webhookManifest(command: string, more: Record<string, unknown> = {}): string {
+  return JSON.stringify({ name: 'App', components: [{ name: 'receive', kind: 'webhook', command, ...more }] });
 }
 
 /** What a user does with apps, by the API. */
@@ -80,6 +101,43 @@ export function appsOf(product: TestProduct, user: ChatUser) {
       const response = await user.fetch(`/api/runs/${runId}/log?after=${after}`);
       const position = Number(response.headers.get('x-output-position'));
       return { status: response.status, text: await response.text(), position };
+    },
+    /** A new secret for the webhooks of the app. */
+    async secret(itemId: string): Promise<string> {
+      return (await send<{ secret: string }>('POST', `/api/apps/${itemId}/webhook/secret`)).body.secret;
+    },
+    deliveries: (itemId: string) => send<{ data: DeliveryBody[] }>('GET', `/api/apps/${itemId}/deliveries`),
+    replay: (deliveryId: string, headers?: Record<string, string>) =>
+      send<DeliveryKept>('POST', `/api/deliveries/${deliveryId}/replay`, undefined, headers),
+    /** Sends a delivery to its webhook: signed where there is a secret, else as it is. */
+    async deliver(
+      itemId: string,
+      { secret, id, timestamp, method = 'POST', query = '', body = '', headers }: Sent = {},
+    ) {
+      const name = id ?? (secret === undefined ? undefined : `msg_${randomUUID()}`);
+      const at = `${timestamp ?? Math.floor(Date.now() / 1_000)}`;
+      const response = await fetch(`${product.url}/api/webhooks/${user.spaceId}/${itemId}${query}`, {
+        method,
+        ...(method !== 'GET' && { body }),
+        headers: {
+          ...(name !== undefined && { 'webhook-id': name }),
+          ...(secret !== undefined && {
+            'webhook-timestamp': at,
+            'webhook-signature': signWebhook(
+              Buffer.from(method === 'GET' ? '' : body),
+              { id: name ?? '', timestamp: at },
+              secret,
+            ),
+          }),
+          ...headers,
+        },
+      });
+      const text = await response.text();
+      return {
+        status: response.status,
+        body: JSON.parse(text) as Answer<DeliveryKept>['body'],
+        headers: response.headers,
+      };
     },
     remove: (itemId: string) => send('DELETE', `/api/apps/${itemId}`),
     /** A folder with this manifest and these files, which is an app. */

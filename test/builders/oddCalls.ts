@@ -167,7 +167,7 @@ export function oddCallsOf(operation: Operation, world: World, ids: Record<strin
   }
   if (operation.bodyTypes.length > 0) {
     for (const type of types) {
-      const status = operation.bodyTypes.includes(type) ? undefined : 415;
+      const status = operation.bodyTypes.some((taken) => taken === type || taken === '*/*') ? undefined : 415;
       calls.push({ ...base, name: type, headers: { 'content-type': type }, body: base.body ?? 'x', status });
     }
   }

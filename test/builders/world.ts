@@ -219,7 +219,10 @@ export const objects: Record<string, Builder> = {
     const drive = `/api/spaces/${world.spaceId}/drive`;
     const path = `/app ${randomUUID()}`;
     const { id: itemId } = await world.send<{ id: string }>('owner', 'POST', `${drive}/folders`, { path });
-    const components = [{ ...filledIn, name: 'build', kind: 'process', command: 'true' }];
+    const components = [
+      { ...filledIn, name: 'build', kind: 'process', command: 'true' },
+      { ...filledIn, name: 'receive', kind: 'webhook', command: 'true', auth: 'signature' },
+    ];
     const manifest = JSON.stringify({ name: 'App', components });
     const body = new FormData();
     body.append('path', `${path}/atrium.yaml`);
@@ -230,6 +233,24 @@ export const objects: Record<string, Builder> = {
     const made = { ...row, ...read, created_by: world.people.owner.id };
     await world.database.pool.query('INSERT INTO apps SET ?', [made]);
     return itemId;
+  },
+  'Webhooks.appId': (world) => builderOf('driveItemId', 'Apps')(world),
+  deliveryId: async (world) => {
+    const itemId = await builderOf('driveItemId', 'Apps')(world);
+    const { id: appId } = await getAppOf(world.database, itemId);
+    const id = newId('delivery');
+    const of = { id, app_id: appId, item_id: itemId, space_id: world.spaceId, component: 'receive', run_id: 'run_1' };
+    const content = {
+      method: 'POST',
+      query: '',
+      headers: '{}',
+      body: Buffer.from('{}'),
+      body_bytes: 2,
+      has_content: 1,
+    };
+    const row = { ...of, ...content, auth: 'signature', delivery_id: 'msg_1', created_at: new Date() };
+    await world.database.pool.query('INSERT INTO app_deliveries SET ?', [row]);
+    return id;
   },
   // One that has ended before it began.
   runId: async (world) => {

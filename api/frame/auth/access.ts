@@ -9,6 +9,7 @@ export type OperationId = keyof operations;
  * - `anyone`: no credential is asked for
  * - `operator`: loopback, or the operator's key; the route checks it
  * - `signed`: the request proves itself by a signature; the route checks it
+ * - `signedOrEditor`: the same, or an editor of the space; the route checks both
  * - `signedIn`: anybody with a credential, who sees and makes only what is theirs
  * - `self`: the object's owner; for everybody else it does not exist (404)
  * - `threadOwner`: the thread's owner, for as long as they are a member; nobody else, not even an owner of the space
@@ -22,6 +23,7 @@ export type Access =
   | 'anyone'
   | 'operator'
   | 'signed'
+  | 'signedOrEditor'
   | 'signedIn'
   | 'self'
   | 'threadOwner'

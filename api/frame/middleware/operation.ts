@@ -11,9 +11,12 @@ export function findOperation(contract: Contract, validator: Validator): Request
     const found = match(req.path);
     if (found === undefined)
       throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
-    // HEAD is GET without its body; Express leaves the body out.
-    const operation = found.operations.get(req.method === 'HEAD' ? 'GET' : req.method);
-    if (operation === undefined) return refuseMethod(req, res, [...found.operations.keys()]);
+    // HEAD is GET without its body; Express leaves the body out. A delivery has an effect, by whatever method it comes.
+    const get = found.operations.get('GET');
+    const methods = new Map(get === undefined || get.area === 'Webhooks' ? [] : [['HEAD', get]]);
+    for (const [method, operation] of found.operations) methods.set(method, operation);
+    const operation = methods.get(req.method);
+    if (operation === undefined) return refuseMethod(req, res, [...methods.keys()]);
     req.operation = operation;
     req.pathParams = found.params;
     await validator.prepare(req, operation, found.params);
@@ -22,7 +25,7 @@ export function findOperation(contract: Contract, validator: Validator): Request
 }
 
 function refuseMethod(req: Request, res: Response, methods: readonly string[]): void {
-  const allowed = [...(methods.includes('GET') ? ['HEAD'] : []), ...methods, 'OPTIONS'].join(', ');
+  const allowed = [...methods, 'OPTIONS'].join(', ');
   if (req.method === 'OPTIONS') {
     res.setHeader('allow', allowed);
     res.status(204).end();

@@ -13,11 +13,12 @@ const mailWindowSeconds = 15 * 60;
  * Limits of requests a minute. They count in the memory of one API process: with several, each allows its own share, so
  * set the limits with their number in mind.
  */
-export function createRateLimits(config: Pick<Config, 'http'>) {
+export function createRateLimits(config: Pick<Config, 'http' | 'apps'>) {
   const callers = limiter(config.http.rateLimitPerMinute);
   const addresses = limiter(config.http.anonymousRateLimitPerMinute);
   const codes = new RateLimiterMemory({ points: wrongCodesPerWindow, duration: windowSeconds, keyPrefix: 'codes' });
 
+  const deliveries = limiter(config.apps.deliveriesPerMinute);
   const mails = new RateLimiterMemory({ points: mailsPerAddress, duration: mailWindowSeconds, keyPrefix: 'mails' });
 
   async function take(limit: RateLimiterMemory | undefined, key: string, res: Response): Promise<void> {
@@ -54,6 +55,11 @@ export function createRateLimits(config: Pick<Config, 'http'>) {
      */
     async mail(email: string, res: Response): Promise<void> {
       await take(mails, email, res);
+    },
+
+    /** A delivery to the webhook of an app, whoever sends it. */
+    async delivery(appId: string, res: Response): Promise<void> {
+      await take(deliveries, appId, res);
     },
 
     /**

@@ -29,7 +29,7 @@ test('a folder with a manifest becomes an app, and stays the one that it is', as
       problem: null,
     },
   });
-  expect(await apps.make(id)).toEqual(made);
+  expect(await apps.make(id)).toEqual({ ...made, status: 200 });
   expect((await apps.list()).body.data).toEqual([made.body]);
   expect((await apps.get(id)).body).toEqual(made.body);
   const { computerId } = await user.get<{ computerId: string }>(`${apps.space}/computers/status`);

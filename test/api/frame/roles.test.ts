@@ -124,7 +124,7 @@ test('an operation without a row is closed: the API does not even start', () => 
 });
 
 test('what the table opens to anyone is what the contract opens, and nothing else', () => {
-  const open: readonly Access[] = ['anyone', 'operator', 'signed'];
+  const open: readonly Access[] = ['anyone', 'operator', 'signed', 'signedOrEditor'];
   const differing = operations.filter(({ id, isPublic }) => isPublic !== open.includes(accessOf(accessTable, id)));
   expect(differing.map(({ id }) => id)).toEqual([]);
 });
@@ -204,6 +204,7 @@ const everyAccess = Object.keys({
   anyone: 0,
   operator: 0,
   signed: 0,
+  signedOrEditor: 0,
   signedIn: 0,
   self: 0,
   threadOwner: 0,
@@ -227,6 +228,7 @@ function expectedOf(access: Access, caller: Caller): Outcome[] {
   if (access === 'anyone') return ['yes'];
   if (access === 'operator') return caller === 'remote' ? ['403'] : ['yes'];
   if (access === 'signed') return ['refused'];
+  if (access === 'signedOrEditor' && (caller === 'nobody' || caller === 'remote')) return ['refused'];
   if (caller === 'nobody' || caller === 'remote') return ['401'];
   if (access === 'signedIn') return ['yes'];
   // What is somebody's own is the viewer's.
@@ -242,6 +244,7 @@ function expectedOf(access: Access, caller: Caller): Outcome[] {
   const allowed = {
     viewer: ['viewer', 'editor', 'owner'],
     editor: ['editor', 'owner'],
+    signedOrEditor: ['editor', 'owner'],
     owner: ['owner'],
     ownerOrSelf: ['viewer', 'owner'],
   };

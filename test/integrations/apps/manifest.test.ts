@@ -103,7 +103,7 @@ test('one fault does not hide the others', async () => {
   ]);
 });
 
-test.each(['webhook', 'schedule', 'web'])('a component of the kind %s is not taken for one that runs', async (kind) => {
+test.each(['schedule', 'web'])('a component of the kind %s is not taken for one that runs', async (kind) => {
   expect(await read(minimal.replace('process', kind))).toMatchObject({
     faults: expect.arrayContaining([
       { line: 4, column: 11, detail: `components of the kind ${kind} cannot be run yet` },

@@ -24,23 +24,34 @@ test('one of several signatures, and one of several secrets, is enough', () => {
   expect(verify({ signature: signWebhook(body, { id, timestamp }, other) }, [secret, other], body)).toBe(id);
 });
 
-test.each<[string, () => unknown]>([
-  ['another body', () => verify({}, [secret], Buffer.from('{"test": 2432232315}'))],
-  ['another id', () => verify({ id: 'msg_2' })],
-  ['an id with a dot', () => verify({ id: `${id}.1` })],
-  ['no id', () => verify({ id: undefined })],
-  ['another time', () => verify({ timestamp: '1614265331' })],
-  ['no time', () => verify({ timestamp: undefined })],
-  ['a time that is no number', () => verify({ timestamp: '16142653e3' })],
-  ['no signature', () => verify({ signature: undefined })],
-  ['a signature of another version', () => verify({ signature: signature.replace('v1,', 'v2,') })],
-  ['a part of the signature', () => verify({ signature: signature.slice(0, -5) })],
-  ['another secret', () => verify({}, ['whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'])],
-  ['no secret', () => verify({}, [])],
-  ['too old', () => verify({}, [secret], raw, nowMs + 301_000)],
-  ['too far ahead', () => verify({}, [secret], raw, nowMs - 301_000)],
-])('%s is refused', (_what, attempt) => {
-  expect(attempt).toThrow(expect.objectContaining({ kind: 'unauthenticated', code: 'INVALID_SIGNATURE' }));
+test.each<[string, () => unknown, string]>([
+  ['another body', () => verify({}, [secret], Buffer.from('{"test": 2432232315}')), 'webhook-signature is not made of'],
+  ['another id', () => verify({ id: 'msg_2' }), 'webhook-signature is not made of'],
+  ['an id with a dot', () => verify({ id: `${id}.1` }), 'webhook-id has other characters'],
+  ['an id of 201 characters', () => verify({ id: 'a'.repeat(201) }), 'webhook-id has other characters'],
+  ['no id', () => verify({ id: undefined }), 'webhook-id is missing'],
+  ['another time', () => verify({ timestamp: '1614265331' }), 'webhook-signature is not made of'],
+  ['no time', () => verify({ timestamp: undefined }), 'webhook-timestamp is missing'],
+  ['a time that is no number', () => verify({ timestamp: '16142653e3' }), 'webhook-timestamp is not a number'],
+  ['no signature', () => verify({ signature: undefined }), 'webhook-signature is missing'],
+  [
+    'another version',
+    () => verify({ signature: signature.replace('v1,', 'v2,') }),
+    'has no signature of the version v1',
+  ],
+  ['a part of the signature', () => verify({ signature: signature.slice(0, -5) }), 'webhook-signature is not made of'],
+  ['an empty signature', () => verify({ signature: 'v1,' }), 'webhook-signature is not made of'],
+  ['another secret', () => verify({}, ['whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA']), 'webhook-signature is not made of'],
+  ['no secret', () => verify({}, []), 'webhook-signature is not made of'],
+  ['too old', () => verify({}, [secret], raw, nowMs + 301_000), 'webhook-timestamp is more than 300 seconds old'],
+  [
+    'too far ahead',
+    () => verify({}, [secret], raw, nowMs - 301_000),
+    'webhook-timestamp is more than 300 seconds ahead',
+  ],
+])('%s is refused', (_what, attempt, why) => {
+  const refusal = { kind: 'unauthenticated', code: 'INVALID_SIGNATURE', message: expect.stringContaining(why) };
+  expect(attempt).toThrow(expect.objectContaining(refusal));
 });
 
 test('five minutes either way are allowed', () => {

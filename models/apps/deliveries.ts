@@ -1,0 +1,181 @@
+import type { RowDataPacket } from 'mysql2';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import type { Authority } from '../identity/authority.ts';
+import { newId } from '../ids.ts';
+import { requireLivingSpace } from '../livingSpace.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { insert, select } from '../sql.ts';
+import { type App, lockApp } from './app.ts';
+import { addRun } from './askToRun.ts';
+import type { WebhookComponent } from './manifest.ts';
+import { placeOfRuns } from './placeOfRuns.ts';
+import type { RunStatus } from './run.ts';
+
+/** How a delivery has shown that it may come. */
+export type DeliveryAuth = 'signature' | 'bearer' | 'none';
+
+/** What came, as its run is given it. */
+export interface DeliveryContent {
+  method: string;
+  /** As it was sent, without the question mark. */
+  query: string;
+  headers: Record<string, string>;
+  body: Buffer;
+}
+
+export interface NewDelivery extends DeliveryContent {
+  app: App;
+  component: WebhookComponent;
+  auth: DeliveryAuth;
+  /** The sender's name for it; null is a delivery that nothing tells from a repeat. */
+  deliveryId: string | null;
+  /** Whose rights its run has. */
+  authority: Authority & { userId: string };
+  /** Who has sent it, where that is known. */
+  actor: Actor | null;
+}
+
+export interface Delivery {
+  id: string;
+  appId: string;
+  itemId: string;
+  spaceId: string;
+  component: string;
+  auth: DeliveryAuth;
+  deliveryId: string | null;
+  runId: string;
+  method: string;
+  bodyBytes: number;
+  hasContent: boolean;
+  /** Of its run; null once that is forgotten. */
+  runStatus: RunStatus | null;
+  createdAt: Date;
+}
+
+const columns = `d.id, d.app_id AS appId, d.item_id AS itemId, d.space_id AS spaceId, d.component, d.auth,
+  d.delivery_id AS deliveryId, d.run_id AS runId, d.method, d.body_bytes AS bodyBytes, d.has_content AS hasContent,
+  r.status AS runStatus, d.created_at AS createdAt`;
+
+function deliveryOf(row: RowDataPacket): Delivery {
+  return { ...(row as unknown as Delivery), hasContent: row.hasContent === 1 };
+}
+
+/**
+ * Keeps what was delivered and asks for its run, in one commit. The same delivery id again is the run that there is,
+ * for as long as there is the app. Throws 404 for an app that was removed, and 429 `APP_TOO_MANY_RUNS`.
+ */
+export async function keepDelivery(
+  database: Database,
+  delivery: NewDelivery,
+): Promise<{ runId: string; isNew: boolean }> {
+  const { app, component, auth, deliveryId, authority, actor } = delivery;
+  const place = await placeOfRuns(database, app);
+  try {
+    return await transaction(database, async (tx) => {
+      await lockApp(tx, app);
+      await requireLivingSpace(tx, app.spaceId);
+      const known = await select<{ runId: string }>(
+        tx,
+        `SELECT run_id AS runId FROM app_deliveries
+          WHERE app_id = ? AND component = ? AND auth = ? AND delivery_id = ?`,
+        [app.id, component.name, auth, deliveryId],
+      );
+      if (known[0] !== undefined) return { runId: known[0].runId, isNew: false };
+      const id = newId('delivery');
+      const runId = newId('run');
+      const { userId, apiKeyId, scopes } = authority;
+      const run = { app, id: runId, component, place, trigger: 'webhook', userId, apiKeyId, scopes } as const;
+      await addRun(tx, { ...run, triggerKey: `delivery:${id}`, deliveryId: id });
+      await insert(tx, 'app_deliveries', {
+        ...{ id, app_id: app.id, item_id: app.itemId, space_id: app.spaceId, component: component.name },
+        ...{ auth, delivery_id: deliveryId, run_id: runId, method: delivery.method, query: delivery.query },
+        ...{ headers: JSON.stringify(delivery.headers), body: delivery.body, body_bytes: delivery.body.length },
+        ...{ has_content: 1, created_at: new Date() },
+      });
+      if (actor !== null) await appendAudit(tx, app.spaceId, actor, 'app.run', runId);
+      return { runId, isNew: true };
+    });
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.code !== 'APP_TOO_MANY_RUNS') throw error;
+    // Its sender is to come again, as for any limit.
+    throw new DomainError('rateLimited', error.code, error.message, {
+      retryAfterSeconds: error.retryAfterSeconds ?? 30,
+    });
+  }
+}
+
+/** An app's, newest first. */
+export async function listDeliveries(
+  { pool }: Pick<Database, 'pool'>,
+  appId: string,
+  page: PageRequest,
+): Promise<Page<Delivery>> {
+  const before = decodeCursor(page.cursor);
+  const sql = `SELECT ${columns} FROM app_deliveries d FORCE INDEX (app_deliveries_app)
+    LEFT JOIN app_runs r ON r.id = d.run_id
+    WHERE d.app_id = ? ${before === undefined ? '' : 'AND d.id < ?'} ORDER BY d.id DESC LIMIT ?`;
+  const values = before === undefined ? [appId, page.limit + 1] : [appId, before, page.limit + 1];
+  const [rows] = await pool.query<RowDataPacket[]>(sql, values);
+  return toPage(rows.map(deliveryOf), page.limit, ({ id }) => id);
+}
+
+/** Throws 404. */
+export async function getDelivery({ pool }: Pick<Database, 'pool'>, id: string): Promise<Delivery> {
+  const sql = `SELECT ${columns} FROM app_deliveries d LEFT JOIN app_runs r ON r.id = d.run_id WHERE d.id = ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
+  if (rows[0] === undefined) throw notFound('delivery');
+  return deliveryOf(rows[0]);
+}
+
+/** What came, for a run. Throws 410 `DELIVERY_GONE`. */
+export async function contentOf(
+  { pool }: Pick<Database, 'pool'>,
+  id: string,
+): Promise<DeliveryContent & { deliveryId: string | null; auth: DeliveryAuth }> {
+  const sql = `SELECT auth, delivery_id AS deliveryId, method, query, headers, body FROM app_deliveries
+    WHERE id = ? AND has_content = 1`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
+  const row = rows[0];
+  if (row === undefined) throw deliveryGone();
+  return {
+    ...(row as Omit<DeliveryContent, 'headers'> & { deliveryId: string | null; auth: DeliveryAuth }),
+    headers: JSON.parse(row.headers as string),
+  };
+}
+
+export function deliveryGone(): DomainError {
+  return new DomainError('gone', 'DELIVERY_GONE', 'What this delivery brought is not kept any more.');
+}
+
+const forgottenAtOnce = 200;
+
+/**
+ * Forgets what deliveries before this brought, but for those whose run has not ended. What they are known by stays, so
+ * that none runs twice; those that are known by nothing go. Returns how many there were.
+ */
+export async function forgetDeliveries(
+  { pool }: Pick<Database, 'pool'>,
+  before: Date,
+  onBatch: () => void,
+): Promise<number> {
+  for (let count = 0; ; onBatch()) {
+    const [rows] = await pool.query<RowDataPacket[]>(
+      `SELECT d.id, d.delivery_id AS deliveryId FROM app_deliveries d FORCE INDEX (app_deliveries_old)
+        LEFT JOIN app_runs r ON r.id = d.run_id AND r.active = 1
+        WHERE d.has_content = 1 AND d.created_at < ? AND r.id IS NULL ORDER BY d.created_at, d.id LIMIT ?`,
+      [before, forgottenAtOnce],
+    );
+    const nameless = rows.filter(({ deliveryId }) => deliveryId === null).map(({ id }) => id as string);
+    const named = rows.filter(({ deliveryId }) => deliveryId !== null).map(({ id }) => id as string);
+    if (nameless.length > 0) await pool.query('DELETE FROM app_deliveries WHERE id IN (?)', [nameless]);
+    if (named.length > 0) {
+      const forget =
+        'UPDATE app_deliveries SET has_content = NULL, query = NULL, headers = NULL, body = NULL WHERE id IN (?)';
+      await pool.query(forget, [named]);
+    }
+    count += rows.length;
+    if (rows.length < forgottenAtOnce) return count;
+  }
+}
