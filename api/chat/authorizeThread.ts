@@ -4,6 +4,7 @@ import type { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import type { Identity } from '../../models/identity/index.ts';
+import { idPrefixes } from '../../models/ids.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import type { Caller } from '../frame/auth/caller.ts';
 
@@ -13,6 +14,10 @@ type Deps = { database: Database; identity: Pick<Identity, 'members'> };
 export async function authorizeThread(deps: Deps, caller: Caller, threadId: string): Promise<Thread> {
   const thread = await chatModels(deps.database).Thread.open(threadId);
   if (thread === null) throw notFound('thread');
+  return authorizeOpen(deps, caller, thread);
+}
+
+async function authorizeOpen(deps: Deps, caller: Caller, thread: Thread): Promise<Thread> {
   await authorizeSpace(deps, caller, thread.spaceId, 'viewer').catch((error: unknown) => {
     throw error instanceof DomainError && error.kind === 'notFound' ? notFound('thread') : error;
   });
@@ -30,25 +35,53 @@ export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string):
   return turn;
 }
 
+type NamingDeps = Deps & { identity: Pick<Identity, 'users'> };
+
 /**
  * A thread by its id or by its client's chat id; undefined for a chat id that no message was sent with yet. Either way
  * 403 for anybody else's, and 404 where the caller is no longer a member.
  */
 export async function authorizeNamedThread(
-  deps: Deps & { identity: Pick<Identity, 'users'> },
+  deps: NamingDeps,
+  caller: Caller,
+  name: string,
+  spaceId: string | undefined,
+): Promise<Thread | undefined> {
+  const thread = await chatModels(deps.database).Thread.open(name);
+  if (thread !== null && thread.userId !== caller.userId) throw notThreadOwner();
+  if (thread !== null) return authorizeOpen(deps, caller, thread);
+  return threadOfClient(deps, caller, name, spaceId);
+}
+
+/** The same for the operations on threads: 404 for one that is not there, and for another tenant's. */
+export async function authorizeListedThread(
+  deps: NamingDeps,
+  caller: Caller,
+  name: string,
+  spaceId: string | undefined,
+): Promise<Thread> {
+  const thread = await chatModels(deps.database).Thread.open(name);
+  if (thread !== null) return authorizeOpen(deps, caller, thread);
+  const named = name.startsWith(`${idPrefixes.thread}_`)
+    ? undefined
+    : await threadOfClient(deps, caller, name, spaceId);
+  if (named === undefined) throw notFound('thread');
+  return named;
+}
+
+/** The thread that a chat id of the caller's client stands for in a space, their default one if none is named. */
+async function threadOfClient(
+  deps: NamingDeps,
   caller: Caller,
   name: string,
   spaceId: string | undefined,
 ): Promise<Thread | undefined> {
   const { Thread, ThreadAlias } = chatModels(deps.database);
-  const thread = await Thread.open(name);
-  if (thread !== null && thread.userId !== caller.userId) throw notThreadOwner();
-  if (thread !== null) return authorizeThread(deps, caller, thread.id);
   const space = spaceId ?? (await defaultSpaceOf(deps, caller));
   await authorizeSpace(deps, caller, space, 'viewer');
   const alias = await ThreadAlias.findOne({ where: { userId: caller.userId, spaceId: space, alias: name } });
-  if (alias === null || (await Thread.open(alias.threadId)) === null) return undefined;
-  return authorizeThread(deps, caller, alias.threadId);
+  const thread = alias && (await Thread.open(alias.threadId));
+  return thread === null ? undefined : authorizeOpen(deps, caller, thread);
 }
 
 /** The default space, for a request that names none. */

@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import { deleteThread } from '../../models/chat/deleteThread.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
@@ -8,7 +9,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
-import { authorizeThread } from './authorizeThread.ts';
+import { authorizeListedThread } from './authorizeThread.ts';
 import { presentMessage, presentThread } from './presentThread.ts';
 import { presentTurns } from './presentTurns.ts';
 
@@ -52,32 +53,29 @@ export function threadRoutes(deps: RouteDeps) {
   });
 
   router.get('/api/threads/:threadId', async (req, res) => {
-    answer<'getThread'>(
-      res,
-      200,
-      await present(await authorizeThread(deps, callerOf(req), pathOf<'getThread'>(req).threadId)),
-    );
+    answer<'getThread'>(res, 200, await present(await threadOf(req)));
   });
 
   router.patch('/api/threads/:threadId', async (req, res) => {
-    const thread = await authorizeThread(deps, callerOf(req), pathOf<'updateThread'>(req).threadId);
+    const thread = await threadOf(req);
     await thread.update({ title: bodyOf<'updateThread'>(req).title });
     answer<'updateThread'>(res, 200, await present(thread));
   });
 
   router.delete('/api/threads/:threadId', async (req, res) => {
-    const thread = await authorizeThread(deps, callerOf(req), pathOf<'deleteThread'>(req).threadId);
+    const thread = await threadOf(req);
     const operation = await deleteThread(deps.database, thread.id);
     void deps.launcher.startOperation(operation);
     res.status(204).location(`/api/operations/${operation.id}`).end();
   });
 
   router.get('/api/threads/:threadId/messages', async (req, res) => {
-    const thread = await authorizeThread(deps, callerOf(req), pathOf<'listMessages'>(req).threadId);
+    const thread = await threadOf(req);
     const { limit, cursor } = pageOf(req);
     const [turnOrdinal, position] = decodeCursor(cursor, messageKey)?.split(' ').map(Number) ?? [];
     const { messages, hasMore } = await Message.page({
       threadId: thread.id,
+      order: queryOf<'listMessages'>(req).order ?? 'asc',
       limit,
       after: turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position },
     });
@@ -87,13 +85,25 @@ export function threadRoutes(deps: RouteDeps) {
   });
 
   router.get('/api/threads/:threadId/turns', async (req, res) => {
-    const thread = await authorizeThread(deps, callerOf(req), pathOf<'listTurns'>(req).threadId);
+    const thread = await threadOf(req);
     const { limit, cursor } = pageOf(req);
-    const turns = await Turn.page(thread.id, limit + 1, Number(decodeCursor(cursor, turnKey) ?? 0));
+    const key = decodeCursor(cursor, turnKey);
+    const turns = await Turn.page({
+      threadId: thread.id,
+      order: queryOf<'listTurns'>(req).order ?? 'asc',
+      limit: limit + 1,
+      after: key === undefined ? undefined : Number(key),
+    });
     const page = toPage(turns, limit, (turn) => String(turn.ordinal));
     const data = await presentTurns(deps.database, page.data);
     answer<'listTurns'>(res, 200, { data, nextCursor: page.nextCursor });
   });
+
+  /** By its own id or by its client's; all operations on one thread name it in the same places. */
+  function threadOf(req: Request): Promise<Thread> {
+    const { threadId } = pathOf<'getThread'>(req);
+    return authorizeListedThread(deps, callerOf(req), threadId, queryOf<'getThread'>(req).spaceId);
+  }
 
   async function present(thread: Thread) {
     return presentThread(thread, await Turn.waitingOf([thread.activeTurnId]));

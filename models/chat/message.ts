@@ -70,28 +70,29 @@ export function defineMessage(sequelize: Sequelize) {
     declare createdAt: Date;
     declare replacedAt: Date | null;
 
-    /** A thread's messages after a place, oldest first. Answers that were regenerated are left out. */
+    /** A thread's messages behind a place, in this order. Answers that were regenerated are left out. */
     static async page(options: {
       threadId: string;
+      order?: 'asc' | 'desc';
       after?: MessagePlace;
       upToOrdinal?: number;
       limit: number;
     }): Promise<MessagePage> {
-      const { threadId, after, upToOrdinal, limit } = options;
+      const { threadId, order = 'asc', after, upToOrdinal, limit } = options;
       const messages = await Message.findAll({
         where: {
           threadId,
           replacedAt: null,
           ...(after &&
-            behind('ascending', [
+            behind(order === 'asc' ? 'ascending' : 'descending', [
               ['turnOrdinal', after.turnOrdinal],
               ['position', after.position],
             ])),
           ...(upToOrdinal !== undefined && { turnOrdinal: { [Op.lte]: upToOrdinal } }),
         },
         order: [
-          ['turnOrdinal', 'ASC'],
-          ['position', 'ASC'],
+          ['turnOrdinal', order],
+          ['position', order],
         ],
         limit: limit + 1,
       });

@@ -82,10 +82,20 @@ export function defineTurn(sequelize: Sequelize) {
       return Turn.count({ where: { threadId, status: 'queued', ordinal: behind }, transaction: tx });
     }
 
-    static async page(threadId: string, limit: number, afterOrdinal: number): Promise<Turn[]> {
+    /** A thread's turns behind an ordinal, in this order. */
+    static async page(options: {
+      threadId: string;
+      order: 'asc' | 'desc';
+      after: number | undefined;
+      limit: number;
+    }): Promise<Turn[]> {
+      const { threadId, order, after, limit } = options;
       return Turn.findAll({
-        where: { threadId, ordinal: { [Op.gt]: afterOrdinal } },
-        order: [['ordinal', 'ASC']],
+        where: {
+          threadId,
+          ...(after !== undefined && { ordinal: { [order === 'asc' ? Op.gt : Op.lt]: after } }),
+        },
+        order: [['ordinal', order]],
         limit,
       });
     }

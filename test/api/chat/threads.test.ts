@@ -99,6 +99,26 @@ test('403 for a colleague, 404 for another tenant, 401 without a credential', as
   expect(await user.get(`/api/threads/${id}`)).toMatchObject({ title: null });
 });
 
+test('a thread by the chat id that its client made, in the space that it was made in', async () => {
+  const chatId = 'made-by-a-client';
+  const { space } = await product.identity.spaces.create(user.id, 'Not the default one');
+  await product.identity.members.add(space.id, colleague.email, 'owner');
+  const { threadId } = await user.ask({ content: 'Hello', id: chatId, spaceId: space.id });
+  const path = (rest = '') => `/api/threads/${chatId}${rest}?spaceId=${space.id}`;
+  expect(await user.get(path())).toMatchObject({ id: threadId });
+  expect(await user.get(path('/messages'))).toMatchObject({ data: [{ role: 'user' }, { role: 'assistant' }] });
+  expect(await user.get(path('/turns'))).toMatchObject({ data: [{ threadId }] });
+  // Another's chat id is theirs, also in a common space; nor is it known in another space of mine.
+  const statuses = async (person: ChatUser, of: string) =>
+    Promise.all(['', '/messages', '/turns'].map(async (rest) => (await person.fetch(of + rest)).status));
+  expect(await statuses(user, `/api/threads/${chatId}`)).toEqual([404, 404, 404]);
+  expect((await colleague.fetch(path())).status).toBe(404);
+  expect((await stranger.fetch(path())).status).toBe(404);
+  expect((await user.fetch(path(), { method: 'PATCH', body: { title: 'Named' } })).status).toBe(200);
+  expect((await user.fetch(path(), { method: 'DELETE' })).status).toBe(204);
+  expect((await user.fetch(path('/messages'))).status).toBe(404);
+});
+
 describe('lists', () => {
   test('of threads: the latest used first, page by page', async () => {
     const owner = await product.user();
@@ -134,6 +154,27 @@ describe('lists', () => {
     expect(turns.flat().map(({ usage }) => usage.inputTokens)).toEqual([10, 10, 10]);
     const times = turns.flat().map(({ createdAt }) => createdAt);
     expect(times).toEqual(times.toSorted());
+  });
+
+  test('of messages and turns: newest first, and from a place in either direction', async () => {
+    const { id } = await createThread(user);
+    for (const content of ['One', 'Two', 'Three']) await user.ask({ content, threadId: id });
+    for (const [list, limit] of [
+      ['messages', 4],
+      ['turns', 2],
+    ] as const) {
+      const path = `/api/threads/${id}/${list}`;
+      const all = (await user.get<Page<{ id: string }>>(path)).data.map((each) => each.id);
+      const end = await user.get<Page<{ id: string }>>(`${path}?order=desc&limit=${limit}`);
+      expect(end.data.map((each) => each.id)).toEqual(all.toReversed().slice(0, limit));
+      const from = async (order: string) =>
+        (await user.get<Page<{ id: string }>>(`${path}?order=${order}&cursor=${end.nextCursor}`)).data.map(
+          (each) => each.id,
+        );
+      expect(await from('desc')).toEqual(all.slice(0, -limit).toReversed());
+      expect(await from('asc')).toEqual(all.slice(1 - limit));
+      expect((await user.fetch(`${path}?order=newest`)).status).toBe(400);
+    }
   });
 
   test('400 for a limit or a cursor that is none', async () => {
