@@ -9,6 +9,7 @@ const packages = {
   openbox: 'openbox',
   xrandr: 'x11-xserver-utils',
   xterm: 'xterm',
+  xclip: 'xclip',
 } as const;
 /** What has no program: keyboards, and letters to read. */
 const further = ['xkb-data', 'fonts-dejavu-core'];

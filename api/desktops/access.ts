@@ -8,4 +8,7 @@ export const access = {
   deleteDesktopSession: 'editor',
   resizeDesktopSession: 'editor',
   getDesktopScreenshot: 'viewer',
+  createDesktopLink: 'editor',
+  deleteDesktopLink: 'editor',
+  controlDesktop: 'editor',
 } as const satisfies AccessRows;

@@ -1,6 +1,12 @@
 import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
+import { desktopLinkRoutes } from './linkRoutes.ts';
 import { desktopRoutes } from './routes.ts';
 import { desktopScreenRoutes } from './screenRoutes.ts';
+import { desktopHosts } from './view/hosts.ts';
 
-export const desktops = { access, routes: [desktopRoutes, desktopScreenRoutes] } as const satisfies Area;
+export const desktops = {
+  access,
+  routes: [desktopRoutes, desktopScreenRoutes, desktopLinkRoutes],
+  hosts: [desktopHosts],
+} as const satisfies Area;

@@ -1,17 +1,24 @@
 import type { Request } from 'express';
 import { getComputer } from '../../models/computers/computer.ts';
-import { type DesktopSession, endCodeOf, getDesktop, listDesktops } from '../../models/desktops/session.ts';
+import {
+  type DesktopRef,
+  type DesktopSession,
+  endCodeOf,
+  getDesktop,
+  listDesktops,
+} from '../../models/desktops/session.ts';
 import { createDesktop, deleteDesktop, resolutionOf } from '../../models/desktops/sessions.ts';
 import { DomainError } from '../../models/errors.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
+import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { waitForRow } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { asItIs, desktopEnded, lookAtDesktop } from './look.ts';
-import { presentDesktop } from './presentDesktop.ts';
+import { presentDesktop, presentDesktops } from './presentDesktop.ts';
 
 /** Desktop sessions as their computer has them. */
 export function desktopRoutes(deps: RouteDeps) {
@@ -24,7 +31,7 @@ export function desktopRoutes(deps: RouteDeps) {
     await getComputer(database, spaceId, computerId);
     const { data, nextCursor } = await listDesktops(database, computerId, pageOf(req));
     const now = await Promise.all(data.map((session) => asItIs(deps, session)));
-    answer<'listDesktopSessions'>(res, 200, { data: now.map(presentDesktop), nextCursor });
+    answer<'listDesktopSessions'>(res, 200, { data: await presentDesktops(deps, now, callerOf(req)), nextCursor });
   });
 
   router.post(base, async (req, res) => {
@@ -44,12 +51,12 @@ export function desktopRoutes(deps: RouteDeps) {
         if (code !== undefined) throw notStarted(code);
         return { id };
       },
-      { status: 200, show: async ({ id }) => presentDesktop(await lookAtDesktop(deps, { ...ref, sessionId: id })) },
+      { status: 200, show: async ({ id }) => shown(req, { ...ref, sessionId: id }) },
     );
   });
 
   router.get(`${base}/:sessionId`, async (req, res) => {
-    answer<'getDesktopSession'>(res, 200, presentDesktop(await lookAtDesktop(deps, pathOf<'getDesktopSession'>(req))));
+    answer<'getDesktopSession'>(res, 200, await shown(req, pathOf<'getDesktopSession'>(req)));
   });
 
   router.delete(`${base}/:sessionId`, async (req, res) => {
@@ -65,6 +72,10 @@ export function desktopRoutes(deps: RouteDeps) {
     }
     res.status(204).end();
   });
+
+  async function shown(req: Request, ref: DesktopRef) {
+    return presentDesktop(deps, await lookAtDesktop(deps, ref), callerOf(req));
+  }
 
   async function untilStarted(req: Request, ref: { spaceId: string; computerId: string; sessionId: string }) {
     const look = async (): Promise<DesktopSession | undefined> => {

@@ -1,6 +1,7 @@
 import { getDesktop } from '../../models/desktops/session.ts';
 import { noteSize, resolutionOf } from '../../models/desktops/sessions.ts';
 import { answer } from '../frame/answer.ts';
+import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
@@ -17,7 +18,11 @@ export function desktopScreenRoutes(deps: RouteDeps) {
     const ref = pathOf<'resizeDesktopSession'>(req);
     const resolution = resolutionOf(bodyOf<'resizeDesktopSession'>(req).resolution);
     await withXServer(deps, ref, async (server) => noteSize(database, ref.sessionId, await server.resize(resolution)));
-    answer<'resizeDesktopSession'>(res, 200, presentDesktop(await getDesktop(database, ref)));
+    answer<'resizeDesktopSession'>(
+      res,
+      200,
+      await presentDesktop(deps, await getDesktop(database, ref), callerOf(req)),
+    );
   });
 
   router.get(`${base}/screenshot`, async (req, res) => {

@@ -194,6 +194,16 @@ export const objects: Record<string, Builder> = {
     const owner = { spaceId: world.spaceId, computerId: data.at(-1)?.id ?? '', createdBy: world.people.owner.id };
     return insertDesktop(world.database, owner);
   },
+  // Of the session that was made last: the one in the same path.
+  'Desktops.linkId': async ({ database, people, spaceId }) => {
+    const sql = 'SELECT id FROM desktop_sessions WHERE space_id = ? ORDER BY id DESC LIMIT 1';
+    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [spaceId]);
+    const row = { session_id: rows[0]?.id ?? 'dsk_1', space_id: spaceId, control: 0, ttl_seconds: 600 };
+    const id = newId('desktopLink');
+    const made = { ...row, id, created_by: people.owner.id, created_at: new Date(), expires_at: new Date() };
+    await database.pool.query('INSERT INTO desktop_links SET ?', [made]);
+    return id;
+  },
   version: () => '1',
   uploadId: async (world) => {
     const body = { path: `/file ${randomUUID()}`, size: 1 };

@@ -144,7 +144,11 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   }
 
   return {
-    takes: (name) => name.endsWith(`.${domain}`) && name !== hostNameOf(new URL(config.http.publicUrl).host),
+    // The page of desktops is below the same domain, and has another name.
+    takes: (name) =>
+      name.endsWith(`.${domain}`) &&
+      name !== `desktop.${domain}` &&
+      name !== hostNameOf(new URL(config.http.publicUrl).host),
     handle: (req, res) => void app(req, res),
   };
 }

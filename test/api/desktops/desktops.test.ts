@@ -116,6 +116,15 @@ describe('a desktop session', () => {
     expect(stdout).toBe('0\n700\n600\n');
   });
 
+  test('has a display that no other computer reaches', async () => {
+    const { display } = session;
+    const tries = `xset -display ${display} q >/dev/null 2>&1 && echo reached; ls -A /tmp/.X11-unix /tmp/.atrium 2>/dev/null | grep -c .; grep -c X11 /proc/net/unix`;
+    const other = await buildComputer(product);
+    expect((await other.exec(tries)).stdout).toBe('0\n0\n');
+    // The same inside of it does.
+    expect((await computer.exec(tries)).stdout).toMatch(/^reached\n[1-9]/);
+  });
+
   test('does not exist for another tenant, nor on another computer', async () => {
     const stranger = await product.user();
     const other = computerOf(stranger, computer.id, computer.user.spaceId);

@@ -66,6 +66,8 @@ const onlyOnceAllowed: Record<string, string> = {
   // Nor does the session run.
   resizeDesktopSession: '410 DESKTOP_ENDED',
   getDesktopScreenshot: '410 DESKTOP_ENDED',
+  createDesktopLink: '410 DESKTOP_ENDED',
+  controlDesktop: '410 DESKTOP_ENDED',
   retryClone: '409 GIT_CLONE_UNDER_WAY',
   // Nor is the repository cloned.
   getRepositoryStatus: '409 GIT_REPOSITORY_NOT_READY',

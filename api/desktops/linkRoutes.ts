@@ -1,0 +1,101 @@
+import { type Controller, controllerOf, releaseControl, takeControl } from '../../models/desktops/control.ts';
+import {
+  createDesktopLink,
+  type DesktopLink,
+  defaultLinkSeconds,
+  getDesktopLink,
+  linkHolds,
+  revokeDesktopLink,
+} from '../../models/desktops/links.ts';
+import { endCodeOf, getDesktop } from '../../models/desktops/session.ts';
+import { DomainError } from '../../models/errors.ts';
+import { type AnswerOf, answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import { authorityOf, callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { time } from '../frame/times.ts';
+import { controlChanges } from './controlChanges.ts';
+import { desktopEnded } from './look.ts';
+import { viewAddress } from './viewUrl.ts';
+
+/** Links by which people look at a desktop, and who may type in it. What they lead to is served by view/. */
+export function desktopLinkRoutes(deps: RouteDeps) {
+  const { database } = deps;
+  const router = createRouter();
+  const base = '/api/spaces/:spaceId/computers/:computerId/desktop/sessions/:sessionId';
+
+  router.post(`${base}/link`, async (req, res) => {
+    const ref = pathOf<'createDesktopLink'>(req);
+    const { control = false, ttlSeconds = defaultLinkSeconds } = bodyOf<'createDesktopLink'>(req) ?? {};
+    await requireOpen(ref);
+    if (!deps.config.ports.isReachable) throw noDomain();
+    const caller = callerOf(req);
+    const { apiKeyId } = authorityOf(caller);
+    await makeOnce<'createDesktopLink', { id: string }>(
+      deps,
+      req,
+      res,
+      'desktopLink',
+      async (id) => {
+        const fields = { ...ref, id, control, ttlSeconds, createdBy: caller.userId, apiKeyId };
+        await createDesktopLink(database, fields, actorOf(req));
+        return { id };
+      },
+      {
+        // The token in it is not kept.
+        show: async ({ id }) => present(await getDesktopLink(database, { ...ref, linkId: id }), req),
+      },
+    );
+  });
+
+  router.delete(`${base}/link/:linkId`, async (req, res) => {
+    const link = await getDesktopLink(database, pathOf<'deleteDesktopLink'>(req));
+    await revokeDesktopLink(database, link, actorOf(req));
+    // Its pages look again at once.
+    controlChanges.emit(link.sessionId);
+    res.status(204).end();
+  });
+
+  router.post(`${base}/control`, async (req, res) => {
+    const ref = pathOf<'controlDesktop'>(req);
+    await requireOpen(ref);
+    const me: Controller = { kind: 'user', userId: callerOf(req).userId };
+    const { action } = bodyOf<'controlDesktop'>(req);
+    if (action === 'take') await takeControl(database, ref.sessionId, me, { isTakeover: true });
+    else await releaseControl(database, ref.sessionId, me);
+    controlChanges.emit(ref.sessionId);
+    const now = await controllerOf(database, ref.sessionId);
+    const controller = now === undefined ? 'none' : now.kind === 'page' ? 'page' : isMe(now, me) ? 'you' : 'user';
+    answer<'controlDesktop'>(res, 200, { controller });
+  });
+
+  async function requireOpen(ref: { spaceId: string; computerId: string; sessionId: string }): Promise<void> {
+    const code = endCodeOf(await getDesktop(database, ref));
+    if (code !== undefined) throw desktopEnded(code);
+  }
+
+  async function present(
+    link: DesktopLink,
+    req: Parameters<typeof callerOf>[0],
+  ): Promise<AnswerOf<'createDesktopLink'>> {
+    if (!linkHolds(link)) throw new DomainError('gone', 'DESKTOP_LINK_ENDED', 'This link has expired or was revoked.');
+    const { id, sessionId, control, createdBy, createdAt } = link;
+    const { url, expiresAt } = await viewAddress(deps, link, callerOf(req));
+    return { id, sessionId, control, url, createdBy, createdAt: time(createdAt), expiresAt: time(expiresAt) };
+  }
+
+  return router;
+}
+
+function isMe(now: Controller, me: Controller): boolean {
+  return now.kind === 'user' && me.kind === 'user' && now.userId === me.userId;
+}
+
+function noDomain(): DomainError {
+  const detail =
+    'Pages of desktops need a domain: the operator sets ATRIUM_PORTS_DOMAIN to one whose names all lead to this server.';
+  return new DomainError('unprocessable', 'PORTS_DOMAIN_MISSING', detail);
+}

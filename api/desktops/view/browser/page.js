@@ -1,0 +1,194 @@
+import KeyTable from '/novnc/core/input/keysym.js';
+import keysyms from '/novnc/core/input/keysymdef.js';
+import RFB from '/novnc/core/rfb.js';
+
+// The page of a desktop. Who may look is in the fragment of its address; it is kept for this tab, and taken out of what
+// the address bar and the history show.
+
+const part = (id) => document.getElementById(id);
+const key = 'token';
+/** As the server closes with them. */
+const codes = { ended: 4001, over: 4002, forbidden: 4003 };
+const qualities = { high: [9, 2], medium: [6, 4], low: [1, 9] };
+const longestText = 262_144;
+const firstRetryMs = 500;
+const longestRetryMs = 10_000;
+
+const given = location.hash.slice(1);
+if (given !== '') {
+  sessionStorage.setItem(key, given);
+  history.replaceState(null, '', location.pathname);
+}
+
+let rfb;
+let socket;
+let mayControl = false;
+let control = 'none';
+let isOver = false;
+let retryMs = firstRetryMs;
+let quality = 'medium';
+
+/** What noVNC takes for a WebSocket: the bytes of a real one, whose texts are ours. */
+class Channel {
+  constructor(socket) {
+    this.socket = socket;
+    this.onopen = null;
+    this.onmessage = null;
+    this.onerror = null;
+    this.onclose = null;
+    socket.binaryType = 'arraybuffer';
+    socket.onopen = (event) => this.onopen?.(event);
+    socket.onerror = (event) => this.onerror?.(event);
+    socket.onmessage = (event) =>
+      typeof event.data === 'string' ? hear(JSON.parse(event.data)) : this.onmessage?.(event);
+    socket.onclose = (event) => {
+      this.onclose?.(event);
+      closed(event.code, event.reason);
+    };
+  }
+  get binaryType() {
+    return this.socket.binaryType;
+  }
+  set binaryType(type) {
+    this.socket.binaryType = type;
+  }
+  get protocol() {
+    return this.socket.protocol;
+  }
+  get readyState() {
+    return this.socket.readyState;
+  }
+  send(data) {
+    this.socket.send(data);
+  }
+  close(...why) {
+    this.socket.close(...why);
+  }
+}
+
+function connect() {
+  const token = sessionStorage.getItem(key);
+  part('over').hidden = true;
+  if (token === null) return say('This address is not complete', 'Open the whole address that you were given.');
+  part('state').textContent = 'Connecting …';
+  part('screen').replaceChildren();
+  const url = `${location.protocol.replace('http', 'ws')}//${location.host}/socket`;
+  socket = new WebSocket(url, ['atrium', `bearer.${token}`]);
+  rfb = new RFB(part('screen'), new Channel(socket), { shared: true });
+  rfb.scaleViewport = true;
+  rfb.resizeSession = false;
+  rfb.viewOnly = true;
+  rfb.focusOnClick = true;
+  rfb.addEventListener('connect', () => {
+    retryMs = firstRetryMs;
+    show();
+  });
+  rfb.addEventListener('clipboard', ({ detail }) => {
+    part('text').value = detail.text.slice(0, longestText);
+    // Without leave of the browser, it can be copied from the field.
+    if (document.hasFocus()) navigator.clipboard?.writeText(detail.text).catch(() => {});
+  });
+  applyQuality();
+}
+
+/** What the server says beside the picture. */
+function hear(message) {
+  if (message.type === 'token') sessionStorage.setItem(key, message.token);
+  if (message.type === 'state') {
+    ({ mayControl, control } = message);
+    show();
+  }
+}
+
+function show() {
+  const mine = control === 'you';
+  if (rfb) rfb.viewOnly = !mine;
+  const who = { you: 'You are in control', other: 'Somebody else is in control', none: 'Nobody is in control' };
+  part('state').textContent = mayControl ? who[control] : 'You are looking';
+  part('take').hidden = !mayControl || mine;
+  for (const id of ['release', 'keyboard', 'clipboard']) part(id).hidden = !mine;
+  if (!mine) part('clip').hidden = true;
+}
+
+function closed(code, reason) {
+  control = 'none';
+  show();
+  if (code === codes.ended) return over('The desktop session has ended', reason);
+  if (code === codes.over) return over('This link has ended', reason);
+  if (code === codes.forbidden) return over('This is no longer yours to see', reason);
+  say('The connection was lost', reason || 'Trying again …');
+  part('again').hidden = false;
+  setTimeout(() => {
+    if (!isOver && !part('again').hidden) again();
+  }, retryMs);
+  retryMs = Math.min(retryMs * 2, longestRetryMs);
+}
+
+function over(title, why) {
+  isOver = true;
+  sessionStorage.removeItem(key);
+  say(title, why);
+}
+
+function say(title, why) {
+  part('state').textContent = title;
+  part('title').textContent = title;
+  part('why').textContent = why;
+  part('again').hidden = true;
+  part('over').hidden = false;
+}
+
+function again() {
+  part('again').hidden = true;
+  connect();
+}
+
+/** By itself, as the line is: what browsers know of it, or how long the first picture took. */
+function applyQuality() {
+  const chosen = part('quality').value;
+  const line = navigator.connection;
+  const isSlow = line?.saveData === true || ['slow-2g', '2g', '3g'].includes(line?.effectiveType);
+  quality = chosen === 'auto' ? (isSlow ? 'low' : 'medium') : chosen;
+  if (rfb) [rfb.qualityLevel, rfb.compressionLevel] = qualities[quality];
+}
+
+const order = (type) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify({ type }));
+
+/** A phone's keyboard types into a field; what appears there is typed on the desktop. */
+function typed() {
+  const field = part('keys');
+  for (const character of field.value) {
+    if (character === '\n') rfb.sendKey(KeyTable.XK_Return, 'Enter');
+    else rfb.sendKey(keysyms.lookup(character.codePointAt(0)), null);
+  }
+  field.value = '';
+}
+
+part('take').onclick = () => order('take');
+part('release').onclick = () => order('release');
+part('again').onclick = again;
+part('quality').onchange = applyQuality;
+part('keyboard').onclick = () => part('keys').focus();
+part('keys').oninput = (event) => {
+  if (!event.isComposing) typed();
+};
+part('keys').addEventListener('compositionend', typed);
+part('keys').onkeydown = (event) => {
+  const keysym = { Backspace: KeyTable.XK_BackSpace, Enter: KeyTable.XK_Return, Tab: KeyTable.XK_Tab }[event.key];
+  if (keysym === undefined || event.isComposing) return;
+  event.preventDefault();
+  rfb.sendKey(keysym, event.code || null);
+};
+part('clipboard').onclick = () => {
+  const clip = part('clip');
+  clip.hidden = !clip.hidden;
+  part('clipboard').setAttribute('aria-expanded', String(!clip.hidden));
+};
+part('send').onclick = () => rfb?.clipboardPasteFrom(part('text').value.slice(0, longestText));
+part('whole').onclick = () => {
+  if (document.fullscreenElement === null) document.documentElement.requestFullscreen?.().catch(() => {});
+  else document.exitFullscreen();
+};
+// Another address that is opened in this tab.
+addEventListener('hashchange', () => location.reload());
+connect();

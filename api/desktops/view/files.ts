@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import express, { type RequestHandler } from 'express';
+import type { Config } from '../../../config/index.ts';
+
+const own = join(import.meta.dirname, 'browser');
+/** `core/rfb.js` is what the package exports. */
+const noVnc = dirname(dirname(createRequire(import.meta.url).resolve('@novnc/novnc')));
+
+export function viewHost({ domain }: Config['ports']): string {
+  return `desktop.${domain}`;
+}
+
+/** The page, and noVNC as its package has it. */
+export function viewFiles(ports: Config['ports']): RequestHandler {
+  const origin = ports.originOf('desktop').replace(/^http/, 'ws');
+  const policy = [
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; base-uri 'none'",
+    `form-action 'none'; connect-src 'self' ${origin}`,
+  ].join('; ');
+  const page = readFileSync(join(own, 'page.html'));
+  const router = express.Router();
+  router.get('/', (_req, res) => {
+    res.set({ 'content-security-policy': policy, 'cache-control': 'no-store' }).type('text/html').send(page);
+  });
+  const options = { index: false, redirect: false, maxAge: '1h' };
+  router.use('/page', express.static(own, options));
+  for (const folder of ['core', 'vendor']) router.use(`/novnc/${folder}`, express.static(join(noVnc, folder), options));
+  return router;
+}

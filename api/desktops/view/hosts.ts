@@ -1,0 +1,107 @@
+import express, { type Request, type Response } from 'express';
+import { findDesktopLink, linkHolds } from '../../../models/desktops/links.ts';
+import { findDesktop } from '../../../models/desktops/session.ts';
+import { DomainError } from '../../../models/errors.ts';
+import type { DesktopViewer } from '../../../models/identity/desktopTokens.ts';
+import { openConnection } from '../../frame/connection.ts';
+import { ConnectionCounter, connectionLimits } from '../../frame/connectionLimits.ts';
+import type { ApiDeps } from '../../frame/deps.ts';
+import { describeFailure } from '../../frame/failures.ts';
+import { accessLog } from '../../frame/middleware/accessLog.ts';
+import { createRateLimits } from '../../frame/middleware/rateLimits.ts';
+import { requestId } from '../../frame/middleware/requestId.ts';
+import { hostNameOf, type OwnHosts } from '../../frame/ownHosts.ts';
+import { acceptUpgrade, offeredProtocols, webSocketServer } from '../../frame/upgrade.ts';
+import { viewFiles, viewHost } from './files.ts';
+import { type Viewed, Viewing, viewCodes } from './viewing.ts';
+
+/** Each is one person who looks; a page that makes many is stopped. */
+const viewersPerSession = 50;
+/** A pointer that moves, and an answer to each picture. */
+const limits = { ...connectionLimits, messagesPerSecond: 500, messagesAtOnce: 2_000 };
+
+/**
+ * Serves the page of desktops on a host name of its own, which has nothing of the API's cookies or credentials. Who may
+ * look is in the fragment of its address, which browsers send nowhere: the page offers it as it connects.
+ */
+export function desktopHosts(deps: ApiDeps): OwnHosts {
+  const { config, database, identity, closing, logger } = deps;
+  const name = viewHost(config.ports);
+  const open = new ConnectionCounter(viewersPerSession);
+  const failures = createRateLimits(config);
+  const server = webSocketServer(limits);
+  const app = express();
+  app.disable('x-powered-by');
+  app.set('trust proxy', config.http.trustedProxies);
+  app.use(requestId(), accessLog(logger));
+  app.use((req, res, next) => {
+    req.operation = { ...asOperation, method: req.method };
+    res.set({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' });
+    next();
+  });
+  app.get('/socket', async (req, res) => {
+    if (req.handshake === undefined) throw new DomainError('invalid', 'NO_WEBSOCKET', 'This is for WebSockets.');
+    // Pages of other origins have nothing to do with it, whatever they know.
+    if (req.headers.origin !== undefined && req.headers.origin !== config.ports.originOf('desktop')) {
+      throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not connect here.');
+    }
+    const viewed = await admit(req, res);
+    const leave = 'code' in viewed ? () => undefined : open.enter(viewed.session.id);
+    res.once('close', leave);
+    const socket = acceptUpgrade(server, req, res, req.handshake);
+    openConnection(socket, {
+      req,
+      limits,
+      closing,
+      // It looks by itself, and says what is the matter.
+      isAllowed: () => Promise.resolve('yes'),
+      open: (connection) => {
+        if ('code' in viewed) connection.close(viewed.code, viewed.reason);
+        else new Viewing({ deps, connection, log: req.log, ...viewed }).run();
+      },
+    });
+  });
+  app.use(viewFiles(config.ports));
+  app.use((_req, _res, next) => next(new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this address.')));
+  app.use((error: unknown, req: Request, res: Response, _next: unknown) => {
+    const { status, code, detail } = describeFailure(error);
+    res.locals.failureCode = code;
+    if (res.headersSent) return void res.destroy();
+    res.status(status).type('text/plain').send(`${detail}\n`);
+    if (status === 500) req.log.error({ err: error, requestId: req.id }, code);
+  });
+
+  /** What is refused is told by a code of the connection, which is all that a page hears. */
+  async function admit(req: Request, res: Response): Promise<Viewed | { code: number; reason: string }> {
+    const offered = offeredProtocols(req.headers['sec-websocket-protocol']);
+    const token = offered.find((entry) => entry.startsWith('bearer.'))?.slice('bearer.'.length) ?? '';
+    let viewer: DesktopViewer;
+    try {
+      viewer = await identity.desktopTokens.verify(token);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      await failures.failedAuthentication(req, res);
+      return viewCodes.over;
+    }
+    const link = await findDesktopLink(database, viewer.linkId);
+    const session = link === undefined ? undefined : await findDesktop(database, link.sessionId);
+    if (link === undefined || session === undefined || !linkHolds(link)) return viewCodes.over;
+    return { viewer, link, session };
+  }
+
+  return { takes: (hostName) => hostName === hostNameOf(name), handle: (req, res) => void app(req, res) };
+}
+
+const asOperation = {
+  id: 'desktopPage',
+  area: 'Desktops',
+  path: '(the page of a desktop)',
+  isPublic: true,
+  takesApiKey: false,
+  scope: undefined,
+  bodyTypes: [],
+  bodyRequired: false,
+  isUpgrade: false,
+  answerTypes: [],
+  parameters: [],
+};

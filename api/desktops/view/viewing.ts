@@ -1,0 +1,215 @@
+import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { ViewerFilter, ViewerViolation } from '../../../integrations/desktops/rfb/viewerFilter.ts';
+import { controllerOf, keepControl, releaseControl, takeControl } from '../../../models/desktops/control.ts';
+import { type DesktopLink, findDesktopLink, linkHolds, renewDesktopLink } from '../../../models/desktops/links.ts';
+import { type DesktopSession, endCodeOf, endDetailOf, findDesktop } from '../../../models/desktops/session.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { standingOf } from '../../../models/identity/authority.ts';
+import type { DesktopViewer } from '../../../models/identity/desktopTokens.ts';
+import { isAtLeast } from '../../../models/identity/roles.ts';
+import { newId } from '../../../models/ids.ts';
+import { loggable } from '../../../telemetry/loggable.ts';
+import type { Connection } from '../../frame/connection.ts';
+import type { ApiDeps } from '../../frame/deps.ts';
+import { controlChanges } from '../controlChanges.ts';
+import { asItIs, xServerOf } from '../look.ts';
+
+/** Who looks at what, by which link. */
+export interface Viewed {
+  viewer: DesktopViewer;
+  link: DesktopLink;
+  session: DesktopSession;
+}
+
+/** Why the page's connection is closed, beside what the frame closes for. The page says the reason. */
+export const viewCodes = {
+  ended: 4001,
+  over: { code: 4002, reason: 'This link has expired or was revoked. Ask for a new one.' },
+  forbidden: { code: 4003, reason: 'Whoever was given this link may no longer do this.' },
+  violation: 4004,
+  lost: { code: 4005, reason: 'The connection to the computer was lost.' },
+} as const;
+
+const lookAgainMs = 3_000;
+/** How much longer than it lasts somebody may type whose control was taken in another process. */
+const keepEveryMs = 1_000;
+/** How long the end of an X server may take to be known after its connections were cut. */
+const deathMs = 3_000;
+const longestReason = 120;
+
+interface Options extends Viewed {
+  deps: ApiDeps;
+  connection: Connection;
+  log: Pick<Logger, 'warn'>;
+}
+
+/** One page that shows a desktop: what its X server draws goes out, and what the page may send goes in. */
+export class Viewing {
+  readonly #options: Options;
+  readonly #controller = { kind: 'page', viewer: newId('desktopLink') } as const;
+  readonly #filter = new ViewerFilter(() => this.#hasControl);
+  #hasControl = false;
+  #tokenAt = Date.now();
+  #told = '';
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  run(): void {
+    const { connection, session, log } = this.#options;
+    const { closed } = connection;
+    const look = () => void this.#look().catch(() => undefined); // a database that is down for a moment closes nothing
+    const timers = [setInterval(look, lookAgainMs), setInterval(() => void this.#keep(), keepEveryMs)];
+    controlChanges.on(session.id, look);
+    closed.addEventListener('abort', () => {
+      for (const timer of timers) clearInterval(timer);
+      controlChanges.off(session.id, look);
+      if (this.#hasControl) void this.#release().catch(() => undefined);
+    });
+    this.#begin().catch((error: unknown) => {
+      if (closed.aborted) return;
+      if (!(error instanceof DomainError)) log.warn({ err: loggable(error) }, 'A desktop’s page was cut.');
+      this.#close(viewCodes.lost.code, error instanceof DomainError ? error.message : viewCodes.lost.reason);
+    });
+  }
+
+  async #begin(): Promise<void> {
+    const { connection, deps, link, session } = this.#options;
+    let server: Duplex | undefined;
+    connection.onMessage((data, isBinary) => {
+      if (!isBinary) return void this.#order(data).catch(() => undefined);
+      try {
+        const passed = this.#filter.push(data);
+        if (server !== undefined) this.#write(server, passed);
+      } catch (error) {
+        if (!(error instanceof ViewerViolation)) throw error;
+        this.#close(viewCodes.violation, error.message);
+      }
+    });
+    // Nothing is read of it before there is somebody to give it to.
+    connection.pause();
+    if (!(await this.#look())) return;
+    if (link.control) await this.#take({ isTakeover: false });
+    const ref = { spaceId: session.spaceId, computerId: session.computerId, sessionId: session.id };
+    server = await (await xServerOf(deps, ref)).server.view(connection.closed);
+    server.on('error', () => undefined);
+    connection.closed.addEventListener('abort', () => server?.destroy());
+    if (connection.closed.aborted) return void server.destroy();
+    connection.resume();
+    for await (const chunk of server as AsyncIterable<Buffer>) {
+      if (!connection.send(chunk)) await connection.drained();
+      if (connection.closed.aborted) return;
+    }
+    await this.#sayEnd();
+  }
+
+  #write(server: Duplex, bytes: Buffer): void {
+    if (bytes.length === 0 || server.destroyed || server.write(bytes)) return;
+    const { connection } = this.#options;
+    connection.pause();
+    const resume = () => connection.resume();
+    once(server, 'drain').then(resume, resume);
+  }
+
+  /** Whether the page may stay; else it is told why not. */
+  async #look(): Promise<boolean> {
+    const { deps, link, viewer, session } = this.#options;
+    const { database, identity } = deps;
+    const [now, latest] = await Promise.all([findDesktopLink(database, link.id), findDesktop(database, session.id)]);
+    const code = latest === undefined ? 'DESKTOP_DELETED' : endCodeOf(latest);
+    if (code !== undefined) return this.#close(viewCodes.ended, endDetailOf(code));
+    if (now === undefined || !linkHolds(now)) return this.#close(viewCodes.over.code, viewCodes.over.reason);
+    const { spaceId } = link;
+    const needed = link.control ? 'editor' : 'viewer';
+    const { role, keyHolds } = await standingOf(identity, {
+      spaceId,
+      userId: viewer.userId,
+      apiKeyId: viewer.apiKeyId,
+    });
+    const hasLeft = viewer.sessionId !== null && (await identity.sessions.wasEnded(viewer.sessionId));
+    if (hasLeft || !keyHolds || role === undefined || !isAtLeast(role, needed)) {
+      return this.#close(viewCodes.forbidden.code, viewCodes.forbidden.reason);
+    }
+    await this.#renew(now);
+    await this.#tell(latest);
+    return true;
+  }
+
+  /** While it is watched, a link goes on: the page gets what it reconnects with. */
+  async #renew(link: DesktopLink): Promise<void> {
+    const { connection, deps, viewer } = this.#options;
+    if (Date.now() - this.#tokenAt < (link.ttlSeconds * 1_000) / 2) return;
+    const until = await renewDesktopLink(deps.database, link);
+    this.#tokenAt = Date.now();
+    const token = await deps.identity.desktopTokens.sign(viewer, until);
+    connection.send(JSON.stringify({ type: 'token', token }));
+  }
+
+  async #tell(session: DesktopSession | undefined): Promise<void> {
+    const { connection, deps, link } = this.#options;
+    const controller = await controllerOf(deps.database, this.#options.session.id);
+    const isMine = controller?.kind === 'page' && controller.viewer === this.#controller.viewer;
+    this.#hasControl = isMine;
+    const control = controller === undefined ? 'none' : isMine ? 'you' : 'other';
+    const resolution = `${session?.width}x${session?.height}`;
+    const state = JSON.stringify({ type: 'state', mayControl: link.control, control, resolution });
+    if (state === this.#told) return;
+    this.#told = state;
+    connection.send(state);
+  }
+
+  async #order(data: Buffer): Promise<void> {
+    const { type } = JSON.parse(data.toString('utf8')) as { type?: unknown };
+    if (type === 'take' && this.#options.link.control) await this.#take({ isTakeover: true });
+    if (type === 'release') await this.#release();
+  }
+
+  async #take(how: { isTakeover: boolean }): Promise<void> {
+    const { deps, session } = this.#options;
+    this.#hasControl = await takeControl(deps.database, session.id, this.#controller, how);
+    controlChanges.emit(session.id);
+  }
+
+  async #release(): Promise<void> {
+    const { deps, session } = this.#options;
+    this.#hasControl = false;
+    await releaseControl(deps.database, session.id, this.#controller);
+    controlChanges.emit(session.id);
+  }
+
+  async #keep(): Promise<void> {
+    if (!this.#hasControl) return;
+    const { deps, session } = this.#options;
+    // Where that is not known, nobody types.
+    const isKept = await keepControl(deps.database, session.id, this.#controller).catch(() => false);
+    if (this.#hasControl && !isKept) {
+      this.#hasControl = false;
+      await this.#look().catch(() => undefined);
+    }
+  }
+
+  /** Its X server has closed the connection: it has ended, or only the way to it was lost. */
+  async #sayEnd(): Promise<void> {
+    const { deps, session } = this.#options;
+    const deadline = Date.now() + deathMs;
+    do {
+      const latest = await findDesktop(deps.database, session.id);
+      const code = latest === undefined ? 'DESKTOP_DELETED' : endCodeOf(await asItIs(deps, latest));
+      if (code !== undefined) return void this.#close(viewCodes.ended, endDetailOf(code));
+      await delay(100);
+    } while (Date.now() < deadline);
+    this.#close(viewCodes.lost.code, viewCodes.lost.reason);
+  }
+
+  #close(code: number, reason: string): false {
+    const { connection } = this.#options;
+    connection.close(code, reason.slice(0, longestReason));
+    // The page's answer to that is read.
+    connection.resume();
+    return false;
+  }
+}

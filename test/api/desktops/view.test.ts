@@ -1,0 +1,324 @@
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
+import type { TestProduct } from '../../builders/product.ts';
+import { getChromium } from '../../support/chromium.ts';
+import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
+import { readPng } from '../../support/png.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+// The page of a desktop as people use it: noVNC in a real Chromium, on an origin of its own.
+
+declare const document: {
+  querySelector(name: string): {
+    getContext(kind: '2d'): {
+      getImageData(x: number, y: number, width: number, height: number): { data: Uint8ClampedArray };
+    };
+  } | null;
+  documentElement: { scrollWidth: number };
+};
+declare const location: { host: string };
+declare const innerWidth: number;
+
+interface Session {
+  id: string;
+  display: string;
+  viewUrl: string | null;
+  expiresAt: string | null;
+}
+
+interface Link {
+  id: string;
+  url: string;
+  expiresAt: string;
+}
+
+const sessions = '/desktop/sessions';
+let product: TestProduct;
+let browser: Browser;
+
+beforeAll(async () => {
+  await getDesktopPrograms();
+  const executablePath = await getChromium();
+  product = await buildHostingProduct({ ATRIUM_PUBLIC_URL: 'http://localhost' });
+  // As root Chromium's own sandbox refuses; it sees this test's pages only.
+  const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
+  // The product listens where there is room, and its addresses are as an operator has them.
+  args.push(`--host-resolver-rules=MAP desktop.localhost 127.0.0.1:${new URL(product.url).port}`);
+  browser = await chromium.launch({ executablePath, args });
+}, 300_000);
+afterAll(async () => {
+  await browser?.close();
+  await product?.close();
+});
+
+const start = (computer: TestComputer) => computer.expect<Session>(200, 'POST', sessions, { resolution: '800x600' });
+const linkTo = (computer: TestComputer, { id }: Session, body: object) =>
+  computer.expect<Link>(201, 'POST', `${sessions}/${id}/link`, body);
+
+async function open(url: string, context?: BrowserContext): Promise<Page> {
+  const page = await (context ?? browser).newPage();
+  await page.goto(url);
+  return page;
+}
+
+const says = (page: Page, text: string) => page.locator('#state', { hasText: text }).waitFor({ timeout: 60_000 });
+const overSays = (page: Page, text: string) => page.locator('#over', { hasText: text }).waitFor({ timeout: 60_000 });
+
+/** The colour that the page itself shows there, of the desktop’s pixels. */
+const shownAt = (page: Page, x: number, y: number) =>
+  page.evaluate(
+    ([left, top]) => {
+      const canvas = document.querySelector('#screen canvas');
+      const data = canvas?.getContext('2d').getImageData(left as number, top as number, 1, 1).data;
+      return data === undefined ? [] : [...data.slice(0, 3)];
+    },
+    [x, y],
+  );
+
+const shows = (page: Page, x: number, y: number, colour: number[]) =>
+  waitFor(`${colour} at ${x},${y}`, async () => {
+    const [red = 0, green = 0, blue = 0] = await shownAt(page, x, y);
+    // JPEG of a balanced quality is near.
+    return [red, green, blue].every((value, at) => Math.abs(value - (colour[at] as number)) < 12) || undefined;
+  });
+
+/** A terminal all over the screen, whose shell writes what it hears into a file. */
+async function terminal(computer: TestComputer, { display }: Session, file: string): Promise<void> {
+  const command = `xterm -bg '#0000c0' -geometry 200x80+0+0 -e sh -c 'cat > ${file}'`;
+  await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: display } });
+}
+
+const read = async (computer: TestComputer, file: string) => (await computer.exec(`cat ${file} 2>/dev/null`)).stdout;
+
+/** Types a line into the desktop, as a person does who has clicked into it. */
+async function type(page: Page, text: string): Promise<void> {
+  await page.locator('#screen canvas').click({ position: { x: 200, y: 200 } });
+  await page.keyboard.type(`${text}\n`);
+}
+
+describe('the page of a desktop', () => {
+  let computer: TestComputer;
+  let session: Session;
+  beforeAll(async () => {
+    computer = await buildComputer(product);
+    session = await start(computer);
+    await terminal(computer, session, 'heard');
+  }, 120_000);
+
+  test('shows the desktop, and types into a window for whoever is in control', async () => {
+    const { url } = await linkTo(computer, session, { control: true });
+    const page = await open(url);
+    await says(page, 'You are in control');
+    await shows(page, 300, 300, [0, 0, 0xc0]);
+    await type(page, 'hello from the page');
+    await waitFor('the line', async () => (await read(computer, 'heard')).includes('hello from the page'));
+    // The address that let it in is not shown any more, and a reload goes on.
+    expect(new URL(page.url()).hash).toBe('');
+    await page.reload();
+    await says(page, 'You are in control');
+    await page.close();
+  });
+
+  test('is on an origin that has nothing of the API', async () => {
+    expect(session.viewUrl).toMatch(/^http:\/\/desktop\.localhost\/#/);
+    const page = await open(session.viewUrl ?? '');
+    await says(page, 'You are looking');
+    expect(await page.context().cookies()).toEqual([]);
+    expect(new URL(page.url()).origin).not.toBe(new URL(product.url).origin);
+    const status = await page.evaluate(async () => (await fetch('/api/me')).status);
+    expect(status).toBe(404);
+    await page.close();
+  });
+
+  test('types nothing for whoever only looks, whatever the page sends', async () => {
+    const page = await open(session.viewUrl ?? '');
+    await says(page, 'You are looking');
+    await shows(page, 300, 300, [0, 0, 0xc0]);
+    await page.evaluate(async () => {
+      // As a viewer that was changed by whoever looks: it greets, and then types, moves, pastes and resizes.
+      const token = sessionStorage.getItem('token');
+      const socket = new WebSocket(`ws://${location.host}/socket`, ['atrium', `bearer.${token}`]);
+      socket.binaryType = 'arraybuffer';
+      await new Promise((resolve) => {
+        socket.onopen = resolve;
+      });
+      const key = (down: number) => [4, down, 0, 0, 0, 0, 0, 0x58];
+      socket.send(new TextEncoder().encode('RFB 003.008\n'));
+      socket.send(new Uint8Array([1, 1]));
+      socket.send(JSON.stringify({ type: 'take' }));
+      socket.send(new Uint8Array([...key(1), ...key(0), 5, 1, 1, 0, 1, 0, 5, 0, 1, 0, 1, 0]));
+      socket.send(new Uint8Array([255, 0, 0, 1, 0, 0, 0, 0x58, 0, 0, 0, 0x2d]));
+      socket.send(new Uint8Array([6, 0, 0, 0, 0, 0, 0, 1, 0x58]));
+      socket.send(new Uint8Array([251, 0, 4, 0, 4, 0, 1, 0, ...new Array(8).fill(0), 4, 0, 4, 0, 0, 0, 0, 0]));
+      // When a picture comes, all of that has been read.
+      const picture = new Promise((resolve) => {
+        socket.onmessage = ({ data }) => data instanceof ArrayBuffer && data.byteLength > 1_000 && resolve(undefined);
+      });
+      socket.send(new Uint8Array([3, 0, 0, 0, 0, 0, 0, 200, 0, 200]));
+      await picture;
+      socket.close();
+    });
+    const controlling = await open((await linkTo(computer, session, { control: true })).url);
+    await says(controlling, 'You are in control');
+    await type(controlling, 'only me');
+    const heard = await waitFor('the line', async () => {
+      const text = await read(computer, 'heard');
+      return text.includes('only me') ? text : undefined;
+    });
+    expect(heard).not.toContain('X');
+    expect(await computer.expect(200, 'GET', `${sessions}/${session.id}`)).toMatchObject({ resolution: '800x600' });
+    await Promise.all([page.close(), controlling.close()]);
+  });
+
+  test('is in control of one at a time, who can be taken over from, by people and by the API', async () => {
+    const { url } = await linkTo(computer, session, { control: true });
+    const one = await open(url);
+    await says(one, 'You are in control');
+    const two = await open(url, await browser.newContext());
+    await says(two, 'Somebody else is in control');
+    await type(two, 'not yet');
+    await two.locator('#take').click();
+    await says(two, 'You are in control');
+    await says(one, 'Somebody else is in control');
+    await type(one, 'not any more');
+    await type(two, 'now it is me');
+    const heard = await waitFor('the line', async () => {
+      const text = await read(computer, 'heard');
+      return text.includes('now it is me') ? text : undefined;
+    });
+    expect(heard).not.toMatch(/not (yet|any more)/);
+    const control = (action: string) =>
+      computer.expect<{ controller: string }>(200, 'POST', `${sessions}/${session.id}/control`, { action });
+    expect(await control('take')).toEqual({ controller: 'you' });
+    await says(two, 'Somebody else is in control');
+    expect(await control('release')).toEqual({ controller: 'none' });
+    await says(two, 'Nobody is in control');
+    await Promise.all([one.close(), two.context().close()]);
+  });
+
+  test('has a clipboard both ways', async () => {
+    const page = await open((await linkTo(computer, session, { control: true })).url);
+    await says(page, 'You are in control');
+    await page.locator('#clipboard').click();
+    await page.locator('#text').fill('from the page: é ✓');
+    await page.locator('#send').click();
+    const { display } = session;
+    await waitFor('the text inside', async () => {
+      const { stdout } = await computer.exec(`timeout 5 xclip -display ${display} -selection clipboard -o`);
+      return stdout === 'from the page: é ✓';
+    });
+    await computer.exec(`printf 'from inside: ü' | xclip -display ${display} -selection clipboard`);
+    await waitFor('the text in the page', async () => (await page.locator('#text').inputValue()) === 'from inside: ü');
+    await page.close();
+  });
+
+  test('fits a phone, and is typed into by its keyboard', async () => {
+    const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+    const page = await open((await linkTo(computer, session, { control: true })).url, context);
+    await says(page, 'You are in control');
+    const fits = () => document.documentElement.scrollWidth <= innerWidth;
+    expect(await page.evaluate(fits)).toBe(true);
+    const box = await page.locator('#screen canvas').boundingBox();
+    expect(box?.width).toBeLessThanOrEqual(390);
+    await page.locator('#screen canvas').tap();
+    await page.locator('#keyboard').tap();
+    // As keyboards of phones do, which tell no keys.
+    await page.locator('#keys').evaluate((element) => {
+      const field = element as unknown as { value: string; dispatchEvent(event: Event): void };
+      field.value = 'by phone\n';
+      field.dispatchEvent(new Event('input'));
+    });
+    await waitFor('the line', async () => (await read(computer, 'heard')).includes('by phone'));
+    await page.locator('#quality').selectOption('low');
+    await shows(page, 300, 300, [0, 0, 0xc0]);
+    await context.close();
+  });
+
+  test('is closed to a link that was revoked, and says so', async () => {
+    const { id, url } = await linkTo(computer, session, {});
+    const page = await open(url);
+    await says(page, 'You are looking');
+    await computer.expect(204, 'DELETE', `${sessions}/${session.id}/link/${id}`);
+    await overSays(page, 'expired or was revoked');
+    const again = await open(url, await browser.newContext());
+    await overSays(again, 'expired or was revoked');
+    await computer.expect(204, 'DELETE', `${sessions}/${session.id}/link/${id}`);
+    await Promise.all([page.close(), again.context().close()]);
+  });
+
+  test('is closed to a link that has expired, and to one that is none', async () => {
+    const { id, url } = await linkTo(computer, session, { ttlSeconds: 600 });
+    const { pool } = product.environment.database;
+    await pool.query('UPDATE desktop_links SET expires_at = NOW() - INTERVAL 1 DAY WHERE id = ?', [id]);
+    for (const address of [
+      url,
+      `${url}x`,
+      url.replace(/#.*/, '#a.b.c'),
+      `${url.replace(/#.*/, '#')}${computer.user.token}`,
+    ]) {
+      const page = await open(address, await browser.newContext());
+      await overSays(page, 'expired or was revoked');
+      await page.context().close();
+    }
+    const page = await open(url.replace(/#.*/, ''), await browser.newContext());
+    await overSays(page, 'not complete');
+    await page.context().close();
+  });
+
+  test('goes on while it is watched, and gets what it reconnects with', async () => {
+    const { id, url } = await linkTo(computer, session, { ttlSeconds: 10 });
+    const page = await open(url);
+    await says(page, 'You are looking');
+    const first = await page.evaluate(() => sessionStorage.getItem('token'));
+    await page.waitForFunction((old) => sessionStorage.getItem('token') !== old, first, { timeout: 60_000 });
+    const { pool } = product.environment.database;
+    const [rows] = await pool.query(
+      'SELECT TIMESTAMPDIFF(SECOND, created_at, expires_at) AS s FROM desktop_links WHERE id = ?',
+      [id],
+    );
+    expect((rows as { s: number }[])[0]?.s).toBeGreaterThan(12);
+    await page.reload();
+    await says(page, 'You are looking');
+    await page.close();
+  });
+
+  test('cannot be linked to by another tenant', async () => {
+    const stranger = await product.user();
+    const path = `${computer.path}${sessions}/${session.id}`;
+    for (const rest of ['/link', '/control']) {
+      const body = rest === '/link' ? {} : { action: 'take' };
+      expect((await stranger.fetch(path + rest, { method: 'POST', body })).status).toBe(404);
+    }
+    const { id } = await linkTo(computer, session, {});
+    expect((await stranger.fetch(`${path}/link/${id}`, { method: 'DELETE' })).status).toBe(404);
+  });
+
+  test('says that the session has ended, and why', async () => {
+    const other = await start(computer);
+    const page = await open(other.viewUrl ?? '');
+    await says(page, 'You are looking');
+    await computer.exec(`kill -9 $(cat /tmp/.X${other.display.slice(1)}-lock)`);
+    await overSays(page, 'Its X server has ended by itself.');
+    const third = await start(computer);
+    await page.goto('about:blank');
+    await page.goto(third.viewUrl ?? '');
+    await says(page, 'You are looking');
+    await computer.expect(200, 'POST', '/stop');
+    await overSays(page, 'Its computer has stopped.');
+    const ended = await computer.expect<Session>(200, 'GET', `${sessions}/${third.id}`);
+    expect([ended.viewUrl, ended.expiresAt]).toEqual([null, null]);
+    await computer.expect(410, 'POST', `${sessions}/${third.id}/link`, {});
+    await page.close();
+  });
+});
+
+test('what a screenshot shows is what the page shows', async () => {
+  const computer = await buildComputer(product);
+  const session = await start(computer);
+  await computer.exec(`xsetroot -display ${session.display} -solid '#c08040'`);
+  const page = await open(session.viewUrl ?? '');
+  await shows(page, 40, 40, [0xc0, 0x80, 0x40]);
+  const response = await computer.fetch(`${sessions}/${session.id}/screenshot`);
+  expect(readPng(Buffer.from(await response.arrayBuffer())).at(40, 40)).toEqual([0xc0, 0x80, 0x40]);
+  await page.close();
+});
