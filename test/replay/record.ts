@@ -10,13 +10,14 @@ import { scenarios } from './scenarios/index.ts';
 const missing = scenarios.filter(({ name }) => !isSaved(name));
 if (missing.length > 0) await startTestStack();
 try {
-  for (const { environment, run, ...saved } of missing) {
+  for (const { environment, run, close, ...saved } of missing) {
     const product = await buildProduct(typeof environment === 'function' ? await environment() : (environment ?? {}));
     try {
       await saveHistory(product.environment.config, await run(product, await product.user()), saved);
       process.stdout.write(`Saved ${saved.name}.\n`);
     } finally {
       await product.close();
+      await close?.();
     }
   }
 } finally {

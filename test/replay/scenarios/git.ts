@@ -1,7 +1,12 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Environment } from '../../../config/index.ts';
+import { createHost } from '../../../integrations/computers/host/createHost.ts';
 import { operationModels } from '../../../models/operation.ts';
 import { operationWorkflowId, repositoryWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
+import { buildComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { gitOf, localGitServer, remoteRepository } from '../../builders/repository.ts';
 import type { GitServer } from '../../support/gitServer.ts';
@@ -41,6 +46,13 @@ export const gitScenarios: Scenario[] = [
     await git.cloned(id);
     await git.send('POST', `/drive/drafts/${id}/draft`, { branch: 'try' });
     return repositoryWorkflowId(id);
+  }),
+  withDraft('repository/draftSaved', { ATRIUM_GIT_DRAFT_SAVE_SECONDS: '1' }, async ({ saved }) => void (await saved())),
+  withDraft('repository/draftMerged', {}, async ({ git, drafts, draftId }) => {
+    expectOk(await git.send('POST', `${drafts}/merge`, { draftId, message: 'Two' }));
+  }),
+  withDraft('repository/draftDiscarded', {}, async ({ git, drafts, draftId }) => {
+    expectOk(await git.send('DELETE', `${drafts}/${draftId}`));
   }),
   withServer('repository/calledOff', async ({ user, git, server, url }) => {
     const held = hold(server);
@@ -97,6 +109,49 @@ function withServer(name: string, walk: (walk: Walk) => Promise<string>): Scenar
       }
     },
   };
+}
+
+/** A path of a repository's draft in which something has changed. These have a host for its computer. */
+function withDraft(
+  name: string,
+  settings: Environment,
+  walk: (walk: Walk & { drafts: string; draftId: string; saved(): Promise<unknown> }) => Promise<void>,
+): Scenario {
+  let dir: string;
+  const { environment, ...scenario } = withServer(name, async (all) => {
+    const { product, user, git, url } = all;
+    const { id } = (await git.clone({ url })).body;
+    await git.cloned(id);
+    const drafts = `/drive/drafts/${id}`;
+    const { body } = await git.send<{ id: string }>('POST', `${drafts}/draft`, { branch: 'try' });
+    const find = async () => {
+      const { data } = (await git.send<{ data: { treePath: string; savedAt: string | null }[] }>('GET', drafts)).body;
+      return data[0];
+    };
+    const computer = await buildComputer(product, user);
+    await computer.exec(`cd ${(await find())?.treePath} && echo two > a.txt`);
+    const saved = () => waitFor('it to be saved', async () => (await find())?.savedAt ?? undefined);
+    await walk({ ...all, drafts, draftId: body.id, saved });
+    return repositoryWorkflowId(id);
+  });
+  return {
+    ...scenario,
+    async environment() {
+      dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
+      // The computers’ own users go through it.
+      chmodSync(dir, 0o755);
+      const others = typeof environment === 'function' ? await environment() : environment;
+      return { ...others, ATRIUM_COMPUTERS: 'auto', ATRIUM_COMPUTERS_DIR: dir, ...settings };
+    },
+    async close() {
+      await (await createHost({ dir })).shutdown();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function expectOk({ status, text }: { status: number; text: string }): void {
+  if (status >= 300) throw new Error(`It answered ${status}: ${text}`);
 }
 
 /** The server takes what asks for a pack, and says nothing; the function waits for that. */

@@ -15,4 +15,6 @@ export interface Scenario {
    * then, or end soon.
    */
   run(product: TestProduct, user: ChatUser): Promise<string>;
+  /** Ends what its Atrium leaves running, after it. */
+  close?(): Promise<void>;
 }
