@@ -15,7 +15,7 @@ const sentences = [
   /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,
   /^Activity task failed$/,
   /^(Activity|activity ScheduleToClose) timeout$/,
-  /^(NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|GIT_[A-Z_]+)$/,
+  /^(NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
   /^UnhandledCommand$/, // a signal came in between
 ];
@@ -28,6 +28,7 @@ const summaries = [
   /^[a-z_]{1,64}$/, // the name of a tool
   /^Send a mail$/,
   /^Run of an app$/,
+  /^Desktop session$/,
   /^generation \d+, hst_[0-9A-HJKMNP-TV-Z]{26}$/,
   /^clear up$/,
   /^Automation: start (what is due|a run)$/,
@@ -65,6 +66,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   operationId: [id],
   orderId: [id],
   runId: [id],
+  sessionId: [id],
   queuePrefix: [/^test-[0-9a-f]{12}-host-$/],
   seconds: [/^\d+$/],
   spaceId: [id],
