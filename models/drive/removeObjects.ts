@@ -15,11 +15,22 @@ interface Deps {
 
 /**
  * Permanently removes objects: first from the store, then their rows. If killed in between, it is repeated. What the
- * store refuses to remove keeps its row, for the sweeper.
+ * store refuses to remove keeps its row, for the sweeper. So does for a while, without its bytes, what is not known to
+ * have arrived: a request that was given up may reach the store after this one.
  */
-export async function removeObjects(deps: Deps, objects: readonly DriveObject[]): Promise<void> {
+export async function removeObjects(
+  deps: Deps,
+  objects: readonly DriveObject[],
+  arrived: ReadonlySet<string> = new Set(),
+): Promise<void> {
+  const { DriveObject } = driveModels(deps.database);
   const { gone } = await removeFromStore(deps, objects);
-  await driveModels(deps.database).DriveObject.forget(deps.database, gone);
+  const isOver = ({ isComplete, objectKey }: DriveObject) => isComplete || arrived.has(objectKey);
+  await DriveObject.forget(deps.database, gone.filter(isOver));
+  await DriveObject.lookAgain(
+    deps.database,
+    gone.filter((object) => !isOver(object)),
+  );
 }
 
 async function removeFromStore(

@@ -41,6 +41,8 @@ export class UploadSession implements AsyncDisposable {
   private readonly spaceId: string;
   /** The objects without an owner yet. */
   private readonly objectKeys = new Set<string>();
+  /** Those of them that the store has confirmed. */
+  private readonly arrived = new Set<string>();
   private readonly renewal: NodeJS.Timeout;
 
   constructor(deps: { database: Database; store: ByteStore; limits: DriveLimits }, spaceId: string) {
@@ -68,6 +70,7 @@ export class UploadSession implements AsyncDisposable {
         });
       },
     });
+    this.arrived.add(objectKey);
     return { content: { objectKey, ...stored }, text };
   }
 
@@ -91,7 +94,7 @@ export class UploadSession implements AsyncDisposable {
     try {
       const { DriveObject } = driveModels(this.deps.database);
       const left = await DriveObject.giveUp([...this.objectKeys]);
-      await removeObjects(this.deps, left);
+      await removeObjects(this.deps, left, this.arrived);
     } catch {
       // The store or the database is away. The sweeper finds the rows, at once or when their lease has run out.
     }

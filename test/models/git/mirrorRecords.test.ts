@@ -72,10 +72,19 @@ test.each([
   ['is not saved', async () => undefined],
   ['comes too late', ({ save }: { save: (version: number) => Promise<boolean> }) => save(7)],
 ])('one that %s goes, with its bytes', async (_what, end) => {
-  const { planned, write, save, isStored, state, used } = await plan();
+  const { ref, planned, write, save, isStored, state, used } = await plan();
   await write();
   expect(await end({ save })).not.toBe(true);
   await planned[Symbol.asyncDispose]();
+  // Its row stays for a while: what was sent may reach the store only now.
+  expect([await state(), await used(), await isStored()]).toEqual(['doomed', 0, false]);
+  await write();
+  const { database } = environment;
+  await database.pool.query('UPDATE drive_objects SET lease_expires_at = ? WHERE space_id = ?', [
+    new Date(0),
+    ref.spaceId,
+  ]);
+  await removeDoomed({ database, store });
   expect([await state(), await used(), await isStored()]).toEqual([undefined, 0, false]);
 });
 
