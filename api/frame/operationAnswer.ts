@@ -11,17 +11,20 @@ import { presentOperation } from './presentOperation.ts';
 const longestWaitMs = 20_000;
 const firstLookMs = 15;
 const longestLookMs = 250;
+/** An end is seen this part of the time later that it has taken. */
+const latePart = 0.15;
 
 /**
  * Waits until `look` returns something, for at most 20 seconds, or until the client is gone. It polls rows instead of
  * the workflow, so that it does not matter which process does the work.
  */
 export async function waitForRow<T>(req: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
-  const deadline = performance.now() + longestWaitMs;
-  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+  const begun = performance.now();
+  for (;;) {
     const found = await look();
-    if (found !== undefined || performance.now() > deadline || req.socket.destroyed) return found;
-    await delay(waitMs);
+    const waitedMs = performance.now() - begun;
+    if (found !== undefined || waitedMs > longestWaitMs || req.socket.destroyed) return found;
+    await delay(Math.min(Math.max(firstLookMs, waitedMs * latePart), longestLookMs));
   }
 }
 
