@@ -2,6 +2,7 @@ import type { GitDeps } from './deps.ts';
 import { createDraftActivities } from './draftActivities.ts';
 import { createHostingSweeps } from './hostingSweeps.ts';
 import { createMirrorActivities } from './mirrorActivities.ts';
+import { oneAfterTheOther } from './oneAfterTheOther.ts';
 import { createRepositoryPurges } from './purges.ts';
 import { createRepositorySteps } from './steps.ts';
 import { createGitSweeps } from './sweeps.ts';
@@ -12,11 +13,20 @@ import { createTreeActivities } from './treeActivities.ts';
  * own.
  */
 export function createGitActivities(deps: GitDeps) {
+  const { fillTree, changeTree, saveTree, updateTree, ...ofRemotes } = createTreeActivities(deps);
+  const { restoreDraft, ...ofDrafts } = createDraftActivities(deps);
+  const { openDraft, fillDraft, saveDraft, updateDraft, joinDraft, dropDraft } = ofDrafts;
+  const steps = oneAfterTheOther(deps, {
+    ...{ fill: fillTree, change: changeTree, save: saveTree, update: updateTree },
+    ...{ openDraft, fillDraft, saveDraft, updateDraft, join: joinDraft, dropDraft },
+  });
   return {
     ...createRepositorySteps(deps),
     ...createMirrorActivities(deps),
-    ...createTreeActivities(deps),
-    ...createDraftActivities(deps),
+    ...ofRemotes,
+    ...{ fillTree: steps.fill, changeTree: steps.change, saveTree: steps.save, updateTree: steps.update },
+    ...{ restoreDraft, openDraft: steps.openDraft, fillDraft: steps.fillDraft, saveDraft: steps.saveDraft },
+    ...{ updateDraft: steps.updateDraft, joinDraft: steps.join, dropDraft: steps.dropDraft },
     ...createRepositoryPurges(deps),
     ...createGitSweeps(deps),
     ...createHostingSweeps(deps),

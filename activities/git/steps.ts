@@ -12,7 +12,7 @@ export function createRepositorySteps({ database }: GitDeps) {
   return {
     nextRepositoryStep: ({ itemId }: { itemId: string }): Promise<RepositoryStep> =>
       nextRepositoryStep(database, itemId),
-    endRepositoryStep: (end: RepositoryStepEnd): Promise<void> => endRepositoryStep(database, end),
+    endRepositoryStep: async (end: RepositoryStepEnd): Promise<void> => void (await endRepositoryStep(database, end)),
     isOrderCalledOff: ({ orderId }: { orderId: string }): Promise<boolean> => isCalledOff(database, orderId),
   };
 }

@@ -3,7 +3,7 @@ import { type Database, transaction } from '../database.ts';
 import { type OperationEnd, operationModels } from '../operation.ts';
 import { execute, select } from '../sql.ts';
 import { settleDraft, settleFailedDraft } from './drafting.ts';
-import { endOrder, type GitOrder, type GitOrderKind, isClone, oldestOrder, ordersOf } from './orders.ts';
+import { endOrder, findOrder, type GitOrder, type GitOrderKind, isClone, oldestOrder, ordersOf } from './orders.ts';
 import { changeRepository, lockRepository, type Repository } from './repository.ts';
 
 /**
@@ -146,19 +146,38 @@ async function endOperationsOf(tx: Transaction, itemId: string): Promise<void> {
   }
 }
 
-/** Records how a step ended. The same end again changes nothing. */
-export async function endRepositoryStep(database: Database, end: RepositoryStepEnd): Promise<void> {
-  const { itemId, orderId, step, code } = end;
-  await transaction(database, async (tx) => {
+/**
+ * Records how a step ended. The same end again changes nothing. Says which step of the order is next, if there is one.
+ */
+export async function endRepositoryStep(
+  database: Database,
+  { itemId, orderId, step, code }: RepositoryStepEnd,
+): Promise<OrderStep | undefined> {
+  return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);
     const order = await oldestOrder(tx, itemId);
     // Of one that is gone, the next look ends all orders.
-    if (repository === undefined || repository.removedAt !== null) return;
-    if (order?.id !== orderId || stepsOf[order.kind][order.step] !== step) return;
-    if (code !== undefined) return fail(tx, repository, order, code);
-    if (order.step + 1 === stepsOf[order.kind].length) return succeed(tx, repository, order);
-    await nextStepOf(tx, order);
+    if (repository === undefined || repository.removedAt !== null || order?.id !== orderId) return undefined;
+    const steps = stepsOf[order.kind];
+    if (steps[order.step] !== step) return undefined;
+    if (code !== undefined) {
+      await fail(tx, repository, order, code);
+      return undefined;
+    }
+    const next = steps.findIndex((other, at) => at > order.step && !isNeedless(other, repository, order));
+    if (next === -1) {
+      await succeed(tx, repository, order);
+      return undefined;
+    }
+    await execute(tx, 'UPDATE git_orders SET step = ? WHERE id = ?', [next, orderId]);
+    return steps[next];
   });
+}
+
+/** The step that an order has come to; undefined where it is over. */
+export async function stepNow(database: Database, orderId: string): Promise<OrderStep | undefined> {
+  const order = await findOrder(database, orderId);
+  return order && stepsOf[order.kind][order.step];
 }
 
 /**

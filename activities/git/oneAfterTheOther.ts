@@ -1,0 +1,41 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { isCalledOff } from '../../models/git/orders.ts';
+import { endRepositoryStep, type OrderStep, stepNow } from '../../models/git/steps.ts';
+import type { GitDeps } from './deps.ts';
+import type { RepositoryWork } from './ordered.ts';
+
+type Act = (work: RepositoryWork) => Promise<void>;
+
+/**
+ * Has whoever does one of these steps go on with the next of the same order, as long as that is one of them too: to ask
+ * the workflow in between costs more than most of them do. Rows say how far an order is, so an attempt that is made
+ * again goes on where the last one was, and what the workflow is told of a step that is done changes nothing.
+ */
+export function oneAfterTheOther<T extends Partial<Record<OrderStep, Act>>>(
+  { database }: Pick<GitDeps, 'database'>,
+  acts: T,
+): Record<keyof T, Act> {
+  const actOf = (step: OrderStep | undefined) => (step === undefined ? undefined : acts[step]);
+
+  async function goOn(first: OrderStep, work: RepositoryWork): Promise<void> {
+    let step = await stepNow(database, work.orderId);
+    for (let act = actOf(step); step !== undefined && act !== undefined; act = actOf(step)) {
+      try {
+        await act(work);
+      } catch (error) {
+        // The workflow takes what fails for the step that it has asked for.
+        if (step === first || !(error instanceof ApplicationFailure) || error.nonRetryable !== true) throw error;
+        await endRepositoryStep(database, { ...work, step, code: error.type ?? 'GIT_FAILED' });
+        return;
+      }
+      step = await endRepositoryStep(database, { ...work, step });
+      if (step !== undefined && (await isCalledOff(database, work.orderId))) return;
+    }
+  }
+
+  const entries = Object.keys(acts).map((name) => {
+    const step = name as OrderStep;
+    return [step, (work: RepositoryWork) => goOn(step, work)];
+  });
+  return Object.fromEntries(entries) as Record<keyof T, Act>;
+}

@@ -1,0 +1,115 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { oneAfterTheOther } from '../../../activities/git/oneAfterTheOther.ts';
+import { transaction } from '../../../models/database.ts';
+import { beginOrder, type GitOrderKind } from '../../../models/git/orders.ts';
+import { endRepositoryStep, nextRepositoryStep, type OrderStep } from '../../../models/git/steps.ts';
+import { operationModels } from '../../../models/operation.ts';
+import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+let environment: TestEnvironment;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+
+/** An order of a repository, and whoever does its steps. They fail as `failures` say, the first of a step first. */
+async function ordered(kind: GitOrderKind, failures: Partial<Record<OrderStep, ApplicationFailure[]>> = {}) {
+  const { database } = environment;
+  const ref = await buildRepositoryRow(environment);
+  const actor = { userId: 'usr_1', credentialId: null };
+  const { id: orderId } = await transaction(database, (tx) =>
+    beginOrder(tx, ref, { kind, input: {}, actor, deadlineMs: 60_000 }),
+  );
+  const { itemId } = ref;
+  const done: string[] = [];
+  const act = (step: OrderStep) => async () => {
+    const failure = failures[step]?.shift();
+    done.push(failure === undefined ? step : `${step} fails`);
+    if (failure !== undefined) throw failure;
+  };
+  const acts = { fill: act('fill'), change: act('change'), save: act('save'), update: act('update') };
+  const operation = async () => {
+    const { status, errorCode } = (await operationModels(database).Operation.findByPk(orderId)) ?? {};
+    return [status, errorCode];
+  };
+  return {
+    done,
+    operation,
+    steps: oneAfterTheOther(environment, acts),
+    work: { itemId, orderId },
+    next: async () => (await nextRepositoryStep(database, itemId)).do,
+    end: (step: OrderStep, code?: string) =>
+      endRepositoryStep(database, { itemId, orderId, step, ...(code !== undefined && { code }) }),
+    callOff: () => database.pool.query('UPDATE operations SET cancel_requested_at = NOW(3) WHERE id = ?', [orderId]),
+  };
+}
+
+const refused = () => ApplicationFailure.create({ type: 'GIT_CONFLICT', nonRetryable: true });
+const passing = () => ApplicationFailure.create({ type: 'UNAVAILABLE' });
+
+test('whoever begins an order does all of it, and the workflow finds nothing left', async () => {
+  const { steps, work, done, operation, next, end } = await ordered('createBranch');
+  expect(await next()).toBe('fill');
+  await steps.fill(work);
+  expect([done, await operation()]).toEqual([
+    ['fill', 'change', 'save'],
+    ['succeeded', null],
+  ]);
+  expect([await end('fill'), await next()]).toEqual([undefined, 'rest']);
+});
+
+test('what somebody else does is left to them', async () => {
+  const { steps, work, done, next, end } = await ordered('pullRepository');
+  await next();
+  await steps.fill(work);
+  expect([done.splice(0), await end('fill'), await next()]).toEqual([['fill', 'save'], undefined, 'fetch']);
+  expect(await end('fetch')).toBe('update');
+  await steps.update(work);
+  expect([done, await next()]).toEqual([['update', 'change', 'save'], 'rest']);
+});
+
+test('a later step that is refused ends the order with its own reason', async () => {
+  const { steps, work, done, operation, end, next } = await ordered('createBranch', { change: [refused()] });
+  await next();
+  await steps.fill(work);
+  expect([done, await operation()]).toEqual([
+    ['fill', 'change fails'],
+    ['failed', 'GIT_CONFLICT'],
+  ]);
+  expect([await end('fill'), await next()]).toEqual([undefined, 'rest']);
+});
+
+test('the first one leaves that to the workflow', async () => {
+  const { steps, work, operation, end, next } = await ordered('createBranch', { fill: [refused()] });
+  await next();
+  await expect(steps.fill(work)).rejects.toMatchObject({ type: 'GIT_CONFLICT' });
+  expect(await operation()).toEqual(['running', null]);
+  await end('fill', 'GIT_CONFLICT');
+  expect([await operation(), await next()]).toEqual([['failed', 'GIT_CONFLICT'], 'rest']);
+});
+
+test('what is tried again goes on where it was, once', async () => {
+  const { steps, work, done, operation, next } = await ordered('createBranch', { save: [passing()] });
+  await next();
+  await expect(steps.fill(work)).rejects.toMatchObject({ type: 'UNAVAILABLE' });
+  await steps.fill(work);
+  expect([done, await operation()]).toEqual([
+    ['fill', 'change', 'save fails', 'save'],
+    ['succeeded', null],
+  ]);
+  await steps.fill(work);
+  expect([done.length, await next()]).toEqual([4, 'rest']);
+});
+
+test('what is called off is not gone on with', async () => {
+  const called = await ordered('createBranch');
+  const { work, done, next, operation, callOff } = called;
+  await next();
+  const steps = oneAfterTheOther(environment, {
+    fill: async () => void (await callOff()),
+    change: async () => void done.push('change'),
+  });
+  await steps.fill(work);
+  expect([done, await next(), await operation()]).toEqual([[], 'rest', ['cancelled', null]]);
+});
