@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Config } from '../config/index.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { createLauncherKit } from './launcherKit.ts';
+import { createAppScheduleLauncher } from './launchers/appSchedules.ts';
 import { createAppLauncher } from './launchers/apps.ts';
 import { createAutomationLauncher } from './launchers/automations.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
@@ -32,6 +33,7 @@ export function createLauncher(options: {
   const kit = createLauncherKit(options);
   const computers = createComputerLauncher(kit, config);
   const repositories = createGitLauncher(kit, config);
+  const schedules = createScheduleKit(options);
   return {
     ...createChatLauncher(kit, config, headStart),
     ...computers,
@@ -41,7 +43,8 @@ export function createLauncher(options: {
     ...createDesktopLauncher(kit, config),
     ...createMailLauncher(kit),
     ...createBillingLauncher(kit),
-    ...createAutomationLauncher(kit, createScheduleKit(options), config),
+    ...createAppScheduleLauncher(schedules, config),
+    ...createAutomationLauncher(kit, schedules, config),
   };
 }
 

@@ -66,3 +66,13 @@ export function automationDueWorkflowId(automationId: string): string {
 export function automationRunWorkflowId(runId: string): string {
   return `automationRun/${runId}`;
 }
+
+/** What the schedules of apps are called, before the schedule's own id. */
+export function appSchedulePrefix(installation: string): string {
+  return `${installation}-app/`;
+}
+
+/** One for each tick: the schedule adds the time. */
+export function appScheduleDueWorkflowId(scheduleId: string): string {
+  return `appScheduleDue/${scheduleId}`;
+}

@@ -1,5 +1,6 @@
 /** The workflows that workers run. A name here is its wire name: renaming one is a breaking change. */
 export { appRun } from './apps/appRun.ts';
+export { appScheduleDue } from './apps/appScheduleDue.ts';
 export { automationDue, automationRun } from './automations/automationRun.ts';
 export { autoTopUp } from './billing/autoTopUp.ts';
 export { reconcilePayments } from './billing/reconcilePayments.ts';

@@ -4,6 +4,10 @@ import { endAttempt, nextInLine, nextRunStep, type RunStep } from '../../models/
 import type { AppDeps } from './deps.ts';
 import { createRunAttempt } from './runAttempt.ts';
 import { createAppSweeps } from './sweeps.ts';
+import { takeDueAppRun } from './takeDueAppRun.ts';
+
+/** How far Temporal's clock may be ahead of a worker's: its tick is not to be found too early. */
+const clockSkewMs = 2_000;
 
 /** What the runs of apps are made of. */
 export function createAppActivities(deps: AppDeps) {
@@ -22,6 +26,10 @@ export function createAppActivities(deps: AppDeps) {
       const outcome = notRun(code, 'It could not be run; the log of the server says why.');
       return endAttempt(database, { runId, attempt, outcome, output: '', log: null });
     },
+
+    /** Looks whether a schedule is due, and starts its run. Returns how long to wait where it soon is. */
+    takeDueAppRun: ({ scheduleId }: { scheduleId: string }): Promise<number | undefined> =>
+      takeDueAppRun(deps, { scheduleId, aheadMs: clockSkewMs }),
 
     ...createAppSweeps(deps),
   };

@@ -7,13 +7,16 @@ import {
   type RemovedApp,
   removedApps,
 } from '../../models/apps/removal.ts';
+import { asCalendar, type DueSchedule, dueSchedules, waitingSchedules } from '../../models/apps/schedules.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
 import type { AppDeps } from './deps.ts';
+import { takeDueAppRun } from './takeDueAppRun.ts';
 
-type SweepDeps = Pick<AppDeps, 'config' | 'database' | 'logger' | 'workflows'>;
+type SweepDeps = Pick<AppDeps, 'appManifests' | 'config' | 'database' | 'logger' | 'workflows'>;
 
-export function createAppSweeps({ config, database, logger, workflows }: SweepDeps) {
+export function createAppSweeps(deps: SweepDeps) {
+  const { config, database, logger, workflows } = deps;
   const before = () => new Date(Date.now() - config.sweeper.graceSeconds * 1_000);
   return {
     /** Starts the workflows of runs that have none. One that waits is told when it is its turn, or looks by itself. */
@@ -27,6 +30,30 @@ export function createAppSweeps({ config, database, logger, workflows }: SweepDe
         },
         look: async (run, isWell) => (isWell ? 'left' : asSwept(await workflows.startRun(run), 'started')),
       }),
+
+    /** Schedules whose tick has come, and nothing in Temporal has told of it. */
+    sweepDueAppSchedules: (): Promise<SweepReport> =>
+      sweepEach<DueSchedule>({
+        logger,
+        before: before(),
+        page: (page) => dueSchedules(database, page),
+        async look({ id: scheduleId }) {
+          await takeDueAppRun(deps, { scheduleId, aheadMs: 0 });
+          return 'started';
+        },
+      }),
+
+    /** Compares the schedules in Temporal with the rows: either may have been lost, or be behind. */
+    async mendAppSchedules() {
+      using heartbeat = keepAlive();
+      const pages = async function* () {
+        for await (const page of waitingSchedules(database)) {
+          heartbeat.cancelled.throwIfAborted();
+          yield page.map(asCalendar);
+        }
+      };
+      return workflows.mendAppSchedules(pages());
+    },
 
     /** Leaves nothing of apps that were removed, when their runs have ended. */
     sweepRemovedApps: (): Promise<SweepReport> =>
@@ -59,6 +86,8 @@ export function createAppSweeps({ config, database, logger, workflows }: SweepDe
 
 export const appSweeps = [
   'sweepRuns',
+  'sweepDueAppSchedules',
+  'mendAppSchedules',
   'sweepRemovedApps',
   'purgeOldRuns',
   'purgeOldDeliveries',

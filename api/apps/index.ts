@@ -3,9 +3,10 @@ import { access } from './access.ts';
 import { appRoutes } from './appRoutes.ts';
 import { deliveryRoutes } from './deliveryRoutes.ts';
 import { runRoutes } from './runRoutes.ts';
+import { scheduleRoutes } from './scheduleRoutes.ts';
 import { webhookRoutes } from './webhookRoutes.ts';
 
 export const apps = {
   access,
-  routes: [appRoutes, runRoutes, deliveryRoutes, webhookRoutes],
+  routes: [appRoutes, runRoutes, deliveryRoutes, webhookRoutes, scheduleRoutes],
 } as const satisfies Area;

@@ -1,7 +1,7 @@
 import type { Automation } from '../../models/automations/automation.ts';
 import type { AutomationRun } from '../../models/automations/runs.ts';
-import type { AutomationSchedule } from '../../models/automations/schedule.ts';
 import { toCredits } from '../../models/billing/money.ts';
+import type { Schedule } from '../../models/schedule.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { optionalTime, time } from '../frame/times.ts';
@@ -30,7 +30,7 @@ export function webhookUrl({ config }: Pick<RouteDeps, 'config'>, id: string): s
   return new URL(`/api/webhooks/automations/${id}`, config.http.publicUrl).href;
 }
 
-function presentSchedule(schedule: AutomationSchedule): NonNullable<Shown['schedule']> {
+function presentSchedule(schedule: Schedule): NonNullable<Shown['schedule']> {
   return 'at' in schedule ? { at: time(schedule.at) } : schedule;
 }
 

@@ -5,10 +5,10 @@ import {
   deleteAutomation,
   makeAutomation,
 } from '../../models/automations/changes.ts';
-import type { AutomationSchedule } from '../../models/automations/schedule.ts';
 import { attachFiles } from '../../models/chat/attachments.ts';
 import type { FileReference } from '../../models/chat/message.ts';
 import { DomainError } from '../../models/errors.ts';
+import type { Schedule } from '../../models/schedule.ts';
 import { authorizeThread } from '../chat/authorizeThread.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
@@ -116,6 +116,6 @@ function fieldsOf({ schedule, files, ...said }: Said): Partial<AutomationFields>
   };
 }
 
-function readSchedule(schedule: NonNullable<Said['schedule']>): AutomationSchedule {
+function readSchedule(schedule: NonNullable<Said['schedule']>): Schedule {
   return 'at' in schedule ? { at: new Date(schedule.at) } : schedule;
 }

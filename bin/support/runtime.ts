@@ -201,6 +201,7 @@ function mainDeps(
     mailer: config.signIn.mail && createMailer(config.signIn.mail),
     members: identity.members,
     liveComputers,
+    appManifests,
     gitTrees,
     gitMirrors: createGitMirrors({
       ...services,

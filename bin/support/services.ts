@@ -9,6 +9,7 @@ import { createPayments } from '../../integrations/payments/index.ts';
 import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
 import { RedisNotices } from '../../integrations/redis/redisNotices.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { checkAppSchedule } from '../../models/apps/checkSchedule.ts';
 import { createAppSecrets } from '../../models/apps/webhookSecrets.ts';
 import { createAutomationSecrets } from '../../models/automations/webhookSecrets.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
@@ -80,6 +81,8 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     portLinks: createPortLinks(database),
     push: createPushStore(database, envelope),
     mcpServers: createMcpServers(database, envelope),
+    checkSchedule: (schedule: Parameters<typeof checkAppSchedule>[0]) =>
+      checkAppSchedule(schedule, config.apps, new Date()),
     appSecrets: createAppSecrets(database, envelope),
     automationSecrets: createAutomationSecrets(database, envelope),
     gitCredentials: createGitCredentials(database, envelope),

@@ -11,13 +11,25 @@ const fieldsOf = {
 } as const satisfies Record<string, { needed: readonly string[]; own: readonly string[] }>;
 
 /** What this version cannot run is refused, rather than never run. */
-const notRunYet: readonly Kind[] = ['schedule', 'web'];
+const notRunYet: readonly Kind[] = ['web'];
+
+/** What a schedule component says of its time. */
+export interface WrittenSchedule {
+  cron: string;
+  timeZone: string;
+  jitterSeconds: number;
+}
+
+/** What is wrong with such a schedule. */
+export type CheckSchedule = (
+  schedule: WrittenSchedule,
+) => { field: 'cron' | 'timeZone' | 'jitter'; detail: string } | undefined;
 
 /**
  * What is wrong with the components of a manifest that no schema says. It looks at whatever there is, so that one fault
  * does not hide the others.
  */
-export function componentFaults(manifest: unknown): Fault[] {
+export function componentFaults(manifest: unknown, checkSchedule: CheckSchedule): Fault[] {
   const components: unknown = isObject(manifest) ? manifest.components : undefined;
   if (!Array.isArray(components)) return [];
   const names = new Set<string>();
@@ -26,7 +38,11 @@ export function componentFaults(manifest: unknown): Fault[] {
     if (!isObject(component)) return [];
     const pointer = `/components/${index}`;
     const { name, kind, default: isDefault } = component;
-    const faults = [...faultsOfKind(component, pointer), ...faultsOfFields(component, pointer)];
+    const faults = [
+      ...faultsOfKind(component, pointer),
+      ...faultsOfFields(component, pointer),
+      ...faultsOfSchedule(component, pointer, checkSchedule),
+    ];
     if (typeof name === 'string' && names.has(name)) {
       faults.push({ pointer: `${pointer}/name`, detail: `another component is called ${name} too` });
     }
@@ -77,6 +93,16 @@ function faultsOfFields(component: Record<string, unknown>, pointer: string): Fa
     }
   }
   return faults;
+}
+
+function faultsOfSchedule(
+  { kind, cron, timeZone, jitter = 0 }: Record<string, unknown>,
+  pointer: string,
+  check: CheckSchedule,
+): Fault[] {
+  if (kind !== 'schedule' || typeof cron !== 'string' || typeof timeZone !== 'string') return [];
+  const fault = check({ cron, timeZone, jitterSeconds: typeof jitter === 'number' ? jitter : 0 });
+  return fault === undefined ? [] : [{ pointer: `${pointer}/${fault.field}`, detail: fault.detail }];
 }
 
 function isKind(kind: unknown): kind is Kind {

@@ -4,6 +4,7 @@ import type { LiveComputers } from '../computers/liveComputers.ts';
 import { treeMissing } from '../git/rules/failures.ts';
 import type { DocumentReaders } from '../readers/documentReaders.ts';
 import type { ObjectStore } from '../storage/objectStore.ts';
+import type { CheckSchedule } from './componentFaults.ts';
 import { type Manifest, type ManifestFault, manifestOf } from './readManifest.ts';
 
 /** `tag` names a file's bytes. */
@@ -22,6 +23,7 @@ interface Deps {
   storage: Pick<ObjectStore, 'read'>;
   documents: Pick<DocumentReaders, 'yaml'>;
   liveComputers: Pick<LiveComputers, 'asIs'>;
+  checkSchedule: CheckSchedule;
 }
 
 const maxBytes = 65_536;
@@ -31,7 +33,7 @@ const missingTag = 'missing';
  * Reads the manifests of apps where they are: in the drive, or in a working tree. No computer is woken for it. Throws
  * 409 `GIT_TREE_MISSING` where there is no tree, and 503 where a part is away.
  */
-export function createAppManifests({ storage, documents, liveComputers }: Deps) {
+export function createAppManifests({ storage, documents, liveComputers, checkSchedule }: Deps) {
   return {
     async read(source: Source, knownTag: string | undefined, signal: AbortSignal): Promise<Reading> {
       const file = await open(source);
@@ -43,7 +45,7 @@ export function createAppManifests({ storage, documents, liveComputers }: Deps) 
         if (bytes.length > maxBytes)
           return refused(file.tag, 'APP_MANIFEST_TOO_LARGE', 'A manifest has at most 64 KiB.');
         const reading = await documents.yaml(bytes, { spaceId: source.spaceId, signal });
-        const value = manifestOf(reading.kind === 'read' ? reading.value : { faults: [unreadable] });
+        const value = manifestOf(reading.kind === 'read' ? reading.value : { faults: [unreadable] }, checkSchedule);
         if ('manifest' in value) return { kind: 'read', tag: file.tag, manifest: value.manifest };
         return refused(file.tag, 'APP_MANIFEST_INVALID', 'The manifest does not say what an app is.', value.faults);
       } finally {

@@ -1,6 +1,6 @@
 import Ajv2020 from 'ajv/dist/2020.js';
 import type { YamlFault, YamlText } from '../readers/kinds/yaml.ts';
-import { componentFaults } from './componentFaults.ts';
+import { type CheckSchedule, componentFaults } from './componentFaults.ts';
 import { described, isWhole } from './manifestFaults.ts';
 import { manifestSchema } from './manifestSchema.ts';
 
@@ -80,11 +80,11 @@ const validate = new Ajv2020.default({ allErrors: true, strict: true, allowUnion
 );
 
 /** What a manifest says, with what it leaves out filled in, or everything that is wrong with it. */
-export function manifestOf(document: YamlText): ManifestText {
+export function manifestOf(document: YamlText, checkSchedule: CheckSchedule): ManifestText {
   if ('faults' in document) return document;
   const { value } = document;
   const isWritten = validate(value);
-  const faults = [...(validate.errors ?? []).filter(isWhole).map(described), ...componentFaults(value)];
+  const faults = [...(validate.errors ?? []).filter(isWhole).map(described), ...componentFaults(value, checkSchedule)];
   if (isWritten && faults.length === 0) return { manifest: completed(value) };
   return { faults: sorted(faults.map((fault) => ({ ...placeOf(fault), detail: fault.detail.slice(0, maxDetail) }))) };
 

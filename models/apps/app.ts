@@ -9,6 +9,7 @@ import { requireLivingSpace } from '../livingSpace.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, insert, select } from '../sql.ts';
 import type { AppManifest, ManifestProblem } from './manifest.ts';
+import { takeSchedules } from './takeSchedules.ts';
 
 /** A folder or a repository of the drive that is an app. */
 export interface App {
@@ -57,6 +58,18 @@ export async function getAppOf({ pool }: Pick<Database, 'pool'>, itemId: string)
   return appOf(rows[0]);
 }
 
+/** By its own id; undefined for one that was removed. */
+export async function findApp({ pool }: Pick<Database, 'pool'>, id: string): Promise<App | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM apps WHERE id = ? AND live = 1`, [id]);
+  return rows[0] && appOf(rows[0]);
+}
+
+/** The same, locked. */
+export async function lockedApp(tx: Transaction, id: string): Promise<App | undefined> {
+  const [row] = await select<object>(tx, `SELECT ${columns} FROM apps WHERE id = ? AND live = 1 FOR UPDATE`, [id]);
+  return row && appOf(row);
+}
+
 /** In the order in which they were made. */
 export async function listApps(
   { pool }: Pick<Database, 'pool'>,
@@ -99,6 +112,7 @@ export async function makeApp(
       created_at: createdAt,
     });
     const made = { ...app, createdBy: actor.userId, authority, createdAt, removedAt: null };
+    await takeSchedules(tx, made);
     return { app: made, isNew: true };
   });
 }
@@ -109,17 +123,18 @@ export async function lockApp(tx: Transaction, { id }: Pick<App, 'id'>): Promise
   if (rows.length === 0) throw notFound('app');
 }
 
-/** Keeps what its manifest says now, or why it cannot be used. */
+/** Keeps what its manifest says now, with its schedules, or why it cannot be used. */
 export async function noteManifest(
-  { pool }: Pick<Database, 'pool'>,
-  { id, manifest, manifestTag, problem }: Pick<App, 'id' | 'manifest' | 'manifestTag' | 'problem'>,
+  database: Database,
+  app: Pick<App, 'id' | 'itemId' | 'spaceId' | 'manifest' | 'manifestTag' | 'problem'>,
 ): Promise<void> {
-  await pool.query('UPDATE apps SET manifest = ?, manifest_tag = ?, problem = ? WHERE id = ?', [
-    JSON.stringify(manifest),
-    manifestTag,
-    problem && JSON.stringify(problem),
-    id,
-  ]);
+  const { id, manifest, manifestTag, problem } = app;
+  await transaction(database, async (tx) => {
+    if ((await lockedApp(tx, id)) === undefined) return;
+    const sql = 'UPDATE apps SET manifest = ?, manifest_tag = ?, problem = ? WHERE id = ?';
+    await execute(tx, sql, [JSON.stringify(manifest), manifestTag, problem && JSON.stringify(problem), id]);
+    if (problem === null) await takeSchedules(tx, app);
+  });
 }
 
 /** What the app is, stays in the drive. Throws 404. */

@@ -6,6 +6,7 @@ import { driveModels } from '../drive/models.ts';
 import { select } from '../sql.ts';
 import type { RunOutcome } from './outcome.ts';
 import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
+import { countEnd } from './schedules.ts';
 
 /** What a run's workflow does next. */
 export type RunStep =
@@ -116,6 +117,7 @@ export async function endAttempt(database: Database, end: AttemptEnd): Promise<v
     if (end.log !== null) await DriveObject.keep(end.log.objectKey, tx);
     const log = { logKey: end.log?.objectKey ?? null, logBytes: end.log?.bytes ?? null };
     await changeRun(tx, run, { ...known, ...log, status, endedAt: new Date() });
+    if (run.triggerKind === 'schedule') await countEnd(tx, run);
   });
 }
 

@@ -7,8 +7,8 @@ import { notFound } from '../errors.ts';
 import type { Authority } from '../identity/authority.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { calendarOf, type Schedule } from '../schedule.ts';
 import { execute, select } from '../sql.ts';
-import { type AutomationSchedule, calendarOf } from './schedule.ts';
 
 /** What becomes of a run while the one before has not ended. */
 export type Overlap = 'skip' | 'queue' | 'interrupt';
@@ -28,7 +28,7 @@ export interface Automation extends Authority {
   effort: string | null;
   mode: TurnMode;
   files: FileReference[];
-  schedule: AutomationSchedule | null;
+  schedule: Schedule | null;
   overlap: Overlap;
   enabled: boolean;
   /** Why it has paused itself. */
@@ -153,7 +153,7 @@ export function asScheduled({ id, spaceId, version, nextRunAt, schedule }: Autom
   return { id, spaceId, version, nextRunAt, when: calendarOf(schedule) };
 }
 
-export function scheduleColumns(schedule: AutomationSchedule | null) {
+export function scheduleColumns(schedule: Schedule | null) {
   if (schedule === null) return { cron: null, time_zone: null, run_at: null };
   if ('at' in schedule) return { cron: null, time_zone: null, run_at: schedule.at };
   return { cron: schedule.cron, time_zone: schedule.timeZone, run_at: null };

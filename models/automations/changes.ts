@@ -6,9 +6,9 @@ import type { TurnMode } from '../chat/turn.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import type { Authority } from '../identity/authority.ts';
+import { checkSchedule, nextTick, type Schedule } from '../schedule.ts';
 import { execute, insert, insertInstance, select } from '../sql.ts';
 import { type Automation, getAutomation, lockAutomation, type Overlap, scheduleColumns } from './automation.ts';
-import { type AutomationSchedule, checkSchedule, nextTick } from './schedule.ts';
 
 export interface AutomationLimits {
   maxPerSpace: number;
@@ -25,7 +25,7 @@ export interface AutomationFields {
   effort: string | null;
   mode: TurnMode;
   files: FileReference[];
-  schedule: AutomationSchedule | null;
+  schedule: Schedule | null;
   overlap: Overlap;
   enabled: boolean;
 }

@@ -6,11 +6,11 @@ import { DomainError, notFound } from '../errors.ts';
 import { idBound, newId } from '../ids.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { takeTick } from '../schedule.ts';
 import { execute, insert, select } from '../sql.ts';
 import type { TurnStatus } from '../turnLog/chunks.ts';
 import { type Automation, lockAutomation } from './automation.ts';
 import { lockOwn } from './changes.ts';
-import { takeTick } from './schedule.ts';
 
 export type RunKind = 'schedule' | 'webhook' | 'manual';
 

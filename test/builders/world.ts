@@ -94,6 +94,8 @@ const filledIn = {
   isDefault: true,
 };
 
+const nightly = { cron: '0 3 * * *', timeZone: 'UTC', jitterSeconds: 0 };
+
 type Builder = (world: World) => string | Promise<string>;
 
 /**
@@ -232,6 +234,7 @@ export const objects: Record<string, Builder> = {
     const components = [
       { ...filledIn, name: 'build', kind: 'process', command: 'true' },
       { ...filledIn, name: 'receive', kind: 'webhook', command: 'true', auth: 'signature' },
+      { ...filledIn, ...nightly, name: 'nightly', kind: 'schedule', command: 'true', overlap: 'skip' },
     ];
     const manifest = JSON.stringify({ name: 'App', components });
     const body = new FormData();
@@ -242,8 +245,23 @@ export const objects: Record<string, Builder> = {
     const read = { manifest, manifest_tag: createHash('sha256').update(manifest).digest('hex') };
     const made = { ...row, ...read, created_by: world.people.owner.id };
     await world.database.pool.query('INSERT INTO apps SET ?', [made]);
+    const of = { id: newId('appSchedule'), app_id: row.id, item_id: itemId, space_id: world.spaceId };
+    const { cron, timeZone: time_zone, jitterSeconds: jitter_seconds } = nightly;
+    const tick = { next_at: new Date('2100-01-01'), due_at: new Date('2100-01-01') };
+    const state = {
+      cron,
+      time_zone,
+      jitter_seconds,
+      ...tick,
+      enabled: 1,
+      failures: 0,
+      version: 1,
+      created_at: new Date(),
+    };
+    await world.database.pool.query('INSERT INTO app_schedules SET ?', [{ ...of, component: 'nightly', ...state }]);
     return itemId;
   },
+  'Apps.component': () => 'nightly',
   'Webhooks.appId': (world) => builderOf('driveItemId', 'Apps')(world),
   deliveryId: async (world) => {
     const itemId = await builderOf('driveItemId', 'Apps')(world);

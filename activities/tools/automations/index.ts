@@ -1,9 +1,9 @@
 import { findAutomation, listAutomations } from '../../../models/automations/automation.ts';
 import { deleteAutomationIn, lockOwn, makeAutomationIn } from '../../../models/automations/changes.ts';
-import { type AutomationSchedule, calendarOf } from '../../../models/automations/schedule.ts';
 import { transaction } from '../../../models/database.ts';
 import { DomainError, notFound } from '../../../models/errors.ts';
 import { idPrefixes } from '../../../models/ids.ts';
+import { calendarOf, type Schedule } from '../../../models/schedule.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
 
@@ -125,7 +125,7 @@ export function automationTools(deps: Deps): ServerTool[] {
   ];
 }
 
-function scheduleOf({ cron, timeZone, at }: Pick<CreateInput, 'cron' | 'timeZone' | 'at'>): AutomationSchedule {
+function scheduleOf({ cron, timeZone, at }: Pick<CreateInput, 'cron' | 'timeZone' | 'at'>): Schedule {
   if (at !== undefined && cron === undefined) {
     const time = new Date(at);
     if (Number.isNaN(time.getTime())) throw refused('`at` is not a time. Write it like 2026-01-31T08:00:00Z.');

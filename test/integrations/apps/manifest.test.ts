@@ -2,13 +2,18 @@ import { loadContract } from '../../../api/frame/contract.ts';
 import { manifestSchema } from '../../../integrations/apps/manifestSchema.ts';
 import { manifestOf } from '../../../integrations/apps/readManifest.ts';
 import { DocumentReaders } from '../../../integrations/readers/documentReaders.ts';
+import { checkAppSchedule } from '../../../models/apps/checkSchedule.ts';
 
 const readers = new DocumentReaders();
+const limits = { minIntervalMs: 300_000 };
+const now = new Date('2026-01-31T12:00:00.000Z');
 afterAll(() => readers.close());
 
 async function read(text: string | Buffer) {
   const reading = await readers.yaml(Buffer.from(text), { spaceId: 'spc_1' });
-  return reading.kind === 'read' ? manifestOf(reading.value) : reading;
+  return reading.kind === 'read'
+    ? manifestOf(reading.value, (written) => checkAppSchedule(written, limits, now))
+    : reading;
 }
 
 const minimal = 'name: Report\ncomponents:\n  - name: build\n    kind: process\n    command: make\n';
@@ -103,7 +108,22 @@ test('one fault does not hide the others', async () => {
   ]);
 });
 
-test.each(['schedule', 'web'])('a component of the kind %s is not taken for one that runs', async (kind) => {
+test.each([
+  ['0 8 * * *', 'Europe/Berlin', 3_600, undefined],
+  ['* * * * *', 'UTC', 0, 'It may run at most every 5 minutes.'],
+  ['0 0 30 2 *', 'UTC', 0, 'No day is ever like this, so it would never run.'],
+  ['0 0 8 * * *', 'UTC', 0, expect.stringMatching(/^This is not a cron expression/)],
+  ['0 8 * * *', 'Mars/Sea', 0, expect.stringMatching(/^There is no such time zone/)],
+  ['*/5 * * * *', 'UTC', 300, 'It must be shorter than the time between two ticks.'],
+])('the schedule %s in %s with a jitter of %i', async (cron, timeZone, jitter, detail) => {
+  const component = { name: 'nightly', kind: 'schedule', command: 'x', cron, timeZone, jitter };
+  const text = await read(JSON.stringify({ name: 'App', components: [component] }));
+  const filled = { overlap: 'skip', jitterSeconds: jitter, cron, timeZone, isDefault: true };
+  if (detail === undefined) expect(text).toMatchObject({ manifest: { components: [filled] } });
+  else expect(text).toMatchObject({ faults: [{ line: 1, detail }] });
+});
+
+test.each(['web'])('a component of the kind %s is not taken for one that runs', async (kind) => {
   expect(await read(minimal.replace('process', kind))).toMatchObject({
     faults: expect.arrayContaining([
       { line: 4, column: 11, detail: `components of the kind ${kind} cannot be run yet` },

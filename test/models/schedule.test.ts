@@ -1,5 +1,5 @@
-import { asCalendarPatterns, checkSchedule, nextTick, takeTick } from '../../../models/automations/schedule.ts';
-import type { DomainError } from '../../../models/errors.ts';
+import type { DomainError } from '../../models/errors.ts';
+import { asCalendarPatterns, checkSchedule, nextTick, takeTick } from '../../models/schedule.ts';
 
 const limits = { minIntervalMs: 5 * 60_000 };
 const now = new Date('2026-03-27T12:00:00.000Z');

@@ -1,0 +1,44 @@
+import { findApp } from '../../models/apps/app.ts';
+import { takeDueRun } from '../../models/apps/dueRun.ts';
+import { lookAtApp } from '../../models/apps/lookAtApp.ts';
+import { findSchedule } from '../../models/apps/schedules.ts';
+import { openLiving } from '../../models/drive/changes.ts';
+import { DomainError } from '../../models/errors.ts';
+import { isAway } from '../../models/unavailable.ts';
+import type { AppDeps } from './deps.ts';
+
+const lookTimeoutMs = 20_000;
+
+type Deps = Pick<AppDeps, 'appManifests' | 'config' | 'database' | 'workflows'>;
+
+/**
+ * Moves a schedule on, if its tick has come by what the manifest says now, and starts the run of that tick. Returns how
+ * long to wait where the tick has come, but not the schedule's share of the jitter.
+ */
+export async function takeDueAppRun(
+  deps: Deps,
+  { scheduleId, aheadMs }: { scheduleId: string; aheadMs: number },
+): Promise<number | undefined> {
+  const { config, database, workflows } = deps;
+  const isDue = (await findSchedule(database, scheduleId))?.dueAt;
+  if (isDue != null && isDue.getTime() <= Date.now() + aheadMs) await readManifest(deps, scheduleId);
+  const { run, interrupted = [], waitMs } = await takeDueRun(database, scheduleId, { ...config.apps, aheadMs });
+  // Those that wait are told here; of those that run, whoever makes their attempt looks.
+  for (const one of interrupted) void workflows.startRun(one);
+  if (run !== undefined) await workflows.startRun(run);
+  return waitMs;
+}
+
+/** Where it cannot be read now, it counts as it was read last. */
+async function readManifest(deps: Deps, scheduleId: string): Promise<void> {
+  const schedule = await findSchedule(deps.database, scheduleId);
+  const app = schedule && (await findApp(deps.database, schedule.appId));
+  if (app === undefined) return;
+  try {
+    const { item } = await openLiving(deps.database, app.spaceId, app.itemId);
+    await lookAtApp(deps, app, item, AbortSignal.timeout(lookTimeoutMs));
+  } catch (error) {
+    const isLate = error instanceof Error && error.name === 'TimeoutError';
+    if (!isLate && !isAway(error) && !(error instanceof DomainError)) throw error;
+  }
+}

@@ -1,0 +1,19 @@
+import { scheduleFault, shortestIntervalMs } from '../schedule.ts';
+
+interface Written {
+  cron: string;
+  timeZone: string;
+  jitterSeconds: number;
+}
+
+/** What is wrong with a schedule of a manifest; undefined for one that is right. */
+export function checkAppSchedule(
+  { cron, timeZone, jitterSeconds }: Written,
+  limits: { minIntervalMs: number },
+  now: Date,
+) {
+  const fault = scheduleFault({ cron, timeZone }, limits, now);
+  if (fault !== undefined) return { field: fault.field as 'cron' | 'timeZone', detail: fault.detail };
+  if (jitterSeconds * 1_000 < shortestIntervalMs(cron, now)) return undefined;
+  return { field: 'jitter' as const, detail: 'It must be shorter than the time between two ticks.' };
+}

@@ -1,0 +1,109 @@
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { findPlaces } from '../drive/place.ts';
+import { DomainError } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { takeTick } from '../schedule.ts';
+import { execute, select } from '../sql.ts';
+import { type App, findApp, lockedApp } from './app.ts';
+import { addRun } from './askToRun.ts';
+import type { ScheduleComponent } from './manifest.ts';
+import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
+import { runOfTrigger } from './run.ts';
+import { type AppSchedule, dueWith, findSchedule, jitterMsOf, lockSchedule } from './schedules.ts';
+
+/** What has come of looking at a schedule. */
+export interface DueRun {
+  /** The run of its tick, to be started. */
+  run?: { id: string; spaceId: string };
+  /** Runs that are to end for it. */
+  interrupted?: { id: string; spaceId: string }[];
+  /** How long to wait for its tick, where that has come but for the jitter. */
+  waitMs?: number;
+}
+
+interface Limits {
+  catchUpMs: number;
+  /** How far the clock of who asks may be ahead of ours. */
+  aheadMs: number;
+}
+
+/**
+ * Moves a schedule on, when its tick has come, and asks for the run of that tick. Whoever asks, and however often, a
+ * tick has one run, and several that were missed have one together.
+ */
+export async function takeDueRun(database: Database, scheduleId: string, limits: Limits): Promise<DueRun> {
+  const found = await findSchedule(database, scheduleId);
+  const known = found && (await findApp(database, found.appId));
+  if (found === undefined || known === undefined) return {};
+  const place = await placeOfRuns(database, known);
+  return transaction(database, async (tx) => {
+    const app = await lockedApp(tx, found.appId);
+    const schedule = app && (await lockSchedule(tx, found));
+    if (app === undefined || schedule?.nextAt == null || schedule.dueAt === null) return {};
+    const now = Date.now() + limits.aheadMs;
+    const aheadMs = schedule.dueAt.getTime() - now;
+    if (aheadMs > 0) return schedule.nextAt.getTime() <= now ? { waitMs: aheadMs } : {};
+    const until = new Date(now - jitterMsOf(schedule));
+    const { tick, next } = takeTick(schedule, schedule.nextAt, until, limits.catchUpMs);
+    const taken = tick === undefined ? 'MISSED' : await addRunOf(tx, { app, schedule, tick, place });
+    const isRun = typeof taken !== 'string';
+    await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [
+      {
+        ...dueWith(schedule, next),
+        last_at: tick ?? schedule.nextAt,
+        last_code: isRun ? null : taken,
+        last_run_id: isRun ? taken.run.id : null,
+      },
+      schedule.id,
+    ]);
+    return isRun ? taken : {};
+  });
+}
+
+/** The run of a tick, or the code of why there is none. */
+async function addRunOf(
+  tx: Transaction,
+  { app, schedule, tick, place }: { app: App; schedule: AppSchedule; tick: Date; place: PlaceOfRuns },
+): Promise<(DueRun & { run: { id: string; spaceId: string } }) | string> {
+  const { itemId, spaceId, authority, createdBy: userId } = app;
+  const component = componentOf(app, schedule.component);
+  if (component === undefined) return 'APP_COMPONENT_UNKNOWN';
+  if ((await findPlaces(tx, [itemId])).get(itemId)?.isLive !== true) return 'APP_IN_TRASH';
+  const triggerKey = `schedule:${component.name}:${tick.toISOString()}`;
+  // Its schedule was changed to and fro.
+  const known = await runOfTrigger(tx, app.id, triggerKey);
+  if (known !== undefined) return { run: { id: known.id, spaceId } };
+  const before = await activeRunsOf(tx, app.id, component.name);
+  if (before.length > 0 && component.overlap === 'skip') return 'OVERLAP';
+  const run = {
+    app,
+    id: newId('run'),
+    component,
+    place,
+    trigger: 'schedule',
+    triggerKey,
+    userId,
+    ...authority,
+  } as const;
+  try {
+    await addRun(tx, run);
+  } catch (error) {
+    if (error instanceof DomainError) return error.code;
+    throw error;
+  }
+  const asked = { run: { id: run.id, spaceId } };
+  if (before.length === 0 || component.overlap !== 'interrupt') return asked;
+  const cancel = 'UPDATE app_runs SET cancel_requested_at = ? WHERE id IN (?) AND cancel_requested_at IS NULL';
+  await execute(tx, cancel, [new Date(), before]);
+  return { ...asked, interrupted: before.map((id) => ({ id, spaceId })) };
+}
+
+async function activeRunsOf(tx: Transaction, appId: string, component: string): Promise<string[]> {
+  const sql = "SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status IN ('queued', 'running')";
+  return (await select<{ id: string }>(tx, sql, [appId, component])).map(({ id }) => id);
+}
+
+function componentOf({ manifest: { components } }: App, name: string): ScheduleComponent | undefined {
+  return components.filter((component) => component.kind === 'schedule').find((component) => component.name === name);
+}

@@ -1,0 +1,34 @@
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { execute } from '../sql.ts';
+import { type App, lockApp } from './app.ts';
+import { type AppSchedule, lockSchedule, nextOf, pauseIn } from './schedules.ts';
+
+/**
+ * Pauses a schedule, or has it begin anew: its failures are forgotten, and its next tick is the first from now on. What
+ * is so already stays as it is. Throws 404.
+ */
+export async function setPaused(
+  database: Database,
+  app: App,
+  component: string,
+  { isPaused, actor }: { isPaused: boolean; actor: Actor },
+): Promise<AppSchedule> {
+  const where = { appId: app.id, component };
+  return transaction(database, async (tx) => {
+    await lockApp(tx, app);
+    const schedule = await lockSchedule(tx, where);
+    if (schedule === undefined) throw notFound('schedule');
+    if (schedule.enabled !== isPaused) return schedule;
+    const target = `${app.itemId}/${component}`;
+    await appendAudit(tx, app.spaceId, actor, isPaused ? 'app.schedule-paused' : 'app.schedule-resumed', target);
+    if (isPaused) await pauseIn(tx, schedule, { code: 'PAUSED', detail: 'Somebody has paused it.' });
+    else {
+      const anew = { enabled: 1, pause_code: null, pause_detail: null, paused_at: null, failures: 0 };
+      const row = { ...anew, ...nextOf(schedule, new Date()), version: schedule.version + 1 };
+      await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, schedule.id]);
+    }
+    return (await lockSchedule(tx, where)) ?? schedule;
+  });
+}

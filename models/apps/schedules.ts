@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import { calendarOf, nextTick } from '../schedule.ts';
+import { execute, select } from '../sql.ts';
+
+/** A schedule component of an app, and how far it has come. */
+export interface AppSchedule {
+  id: string;
+  appId: string;
+  spaceId: string;
+  component: string;
+  cron: string;
+  timeZone: string;
+  jitterSeconds: number;
+  enabled: boolean;
+  /** Why it is paused; null where it is not. */
+  pause: { code: string; detail: string; at: Date } | null;
+  /** How many of its last runs have failed one after the other. */
+  failures: number;
+  /** The next tick, and when its run begins; null where it is paused. */
+  nextAt: Date | null;
+  dueAt: Date | null;
+  /** The last tick, with its run or the code of why it had none; null before the first. */
+  last: { at: Date; runId: string | null; code: string | null } | null;
+  /** Counts its changes. */
+  version: number;
+}
+
+export const scheduleColumns = `id, app_id AS appId, space_id AS spaceId, component, cron, time_zone AS timeZone,
+  jitter_seconds AS jitterSeconds, enabled, pause_code AS pauseCode, pause_detail AS pauseDetail, paused_at AS pausedAt,
+  failures, next_at AS nextAt, due_at AS dueAt, last_at AS lastAt, last_code AS lastCode, last_run_id AS lastRunId, version`;
+
+export function scheduleOf(row: object): AppSchedule {
+  const { enabled, pauseCode, pauseDetail, pausedAt, lastAt, lastCode, lastRunId, ...rest } = row as Omit<
+    AppSchedule,
+    'enabled' | 'pause' | 'last'
+  > & {
+    enabled: number;
+    pauseCode: string | null;
+    pauseDetail: string | null;
+    pausedAt: Date | null;
+    lastAt: Date | null;
+    lastCode: string | null;
+    lastRunId: string | null;
+  };
+  const isPaused = pauseCode !== null && pausedAt !== null;
+  return {
+    ...rest,
+    enabled: enabled === 1,
+    pause: isPaused ? { code: pauseCode, detail: pauseDetail ?? '', at: pausedAt } : null,
+    last: lastAt === null ? null : { at: lastAt, runId: lastRunId, code: lastCode },
+  };
+}
+
+/** An app's, by the names of their components. */
+export async function schedulesOf({ pool }: Pick<Database, 'pool'>, appId: string): Promise<AppSchedule[]> {
+  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? ORDER BY component`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
+  return rows.map(scheduleOf);
+}
+
+export async function findSchedule({ pool }: Pick<Database, 'pool'>, id: string): Promise<AppSchedule | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${scheduleColumns} FROM app_schedules WHERE id = ?`, [id]);
+  return rows[0] && scheduleOf(rows[0]);
+}
+
+export async function lockSchedule(
+  tx: Transaction,
+  { appId, component }: { appId: string; component: string },
+): Promise<AppSchedule | undefined> {
+  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? AND component = ? FOR UPDATE`;
+  const [row] = await select<object>(tx, sql, [appId, component]);
+  return row && scheduleOf(row);
+}
+
+/** When a schedule runs next, after a time: its tick, and the tick with its own share of the jitter. */
+export function nextOf(
+  schedule: Pick<AppSchedule, 'id' | 'cron' | 'timeZone' | 'jitterSeconds'>,
+  after: Date,
+): { next_at: Date | null; due_at: Date | null } {
+  return dueWith(schedule, nextTick(schedule, after));
+}
+
+export function dueWith(schedule: Pick<AppSchedule, 'id' | 'jitterSeconds'>, next: Date | undefined) {
+  if (next === undefined) return { next_at: null, due_at: null };
+  return { next_at: next, due_at: new Date(next.getTime() + jitterMsOf(schedule)) };
+}
+
+/** Always the same for a schedule, so that its runs are as far from each other as its ticks. */
+export function jitterMsOf({ id, jitterSeconds }: Pick<AppSchedule, 'id' | 'jitterSeconds'>): number {
+  const number = createHash('sha256').update(id).digest().readUInt32BE(0);
+  return (number % (jitterSeconds + 1)) * 1_000;
+}
+
+export interface Pause {
+  code: 'PAUSED' | 'FAILED_REPEATEDLY';
+  detail: string;
+}
+
+/** Stops a locked schedule from running by itself. A run that has begun, or waits, goes on. */
+export async function pauseIn(tx: Transaction, { id, version }: AppSchedule, { code, detail }: Pause): Promise<void> {
+  const pause = { pause_code: code, pause_detail: detail.slice(0, 500), paused_at: new Date() };
+  const row = { enabled: 0, next_at: null, due_at: null, version: version + 1, ...pause };
+  await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, id]);
+}
+
+export type DueSchedule = Waiting & { spaceId: string };
+
+/** Schedules whose tick has come. */
+export function dueSchedules(database: Pick<Database, 'pool'>, page: OldestFirst<DueSchedule>): Promise<DueSchedule[]> {
+  return oldestFirst(
+    database,
+    {
+      table: 'app_schedules',
+      index: 'app_schedules_due',
+      columns: ['space_id AS spaceId'],
+      where: 'due_at IS NOT NULL',
+      time: 'due_at',
+    },
+    page,
+  );
+}
+
+const schedulesPerPage = 500;
+
+/** Every schedule that waits for a tick, a page at a time: each should have one in Temporal. */
+export async function* waitingSchedules({ pool }: Pick<Database, 'pool'>): AsyncGenerator<AppSchedule[]> {
+  for (let last: AppSchedule | undefined; ; ) {
+    const behind = last === undefined ? '' : 'AND (due_at > ? OR id > ?)';
+    const from = last?.dueAt ?? new Date(0);
+    const [rows] = await pool.query<RowDataPacket[]>(
+      `SELECT ${scheduleColumns} FROM app_schedules FORCE INDEX (app_schedules_due)
+        WHERE due_at >= ? ${behind} ORDER BY due_at, id LIMIT ${schedulesPerPage}`,
+      last === undefined ? [from] : [from, from, last.id],
+    );
+    if (rows.length === 0) return;
+    const page = rows.map(scheduleOf);
+    yield page;
+    last = page.at(-1);
+  }
+}
+
+/** What the launcher makes its schedule from; null where it waits for no tick. */
+export function asCalendar(schedule: AppSchedule) {
+  const { id, spaceId, version, dueAt } = schedule;
+  return { id, spaceId, version, when: dueAt === null ? null : calendarOf(schedule) };
+}
+
+const mostFailures = 5;
+
+/** In the transaction in which a run of a schedule ends: so many failures in a row pause it. */
+export async function countEnd(
+  tx: Transaction,
+  run: { appId: string; component: string; status: string; errorDetail: string | null },
+): Promise<void> {
+  const schedule = await lockSchedule(tx, run);
+  if (schedule === undefined || run.status === 'cancelled') return;
+  const failures = run.status === 'succeeded' ? 0 : schedule.failures + 1;
+  if (failures === schedule.failures) return;
+  await execute(tx, 'UPDATE app_schedules SET failures = ? WHERE id = ?', [failures, schedule.id]);
+  if (failures < mostFailures || !schedule.enabled) return;
+  const detail = `It has failed ${failures} times in a row. ${run.errorDetail ?? ''}`.trim();
+  await pauseIn(tx, schedule, { code: 'FAILED_REPEATEDLY', detail });
+}

@@ -1,0 +1,54 @@
+import type { Transaction } from 'sequelize';
+import { newId } from '../ids.ts';
+import { execute, insert, select } from '../sql.ts';
+import type { AppManifest, ScheduleComponent } from './manifest.ts';
+import { type AppSchedule, nextOf, scheduleColumns, scheduleOf } from './schedules.ts';
+
+interface Of {
+  id: string;
+  itemId: string;
+  spaceId: string;
+}
+
+/** Makes the schedules of an app that is locked those of its manifest. One that is paused stays so. */
+export async function takeSchedules(tx: Transaction, app: Of & { manifest: AppManifest }): Promise<void> {
+  const wanted = app.manifest.components.filter((component) => component.kind === 'schedule');
+  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? FOR UPDATE`;
+  const known = new Map((await select<object>(tx, sql, [app.id])).map(scheduleOf).map((one) => [one.component, one]));
+  for (const component of wanted) {
+    const found = known.get(component.name);
+    known.delete(component.name);
+    if (found === undefined) await addSchedule(tx, app, component);
+    else await changeSchedule(tx, found, component);
+  }
+  const left = [...known.values()].map(({ id }) => id);
+  if (left.length > 0) await execute(tx, 'DELETE FROM app_schedules WHERE id IN (?)', [left]);
+}
+
+async function addSchedule(
+  tx: Transaction,
+  app: Of,
+  { name, cron, timeZone, jitterSeconds }: ScheduleComponent,
+): Promise<void> {
+  const id = newId('appSchedule');
+  const now = new Date();
+  await insert(tx, 'app_schedules', {
+    ...{ id, app_id: app.id, item_id: app.itemId, space_id: app.spaceId, component: name },
+    ...{ cron, time_zone: timeZone, jitter_seconds: jitterSeconds, enabled: 1, failures: 0, version: 1 },
+    ...nextOf({ id, cron, timeZone, jitterSeconds }, now),
+    created_at: now,
+  });
+}
+
+async function changeSchedule(
+  tx: Transaction,
+  known: AppSchedule,
+  { cron, timeZone, jitterSeconds }: ScheduleComponent,
+): Promise<void> {
+  const isSame = known.cron === cron && known.timeZone === timeZone && known.jitterSeconds === jitterSeconds;
+  if (isSame) return;
+  const now = { ...known, cron, timeZone, jitterSeconds };
+  const next = known.enabled ? nextOf(now, new Date()) : {};
+  const row = { cron, time_zone: timeZone, jitter_seconds: jitterSeconds, version: known.version + 1, ...next };
+  await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, known.id]);
+}
