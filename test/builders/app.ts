@@ -13,6 +13,7 @@ type OutcomeBody = operations['runApp']['responses'][200]['content']['applicatio
 
 export type DeliveryBody =
   operations['listDeliveries']['responses'][200]['content']['application/json']['data'][number];
+export type ScheduleBody = operations['pauseSchedule']['responses'][200]['content']['application/json'];
 type DeliveryKept = operations['deliverToApp']['responses'][200]['content']['application/json'];
 
 interface Sent {
@@ -39,6 +40,12 @@ export function manifestOf(command: string, more: Record<string, unknown> = {}):
 /** A manifest of one webhook with this command. */
 export function webhookManifest(command: string, more: Record<string, unknown> = {}): string {
   return JSON.stringify({ name: 'App', components: [{ name: 'receive', kind: 'webhook', command, ...more }] });
+}
+
+/** A manifest of one schedule with this command, whose tick does not come while a test runs. */
+export function scheduleManifest(command: string, more: Record<string, unknown> = {}): string {
+  const component = { name: 'nightly', kind: 'schedule', command, cron: '0 3 1 1 *', timeZone: 'UTC', ...more };
+  return JSON.stringify({ name: 'App', components: [component] });
 }
 
 /** What a user does with apps, by the API. */
@@ -106,6 +113,11 @@ export function appsOf(product: TestProduct, user: ChatUser) {
     async secret(itemId: string): Promise<string> {
       return (await send<{ secret: string }>('POST', `/api/apps/${itemId}/webhook/secret`)).body.secret;
     },
+    schedules: (itemId: string) => send<{ data: ScheduleBody[] }>('GET', `/api/apps/${itemId}/schedules`),
+    pause: (itemId: string, component = 'nightly') =>
+      send<ScheduleBody>('POST', `/api/apps/${itemId}/schedules/${component}/pause`),
+    resume: (itemId: string, component = 'nightly') =>
+      send<ScheduleBody>('POST', `/api/apps/${itemId}/schedules/${component}/resume`),
     deliveries: (itemId: string) => send<{ data: DeliveryBody[] }>('GET', `/api/apps/${itemId}/deliveries`),
     replay: (deliveryId: string, headers?: Record<string, string>) =>
       send<DeliveryKept>('POST', `/api/deliveries/${deliveryId}/replay`, undefined, headers),

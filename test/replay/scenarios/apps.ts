@@ -1,6 +1,11 @@
-import { appRunWorkflowId } from '../../../temporal/workflowIds.ts';
-import { appsOf, manifestOf } from '../../builders/app.ts';
+import { ScheduleNotFoundError } from '@temporalio/client';
+import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
+import { appRunWorkflowId, appSchedulePrefix } from '../../../temporal/workflowIds.ts';
+import { appsOf, manifestOf, scheduleManifest } from '../../builders/app.ts';
+import type { ChatUser } from '../../builders/chat.ts';
+import type { TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
+import { completedWorkflow, triggerSchedule } from '../histories.ts';
 import type { Scenario } from './scenario.ts';
 
 // There is no host for computers here, so every attempt fails.
@@ -40,4 +45,45 @@ export const appScenarios: Scenario[] = [
       return appRunWorkflowId(run.id);
     },
   },
+  {
+    name: 'appScheduleDue/started',
+    environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
+    run: (product, user) => fire(product, user, { next_at: new Date(), due_at: new Date() }),
+  },
+  {
+    // It fires, and the row says that nothing is due yet.
+    name: 'appScheduleDue/notDue',
+    environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
+    run: (product, user) => fire(product, user, {}),
+  },
+  {
+    // Its tick has come, but for its share of the jitter.
+    name: 'appScheduleDue/jittered',
+    environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
+    run: (product, user) => fire(product, user, { next_at: new Date(), due_at: new Date(Date.now() + 6_000) }),
+  },
 ];
+
+/** Fires the schedule of a new app, whose row has these values by then, and returns the workflow. */
+async function fire(product: TestProduct, user: ChatUser, row: { next_at?: Date; due_at?: Date }): Promise<string> {
+  const { config, database } = product.environment;
+  const apps = appsOf(product, user);
+  const id = await apps.app(scheduleManifest('make', { cron: '0 3 1 1 *' }));
+  await apps.pause(id);
+  await apps.resume(id);
+  const [rows] = await database.pool.query('SELECT id FROM app_schedules');
+  const [schedule] = rows as { id: string }[];
+  if (Object.keys(row).length > 0) await database.pool.query('UPDATE app_schedules SET ?', [row]);
+  const scheduleId = `${appSchedulePrefix(config.installation)}${schedule?.id}`;
+  await waitFor('its schedule', async () => {
+    try {
+      await triggerSchedule(config, scheduleId);
+      return true;
+    } catch (error) {
+      if (error instanceof ScheduleNotFoundError) return undefined;
+      throw error;
+    }
+  });
+  const queue = `TaskQueue = '${mainTaskQueue(config.installation)}'`;
+  return completedWorkflow(config, `${queue} AND WorkflowType = 'appScheduleDue'`);
+}

@@ -1,0 +1,159 @@
+import { takeDueRun } from '../../../models/apps/dueRun.ts';
+import { appsOf, manifestOf, scheduleManifest } from '../../builders/app.ts';
+import { buildChatUser } from '../../builders/chat.ts';
+import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+// Nothing runs computers here, so a run fails, and one that is to be tried again in an hour has not ended.
+
+let product: TestProduct;
+beforeAll(async () => {
+  product = await buildProduct(hurriedSweeper);
+}, 60_000);
+afterAll(() => product.close());
+
+const hourMs = 3_600_000;
+const limits = { catchUpMs: 6 * hourMs, aheadMs: 0 };
+const unending = { retry: { attempts: 2, delay: 3_600 } };
+
+async function setUp(manifest = scheduleManifest('true')) {
+  const user = await buildChatUser(product);
+  const apps = appsOf(product, user);
+  const id = await apps.app(manifest);
+  const { database } = product.environment;
+  const [rows] = await database.pool.query('SELECT id FROM app_schedules WHERE item_id = ?', [id]);
+  const scheduleId = (rows as { id: string }[])[0]?.id ?? '';
+  return {
+    ...{ user, apps, id, scheduleId },
+    schedule: async () => (await apps.schedules(id)).body.data[0],
+    dueSince: async (msAgo: number) => {
+      const at = new Date(Date.now() - msAgo);
+      await database.pool.query('UPDATE app_schedules SET next_at = ?, due_at = ? WHERE id = ?', [at, at, scheduleId]);
+    },
+    runs: async () => (await apps.runs(id)).body.data,
+  };
+}
+
+test('the manifest says what is scheduled, and who may pauses and resumes it', async () => {
+  const component = { command: 'true', timeZone: 'Europe/Berlin', cron: '30 2 * * *' };
+  const { user, apps, id } = await setUp(scheduleManifest('true', { ...component, overlap: 'queue', jitter: 60 }));
+  const [made] = (await apps.schedules(id)).body.data;
+  expect(made).toMatchObject({
+    ...{ component: 'nightly', cron: '30 2 * * *', timeZone: 'Europe/Berlin', overlap: 'queue', jitterSeconds: 60 },
+    ...{ enabled: true, pause: null, failures: 0, last: null },
+  });
+  const seconds = new Date(made?.nextRunAt ?? 0).getTime() / 1_000;
+  // As late within the minute as this schedule always is.
+  expect(seconds % 1_800).toBeLessThanOrEqual(60);
+  expect(await apps.pause(id)).toMatchObject({
+    status: 200,
+    body: { enabled: false, nextRunAt: null, pause: { code: 'PAUSED' } },
+  });
+  // What is paused stays so, whatever its time is.
+  await apps.put(id, 'atrium.yaml', scheduleManifest('true', { ...component, cron: '0 4 * * *' }));
+  expect((await apps.schedules(id)).body.data).toMatchObject([{ cron: '0 4 * * *', enabled: false, nextRunAt: null }]);
+  const resumed = await apps.resume(id);
+  expect(resumed.body).toMatchObject({ enabled: true, pause: null, nextRunAt: expect.stringContaining(':00:00.000Z') });
+  expect((await apps.resume(id)).body).toEqual(resumed.body);
+  const audit = await user.get<{ data: { action: string; target: string }[] }>(`${apps.space}/audit`);
+  expect(audit.data.filter(({ target }) => target === `${id}/nightly`).map(({ action }) => action)).toEqual([
+    'app.schedule-resumed',
+    'app.schedule-paused',
+  ]);
+  expect(await apps.pause(id, 'none')).toMatchObject({ status: 404 });
+  // A manifest that is wrong changes nothing; one without it ends it.
+  await apps.put(id, 'atrium.yaml', 'name: x\n');
+  expect((await apps.schedules(id)).body.data).toHaveLength(1);
+  await apps.put(id, 'atrium.yaml', manifestOf('true'));
+  expect((await apps.schedules(id)).body.data).toEqual([]);
+  expect(await apps.resume(id)).toMatchObject({ status: 404 });
+});
+
+test('a tick runs once, however many find that it has come', async () => {
+  const { apps, id, scheduleId, schedule, dueSince, runs } = await setUp();
+  await dueSince(1_000);
+  const { database } = product.environment;
+  const taken = await Promise.all(Array.from({ length: 10 }, () => takeDueRun(database, scheduleId, limits)));
+  expect(taken.filter(({ run }) => run !== undefined).length).toBeLessThanOrEqual(1);
+  const [run, ...more] = await waitFor('its run', async () => {
+    const found = await runs();
+    return found.length > 0 && found;
+  });
+  expect([run?.trigger, more]).toEqual(['schedule', []]);
+  expect((await apps.ended(run?.id ?? '')).status).toBe('failed');
+  const now = await schedule();
+  expect(now).toMatchObject({ failures: 1, last: { runId: run?.id, code: null } });
+  expect(Date.parse(now?.nextRunAt ?? '')).toBeGreaterThan(Date.now());
+  // By hand it runs whenever somebody asks, which counts for nothing.
+  const asked = await apps.run(id, { component: 'nightly' });
+  expect(await apps.ended(asked.body.runId)).toMatchObject({ trigger: 'request' });
+  expect(await schedule()).toMatchObject({ failures: 1, last: { runId: run?.id } });
+});
+
+test('after an outage, what was missed is one run, and what is too long ago is none', async () => {
+  const hour = new Date().getUTCHours();
+  const often = await setUp(scheduleManifest('true', { cron: `*/5 ${(hour + 22) % 24},${(hour + 23) % 24} * * *` }));
+  const rare = await setUp();
+  await often.dueSince(2 * hourMs);
+  await rare.dueSince(7 * hourMs);
+  const last = await waitFor('both', async () => {
+    const [one, two] = [(await often.schedule())?.last, (await rare.schedule())?.last];
+    return one && two && { one, two };
+  });
+  expect(last.one).toMatchObject({ code: null, runId: expect.any(String) });
+  expect(Date.now() - Date.parse(last.one.scheduledAt)).toBeLessThan(2 * hourMs);
+  expect(last.two).toMatchObject({ code: 'MISSED', runId: null });
+  expect([(await often.runs()).length, (await rare.runs()).length]).toEqual([1, 0]);
+});
+
+test('five failures in a row pause it and say so, and it begins anew when it is resumed', async () => {
+  const { apps, id, schedule, dueSince } = await setUp();
+  for (let failures = 1; failures <= 5; failures++) {
+    await dueSince(failures * 1_000);
+    await waitFor(`failure ${failures}`, async () => (await schedule())?.failures === failures);
+  }
+  expect(await schedule()).toMatchObject({
+    ...{ enabled: false, nextRunAt: null },
+    pause: { code: 'FAILED_REPEATEDLY', detail: expect.stringMatching(/^It has failed 5 times in a row\. \S/) },
+  });
+  expect((await apps.resume(id)).body).toMatchObject({ enabled: true, failures: 0, pause: null });
+});
+
+test.each([
+  ['skip', ['running'], 'OVERLAP'],
+  ['queue', ['queued', 'running'], null],
+  ['interrupt', ['running', 'cancelled'], null],
+])('while the run before has not ended: %s', async (overlap, statuses, code) => {
+  const { apps, schedule, dueSince, runs } = await setUp(scheduleManifest('true', { ...unending, overlap }));
+  await dueSince(2_000);
+  await waitFor('the first run', async () => (await runs())[0]?.error !== null && (await runs()).length === 1);
+  const before = (await schedule())?.last?.scheduledAt;
+  await dueSince(1_000);
+  await waitFor('the second tick', async () => (await schedule())?.last?.scheduledAt !== before);
+  await waitFor(statuses.join(), async () => (await runs()).map(({ status }) => status).join() === statuses.join());
+  expect((await schedule())?.last?.code).toBe(code);
+  for (const { id, endedAt } of await runs()) if (endedAt === null) await apps.cancel(id);
+});
+
+test('an app in the trash, or removed, runs nothing', async () => {
+  const { user, apps, id, schedule, dueSince, runs, scheduleId } = await setUp();
+  const items = `/api/spaces/${user.spaceId}/drive/items/${id}`;
+  await user.fetch(items, { method: 'DELETE' });
+  await dueSince(1_000);
+  const { pool } = product.environment.database;
+  await waitFor('its tick', async () => {
+    const [rows] = await pool.query('SELECT last_code AS code FROM app_schedules WHERE id = ?', [scheduleId]);
+    return (rows as { code: string | null }[])[0]?.code === 'APP_IN_TRASH';
+  });
+  await user.fetch(`${items}/restore`, { method: 'POST' });
+  expect([await runs(), (await schedule())?.last?.runId]).toEqual([[], null]);
+  await apps.remove(id);
+  await dueSince(1_000);
+  await waitFor('its schedule to be gone', async () => {
+    const [rows] = await pool.query('SELECT id FROM app_schedules WHERE id = ?', [scheduleId]);
+    return (rows as unknown[]).length === 0;
+  });
+  const [left] = await pool.query('SELECT id FROM app_runs WHERE item_id = ?', [id]);
+  expect(left).toEqual([]);
+});
