@@ -31,8 +31,9 @@ export function presentRun(run: Run): AnswerOf<'getRun'> {
 
 /** What has become of a run that somebody waits for, in the words of endpoint 6. */
 export function presentOutcome(run: Run): AnswerOf<'runApp'> {
-  const { id: runId, status, output, errorDetail } = run;
+  const { id: runId, status, output, errorCode, errorDetail } = run;
   if (isActive(run)) return { ok: true, runId, status, output: null };
   if (status === 'succeeded') return { ok: true, runId, status, output };
-  return { ok: false, runId, status, error: errorDetail ?? `It was ${status}.`, output };
+  const code = errorCode ?? 'RUN_CANCELLED';
+  return { ok: false, runId, status, code, error: errorDetail ?? `It was ${status}.`, output };
 }

@@ -2,6 +2,7 @@ import { statusOf } from '../../integrations/http/statuses.ts';
 import { DomainError, type FieldError } from '../../models/errors.ts';
 import { isDatabaseUnavailable } from '../../models/unavailable.ts';
 import { notAuthenticated } from './auth/caller.ts';
+import { meantFaults, type ValidatorFault } from './meantFaults.ts';
 import { plainWords } from './plainWords.ts';
 
 /** What the client is told of an error. */
@@ -53,7 +54,7 @@ interface HttpError {
   headers?: Record<string, string>;
   /** Bytes that the body parser takes. */
   limit?: number;
-  errors?: { path?: string; message?: string }[];
+  errors?: ValidatorFault[];
 }
 
 function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failure | undefined {
@@ -65,12 +66,7 @@ function describeHttpError(error: unknown, bodyTypes: readonly string[]): Failur
       }
       // The validator's errors always name fields; all others are from the body parser and below.
       if (errors === undefined) return { status, code: 'INVALID_BODY', detail: unreadable };
-      return {
-        status,
-        code: 'INVALID_REQUEST',
-        detail: describeFields(errors),
-        errors: errors.map(fieldErrorOf),
-      };
+      return describeFields(status, meantFaults(errors));
     case 401:
       return describeDomainError(notAuthenticated());
     case 404:
@@ -102,13 +98,15 @@ function describeMediaType(type: string | undefined, bodyTypes: readonly string[
   return `Send the body as ${bodyTypes.join(' or ')}.`;
 }
 
-function describeFields(errors: readonly { path?: string; message?: string }[]): string {
-  const { pointer, detail } = fieldErrorOf(errors[0] ?? {});
-  return `${pointer === '' ? 'The body' : pointer} ${detail}.`;
+function describeFields(status: number, faults: readonly ValidatorFault[]): Failure {
+  const errors = faults.map(fieldErrorOf);
+  const { pointer, detail } = errors[0] ?? fieldErrorOf({});
+  const whole = `${pointer === '' ? 'The body' : pointer} ${detail}.`;
+  return { status, code: 'INVALID_REQUEST', detail: whole, errors };
 }
 
 /** `/body/name` becomes the pointer `/name`; `/query/limit` the parameter `limit`. */
-function fieldErrorOf({ path = '', message = 'is wrong' }: { path?: string; message?: string }): FieldError {
+function fieldErrorOf({ path = '', message = 'is wrong' }: ValidatorFault): FieldError {
   const pointer = path.replace(/^\/body/, '').replace(/^\/(query|params|headers)\//, '');
   return { pointer: pointer.slice(0, 1_000), detail: plainWords(message).slice(0, 1_000) };
 }

@@ -69,9 +69,9 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const { apps } = await setUp();
     const outcomeOf = async (command: string, more: object = {}) => {
       const id = await apps.app(manifestOf(command, { ...more }));
-      const { ok, error, runId } = (await apps.run(id)).body;
+      const { ok, error, code, runId } = (await apps.run(id)).body;
       const { status, exitCode, signal, error: why, attempt } = (await apps.getRun(runId)).body;
-      expect(error).toBe(why?.detail);
+      expect([error, code]).toEqual([why?.detail, why?.code]);
       return { ok, status, exitCode, signal, code: why?.code, attempt };
     };
     const failed = { ok: false, status: 'failed', signal: null, attempt: 1 };

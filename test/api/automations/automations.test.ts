@@ -74,6 +74,13 @@ describe('made, changed, deleted', () => {
     ]);
     expect((await refusal('POST', '', cron('0 8 * * * *')))[0]).toBe(400);
     expect((await refusal('POST', '', { ...fields, schedule: { cron: '0 8 * * *' } }))[0]).toBe(400);
+    // Of the form that is meant, and not of the other ones.
+    expect(await refusal('POST', '', { ...fields, schedule: { at: 'tomorrow' } })).toEqual([
+      ...[400, 'INVALID_REQUEST', '/schedule/at'],
+    ]);
+    expect(await refusal('POST', '', { ...fields, schedule: { cron: 5, timeZone: 'UTC' } })).toEqual([
+      ...[400, 'INVALID_REQUEST', '/schedule/cron'],
+    ]);
     const past = { ...fields, schedule: { at: '2020-01-01T00:00:00.000Z' } };
     expect(await refusal('POST', '', past)).toEqual([422, 'AT_PAST', '/schedule/at']);
     expect(await refusal('POST', '', { ...fields, modelId: 'none' })).toEqual([422, 'MODEL_UNKNOWN', '/modelId']);

@@ -1,0 +1,25 @@
+import { meantFaults } from '../../../api/frame/meantFaults.ts';
+
+const required = (name: string) => ({
+  path: `/body/schedule/${name}`,
+  message: `must have required property '${name}'`,
+});
+const additional = (name: string) => ({
+  path: `/body/schedule/${name}`,
+  message: 'must NOT have additional properties',
+});
+const wrong = { path: '/body/schedule/at', message: 'must match format "date-time"' };
+const noForm = { path: '/body/schedule', message: 'must match exactly one schema in oneOf' };
+const notNull = { path: '/body/schedule', message: 'must be null' };
+const elsewhere = { path: '/body/name', message: "must have required property 'name'" };
+
+test('of several forms the one that is meant is told of', () => {
+  const told = [elsewhere, required('cron'), required('timeZone'), additional('at'), wrong, noForm, notNull];
+  expect(meantFaults(told)).toEqual([elsewhere, wrong]);
+});
+
+test('where no form is meant more than another, all are told', () => {
+  const told = [required('cron'), required('at'), noForm];
+  expect(meantFaults(told)).toEqual(told);
+  expect(meantFaults([elsewhere])).toEqual([elsewhere]);
+});
