@@ -48,19 +48,19 @@ export const appScenarios: Scenario[] = [
   {
     name: 'appScheduleDue/started',
     environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
-    run: (product, user) => fire(product, user, { next_at: new Date(), due_at: new Date() }),
+    run: (product, user) => fire(product, user, () => ({ next_at: new Date(), due_at: new Date() })),
   },
   {
     // It fires, and the row says that nothing is due yet.
     name: 'appScheduleDue/notDue',
     environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
-    run: (product, user) => fire(product, user, {}),
+    run: (product, user) => fire(product, user, () => undefined),
   },
   {
     // Its tick has come, but for its share of the jitter.
     name: 'appScheduleDue/jittered',
     environment: { ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' },
-    run: (product, user) => fire(product, user, { next_at: new Date(), due_at: new Date(Date.now() + 6_000) }),
+    run: (product, user) => fire(product, user, () => ({ next_at: new Date(), due_at: new Date(Date.now() + 12_000) })),
   },
 ];
 
@@ -73,10 +73,11 @@ async function fire(product: TestProduct, user: ChatUser, row: { next_at?: Date;
   await apps.resume(id);
   const [rows] = await database.pool.query('SELECT id FROM app_schedules');
   const [schedule] = rows as { id: string }[];
-  if (Object.keys(row).length > 0) await database.pool.query('UPDATE app_schedules SET ?', [row]);
   const scheduleId = `${appSchedulePrefix(config.installation)}${schedule?.id}`;
   await waitFor('its schedule', async () => {
     try {
+      const now = row();
+      if (now !== undefined) await database.pool.query('UPDATE app_schedules SET ?', [now]);
       await triggerSchedule(config, scheduleId);
       return true;
     } catch (error) {
