@@ -65,7 +65,11 @@ export const appScenarios: Scenario[] = [
 ];
 
 /** Fires the schedule of a new app, whose row has these values by then, and returns the workflow. */
-async function fire(product: TestProduct, user: ChatUser, row: () => { next_at: Date; due_at: Date } | undefined): Promise<string> {
+async function fire(
+  product: TestProduct,
+  user: ChatUser,
+  row: () => { next_at: Date; due_at: Date } | undefined,
+): Promise<string> {
   const { config, database } = product.environment;
   const apps = appsOf(product, user);
   const id = await apps.app(scheduleManifest('make', { cron: '0 3 1 1 *' }));
