@@ -32,12 +32,13 @@ const summaries = [
   /^generation \d+, hst_[0-9A-HJKMNP-TV-Z]{26}$/,
   /^clear up$/,
   /^Automation: start (what is due|a run)$/,
+  /^App: start what is due$/,
   /^Sweep: start what was lost, end what has vanished$/,
   /^Reconcile payments: credit what was paid, report what cannot be explained$/,
 ];
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
-const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper|automation\/atm_[0-9A-HJKMNP-TV-Z]{26})$/;
+const scheduleId = /^test-[0-9a-f]{12}-(reconcile|sweeper|(automation\/atm|app\/sch)_[0-9A-HJKMNP-TV-Z]{26})$/;
 
 /**
  * The strings that a payload may hold, by the key under which they stand; `` is a payload that is a string by itself.
@@ -66,6 +67,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   operationId: [id],
   orderId: [id],
   runId: [id],
+  scheduleId: [id],
   sessionId: [id],
   queuePrefix: [/^test-[0-9a-f]{12}-host-$/],
   seconds: [/^\d+$/],
