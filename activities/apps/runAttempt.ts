@@ -4,11 +4,13 @@ import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
 import { signatureOf } from '../../integrations/git/rules/person.ts';
+import { type KeptLog, noteAwake } from '../../models/apps/attempts.ts';
 import { contentOf } from '../../models/apps/deliveries.ts';
 import { cancelledBefore, notRun, outcomeOf, type RunOutcome } from '../../models/apps/outcome.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { beginLog } from '../../models/apps/runLogs.ts';
-import { endAttempt, isTriedAgain, isUnwanted, noteStarted } from '../../models/apps/steps.ts';
+import { endAttempt, isUnwanted, noteStarted } from '../../models/apps/steps.ts';
+import { getComputer } from '../../models/computers/computer.ts';
 import { DomainError } from '../../models/errors.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
@@ -90,7 +92,9 @@ export function createRunAttempt(deps: AppDeps) {
     }
     await requireRight(run);
     const by = { userId, credentialId: apiKeyId, address: null };
+    const { status } = await getComputer(database, spaceId, ref.computerId);
     const client = await liveComputers.awake(ref, by);
+    await noteAwake(database, run, status !== 'running');
     if (!(await isKnown(client, processId))) {
       if (spec.place.kind === 'folder') await placeFiles(deps, client, run, signal);
       const values = await secrets.named.readSome(spaceId, spec.secrets, { ...by, userId });
@@ -118,12 +122,10 @@ export function createRunAttempt(deps: AppDeps) {
 
   async function end(run: Run, outcome: RunOutcome, of?: { output: string; client: HostClient }): Promise<void> {
     const common = { runId: run.id, attempt: run.attempt, outcome, output: of?.output ?? '' };
-    const latest = (await findRun(database, run.id)) ?? run;
-    if (of === undefined || isTriedAgain(latest, outcome)) return endAttempt(database, { ...common, log: null });
+    if (of === undefined) return endAttempt(database, { ...common, log: null });
     const quotaBytes = config.drive.quotaBytes;
     await using log = await beginLog({ database, store: storage, quotaBytes }, run.spaceId);
-    const bytes = await keepLog(run, of.client, log);
-    await endAttempt(database, { ...common, log: bytes === undefined ? null : { objectKey: log.objectKey, bytes } });
+    await endAttempt(database, { ...common, log: await keepLog(run, of.client, log) });
   }
 
   /** Without the values of the space's secrets: what is kept is safe also when they are no longer known. */
@@ -132,20 +134,22 @@ export function createRunAttempt(deps: AppDeps) {
     return maskedOutput((wanted) => client.output(processIdOf(run), wanted), masks, request);
   }
 
-  /** Returns how much the process has put out; undefined where the space has no room for its log. */
+  /** As far as the space has room for it. */
   async function keepLog(
     run: Run,
     client: HostClient,
     log: { objectKey: string; reserve(bytes: number): Promise<void> },
-  ): Promise<number | undefined> {
+  ): Promise<KeptLog> {
     const { outputBytes } = await client.process(processIdOf(run));
     const { reserve } = log;
     const maxBytes = Number.MAX_SAFE_INTEGER;
     try {
       await storage.write(log.objectKey, recordBytes(outputOf(run, client)), { fileName: 'log', maxBytes, reserve });
-      return outputBytes;
+      return { objectKey: log.objectKey, bytes: outputBytes };
     } catch (error) {
-      if (error instanceof DomainError && error.code === 'QUOTA_EXCEEDED') return undefined;
+      if (error instanceof DomainError && error.code === 'QUOTA_EXCEEDED') {
+        return { objectKey: null, bytes: outputBytes };
+      }
       throw error;
     }
   }

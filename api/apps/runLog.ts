@@ -1,82 +1,149 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
-import { isOutput, positionAfter, RecordDecoder } from '../../integrations/computers/processes/records.ts';
+import { type Exit, noteOf, noteRecord } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
-import { findRun, getRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
+import { type Attempt, attemptsOf } from '../../models/apps/attempts.ts';
+import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
 import { DomainError } from '../../models/errors.ts';
+import type { ShownRecord } from '../computers/processes/outputEvents.ts';
 import type { RouteDeps } from '../frame/deps.ts';
+import { storedRecords } from './storedRecords.ts';
 
 type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'secrets' | 'storage'>;
 
-/** A run's log, of its last attempt, without the values of its space's secrets. */
+interface ReadOptions {
+  /** Whether to wait for what comes, up to the run's end. */
+  follow: boolean;
+  signal: AbortSignal;
+}
+
+/** A run's log: what its attempts have put out, one after the other, without the values of its space's secrets. */
 export interface RunLog {
   /** How much there is now. */
   bytes: number;
-  /** From a position on; it waits for what comes where it is followed. */
-  records(after: number, options: { follow: boolean; signal: AbortSignal }): AsyncIterable<OutputRecord>;
+  /** From a position on. With `follow`, its last record is an `exit`. */
+  records(after: number, options: ReadOptions): AsyncIterable<ShownRecord>;
 }
 
 const firstLookMs = 50;
 const longestLookMs = 1_000;
+/**
+ * The room that an attempt has in the positions where nobody knows how much it has put out: whoever has read some of it
+ * while it was there goes on after it, not within the next one.
+ */
+const unknownBytes = 2 ** 40;
 
-/** Where a run's log is now: on its computer until it has ended, then in the store. Throws 410 `RUN_LOG_GONE`. */
+/** Throws 410 `RUN_LOG_GONE` where nothing of it was kept. */
 export async function logOf(deps: Deps, run: Run): Promise<RunLog> {
-  const { logKey, logBytes, spaceId } = run;
-  const masks = () => deps.secrets.redactors.forSpace(spaceId);
-  if (logKey !== null) {
-    const open = ({ after = 0 }) => storedRecords(deps, logKey, after);
-    return { bytes: logBytes ?? 0, records: (after, { signal }) => maskedOutput(open, masks, { after, signal }) };
-  }
-  if (!isActive(run)) {
-    if (!run.isStarted) return { bytes: 0, records: nothing };
+  const attempts = await attemptsOf(deps.database, run.id);
+  const begun = attempts.filter(({ startedAt }) => startedAt !== null);
+  if (!isActive(run) && begun.length > 0 && begun.every(({ logKey }) => logKey === null)) {
     throw new DomainError('gone', 'RUN_LOG_GONE', 'Its log was not kept.');
   }
-  if (!run.isStarted) return { bytes: 0, records: (_after, options) => whenStarted(deps, run, options) };
-  const client = await deps.liveComputers.asIs({ spaceId, computerId: run.spec.place.computerId });
-  const processId = processIdOf(run);
-  const { outputBytes } = await client.process(processId);
-  const open = (request: OutputRequest) => client.output(processId, request);
-  return { bytes: outputBytes, records: (after, options) => maskedOutput(open, masks, { after, ...options }) };
-}
+  let bytes = 0;
+  for (const attempt of attempts) bytes += attempt.endedAt === null ? await outputBytes(attempt) : lengthOf(attempt);
+  return { bytes, records: (after, options) => recordsOf(deps, run, after, options) };
 
-async function* nothing(): AsyncGenerator<OutputRecord> {}
-
-/** Of a run that has not begun: what it puts out once it has. */
-async function* whenStarted(
-  deps: Deps,
-  { id }: Run,
-  { follow, signal }: { follow: boolean; signal: AbortSignal },
-): AsyncGenerator<OutputRecord> {
-  if (!follow) return;
-  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
-    await delay(waitMs, undefined, { signal });
-    const now = await findRun(deps.database, id);
-    if (now === undefined) return;
-    if (!now.isStarted && isActive(now)) continue;
-    const log = await logOf(deps, await getRun(deps.database, id));
-    return yield* log.records(0, { follow, signal });
+  async function outputBytes({ attempt, startedAt }: Attempt): Promise<number> {
+    if (startedAt === null) return 0;
+    const { spaceId, spec } = run;
+    const client = await deps.liveComputers.asIs({ spaceId, computerId: spec.place.computerId });
+    return (await client.process(processIdOf({ id: run.id, attempt }))).outputBytes;
   }
 }
 
-async function* storedRecords({ storage }: Deps, key: string, after: number): AsyncGenerator<OutputRecord> {
-  const decoder = new RecordDecoder();
-  const bytes = await storage.read(key);
-  try {
-    for await (const chunk of bytes) {
-      for (const record of decoder.push(chunk as Buffer)) {
-        const isOver = record.kind !== 'exit' && positionAfter(record) <= after;
-        if (!isOver) yield from(record, after);
-      }
+async function* recordsOf(deps: Deps, run: Run, after: number, options: ReadOptions): AsyncGenerator<ShownRecord> {
+  let begin = 0;
+  let exit: Exit = { state: 'killed', exitCode: null, signal: null, killedBy: null };
+  let former: Attempt | undefined;
+  for (;;) {
+    const attempt = await attemptAfter(deps, run.id, former?.attempt ?? 0, options);
+    if (attempt === undefined) break;
+    if (former !== undefined && begin >= after) yield markOf(begin, attempt, former);
+    exit = exitOf(attempt);
+    const from = Math.max(0, after - begin);
+    for await (const record of attemptRecords(deps, run, attempt, from, options)) {
+      if (record.kind === 'exit') exit = noteOf<Exit>(record);
+      else yield { ...record, position: begin + record.position };
     }
-  } finally {
-    bytes.destroy();
+    former = options.follow ? await whenEnded(deps, run.id, attempt, options.signal) : attempt;
+    if (former === undefined) return;
+    // It is where reading ends that does not wait.
+    if (former.endedAt === null) return;
+    begin += lengthOf(former);
+  }
+  if (options.follow) yield noteRecord('exit', Math.max(begin, after), exit);
+}
+
+/** The attempt after this one, when it has begun; undefined when there is none, and will be none. */
+async function attemptAfter(
+  { database }: Deps,
+  runId: string,
+  number: number,
+  { follow, signal }: ReadOptions,
+): Promise<Attempt | undefined> {
+  return look(signal, async () => {
+    // In this order: what began while it was asked for is found.
+    const run = await findRun(database, runId);
+    const next = (await attemptsOf(database, runId)).find(({ attempt }) => attempt > number);
+    if (next !== undefined && (next.startedAt !== null || next.endedAt !== null)) return { found: next };
+    return follow && run !== undefined && isActive(run) ? undefined : { found: undefined };
+  });
+}
+
+/** The attempt as it has ended, with its log kept; undefined when its run is gone. */
+async function whenEnded({ database }: Deps, runId: string, { attempt }: Attempt, signal: AbortSignal) {
+  return look(signal, async () => {
+    const found = (await attemptsOf(database, runId)).find((one) => one.attempt === attempt);
+    return found === undefined || found.endedAt !== null ? { found } : undefined;
+  });
+}
+
+/** Looks again and again, until there is an answer. */
+async function look<T>(signal: AbortSignal, ask: () => Promise<{ found: T } | undefined>): Promise<T> {
+  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+    const answer = await ask();
+    if (answer !== undefined) return answer.found;
+    await delay(waitMs, undefined, { signal });
   }
 }
 
-/** What of a record comes after a position. */
-function from(record: OutputRecord, after: number): OutputRecord {
-  const { kind, position, payload } = record;
-  if (!isOutput(kind) || position >= after) return record;
-  return { kind, position: after, payload: payload.subarray(after - position) };
+/** What one attempt has put out: from its computer until it has ended, then from the store. */
+async function* attemptRecords(
+  deps: Deps,
+  { id, spaceId, spec }: Run,
+  { attempt, endedAt, logKey, logBytes }: Attempt,
+  after: number,
+  options: ReadOptions,
+): AsyncGenerator<OutputRecord> {
+  const masks = () => deps.secrets.redactors.forSpace(spaceId);
+  if (endedAt === null) {
+    const client = await deps.liveComputers.asIs({ spaceId, computerId: spec.place.computerId });
+    const processId = processIdOf({ id, attempt });
+    const open = (request: OutputRequest) => client.output(processId, request);
+    yield* maskedOutput(open, masks, { after, ...options });
+  } else if (logKey !== null) {
+    if (after > (logBytes ?? 0)) return;
+    const open = (request: OutputRequest) => storedRecords(deps.storage, logKey, request.after ?? 0);
+    yield* maskedOutput(open, masks, { after, signal: options.signal });
+  } else if (logBytes !== null && logBytes > after) {
+    yield noteRecord('gap', after, { droppedBytes: logBytes - after });
+  }
+}
+
+function lengthOf({ startedAt, logBytes }: Attempt): number {
+  return logBytes ?? (startedAt === null ? 0 : unknownBytes);
+}
+
+/** How it has ended, where its log does not say so. */
+function exitOf({ exitCode, endSignal: signal }: Attempt): Exit {
+  const state = exitCode !== null ? 'exited' : signal !== null ? 'killed' : 'lost';
+  return { state, exitCode, signal, killedBy: null };
+}
+
+function markOf(position: number, { attempt }: Attempt, former: Attempt): ShownRecord {
+  const { status, exitCode, endSignal: signal, errorCode, errorDetail } = former;
+  const error = errorCode === null ? null : { code: errorCode, detail: errorDetail ?? '' };
+  return { kind: 'attempt', position, attempt, after: { status, exitCode, signal, error } };
 }

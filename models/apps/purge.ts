@@ -1,5 +1,5 @@
 import type { AreaPurge } from '../areaPurge.ts';
 
 export const appsPurge: AreaPurge = {
-  ofSpace: ['app_schedules', 'app_deliveries', 'app_webhook_secrets', 'app_runs', 'apps'],
+  ofSpace: ['app_schedules', 'app_deliveries', 'app_webhook_secrets', 'app_run_attempts', 'app_runs', 'apps'],
 };

@@ -54,12 +54,14 @@ export async function forgetApp(database: Database, { id }: RemovedApp): Promise
 async function forgetRuns(database: Database, ids: readonly string[]): Promise<number> {
   if (ids.length === 0) return 0;
   return transaction(database, async (tx) => {
-    const sql = 'SELECT id, log_key AS logKey FROM app_runs WHERE id IN (?) AND active IS NULL FOR UPDATE';
-    const ended = await select<{ id: string; logKey: string | null }>(tx, sql, [ids]);
+    const sql = 'SELECT id FROM app_runs WHERE id IN (?) AND active IS NULL FOR UPDATE';
+    const ended = (await select<{ id: string }>(tx, sql, [ids])).map(({ id }) => id);
     if (ended.length === 0) return 0;
-    const keys = ended.flatMap(({ logKey }) => (logKey === null ? [] : [logKey]));
+    const kept = 'SELECT log_key AS logKey FROM app_run_attempts WHERE run_id IN (?) AND log_key IS NOT NULL';
+    const keys = (await select<{ logKey: string }>(tx, kept, [ended])).map(({ logKey }) => logKey);
     await driveModels(tx).DriveObject.doom(keys, tx);
-    await execute(tx, 'DELETE FROM app_runs WHERE id IN (?)', [ended.map((run) => run.id)]);
+    await execute(tx, 'DELETE FROM app_run_attempts WHERE run_id IN (?)', [ended]);
+    await execute(tx, 'DELETE FROM app_runs WHERE id IN (?)', [ended]);
     return ended.length;
   });
 }

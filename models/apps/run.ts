@@ -41,10 +41,6 @@ export interface Run {
   errorDetail: string | null;
   /** The beginning and the end of what it has put out, of its last attempt. */
   output: string | null;
-  /** Where its log is, when it has ended. */
-  logKey: string | null;
-  /** How much its last attempt has put out. */
-  logBytes: number | null;
   cancelRequestedAt: Date | null;
   createdAt: Date;
   startedAt: Date | null;
@@ -54,25 +50,20 @@ export interface Run {
 const columns = `id, app_id AS appId, item_id AS itemId, space_id AS spaceId, component, spec,
   trigger_kind AS triggerKind, delivery_id AS deliveryId, user_id AS userId, api_key_id AS apiKeyId, scopes, status, attempt,
   is_started AS isStarted, retry_at AS retryAt, exit_code AS exitCode, end_signal AS endSignal,
-  error_code AS errorCode, error_detail AS errorDetail, output, log_key AS logKey, log_bytes AS logBytes,
+  error_code AS errorCode, error_detail AS errorDetail, output,
   cancel_requested_at AS cancelRequestedAt, created_at AS createdAt, started_at AS startedAt, ended_at AS endedAt`;
 
 function runOf(row: object): Run {
-  const { spec, scopes, isStarted, logBytes, ...rest } = row as Omit<
-    Run,
-    'spec' | 'scopes' | 'isStarted' | 'logBytes'
-  > & {
+  const { spec, scopes, isStarted, ...rest } = row as Omit<Run, 'spec' | 'scopes' | 'isStarted'> & {
     spec: string;
     scopes: string | null;
     isStarted: number;
-    logBytes: number | string | null;
   };
   return {
     ...rest,
     spec: JSON.parse(spec) as RunSpec,
     scopes: scopes === null ? null : (JSON.parse(scopes) as string[]),
     isStarted: isStarted === 1,
-    logBytes: logBytes === null ? null : Number(logBytes),
   };
 }
 
@@ -129,8 +120,6 @@ const columnOf = {
   errorCode: 'error_code',
   errorDetail: 'error_detail',
   output: 'output',
-  logKey: 'log_key',
-  logBytes: 'log_bytes',
   cancelRequestedAt: 'cancel_requested_at',
   startedAt: 'started_at',
   endedAt: 'ended_at',

@@ -4,6 +4,7 @@ import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { driveModels } from '../drive/models.ts';
 import { select } from '../sql.ts';
+import { finishAttempt, insertAttempt, type KeptLog } from './attempts.ts';
 import type { RunOutcome } from './outcome.ts';
 import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
 import { countEnd } from './schedules.ts';
@@ -40,10 +41,12 @@ export async function nextRunStep(database: Database, runId: string): Promise<Ru
     if (run.status === 'queued') {
       if (!(await hasPlace(tx, run))) return { do: 'wait', forMs: longestWaitMs };
       await changeRun(tx, run, { status: 'running', attempt: 1, startedAt: new Date() });
+      await insertAttempt(tx, run);
     } else if (run.retryAt !== null) {
       const forMs = run.retryAt.getTime() - Date.now();
       if (forMs > 0) return { do: 'wait', forMs };
       await changeRun(tx, run, { attempt: run.attempt + 1, isStarted: false, retryAt: null });
+      await insertAttempt(tx, run);
     }
     return { do: 'attempt', attempt: run.attempt, timeoutMs: run.spec.timeoutSeconds * 1_000 };
   });
@@ -75,6 +78,8 @@ export async function nextInLine(
 /** The process of the attempt has begun: from now on, one that is not found was lost and is not started again. */
 export async function noteStarted({ pool }: Pick<Database, 'pool'>, { id, attempt }: Run): Promise<void> {
   await pool.query('UPDATE app_runs SET is_started = 1 WHERE id = ? AND attempt = ?', [id, attempt]);
+  const sql = 'UPDATE app_run_attempts SET started_at = ? WHERE run_id = ? AND attempt = ? AND started_at IS NULL';
+  await pool.query(sql, [new Date(), id, attempt]);
 }
 
 /** What is known of an attempt that is over. */
@@ -83,11 +88,12 @@ export interface AttemptEnd {
   attempt: number;
   outcome: RunOutcome;
   output: string;
-  log: { objectKey: string; bytes: number } | null;
+  /** Null where it has put out nothing, or nobody knows what. */
+  log: KeptLog | null;
 }
 
 /** Whether it is to be tried again after this. */
-export function isTriedAgain(run: Run, { status }: RunOutcome): boolean {
+function isTriedAgain(run: Run, { status }: RunOutcome): boolean {
   const mayHelp = status === 'failed' || status === 'timed_out';
   return mayHelp && run.attempt < run.spec.retry.attempts && run.cancelRequestedAt === null;
 }
@@ -99,7 +105,8 @@ export async function endAttempt(database: Database, end: AttemptEnd): Promise<v
   await transaction(database, async (tx) => {
     const { Drive, DriveObject } = driveModels(tx);
     // The drive's lock comes first, as everywhere.
-    if (end.log !== null) await Drive.lock(found.spaceId, tx);
+    const objectKey = end.log?.objectKey ?? null;
+    if (objectKey !== null) await Drive.lock(found.spaceId, tx);
     const run = await lockRun(tx, end.runId);
     if (run === undefined || run.status !== 'running' || run.attempt !== end.attempt || run.retryAt !== null) return;
     const { status, exitCode, signal, error } = end.outcome;
@@ -110,13 +117,13 @@ export async function endAttempt(database: Database, end: AttemptEnd): Promise<v
       errorDetail: error?.detail.slice(0, 500) ?? null,
       output: end.output,
     };
+    if (objectKey !== null) await DriveObject.keep(objectKey, tx);
+    await finishAttempt(tx, run, end.outcome, end.log);
     if (isTriedAgain(run, end.outcome)) {
       const retryAt = new Date(Date.now() + run.spec.retry.delaySeconds * 1_000);
       return changeRun(tx, run, { ...known, retryAt });
     }
-    if (end.log !== null) await DriveObject.keep(end.log.objectKey, tx);
-    const log = { logKey: end.log?.objectKey ?? null, logBytes: end.log?.bytes ?? null };
-    await changeRun(tx, run, { ...known, ...log, status, endedAt: new Date() });
+    await changeRun(tx, run, { ...known, status, endedAt: new Date() });
     if (run.triggerKind === 'schedule') await countEnd(tx, run);
   });
 }

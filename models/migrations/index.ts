@@ -33,6 +33,7 @@ import { apps } from './0034-apps.ts';
 import { appRuns } from './0034b-app-runs.ts';
 import { automations } from './0035-automations.ts';
 import { appTriggers } from './0037-app-triggers.ts';
+import { appAttempts } from './0038-app-attempts.ts';
 import { desktops } from './0039-desktops.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
@@ -71,5 +72,6 @@ export const migrations: Migration[] = [
   appRuns,
   automations,
   appTriggers,
+  appAttempts,
   desktops,
 ];

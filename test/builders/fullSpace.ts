@@ -117,6 +117,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       version: 1,
       created_at: new Date(),
     },
+    app_run_attempts: { run_id: newId('run'), attempt: 1, space_id: user.spaceId, began_at: new Date() },
     apps: {
       id: newId('app'),
       item_id: itemId,

@@ -7,7 +7,22 @@ import {
   type Size,
 } from '../../../integrations/computers/processes/records.ts';
 import { type TextPiece, TextPieces } from '../../../integrations/computers/textPieces.ts';
-import type { OutputKind, OutputRecord } from '../../../integrations/computers/types.ts';
+import type { OutputRecord } from '../../../integrations/computers/types.ts';
+
+/** Where the next attempt begins in the log of something that is tried again, and how the one before has ended. */
+export interface AttemptMark {
+  kind: 'attempt';
+  position: number;
+  attempt: number;
+  after: {
+    status: string | null;
+    exitCode: number | null;
+    signal: string | null;
+    error: { code: string; detail: string } | null;
+  };
+}
+
+export type ShownRecord = OutputRecord | AttemptMark;
 
 /**
  * A process’s output as server-sent events. The id of each is the position after it, so that a reader goes on exactly
@@ -15,15 +30,20 @@ import type { OutputKind, OutputRecord } from '../../../integrations/computers/t
  */
 export class OutputEvents {
   readonly #pieces = new TextPieces();
-  #kind: OutputKind | undefined;
+  #kind: ShownRecord['kind'] | undefined;
 
   /** The events that this record completes. */
-  push(record: OutputRecord): string {
-    const { kind, position, payload } = record;
+  push(record: ShownRecord): string {
+    const { kind, position } = record;
     let events = '';
     if (this.#kind !== kind) events += this.#asEvents(this.#pieces.rest());
     this.#kind = kind;
-    if (isOutput(kind)) return events + this.#asEvents(this.#pieces.push(position, payload));
+    if (record.kind === 'attempt') {
+      const { attempt, after } = record;
+      return events + event('attempt', position, { position, attempt, after });
+    }
+    const { payload } = record;
+    if (isOutput(record.kind)) return events + this.#asEvents(this.#pieces.push(position, payload));
     return events + noteEvent(record);
   }
 

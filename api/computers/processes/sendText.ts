@@ -1,9 +1,9 @@
 import type { Request, Response } from 'express';
 import { type Gap, isOutput, noteOf, positionAfter } from '../../../integrations/computers/processes/records.ts';
-import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { drained } from '../../frame/sse.ts';
+import type { AttemptMark, ShownRecord } from './outputEvents.ts';
 
 const events = 'text/event-stream';
 
@@ -11,7 +11,7 @@ const events = 'text/event-stream';
 export async function sendText(
   res: Response,
   outputBytes: number,
-  open: (signal: AbortSignal) => AsyncIterable<OutputRecord>,
+  open: (signal: AbortSignal) => AsyncIterable<ShownRecord>,
 ): Promise<void> {
   const gone = goneOf(res);
   res.set({ 'content-type': 'text/plain; charset=utf-8', 'x-output-position': String(outputBytes) });
@@ -19,10 +19,12 @@ export async function sendText(
     for await (const record of open(gone)) {
       // What came since the position was told is for the next request.
       if (record.position >= outputBytes) break;
-      const { kind, position, payload } = record;
-      if (isOutput(kind)) res.write(payload.subarray(0, outputBytes - position));
-      else if (kind === 'gap') res.write(`\n[${noteOf<Gap>(record).droppedBytes} bytes were dropped here]\n`);
+      if (record.kind === 'attempt')
+        res.write(`\n[attempt ${record.attempt}, after the one before ${howEnded(record)}]\n`);
+      else if (isOutput(record.kind)) res.write(record.payload.subarray(0, outputBytes - record.position));
+      else if (record.kind === 'gap') res.write(`\n[${noteOf<Gap>(record).droppedBytes} bytes were dropped here]\n`);
       await drained(res);
+      if (record.kind === 'attempt') continue;
       if (positionAfter(record) >= outputBytes) break;
     }
     res.end();
@@ -31,6 +33,11 @@ export async function sendText(
     // The reader must see that this is not all.
     res.destroy();
   }
+}
+
+function howEnded({ after: { exitCode, signal, error } }: AttemptMark): string {
+  if (signal !== null) return `was ended by ${signal}`;
+  return exitCode === null ? `failed by ${error?.code}` : `ended with exit code ${exitCode}`;
 }
 
 export function wantsEvents(req: Request): boolean {

@@ -1,17 +1,16 @@
 import type { Request, Response } from 'express';
-import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import type { Role } from '../../../models/identity/tables.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { drained } from '../../frame/sse.ts';
 import { stillAllowed } from '../../frame/stillAllowed.ts';
-import { event, OutputEvents } from './outputEvents.ts';
+import { event, OutputEvents, type ShownRecord } from './outputEvents.ts';
 
 const reconnectAfterMs = 1_000;
 
 export interface OutputSource {
   /** What it has put out and puts out, up to its end. */
-  open(signal: AbortSignal): AsyncIterable<OutputRecord>;
+  open(signal: AbortSignal): AsyncIterable<ShownRecord>;
   /** Of the process that is named first, where its reader does not know it. */
   processId?: string;
   /** Whose members may read it, where the path does not name the space. */

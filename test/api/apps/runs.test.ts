@@ -178,6 +178,78 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await apps.log(run.id, 9)).status).toBe(400);
   }, 120_000);
 
+  test('the log of a run goes on over its attempts, live and from any position, and is kept so', async () => {
+    const { user, apps, computer } = await setUp();
+    await user.fetch(`${apps.space}/secrets/API_TOKEN`, { method: 'PUT', body: { value: 'hunter2-hunter2' } });
+    // The first and the second fail: by an exit code, and by a signal.
+    const command = `n=$ATRIUM_ATTEMPT; echo out $n; while [ ! -e ~/go$n ]; do sleep 0.1; done; echo $API_TOKEN $n
+      [ $n != 1 ] || exit 7; [ $n != 2 ] || kill -9 $$`;
+    const retry = { attempts: 3, delay: 0 };
+    const id = await apps.app(manifestOf(command, { secrets: ['API_TOKEN'], retry }));
+    const running = apps.run(id);
+    const run = await waitFor('it to run', async () =>
+      (await apps.runs(id)).body.data.find((one) => one.status === 'running'),
+    );
+    const path = `/api/runs/${run.id}/log`;
+    const asEvents = { accept: 'text/event-stream' };
+    const live = (await user.fetch(path, { headers: asEvents })).body?.pipeThrough(new TextDecoderStream());
+    let events = '';
+    for await (const text of live as unknown as AsyncIterable<string>) {
+      events += text;
+      for (const attempt of [1, 2, 3]) {
+        if (events.includes(`"text":"out ${attempt}\\n"`)) await computer.exec(`touch go${attempt}`);
+      }
+    }
+    await running;
+    expect((await apps.ended(run.id)).attempt).toBe(3);
+    const whole = [1, 2, 3].map((attempt) => `out ${attempt}\n*************** ${attempt}\n`).join('');
+    const textOf = (all: string) =>
+      [...all.matchAll(/"text":("[^\n]*")\}/g)].map(([, json]) => JSON.parse(json ?? '') as string).join('');
+    const namesOf = (all: string) => [...all.matchAll(/^event: (\w+)$/gm)].map(([, name]) => name);
+    expect(textOf(events)).toBe(whole);
+    expect(namesOf(events).filter((name) => name !== 'output')).toEqual(['attempt', 'attempt', 'exit']);
+    const first = {
+      status: 'failed',
+      exitCode: 7,
+      signal: null,
+      error: expect.objectContaining({ code: 'RUN_FAILED' }),
+    };
+    const second = {
+      status: 'failed',
+      exitCode: null,
+      signal: 'SIGKILL',
+      error: expect.objectContaining({ code: 'RUN_KILLED' }),
+    };
+    const marks = [...events.matchAll(/event: attempt\nid: (\d+)\ndata: (.*)\n/g)];
+    expect(marks.map(([, at, data]) => [Number(at), JSON.parse(data ?? '')])).toEqual([
+      [24, { position: 24, attempt: 2, after: first }],
+      [48, { position: 48, attempt: 3, after: second }],
+    ]);
+    expect(events).not.toContain('hunter2');
+    // When it has ended: the same, from any position.
+    for (let after = 0; after <= whole.length; after += 4) {
+      const again = await (await user.fetch(`${path}?after=${after}`, { headers: asEvents })).text();
+      expect([after, textOf(again)]).toEqual([after, whole.slice(after)]);
+      expect(namesOf(again).at(-1)).toBe('exit');
+    }
+    const text = await apps.log(run.id);
+    expect(text.position).toBe(72);
+    expect(text.text.split('\n')).toEqual([
+      'out 1',
+      '*************** 1',
+      '',
+      '[attempt 2, after the one before ended with exit code 7]',
+      'out 2',
+      '*************** 2',
+      '',
+      '[attempt 3, after the one before was ended by SIGKILL]',
+      'out 3',
+      '*************** 3',
+      '',
+    ]);
+    expect((await apps.log(run.id, 73)).status).toBe(400);
+  }, 180_000);
+
   test('an app runs on the computer that it is given, and its runs go with it', async () => {
     const { apps, computer } = await setUp();
     const id = await apps.app(manifestOf('touch ~/here'));
