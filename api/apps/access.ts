@@ -11,6 +11,7 @@ export const access = {
   listRuns: 'viewer',
   getRun: 'viewer',
   readRunLog: 'viewer',
+  getRunTimeline: 'viewer',
   cancelRun: 'editor',
   listDeliveries: 'viewer',
   replayDelivery: 'editor',

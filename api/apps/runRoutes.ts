@@ -20,6 +20,7 @@ import { authorizeApp } from './authorizeApp.ts';
 import { authorizeRun } from './authorizeRun.ts';
 import { presentOutcome, presentRun } from './presentRun.ts';
 import { logOf } from './runLog.ts';
+import { runTimeline } from './runTimeline.ts';
 
 /** What runs of apps. */
 export function runRoutes(deps: RouteDeps) {
@@ -65,6 +66,11 @@ export function runRoutes(deps: RouteDeps) {
       return streamOutput(deps, req, res, { open: records, spaceId: found.spaceId });
     }
     await sendText(res, log.bytes, (signal) => log.records(after, { follow: false, signal }));
+  });
+
+  router.get('/api/runs/:runId/timeline', async (req, res) => {
+    const found = await authorizeRun(deps, req, pathOf<'getRunTimeline'>(req).runId);
+    answer<'getRunTimeline'>(res, 200, await runTimeline(deps, found));
   });
 
   router.post('/api/runs/:runId/cancel', async (req, res) => {

@@ -7,6 +7,7 @@ export const access = {
   streamChat: 'viewer',
   resumeThreadStream: 'threadOwner',
   getTurn: 'threadOwner',
+  getTurnTimeline: 'threadOwner',
   streamTurn: 'threadOwner',
   stopTurn: 'threadOwner',
   getChatSettings: 'viewer',

@@ -27,6 +27,7 @@ import { presentModel } from './presentModel.ts';
 import { presentOneTurn } from './presentTurns.ts';
 import { replayMessage } from './replayMessage.ts';
 import { isOnlyResults, takeToolResults } from './toolResults.ts';
+import { turnTimeline } from './turnTimeline.ts';
 
 /** Models, sending, and the streams of turns. Threads themselves are in threadRoutes.ts. */
 export function chatRoutes(deps: RouteDeps) {
@@ -80,6 +81,11 @@ export function chatRoutes(deps: RouteDeps) {
   router.get('/chat/turns/:turnId', async (req, res) => {
     const turn = await authorizeTurn(deps, callerOf(req), pathOf<'getTurn'>(req).turnId);
     answer<'getTurn'>(res, 200, await presentOneTurn(deps.database, turn));
+  });
+
+  router.get('/chat/turns/:turnId/timeline', async (req, res) => {
+    const turn = await authorizeTurn(deps, callerOf(req), pathOf<'getTurnTimeline'>(req).turnId);
+    answer<'getTurnTimeline'>(res, 200, await turnTimeline(deps, turn));
   });
 
   router.get('/chat/turns/:turnId/stream', async (req, res) => {

@@ -12,6 +12,22 @@ export type WaitsFor = 'nothing' | 'client' | 'approval';
 /** A tool call that a model made. Its result is in the turn's log; this row says whether it is there yet. */
 export type ToolCall = InstanceType<ReturnType<typeof defineToolCall>>;
 
+/** What happened with a call, and when. */
+export type ToolCallTimes = Pick<
+  ToolCall,
+  | 'id'
+  | 'toolName'
+  | 'step'
+  | 'status'
+  | 'waitsFor'
+  | 'decision'
+  | 'deadlineAt'
+  | 'answeredAt'
+  | 'createdAt'
+  | 'begunAt'
+  | 'endedAt'
+>;
+
 export function defineToolCall(sequelize: Sequelize) {
   class ToolCall extends Model {
     declare id: string;
@@ -38,6 +54,17 @@ export function defineToolCall(sequelize: Sequelize) {
 
     static async ofStep(turnId: string, step: number, tx?: Transaction): Promise<ToolCall[]> {
       return ToolCall.findAll({ where: { turnId, step }, order: [['id', 'ASC']], transaction: tx });
+    }
+
+    /** Those of a turn in their order, without what they were given and what came of it. */
+    static async timesOf(turnId: string, limit: number): Promise<ToolCallTimes[]> {
+      const attributes = ['id', 'toolName', 'step', 'status', 'waitsFor', 'decision', 'deadlineAt', 'answeredAt'];
+      const order: [string, string][] = [
+        ['step', 'ASC'],
+        ['id', 'ASC'],
+      ];
+      const times = ['createdAt', 'begunAt', 'endedAt'];
+      return ToolCall.findAll({ where: { turnId }, attributes: [...attributes, ...times], order, limit, raw: true });
     }
 
     /** Those of a turn that have no result yet. */

@@ -44,7 +44,8 @@ export const rules: Record<string, Rule> = {
     why: 'it joins workflows and activities, and is used by the API',
   },
   api: {
-    may: ['models', 'integrations', 'temporal/operations/index.ts', 'config', 'telemetry'],
+    // A timeline names its workflow.
+    may: ['models', 'integrations', 'temporal/operations/index.ts', 'temporal/workflowIds.ts', 'config', 'telemetry'],
     typesOf: ['temporal'],
     why: 'a route writes an intent and starts a workflow; the work is done by activities',
   },

@@ -9,6 +9,7 @@ import type { TestProduct } from './product.ts';
 export type AppBody = operations['getApp']['responses'][200]['content']['application/json'];
 
 export type RunBody = operations['getRun']['responses'][200]['content']['application/json'];
+export type TimelineBody = operations['getRunTimeline']['responses'][200]['content']['application/json'];
 type OutcomeBody = operations['runApp']['responses'][200]['content']['application/json'];
 
 export type DeliveryBody =

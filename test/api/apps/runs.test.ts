@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { appsOf, manifestOf } from '../../builders/app.ts';
+import { appsOf, manifestOf, type TimelineBody } from '../../builders/app.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
@@ -249,6 +249,51 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     ]);
     expect((await apps.log(run.id, 73)).status).toBe(400);
   }, 180_000);
+
+  test('the timeline of a run tells its attempts, wakes and costs', async () => {
+    const { user, apps, computer } = await setUp();
+    const command = 'echo my plan; [ $ATRIUM_ATTEMPT != 1 ] || exit 7';
+    const id = await apps.app(manifestOf(command, { retry: { attempts: 2, delay: 0 } }));
+    const { runId } = (await apps.run(id)).body;
+    await apps.ended(runId);
+    const { body } = await apps.send<TimelineBody>('GET', `/api/runs/${runId}/timeline`);
+    const failed = { code: 'RUN_FAILED', detail: expect.any(String) };
+    expect(body).toMatchObject({
+      runId,
+      status: 'succeeded',
+      trigger: 'request',
+      component: 'run',
+      computerId: computer.id,
+      workflow: { id: `appRun/${runId}` },
+      cancelRequestedAt: null,
+      attempts: [
+        { attempt: 1, status: 'failed', exitCode: 7, signal: null, error: failed, outputBytes: 8, computerWoken: true },
+        { attempt: 2, status: 'succeeded', exitCode: 0, error: null, outputBytes: 8, computerWoken: false },
+      ],
+      outputBytes: 16,
+      computerCredits: 0,
+    });
+    const times = [body.queuedAt, body.startedAt];
+    for (const { beganAt, computerReadyAt, startedAt, endedAt } of body.attempts) {
+      times.push(beganAt, computerReadyAt, startedAt, endedAt);
+    }
+    times.push(body.endedAt);
+    expect(times).not.toContain(null);
+    expect(times).toEqual(times.toSorted());
+    expect(JSON.stringify(body)).not.toContain('plan');
+    // One that could not be run says so.
+    const absent = (await apps.run(await apps.app(manifestOf('true', { secrets: ['NONE'] })))).body;
+    const timeline = await apps.send<TimelineBody>('GET', `/api/runs/${absent.runId}/timeline`);
+    expect(timeline.body.attempts).toMatchObject([
+      { status: 'failed', error: { code: 'SECRET_MISSING' }, startedAt: null },
+    ]);
+    const other = await buildChatUser(product);
+    expect((await other.fetch(`/api/runs/${runId}/timeline`)).status).toBe(404);
+    const { identity } = product;
+    const viewer = await buildChatUser(product);
+    await identity.members.add(user.spaceId, viewer.email, 'viewer');
+    expect((await viewer.fetch(`/api/runs/${runId}/timeline`)).status).toBe(200);
+  }, 120_000);
 
   test('an app runs on the computer that it is given, and its runs go with it', async () => {
     const { apps, computer } = await setUp();

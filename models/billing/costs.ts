@@ -1,0 +1,33 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Database } from '../database.ts';
+import { idBound } from '../ids.ts';
+
+/** What steps of a turn have cost, in micro-credits, by step. What has not ended has cost nothing yet. */
+export async function costsOfCalls(
+  { pool }: Pick<Database, 'pool'>,
+  turnId: string,
+  steps: readonly number[],
+): Promise<Map<number, number>> {
+  if (steps.length === 0) return new Map();
+  const stepOf = new Map(steps.map((step) => [`call:${turnId}:${step}`, step]));
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT t.source_id AS sourceId, e.amount FROM ledger_transactions t
+      JOIN ledger_entries e ON e.transaction_id = t.id AND e.account = 'spent' WHERE t.source_id IN (?)`,
+    [[...stepOf.keys()]],
+  );
+  return new Map(rows.map(({ sourceId, amount }) => [stepOf.get(String(sourceId)) ?? -1, Number(amount)]));
+}
+
+/** The minutes of a computer that were booked between two times, in micro-credits, whoever used it then. */
+export async function costOfComputer(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, computerId, from, to }: { spaceId: string; computerId: string; from: Date; to: Date },
+): Promise<number> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT SUM(e.amount) AS micro FROM ledger_entries e
+      JOIN ledger_transactions t ON t.id = e.transaction_id AND t.kind = 'computer' AND t.detail = ?
+      WHERE e.space_id = ? AND e.transaction_id >= ? AND e.transaction_id < ? AND e.account = 'spent'`,
+    [computerId, spaceId, idBound('ledgerTransaction', from), idBound('ledgerTransaction', to)],
+  );
+  return Number(rows[0]?.micro ?? 0);
+}
