@@ -15,6 +15,9 @@ import { chatSweeps } from './chat/sweeps.ts';
 import type { ComputerDeps } from './computers/deps.ts';
 import { createComputerActivities } from './computers/index.ts';
 import { computerSweeps } from './computers/sweeps.ts';
+import type { DatabaseDeps } from './databases/deps.ts';
+import { createDatabaseActivities } from './databases/index.ts';
+import { databaseSweeps } from './databases/sweeps.ts';
 import type { DesktopDeps } from './desktops/deps.ts';
 import { createDesktopActivities } from './desktops/index.ts';
 import { desktopSweeps } from './desktops/sweeps.ts';
@@ -47,7 +50,8 @@ export type MainDeps = ChatDeps &
   DesktopDeps &
   GitDeps &
   AppDeps &
-  AutomationDeps;
+  AutomationDeps &
+  DatabaseDeps;
 
 /** Every activity of the main queue, by the name that workflows call it. */
 function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take'>) {
@@ -66,6 +70,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createGitActivities(deps),
     ...createAppActivities(deps),
     ...createAutomationActivities(deps),
+    ...createDatabaseActivities(deps),
   };
 }
 
@@ -106,4 +111,5 @@ export const sweeps = [
   ...hostingSweeps,
   ...appSweeps,
   ...automationSweeps,
+  ...databaseSweeps,
 ] as const satisfies readonly (keyof Activities)[];

@@ -3,6 +3,7 @@ import { automations } from './automations/index.ts';
 import { billing } from './billing/index.ts';
 import { chat } from './chat/index.ts';
 import { computers } from './computers/index.ts';
+import { databases } from './databases/index.ts';
 import { desktops } from './desktops/index.ts';
 import { drive } from './drive/index.ts';
 import { egress } from './egress/index.ts';
@@ -31,6 +32,7 @@ export const areas = [
   desktops,
   git,
   apps,
+  databases,
   operations,
   billing,
 ] as const satisfies readonly Area[];

@@ -5,6 +5,7 @@ import { billingConfig, billingSettings } from './billing.ts';
 import { chatConfig, chatSettings } from './chat.ts';
 import { computerSettings, computersConfig } from './computers.ts';
 import { databaseConfig, databaseSettings, migrationConfig } from './database.ts';
+import { databasesConfig, databasesSettings } from './databases.ts';
 import { driveConfig, driveSettings } from './drive.ts';
 import { egressConfig, egressSettings } from './egress.ts';
 import { ConfigError } from './errors.ts';
@@ -55,6 +56,7 @@ const environmentSchema = z.object({
   ...chatSettings.shape,
   ...automationSettings.shape,
   ...appSettings.shape,
+  ...databasesSettings.shape,
   ...computerSettings.shape,
   ...portsSettings.shape,
   ...redisSettings.shape,
@@ -108,6 +110,7 @@ export function loadConfig(environment: Environment = process.env) {
     chat: chatConfig(env),
     automations: automationsConfig(env),
     apps: appsConfig(env),
+    databases: databasesConfig(env),
     computers: computersConfig(env),
     ports: portsConfig(env, http.publicUrl),
     redis: redisConfig(env),

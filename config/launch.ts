@@ -24,6 +24,8 @@ export function loadLaunchConfig(environment: Environment = process.env) {
       database: env.ATRIUM_DATABASE_URL === undefined,
       temporal: env.ATRIUM_TEMPORAL_ADDRESS === undefined,
       storage: env.ATRIUM_S3_ENDPOINT === undefined && env.ATRIUM_S3_ACCESS_KEY_ID === undefined,
+      // Only beside the embedded database: who brings a server for the one brings one for the other.
+      tenantDatabase: env.ATRIUM_DATABASE_URL === undefined && env.ATRIUM_TENANT_DATABASE_URL === undefined,
     }),
     /** The environment itself, for the tools that a start runs and for the configuration that follows. */
     environment: Object.freeze({ ...environment }),

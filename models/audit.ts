@@ -86,7 +86,14 @@ export type AuditAction =
   | 'app.computer-set'
   | 'app.webhook-secret-made'
   | 'app.schedule-paused'
-  | 'app.schedule-resumed';
+  | 'app.schedule-resumed'
+  | 'database.made'
+  | 'database.deleted'
+  | 'database.restored'
+  | 'database.rotated'
+  | 'database.connection-read'
+  | 'database.app-connected'
+  | 'database.app-disconnected';
 
 export interface AuditEntry extends Actor {
   id: string;

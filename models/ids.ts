@@ -39,6 +39,8 @@ export const idPrefixes = {
   appSchedule: 'sch',
   automation: 'atm',
   automationRun: 'arn',
+  spaceDatabase: 'dbs',
+  databaseAccount: 'dba',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

@@ -34,7 +34,13 @@ export type OperationKind =
   | 'discardDraft'
   | 'setUpBilling'
   | 'topUp'
-  | 'autoTopUp';
+  | 'autoTopUp'
+  | 'createDatabase'
+  | 'deleteDatabase'
+  | 'restoreDatabase'
+  | 'rotateDatabase'
+  | 'connectApp'
+  | 'disconnectApp';
 
 export type OperationStatus = 'running' | 'succeeded' | 'failed' | 'cancelled';
 

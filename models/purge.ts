@@ -6,6 +6,7 @@ import { billingPurge } from './billing/purge.ts';
 import { chatPurge, type PurgeScope, purgeThreads } from './chat/purge.ts';
 import { computersPurge } from './computers/purge.ts';
 import type { Database } from './database.ts';
+import { databasesPurge } from './databases/purge.ts';
 import { desktopsPurge } from './desktops/purge.ts';
 import { drivePurge } from './drive/purge.ts';
 import { egressPurge } from './egress/purge.ts';
@@ -46,6 +47,7 @@ export const areaPurges: readonly AreaPurge[] = [
   drivePurge,
   desktopsPurge,
   computersPurge,
+  databasesPurge,
   billingPurge,
   egressPurge,
   gitPurge,

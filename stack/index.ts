@@ -12,11 +12,12 @@ import type { Report } from './report.ts';
 import type { Service } from './services.ts';
 import { supervise } from './supervise.ts';
 import { probeTemporal, startTemporalServer, type TemporalServer } from './temporalServer.ts';
+import { startTenantMariaDb, type TenantMariaDb } from './tenantMariadb.ts';
 
 export interface StackOptions {
   dataDir: string;
   /** Which parts to run: those for which no address is configured. */
-  need: { database: boolean; temporal: boolean; storage: boolean };
+  need: { database: boolean; temporal: boolean; storage: boolean; tenantDatabase?: boolean };
   /** Whether computers are wanted, which run on programs of the system. */
   computers?: boolean;
   cacheDir: string;
@@ -88,6 +89,18 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         ({ url, ownerUrl }) => ({
           ATRIUM_DATABASE_URL: url,
           ATRIUM_DATABASE_MIGRATION_URL: ownerUrl,
+        }),
+      ),
+    );
+  }
+  if (options.need.tenantDatabase === true) {
+    const programs = await getMariaDb(context);
+    starts.push(
+      again(
+        (former?: TenantMariaDb) => startTenantMariaDb(context, programs, former),
+        ({ url, adminPort }) => ({
+          ATRIUM_TENANT_DATABASE_URL: url,
+          ATRIUM_TENANT_DATABASE_ADMIN_PORT: String(adminPort),
         }),
       ),
     );

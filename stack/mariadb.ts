@@ -67,7 +67,7 @@ export async function startMariaDb(
   const user = serviceUser(context, 'database');
   const folder = serviceFolder(context, 'database', user);
   const dataFolder = join(folder, 'data');
-  if (!existsSync(dataFolder)) await initialise(context, programs.installer, folder, user);
+  if (!existsSync(dataFolder)) await initialise(context, programs.installer, { folder, user, name: 'database' });
 
   const accounts = readOrMakeAccounts(context);
   const setupFile = join(folder, 'setup.sql');
@@ -114,11 +114,10 @@ export async function startMariaDb(
 /**
  * Fills a new data directory beside its final place, so that a start that is killed here begins afresh the next time.
  */
-async function initialise(
+export async function initialise(
   context: StackContext,
   installer: string,
-  folder: string,
-  user: ServiceUser | undefined,
+  { folder, user, name }: { folder: string; user: ServiceUser | undefined; name: string },
 ): Promise<void> {
   const unfinished = join(folder, 'data.new');
   rmSync(unfinished, { recursive: true, force: true });
@@ -133,7 +132,7 @@ async function initialise(
   try {
     await timed(context.report, { done: 'MariaDB initialised' }, () =>
       runCommand(installer, args, {
-        logFile: serviceLog(context, 'database'),
+        logFile: serviceLog(context, name),
         environment: context.environment,
         signal: context.signal,
         cwd: folder,
@@ -143,7 +142,7 @@ async function initialise(
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     throw new StackError(
-      `MariaDB could not be initialised: ${error.reason} — the whole log is ${serviceLog(context, 'database')}`,
+      `MariaDB could not be initialised: ${error.reason} — the whole log is ${serviceLog(context, name)}`,
     );
   }
   renameSync(unfinished, join(folder, 'data'));
@@ -170,12 +169,12 @@ function serverArguments(dataFolder: string, temporaryFolder: string, port: numb
   ];
 }
 
-function durabilityArguments(durability: Durability = 'full'): string[] {
+export function durabilityArguments(durability: Durability = 'full'): string[] {
   if (durability === 'full') return ['--innodb-flush-log-at-trx-commit=1'];
   return ['--innodb-flush-log-at-trx-commit=0', '--skip-innodb-doublewrite', '--sync-frm=0'];
 }
 
-async function assertAnswers(url: string): Promise<void> {
+export async function assertAnswers(url: string): Promise<void> {
   const connection = await mysql.createConnection({ uri: url, connectTimeout: 2_000 });
   try {
     await connection.query('SELECT 1');

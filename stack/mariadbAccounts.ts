@@ -29,7 +29,7 @@ export function readOrMakeAccounts(context: StackContext): Accounts {
   };
 }
 
-function readOrMakePassword(file: string): string {
+export function readOrMakePassword(file: string): string {
   if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });
   chmodSync(file, 0o600);
   return readFileSync(file, 'utf8').trim();

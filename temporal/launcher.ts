@@ -8,6 +8,7 @@ import { createAutomationLauncher } from './launchers/automations.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
 import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
 import { createComputerLauncher } from './launchers/computers.ts';
+import { createDatabaseLauncher } from './launchers/databases.ts';
 import { createDesktopLauncher } from './launchers/desktops.ts';
 import { createGitLauncher } from './launchers/git.ts';
 import { createMailLauncher } from './launchers/mail.ts';
@@ -34,11 +35,13 @@ export function createLauncher(options: {
   const computers = createComputerLauncher(kit, config);
   const repositories = createGitLauncher(kit, config);
   const schedules = createScheduleKit(options);
+  const databases = createDatabaseLauncher(kit, config);
   return {
     ...createChatLauncher(kit, config, headStart),
     ...computers,
     ...repositories,
-    ...createOperationLauncher(kit, config, logger, { ...computers, ...repositories }),
+    ...databases,
+    ...createOperationLauncher(kit, config, logger, { ...computers, ...repositories, ...databases }),
     ...createAppLauncher(kit, config),
     ...createDesktopLauncher(kit, config),
     ...createMailLauncher(kit),

@@ -24,6 +24,11 @@ export function repositoryWorkflowId(itemId: string): string {
   return `repository/${itemId}`;
 }
 
+/** A space's database's, for as long as the server has it otherwise than its row. */
+export function databaseWorkflowId(databaseId: string): string {
+  return `spaceDatabase/${databaseId}`;
+}
+
 /** A run's of an app's component, from when it is asked for until it has ended. */
 export function appRunWorkflowId(runId: string): string {
   return `appRun/${runId}`;

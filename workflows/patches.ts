@@ -12,6 +12,8 @@ const patches = {
     'A deleted space has computers. Goes with 0.3: a purge lasts hours at most, and the last without them began before 0.2.',
   repositories:
     'A deleted space has repositories. Goes with 0.3: a purge lasts hours at most, and the last without them began before 0.2.',
+  databases:
+    'A deleted space has databases. Goes with 0.3: a purge lasts hours at most, and the last without them began before 0.2.',
 } as const;
 
 export type Patch = keyof typeof patches;

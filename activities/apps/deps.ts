@@ -1,6 +1,7 @@
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import type { ManifestReader } from '../../models/apps/manifest.ts';
+import type { SpaceDatabases } from '../../models/databases/index.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { SecretStore } from '../../models/secrets/index.ts';
 import type { CommonDeps } from '../deps.ts';
@@ -11,4 +12,5 @@ export interface AppDeps extends CommonDeps {
   storage: ObjectStore;
   secrets: SecretStore;
   identity: Pick<Identity, 'members' | 'keys' | 'users'>;
+  spaceDatabases: Pick<SpaceDatabases, 'ofApp'>;
 }

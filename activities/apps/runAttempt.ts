@@ -17,6 +17,7 @@ import { isAtLeast } from '../../models/identity/roles.ts';
 import { isAway } from '../../models/unavailable.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { UnwantedWatch } from '../unwantedWatch.ts';
+import { databaseVariables } from './databaseVariables.ts';
 import { asInput } from './deliveredInput.ts';
 import type { AppDeps } from './deps.ts';
 import { placeFiles } from './placeFiles.ts';
@@ -28,14 +29,21 @@ const maxOutputBytes = 65_536;
 const graceMs = 5_000;
 const watchIntervalMs = 1_000;
 /** What passes by itself, as a computer that takes long to wake. */
-const passing = ['COMPUTER_WAKES', 'HOST_LOST', 'COMPUTER_NOT_ANSWERING', 'TOO_MANY_PROCESSES', 'FILES_BUSY'];
+const passing = [
+  'COMPUTER_WAKES',
+  'HOST_LOST',
+  'COMPUTER_NOT_ANSWERING',
+  'TOO_MANY_PROCESSES',
+  'FILES_BUSY',
+  'DATABASE_NOT_READY',
+];
 
 /**
  * Makes one attempt of a run, or goes on with one that another worker has begun: its process has the run's id and the
  * attempt's number, so it is started once.
  */
 export function createRunAttempt(deps: AppDeps) {
-  const { config, database, identity, liveComputers, logger, secrets, storage } = deps;
+  const { config, database, identity, liveComputers, logger, secrets, spaceDatabases, storage } = deps;
 
   return async function runAppAttempt({ runId, attempt }: { runId: string; attempt: number }): Promise<void> {
     using heartbeat = keepAlive();
@@ -100,7 +108,10 @@ export function createRunAttempt(deps: AppDeps) {
       const values = await secrets.named.readSome(spaceId, spec.secrets, { ...by, userId });
       const own = { ATRIUM_APP_ID: run.itemId, ATRIUM_COMPONENT: run.component, ATRIUM_RUN_ID: run.id };
       const delivered = run.deliveryId === null ? undefined : asInput(await contentOf(database, run.deliveryId));
-      const env = { ...spec.env, ...values, ...delivered?.env, ...own, ATRIUM_ATTEMPT: String(run.attempt) };
+      const connected = await spaceDatabases.ofApp(run.appId);
+      if (connected !== undefined && !may(run, 'databases:write')) throw notAllowed();
+      const shared = databaseVariables(connected);
+      const env = { ...shared, ...spec.env, ...values, ...delivered?.env, ...own, ATRIUM_ATTEMPT: String(run.attempt) };
       const cwd = spec.cwd === '' ? spec.place.folder : `${spec.place.folder}/${spec.cwd}`;
       signal.throwIfAborted();
       const timeoutMs = spec.timeoutSeconds * 1_000;
@@ -117,7 +128,7 @@ export function createRunAttempt(deps: AppDeps) {
     const { role, keyHolds } = await standingOf(identity, run);
     const hasScopes = may(run, 'apps:write') && (run.spec.secrets.length === 0 || may(run, 'secrets:read'));
     if (role !== undefined && isAtLeast(role, 'editor') && keyHolds && hasScopes) return;
-    throw new DomainError('forbidden', 'RUN_NOT_ALLOWED', 'Whoever asked for it may not run it any more.');
+    throw notAllowed();
   }
 
   async function end(run: Run, outcome: RunOutcome, of?: { output: string; client: HostClient }): Promise<void> {
@@ -153,6 +164,10 @@ export function createRunAttempt(deps: AppDeps) {
       throw error;
     }
   }
+}
+
+function notAllowed(): DomainError {
+  return new DomainError('forbidden', 'RUN_NOT_ALLOWED', 'Whoever asked for it may not run it any more.');
 }
 
 async function isKnown(client: HostClient, processId: string): Promise<boolean> {

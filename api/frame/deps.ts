@@ -9,12 +9,14 @@ import type { ProvenPerson } from '../../integrations/gitHosting/provider.ts';
 import type { Catalogue } from '../../integrations/llm/catalogue.ts';
 import type { Payments } from '../../integrations/payments/index.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
 import type { AppSecrets } from '../../models/apps/webhookSecrets.ts';
 import type { AutomationSecrets } from '../../models/automations/webhookSecrets.ts';
 import type { ComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import type { Computers } from '../../models/computers/computers.ts';
 import type { PortLinks } from '../../models/computers/portLinks.ts';
 import type { Database } from '../../models/database.ts';
+import type { SpaceDatabases } from '../../models/databases/index.ts';
 import type { EgressRules } from '../../models/egress/egressRules.ts';
 import type { GitConnections } from '../../models/git/connections.ts';
 import type { GitCredentials } from '../../models/git/credentials.ts';
@@ -61,6 +63,9 @@ export interface ApiDeps {
   gitCredentials: GitCredentials;
   gitTrees: GitTrees;
   appManifests: AppManifests;
+  spaceDatabases: SpaceDatabases;
+  /** Undefined where none is configured. */
+  tenantServer: TenantServer | undefined;
   gitHosting: GitHosting;
   gitConnections: GitConnections<ProvenPerson>;
   launcher: Launcher;

@@ -8,6 +8,7 @@ import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
 import { checkComputers, checkDesktops, checkDrivers, checkHosts } from './checkComputers.ts';
+import { checkDatabases } from './checkDatabases.ts';
 import { checkGitHosting } from './checkGitHosting.ts';
 import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
@@ -60,6 +61,7 @@ export async function runChecks(): Promise<Check[]> {
   await check('push', () => checkPush(config));
   await check('egress', () => checkEgress(config, running === undefined));
   await check('mcp servers', () => checkMcpServers(config));
+  await check('databases of spaces', () => checkDatabases(config));
   await check('git hosting', () => checkGitHosting(config));
   await check('payments', () => checkPayments(config));
   await check('prices', () => checkPrices(config));

@@ -19,6 +19,7 @@ import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPushFetch } from '../../integrations/push/pushFetch.ts';
 import { createPushSender } from '../../integrations/push/pushSender.ts';
+import { namesOf } from '../../models/databases/names.ts';
 import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
@@ -35,6 +36,7 @@ import { registerWhereAllowed } from './temporal.ts';
 export type Role = 'api' | 'worker' | 'both';
 
 const scheduleRetryMs = 2_000;
+const watchStopMs = 1_000;
 
 /** The objects that make up one Atrium process. A process that is both `api` and `worker` shares them. */
 export async function createRuntime(config: Config, logger: Logger, role: Role) {
@@ -88,10 +90,12 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       const main = createMain(mainDeps(services, launcher, liveComputers, proxy));
       const worker = await startWorkers({ temporal, config, shutdownGraceMs }, main);
       headStarts = main.headStarts;
+      const watch = watchTenants(services);
       return {
         ...worker,
         async stop() {
           headStarts = undefined;
+          await watch.stop();
           await worker.stop();
           await main.headStarts.close();
           await proxy[Symbol.asyncDispose]();
@@ -178,6 +182,22 @@ async function startWorkers(
     await Promise.all(workers.map((worker) => worker.stop()));
     throw error;
   }
+}
+
+/** Ends what takes too long on the server for the databases of spaces, where there is one. */
+function watchTenants({ config, logger, tenantServer }: Services): { stop(): Promise<void> } {
+  const stopped = new AbortController();
+  const watched = tenantServer?.watch(namesOf(config.installation).user, {
+    signal: stopped.signal,
+    onFailure: (error) => logger.warn({ err: error }, 'The statements of spaces in their databases cannot be watched.'),
+  });
+  return {
+    async stop() {
+      stopped.abort();
+      // A server that does not answer holds up nobody.
+      await Promise.race([watched, delay(watchStopMs)]);
+    },
+  };
 }
 
 function mainDeps(

@@ -9,6 +9,7 @@ import { createPayments } from '../../integrations/payments/index.ts';
 import { DocumentReaders } from '../../integrations/readers/documentReaders.ts';
 import { RedisNotices } from '../../integrations/redis/redisNotices.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { createTenantServer, type TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
 import { checkAppSchedule } from '../../models/apps/checkSchedule.ts';
 import { createAppSecrets } from '../../models/apps/webhookSecrets.ts';
 import { createAutomationSecrets } from '../../models/automations/webhookSecrets.ts';
@@ -17,6 +18,7 @@ import { createComputerSecrets } from '../../models/computers/computerSecrets.ts
 import { createComputers } from '../../models/computers/computers.ts';
 import { createPortLinks } from '../../models/computers/portLinks.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
+import { createSpaceDatabases } from '../../models/databases/index.ts';
 import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
 import { createGitConnections } from '../../models/git/connections.ts';
@@ -88,6 +90,8 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     gitCredentials: createGitCredentials(database, envelope),
     gitHosting: createGitHosting(config),
     gitConnections: createGitConnections<ProvenPerson>(database, envelope),
+    spaceDatabases: createSpaceDatabases(database, envelope, config),
+    tenantServer: openTenantServer(config),
     computerSecrets: createComputerSecrets(database, envelope),
     egressRules: createEgressRules(database),
     egressAuthorities: createEgressAuthorities(database, envelope, createAuthority),
@@ -109,6 +113,11 @@ export async function createServices({ config, logger, readers, remoteWriters, d
 
 function openNotices({ redis, installation }: Config, logger: Logger, listens: boolean): RedisNotices | undefined {
   return redis.url === undefined ? undefined : new RedisNotices({ url: redis.url, installation, logger, listens });
+}
+
+/** The server for the databases of spaces, where one is configured. */
+function openTenantServer({ databases: { url, ...rest } }: Config): TenantServer | undefined {
+  return url === undefined ? undefined : createTenantServer({ url, adminPort: rest.adminPort }, rest);
 }
 
 export type Services = Awaited<ReturnType<typeof createServices>>;

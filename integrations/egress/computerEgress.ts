@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { idleTimeoutMs, ProxyError } from './connect.ts';
 import type { Admitted, EgressGuard, EgressOwner } from './guard.ts';
+import type { Destination } from './hostPattern.ts';
 import { OpenConnections } from './openConnections.ts';
 import { Pace } from './pace.ts';
 import { createProxyServer, type Tunnel } from './proxy.ts';
@@ -15,6 +16,8 @@ export interface ComputerEgressOptions {
   ownerOf(computerId: string): Promise<EgressOwner | undefined>;
   /** Serves what takes more than joining two sockets, such as a connection that gets a secret. */
   takeOver?(computerId: string, tunnel: Tunnel, owner: EgressOwner): Promise<boolean>;
+  /** What of ours a computer may reach, and where that is. */
+  ownOf?(computerId: string, to: Destination): Promise<Destination | undefined>;
   maxConnections?: number;
   /** New connections: at once, and then each second. */
   burst?: number;
@@ -108,7 +111,7 @@ export class ComputerEgress implements AsyncDisposable {
   }
 
   #serve(computerId: string, path: string): Opened {
-    const { guard, ownerOf, takeOver, maxConnections = 256, burst = 300, perSecond = 50 } = this.#options;
+    const { guard, ownerOf, takeOver, ownOf, maxConnections = 256, burst = 300, perSecond = 50 } = this.#options;
     const connections = new OpenConnections();
     const pace = new Pace(burst, perSecond);
     const headersTimeout = this.#options.headersTimeoutMs ?? 15_000;
@@ -123,6 +126,7 @@ export class ComputerEgress implements AsyncDisposable {
       return {
         ...owner,
         opened: (to: Admitted) => connections.add(to),
+        ...(ownOf !== undefined && { own: (to: Destination) => ownOf(computerId, to) }),
         ...(takeOver !== undefined && { takeOver: (tunnel: Tunnel) => takeOver(computerId, tunnel, owner) }),
       };
     };

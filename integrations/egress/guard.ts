@@ -36,6 +36,8 @@ export interface EgressOwner {
   opened?(to: Admitted): Disposable & { ended: AbortSignal };
   /** Told of the bytes that pass in either direction. It may end the owner's work when they are too many. */
   passed?(bytes: number): void;
+  /** Where a destination of our own is that this owner may reach and nobody else: it is dialled, and the guard not asked. */
+  own?(to: Destination): Promise<Destination | undefined>;
   /** Serves a tunnel in place of the proxy, where it returns true. */
   takeOver?(tunnel: Tunnel): Promise<boolean>;
 }

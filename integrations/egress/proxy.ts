@@ -80,7 +80,14 @@ async function openTunnel(
   const owner = await ownerOf(req);
   const to = parseAuthority(req.url ?? '');
   if (to?.port === undefined) throw new ProxyError(400, 'CONNECT takes a host and a port.');
-  const admitted = await guard.admit({ host: to.host, port: to.port }, owner);
+  const asked = { host: to.host, port: to.port };
+  const own = await owner.own?.(asked);
+  if (own !== undefined) {
+    await owner.record({ ...asked, purpose: owner.purpose, address: null, refusal: null });
+    const inside = { ...own, address: own.host, isException: false };
+    return joinTunnel({ to: inside, client, head, ended: owner.ended, passed: owner.passed });
+  }
+  const admitted = await guard.admit(asked, owner);
   using opened = owner.opened?.(admitted);
   const ended = opened?.ended ?? owner.ended;
   const tunnel = { to: admitted, client, head, ended, passed: owner.passed };

@@ -2,6 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
+import { revokeAccountsOf } from '../databases/connections.ts';
 import { notFound } from '../errors.ts';
 import type { Authority } from '../identity/authority.ts';
 import { newId } from '../ids.ts';
@@ -143,5 +144,6 @@ export async function removeApp(database: Database, { id, spaceId, itemId }: App
     await appendAudit(tx, spaceId, actor, 'app.removed', itemId);
     const sql = 'UPDATE apps SET live = NULL, removed_at = ? WHERE id = ? AND live = 1';
     if ((await execute(tx, sql, [new Date(), id])).affectedRows === 0) throw notFound('app');
+    await revokeAccountsOf(tx, [id]);
   });
 }

@@ -2,6 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { deleteInBatches } from '../batches.ts';
 import { type Database, transaction } from '../database.ts';
+import { revokeAccountsOf } from '../databases/connections.ts';
 import { driveModels } from '../drive/models.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { execute, select } from '../sql.ts';
@@ -9,10 +10,11 @@ import { execute, select } from '../sql.ts';
 /** In the transaction that removes their items for good: what there is of these apps is swept. */
 export async function removeAppsOf(tx: Transaction, itemIds: readonly string[]): Promise<void> {
   if (itemIds.length === 0) return;
-  await execute(tx, 'UPDATE apps SET live = NULL, removed_at = ? WHERE item_id IN (?) AND live = 1', [
-    new Date(),
-    itemIds,
-  ]);
+  const sql = 'SELECT id FROM apps WHERE item_id IN (?) AND live = 1 FOR UPDATE';
+  const ids = (await select<{ id: string }>(tx, sql, [itemIds])).map(({ id }) => id);
+  if (ids.length === 0) return;
+  await execute(tx, 'UPDATE apps SET live = NULL, removed_at = ? WHERE id IN (?)', [new Date(), ids]);
+  await revokeAccountsOf(tx, ids);
 }
 
 export type RemovedApp = Waiting & { spaceId: string };

@@ -22,6 +22,9 @@ export const scopes = {
     'Clone repositories, change and send them, add and remove credentials for git servers. Includes git:read.',
   'apps:read': 'See apps, what of them runs and has run, and what that has put out.',
   'apps:write': 'Make and remove apps, run their components and end those runs. Includes apps:read.',
+  'databases:read': 'See databases and how they are.',
+  'databases:write':
+    'Make, delete and restore databases, and get into them: see and renew passwords. Includes databases:read.',
   tools: 'What agents may use and reach: MCP servers, egress lists and their log.',
   web: 'Let agents fetch pages of the web.',
   mcp: 'Let agents use the tools of the MCP servers of a space.',

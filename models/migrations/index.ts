@@ -32,6 +32,7 @@ import { gitDrafts } from './0031-git-drafts.ts';
 import { apps } from './0034-apps.ts';
 import { appRuns } from './0034b-app-runs.ts';
 import { automations } from './0035-automations.ts';
+import { databases } from './0036-databases.ts';
 import { appTriggers } from './0037-app-triggers.ts';
 import { appAttempts } from './0038-app-attempts.ts';
 import { desktops } from './0039-desktops.ts';
@@ -71,6 +72,7 @@ export const migrations: Migration[] = [
   apps,
   appRuns,
   automations,
+  databases,
   appTriggers,
   appAttempts,
   desktops,

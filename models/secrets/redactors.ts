@@ -4,6 +4,7 @@ import { DecryptionError } from '../../crypto/errors.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { secretForms } from '../../telemetry/secretForms.ts';
 import type { Database } from '../database.ts';
+import { passwordsOf } from '../databases/accounts.ts';
 import { dynamicSecretContext } from './dynamicSecrets.ts';
 import { leavesOf } from './leaves.ts';
 import { createRedactor, type Redactor } from './redactor.ts';
@@ -29,14 +30,16 @@ export function createRedactors(database: Database, envelope: Envelope) {
   async function present(spaceId: string): Promise<string[]> {
     const [rows] = await database.pool.query<RowDataPacket[]>(
       `SELECT CONCAT('n ', revision, ' ', name) AS entry FROM secrets WHERE space_id = ?
-       UNION ALL SELECT CONCAT('d 0 ', id) FROM dynamic_secrets WHERE space_id = ? AND expires_at > ?`,
-      [spaceId, spaceId, new Date()],
+       UNION ALL SELECT CONCAT('d 0 ', id) FROM dynamic_secrets WHERE space_id = ? AND expires_at > ?
+       UNION ALL SELECT CONCAT('a ', password_version, ' ', id) FROM space_database_accounts WHERE space_id = ?`,
+      [spaceId, spaceId, new Date(), spaceId],
     );
     return rows.map((row) => String(row.entry));
   }
 
   async function formsOf(spaceId: string, entry: string): Promise<string[]> {
     const [kind, , name = ''] = entry.split(' ');
+    if (kind === 'a') return (await passwordsOf(database, envelope, name)).flatMap(secretForms);
     const isNamed = kind === 'n';
     const [rows] = await database.pool.query<RowDataPacket[]>(
       isNamed

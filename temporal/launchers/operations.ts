@@ -7,6 +7,7 @@ import type { OperationReference } from '../operations/operation.ts';
 import { kindKey, spaceIdKey, userIdKey } from '../searchKeys.ts';
 import { operationWorkflowId } from '../workflowIds.ts';
 import type { ComputerLauncher } from './computers.ts';
+import type { DatabaseLauncher } from './databases.ts';
 import type { GitLauncher } from './git.ts';
 
 export function createOperationLauncher(
@@ -14,7 +15,8 @@ export function createOperationLauncher(
   config: Config,
   logger: Logger,
   objects: Pick<ComputerLauncher, 'startComputer' | 'interruptComputer'> &
-    Pick<GitLauncher, 'startRepository' | 'interruptRepository'>,
+    Pick<GitLauncher, 'startRepository' | 'interruptRepository'> &
+    DatabaseLauncher,
 ) {
   return {
     /**
@@ -30,6 +32,7 @@ export function createOperationLauncher(
       if ('object' in definition) {
         const subject = subjectOf(operation);
         if (definition.object === 'repository') return objects.startRepository(subject);
+        if (definition.object === 'database') return objects.startDatabase(subject);
         return definition.isUrgent ? objects.interruptComputer(subject) : objects.startComputer(subject);
       }
       const { workflow, args, taskQueue } = definition.start(operation, config);

@@ -2,6 +2,7 @@ import type { OperationKind } from '../../models/operation.ts';
 import { billingOperations } from './billing.ts';
 import { chatOperations } from './chat.ts';
 import { computerOperations } from './computers.ts';
+import { databaseOperations } from './databases.ts';
 import { driveOperations } from './drive.ts';
 import { gitOperations } from './git.ts';
 import { identityOperations } from './identity.ts';
@@ -11,6 +12,7 @@ import type { OperationDefinition } from './operation.ts';
 const operations: Readonly<Record<OperationKind, OperationDefinition>> = {
   ...chatOperations,
   ...computerOperations,
+  ...databaseOperations,
   ...driveOperations,
   ...gitOperations,
   ...billingOperations,

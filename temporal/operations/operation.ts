@@ -28,7 +28,7 @@ export interface OwnOperation extends Definition {
 
 /** An operation that the workflow of its subject does, and ends. */
 export interface ObjectOperation extends Definition {
-  object: 'computer' | 'repository';
+  object: 'computer' | 'repository' | 'database';
   /** Whether it does not wait for what that workflow is doing. */
   isUrgent: boolean;
 }

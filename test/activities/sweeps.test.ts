@@ -3,6 +3,7 @@ import { createAutomationSweeps } from '../../activities/automations/sweeps.ts';
 import { createBillingSweeps } from '../../activities/billing/sweeps.ts';
 import { createChatSweeps } from '../../activities/chat/sweeps.ts';
 import { createComputerSweeps } from '../../activities/computers/sweeps.ts';
+import { createDatabaseSweeps } from '../../activities/databases/sweeps.ts';
 import { createDesktopSweeps } from '../../activities/desktops/sweeps.ts';
 import { createDriveSweeps } from '../../activities/drive/sweeps.ts';
 import { createEgressSweeps } from '../../activities/egress/sweeps.ts';
@@ -31,6 +32,7 @@ test('every sweep of every area is run', () => {
     createChatSweeps,
     createComputerSweeps,
     createDesktopSweeps,
+    createDatabaseSweeps,
     createDriveSweeps,
     createEgressSweeps,
     createGitSweeps,

@@ -1,7 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Database } from '../../models/database.ts';
+import { newName } from '../../models/databases/names.ts';
 import { newId } from '../../models/ids.ts';
 import type { ChatUser } from './chat.ts';
+import { databaseRow } from './database.ts';
 import { desktopRow } from './desktop.ts';
 import { draftRow } from './draft.ts';
 import { driveOf } from './drive.ts';
@@ -165,6 +167,14 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       trigger_key: 'delivery:1',
       status: 'skipped',
       created_at: new Date(),
+    },
+    space_databases: databaseRow({ spaceId: user.spaceId, createdBy: user.id }),
+    space_database_accounts: {
+      id: newId('databaseAccount'),
+      database_id: 'dbs_1',
+      space_id: user.spaceId,
+      server_user: newName('u'),
+      sealed: randomBytes(64),
     },
     port_links: {
       id: `prt_${randomUUID()}`,

@@ -7,6 +7,7 @@ import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { newId } from '../../models/ids.ts';
 import { operationModels } from '../../models/operation.ts';
+import { insertDatabase } from './database.ts';
 import { insertDesktop } from './desktop.ts';
 import { insertDraft } from './draft.ts';
 import { buildSpace, buildUser } from './identity.ts';
@@ -299,6 +300,9 @@ export const objects: Record<string, Builder> = {
     await world.database.pool.query('INSERT INTO app_runs SET ?', [{ ...row, ...state, spec, created_at: new Date() }]);
     return id;
   },
+  // The server has it as soon as somebody looks after it, where there is one.
+  databaseId: async ({ database, people, spaceId }) =>
+    insertDatabase(database, { spaceId, createdBy: people.owner.id }),
   credentialId: async (world) => {
     const body = { name: 'Git server', host: 'git.example.com', secret: 'a token' };
     const path = `/api/spaces/${world.spaceId}/git/credentials`;

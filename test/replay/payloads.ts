@@ -17,6 +17,7 @@ const sentences = [
   /^(Activity|activity ScheduleToClose) timeout$/,
   /^(NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
+  /^A part is away\.$/,
   /^UnhandledCommand$/, // a signal came in between
 ];
 
@@ -61,6 +62,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   hostId: [id],
   id: [id, name],
   itemId: [id],
+  databaseId: [id],
   kind: [name],
   modelId: [modelId],
   nanos: [/^\d+$/],

@@ -11,6 +11,7 @@ import { type Accounts, readOrMakeAccounts } from '../../stack/mariadbAccounts.t
 import { choosePort } from '../../stack/ports.ts';
 import { timed } from '../../stack/report.ts';
 import { serviceLog, startService } from '../../stack/services.ts';
+import { readOrMakeTenantAccounts, tenantSetupStatements } from '../../stack/tenantAccounts.ts';
 import { giveTo, serviceFolder, serviceUser } from '../../stack/users.ts';
 import { waitUntil } from '../../stack/waiting.ts';
 
@@ -36,18 +37,69 @@ interface MySqlOptions {
  * has.
  */
 export async function startMySql(context: StackContext, { databases, args = [] }: MySqlOptions): Promise<MySql> {
-  const command = serverCommand(await getMySql(context));
-  const user = serviceUser(context, 'database');
-  const folder = serviceFolder(context, 'mysql', user);
-  const data = join(folder, 'data');
   const accounts = readOrMakeAccounts(context);
+  const urlOf = (port: number, account: Accounts['app']) =>
+    `mysql://${account.user}:${account.password}@127.0.0.1:${port}/atrium`;
+  const { port, stop } = await runServer(context, {
+    name: 'mysql',
+    user: 'database',
+    setup: setupStatements(accounts, databases),
+    args: () => args,
+    probe: (at) => urlOf(at, accounts.owner),
+  });
+  return { url: urlOf(port, accounts.app), ownerUrl: urlOf(port, accounts.owner), stop };
+}
+
+/** A private MySQL for the databases of spaces, with a port for administrators. */
+export async function startTenantMySql(
+  context: StackContext,
+): Promise<{ url: string; adminPort: number; stop(): Promise<void> }> {
+  const accounts = readOrMakeTenantAccounts(context);
+  const { user, password } = accounts.admin;
+  const urlOf = (at: number) => `mysql://${user}:${password}@127.0.0.1:${at}/`;
+  const adminPort = await choosePort();
+  const { port, stop } = await runServer(context, {
+    name: 'tenant-mysql',
+    user: 'tenants',
+    setup: tenantSetupStatements(accounts, 'mysql'),
+    args: () => [
+      '--admin-address=127.0.0.1',
+      `--admin-port=${adminPort}`,
+      '--local-infile=OFF',
+      '--event-scheduler=DISABLED',
+      '--log-bin-trust-function-creators=1',
+    ],
+    probe: () => urlOf(adminPort),
+  });
+  return { url: urlOf(port), adminPort, stop };
+}
+
+interface ServerOptions {
+  /** Names its folder and its log. */
+  name: string;
+  /** As which service's user it runs. */
+  user: string;
+  setup: string;
+  args(): string[];
+  /** With what it is asked whether it answers. */
+  probe(port: number): string;
+}
+
+async function runServer(
+  context: StackContext,
+  { name, user: service, setup, args, probe }: ServerOptions,
+): Promise<{ port: number; stop(): Promise<void> }> {
+  const command = serverCommand(await getMySql(context));
+  const user = serviceUser(context, service);
+  const folder = serviceFolder(context, name, user);
+  const data = join(folder, 'data');
   const setupFile = join(folder, 'setup.sql');
-  writeFileSync(setupFile, setupStatements(accounts, databases), { mode: 0o600 });
+  writeFileSync(setupFile, setup, { mode: 0o600 });
   giveTo(setupFile, user);
 
   const initialise = [...command, `--datadir=${data}`, '--initialize-insecure'];
   const options = {
-    logFile: serviceLog(context, 'mysql'),
+    logFile: serviceLog(context, name),
     environment: context.environment,
     signal: context.signal,
     cwd: folder,
@@ -61,23 +113,22 @@ export async function startMySql(context: StackContext, { databases, args = [] }
   return timed(context.report, { done: 'MySQL started' }, async () => {
     const port = await choosePort(undefined);
     const [program = '', ...rest] = command;
-    const service = await startService(context, {
-      name: 'mysql',
+    const running = await startService(context, {
+      name,
       title: 'MySQL',
       command: program,
-      args: [...rest, ...serverArguments(data, port, setupFile), ...args],
+      args: [...rest, ...serverArguments(data, port, setupFile), ...args()],
       cwd: folder,
       environment: {},
       user,
     });
-    const urlOf = (account: Accounts['app']) => `mysql://${account.user}:${account.password}@127.0.0.1:${port}/atrium`;
-    await waitUntil(() => assertAnswers(urlOf(accounts.owner)), {
+    await waitUntil(() => assertAnswers(probe(port)), {
       ...context,
       title: 'MySQL',
       timeoutMs: startTimeoutMs,
-      assertAlive: service.assertAlive,
+      assertAlive: running.assertAlive,
     });
-    return { url: urlOf(accounts.app), ownerUrl: urlOf(accounts.owner), stop: () => service.stop() };
+    return { port, stop: () => running.stop() };
   });
 }
 

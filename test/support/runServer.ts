@@ -1,3 +1,4 @@
+import type { Environment } from '../../config/index.ts';
 import type { SharedProduct } from './sharedProducts.ts';
 
 /** The variable that names the run's server (`sharedProducts.ts`) to the test files. */
@@ -11,6 +12,11 @@ export async function borrowProduct(providerUrl: string): Promise<SharedProduct>
 /** `isBroken` when the next file had better not have it. */
 export async function returnProduct(isBroken: boolean): Promise<void> {
   await ask('DELETE', `/products/${worker()}${isBroken ? '?broken' : ''}`);
+}
+
+/** The variables of this run's server for the databases of spaces. */
+export async function tenantServer(): Promise<Environment> {
+  return (await ask('POST', '/tenants')) as Environment;
 }
 
 /** Ends what an installation has left in Temporal. Outside a run of tests, Temporal ends with who started it. */

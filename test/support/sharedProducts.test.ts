@@ -2,11 +2,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { stackEnvironment } from './environment.ts';
+import { tenantServer } from './runServer.ts';
 import { type RunServer, type SharedProduct, serveSharedProducts } from './sharedProducts.ts';
 
 let server: RunServer;
 beforeAll(async () => {
-  server = await serveSharedProducts({ address: stackEnvironment().ATRIUM_TEMPORAL_ADDRESS ?? '' });
+  server = await serveSharedProducts({ address: stackEnvironment().ATRIUM_TEMPORAL_ADDRESS ?? '' }, tenantServer);
 });
 afterAll(() => server.close());
 

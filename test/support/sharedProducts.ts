@@ -38,9 +38,13 @@ const healthTimeoutMs = 30_000;
  * Keeps a running Atrium for each Jest worker, for the test files that need no settings of their own: `POST
  * /products/{worker}` lends it, with the address of the file's provider in the body; `DELETE` gives it back. It is
  * started when the first file asks. One that has died, that was not given back, or that a file left with work under way
- * (`?broken`) is replaced. `DELETE /installations/{name}` forgets what a closed environment has left in Temporal.
+ * (`?broken`) is replaced. `DELETE /installations/{name}` forgets what a closed environment has left in Temporal. `POST
+ * /tenants` answers with the variables of the server for databases of spaces, which is started when a file first asks.
  */
-export async function serveSharedProducts(temporal: { address: string }): Promise<RunServer> {
+export async function serveSharedProducts(
+  temporal: { address: string },
+  tenants: () => Promise<Environment>,
+): Promise<RunServer> {
   const products = new Map<string, Product>();
   let connection: Promise<Connection> | undefined;
 
@@ -89,6 +93,7 @@ export async function serveSharedProducts(temporal: { address: string }): Promis
     const { pathname, searchParams } = new URL(url ?? '/', 'http://run');
     const [, kind, name = ''] = pathname.split('/');
     if (kind === 'installations' && method === 'DELETE') return forget(name);
+    if (kind === 'tenants' && method === 'POST') return tenants();
     if (kind === 'products' && method === 'POST') return lend(name, body);
     if (kind === 'products' && method === 'DELETE') return giveBack(name, searchParams.has('broken'));
     throw new Error(`Nothing is known of ${method} ${url}.`);

@@ -12,6 +12,7 @@ import { runServerVariable } from './runServer.ts';
 import { prepareSnapshot, schemaVariable } from './schemaSnapshot.ts';
 import { type RunServer, serveSharedProducts } from './sharedProducts.ts';
 import { testVariablePrefix } from './stackVariables.ts';
+import { startTestTenants, type TestTenants } from './tenants.ts';
 import { chooseDatabase, databaseVariables, testDatabases, versionOf } from './testDatabase.ts';
 
 const folderPrefix = 'atrium-test-';
@@ -23,6 +24,7 @@ let runServer: RunServer | undefined;
 let stack: Stack | undefined;
 /** What a part that came to an end by itself has written in its log may say why. */
 let keepsLogs = false;
+let tenants: Promise<TestTenants> | undefined;
 let stopDatabase: (() => Promise<void>) | undefined;
 let dataDir: string | undefined;
 let lock: { release(): void } | undefined;
@@ -66,7 +68,11 @@ export async function startTestStack(): Promise<void> {
     await versionOf(stackEnvironment().ATRIUM_DATABASE_MIGRATION_URL),
     migrateEmptyDatabase,
   );
-  runServer = await serveSharedProducts({ address: process.env[`${testVariablePrefix}TEMPORAL_ADDRESS`] ?? '' });
+  const context = { ...launch, dataDir, report, signal: abort.signal };
+  runServer = await serveSharedProducts({ address: process.env[`${testVariablePrefix}TEMPORAL_ADDRESS`] ?? '' }, () => {
+    tenants ??= startTestTenants(context);
+    return tenants.then(({ environment }) => environment);
+  });
   process.env[runServerVariable] = runServer.url;
   // Every Atrium that a test starts loads the same modules: what one has compiled is there for the next, and for the
   // next run. That is a third of the work of a start.
@@ -75,6 +81,7 @@ export async function startTestStack(): Promise<void> {
 
 export async function stopTestStack(): Promise<void> {
   await runServer?.close();
+  await (await tenants?.catch(() => undefined))?.stop();
   await stack?.stop();
   await stopDatabase?.();
   lock?.release();

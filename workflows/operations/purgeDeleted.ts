@@ -15,7 +15,7 @@ const firstWaitMs = 500;
 const longestWaitMs = 5 * 60_000;
 
 // Rows only: repeating is harmless, and giving up would leave what somebody asked to have removed.
-const { stopTurns, purgeComputersOf, purgeRepositoriesOf } = proxyActivities<Activities>({
+const { stopTurns, purgeComputersOf, purgeRepositoriesOf, purgeDatabasesOf } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
 });
@@ -35,6 +35,7 @@ export async function purgeDeleted(input: PurgeDeletedInput): Promise<void> {
     await untilNone(() => stopTurns(scope));
     if ('spaceId' in scope && isPatched('computers')) await untilNone(() => purgeComputersOf(scope));
     if ('spaceId' in scope && isPatched('repositories')) await untilNone(() => purgeRepositoriesOf(scope));
+    if ('spaceId' in scope && isPatched('databases')) await untilNone(() => purgeDatabasesOf(scope));
     // Before the rows that lead to a thread's files.
     if (isPatched('drive')) await purgeDriveOf(scope);
     await purgeRows(scope);

@@ -81,6 +81,14 @@ const onlyOnceAllowed: Record<string, string> = {
   pullRepository: '409 GIT_REPOSITORY_NOT_READY',
   createDraft: '409 GIT_REPOSITORY_NOT_READY',
   mergeDraft: '409 GIT_REPOSITORY_NOT_READY',
+  // Nor is there a server for databases.
+  createDatabase: '422 DATABASES_NOT_CONFIGURED',
+  deleteDatabase: '422 DATABASES_NOT_CONFIGURED',
+  restoreDatabase: '422 DATABASES_NOT_CONFIGURED',
+  getDatabaseConnection: '422 DATABASES_NOT_CONFIGURED',
+  rotateDatabase: '422 DATABASES_NOT_CONFIGURED',
+  connectApp: '422 DATABASES_NOT_CONFIGURED',
+  disconnectApp: '422 DATABASES_NOT_CONFIGURED',
   // Nor is every folder an app.
   cancelRun: '409 RUN_ENDED',
   createApp: '422 APP_MANIFEST_MISSING',

@@ -4,6 +4,7 @@ import { billingScenarios } from './billing.ts';
 import { chatScenarios } from './chat.ts';
 import { chatContextScenarios } from './chatContext.ts';
 import { computerScenarios } from './computers.ts';
+import { databaseScenarios } from './databases.ts';
 import { desktopScenarios } from './desktops.ts';
 import { driveScenarios } from './drive.ts';
 import { gitScenarios } from './git.ts';
@@ -20,6 +21,7 @@ export const scenarios: Scenario[] = [
   ...chatContextScenarios,
   ...computerScenarios,
   ...desktopScenarios,
+  ...databaseScenarios,
   ...driveScenarios,
   ...gitScenarios,
   ...mailScenarios,

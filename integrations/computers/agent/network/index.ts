@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Server } from 'node:net';
+import { databasePort } from '../../../egress/databaseNames.ts';
 import { dnsOverTcp, dnsOverUdp } from './dnsStub.ts';
 import { NameTable } from './nameTable.ts';
 import { Connections, namedRelay, type OpenEgress, proxyRelay } from './relay.ts';
@@ -27,7 +28,7 @@ export interface Network {
  * machine, where the relays for the usual ports know it again. So names leave as CONNECT only, and no query ever does.
  */
 export async function startNetwork(options: NetworkOptions): Promise<Network> {
-  const { open, ports = [22, 80, 443], proxyPort = 3128, dnsPort = 53, maxConnections = 256 } = options;
+  const { open, ports = [22, 80, 443, databasePort], proxyPort = 3128, dnsPort = 53, maxConnections = 256 } = options;
   const names = new NameTable();
   const connections = new Connections(maxConnections);
   const udp = dnsOverUdp(names);

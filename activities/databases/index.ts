@@ -1,0 +1,73 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { type Alignment, finishAlignment, giveUpAlignment } from '../../models/databases/alignment.ts';
+import { purgeDatabasesOf } from '../../models/databases/purge.ts';
+import type { DatabaseState } from '../../models/databases/spaceDatabase.ts';
+import { keepAlive } from '../keepAlive.ts';
+import { requireOrder } from '../order.ts';
+import type { DatabaseDeps } from './deps.ts';
+import { createDatabaseSweeps } from './sweeps.ts';
+
+const onServer = { living: 'open', deleted: 'locked', purged: 'gone' } as const satisfies Record<DatabaseState, string>;
+
+/** It is tried again. Why is in the log, and not in the history. */
+const away = (type: string) => ApplicationFailure.create({ type, message: 'A part is away.' });
+
+export function createDatabaseActivities(deps: DatabaseDeps) {
+  const { database, logger, spaceDatabases, tenantServer, workflows } = deps;
+
+  async function apply({ id: databaseId, serverName: name, state, accounts }: Alignment): Promise<void> {
+    if (tenantServer === undefined && state === 'purged') {
+      // Who has taken the server away has taken its databases along, and a space must not wait for them for ever.
+      logger.warn({ serverName: name }, 'A database is forgotten, and there is no server to remove it from.');
+      return;
+    }
+    if (tenantServer === undefined) throw away('NOT_CONFIGURED');
+    try {
+      await tenantServer.align({
+        name,
+        state: onServer[state],
+        accounts: accounts.map(({ serverUser: user, ...rest }) => ({ user, ...rest })),
+      });
+    } catch (error) {
+      if (!(error instanceof TenantServerError)) throw error;
+      logger.warn({ err: error, databaseId }, 'The server does not have a database as it is wanted yet.');
+      throw away('DATABASE_SERVER_FAILED');
+    }
+  }
+
+  return {
+    /**
+     * Makes the server have a database as its row wants it, and ends the operations that have asked for it. What is
+     * wished meanwhile is done as well.
+     */
+    async alignDatabase({ databaseId }: { databaseId: string }): Promise<void> {
+      using heartbeat = keepAlive();
+      for (;;) {
+        heartbeat.cancelled.throwIfAborted();
+        const wanted = await spaceDatabases.alignment(databaseId);
+        if (wanted === undefined) return;
+        await apply(wanted);
+        if (await finishAlignment(database, wanted)) return;
+      }
+    },
+
+    /** Tells those who wait that the server does not do it now. It is tried again all the same. */
+    giveUpDatabase: ({ databaseId }: { databaseId: string }): Promise<void> =>
+      giveUpAlignment(database, databaseId, {
+        code: 'DATABASE_SERVER_UNAVAILABLE',
+        detail: 'The server for databases does not do it now. It is tried again by itself.',
+      }),
+
+    /** Has the databases of a deleted space removed, and returns how many there may still be. */
+    async purgeDatabasesOf(scope: { threadId: string } | { spaceId: string }): Promise<number> {
+      await requireOrder(database, scope);
+      if (!('spaceId' in scope)) return 0;
+      const left = await purgeDatabasesOf(database, scope.spaceId);
+      for (const one of left) await workflows.startDatabase(one);
+      return left.length;
+    },
+
+    ...createDatabaseSweeps(deps),
+  };
+}

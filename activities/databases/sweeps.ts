@@ -1,0 +1,84 @@
+import { namesOf } from '../../models/databases/names.ts';
+import {
+  type DueDatabase,
+  dueDatabases,
+  forgetPurged,
+  type KnownDatabase,
+  knownDatabases,
+  markDue,
+} from '../../models/databases/sweeps.ts';
+import { keepAlive } from '../keepAlive.ts';
+import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
+import type { DatabaseDeps } from './deps.ts';
+
+export interface DatabaseComparison {
+  /** Looked at again, since the server had them otherwise than their rows. */
+  differed: number;
+  /** What the server has under names of this installation that no row knows. It is left alone. */
+  unknown: number;
+}
+
+const keptAfterPurgeMs = 7 * 86_400_000;
+
+/** What the sweeper does for databases. Rows are the truth; the server follows. */
+export function createDatabaseSweeps({ config, database, logger, tenantServer, workflows }: DatabaseDeps) {
+  return {
+    /** Databases that wait for the server, or for a time that has come: a password’s end, a deleted one’s. */
+    sweepDatabases: (): Promise<SweepReport> =>
+      sweepEach<DueDatabase>({
+        logger,
+        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
+        page: (page) => dueDatabases(database, page),
+        look: async (due) => asSwept(await workflows.startDatabase(due), 'started'),
+      }),
+
+    /**
+     * Compares what the server has with the rows: a database or an account that is missing is made again, one that
+     * should be gone is removed. What no row knows is told of, and left: it may be somebody's data.
+     */
+    async compareDatabases(): Promise<DatabaseComparison> {
+      using heartbeat = keepAlive();
+      if (tenantServer === undefined) return { differed: 0, unknown: 0 };
+      const found = await tenantServer.find(namesOf(config.installation)).catch((error: unknown) => {
+        logger.warn({ err: error }, 'The server for databases could not be looked at; the next sweep tries again.');
+      });
+      if (found === undefined) return { differed: 0, unknown: 0 };
+      const onServer = new Set([...found.databases, ...found.users]);
+      const known = new Set<string>();
+      let differed = 0;
+      for await (const page of knownDatabases(database)) {
+        heartbeat.cancelled.throwIfAborted();
+        for (const one of page) {
+          for (const name of namesIn(one)) known.add(name);
+          if (one.isUnderWay || !differs(one, onServer)) continue;
+          differed++;
+          await markDue(database, one.id);
+        }
+      }
+      // Whatever we make there has its row first, and the rows were read after the server.
+      const unknown = [...onServer].filter((name) => !known.has(name));
+      if (unknown.length > 0) logger.warn({ unknown }, 'The server has databases or accounts that no row knows.');
+      return { differed, unknown: unknown.length };
+    },
+
+    async forgetPurgedDatabases(): Promise<number> {
+      using heartbeat = keepAlive();
+      const before = new Date(Date.now() - keptAfterPurgeMs);
+      return forgetPurged(database, before, () => heartbeat.cancelled.throwIfAborted());
+    },
+  };
+}
+
+function namesIn({ serverName, users }: KnownDatabase): string[] {
+  return [serverName, ...users];
+}
+
+function differs(known: KnownDatabase, onServer: ReadonlySet<string>): boolean {
+  return namesIn(known).some((name) => onServer.has(name) !== known.isThere);
+}
+
+export const databaseSweeps = [
+  'sweepDatabases',
+  'compareDatabases',
+  'forgetPurgedDatabases',
+] as const satisfies readonly (keyof ReturnType<typeof createDatabaseSweeps>)[];

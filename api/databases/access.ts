@@ -1,0 +1,14 @@
+import type { AccessRows } from '../frame/auth/access.ts';
+
+/** Who may do what with databases: viewers see that they are there, editors get into them. */
+export const access = {
+  listDatabases: 'viewer',
+  createDatabase: 'editor',
+  getDatabase: 'viewer',
+  deleteDatabase: 'editor',
+  restoreDatabase: 'editor',
+  getDatabaseConnection: 'editor',
+  rotateDatabase: 'editor',
+  connectApp: 'editor',
+  disconnectApp: 'editor',
+} as const satisfies AccessRows;

@@ -1,0 +1,23 @@
+import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import type { ConnectionDetails } from '../../models/databases/connectionDetails.ts';
+import type { SpaceDatabase } from '../../models/databases/spaceDatabase.ts';
+import type { AnswerOf } from '../frame/answer.ts';
+import { optionalTime, time } from '../frame/times.ts';
+
+export function presentDatabase(database: SpaceDatabase, appIds: string[]): AnswerOf<'getDatabase'> {
+  const { id, spaceId, name, state, isMade, createdBy, createdAt, deletedAt, purgeAt } = database;
+  const ready = isMade ? 'ready' : 'creating';
+  return {
+    ...{ id, spaceId, name, status: state === 'living' ? ready : 'deleted', createdBy },
+    ...{ createdAt: time(createdAt), deletedAt: optionalTime(deletedAt), purgeAt: optionalTime(purgeAt), appIds },
+  };
+}
+
+export function presentConnection(
+  { host, port }: Pick<TenantServer, 'host' | 'port'>,
+  { database, user, password, previousUntil }: ConnectionDetails,
+): AnswerOf<'getDatabaseConnection'> {
+  // Names and passwords are letters and digits.
+  const url = `mysql://${user}:${password}@${host}:${port}/${database}`;
+  return { host, port, database, user, password, url, previousPasswordUntil: optionalTime(previousUntil) };
+}

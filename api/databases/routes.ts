@@ -1,0 +1,137 @@
+import type { Request, Response } from 'express';
+import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import { getAppOf } from '../../models/apps/app.ts';
+import { appsConnectedTo } from '../../models/databases/connections.ts';
+import { getDatabase, listDatabases } from '../../models/databases/spaceDatabase.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import type { Operation } from '../../models/operation.ts';
+import { type AnswerOf, answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { answerLater, failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
+import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { presentConnection, presentDatabase } from './presentDatabase.ts';
+
+const base = '/api/spaces/:spaceId/databases';
+
+/** The databases of spaces. What changes one is done by its workflow; the request waits for that. */
+export function databaseRoutes(deps: RouteDeps) {
+  const { database, spaceDatabases, tenantServer } = deps;
+  const { wishes } = spaceDatabases;
+  const router = createRouter();
+
+  router.get(base, async (req, res) => {
+    const { spaceId } = pathOf<'listDatabases'>(req);
+    const { data, nextCursor } = await listDatabases(database, spaceId, pageOf(req));
+    const apps = await appsConnectedTo(
+      database,
+      data.map(({ id }) => id),
+    );
+    answer<'listDatabases'>(res, 200, {
+      data: data.map((one) => presentDatabase(one, apps.get(one.id) ?? [])),
+      nextCursor,
+    });
+  });
+
+  router.post(base, async (req, res) => {
+    requireServer(tenantServer);
+    const { spaceId } = pathOf<'createDatabase'>(req);
+    const { name } = bodyOf<'createDatabase'>(req);
+    await makeOnce<'createDatabase'>(deps, req, res, 'spaceDatabase', async (id) => {
+      const ended = await ran(req, await wishes.make({ id, spaceId, name }, actorOf(req)));
+      return ended ?? show({ spaceId, id });
+    });
+  });
+
+  router.get(`${base}/:databaseId`, async (req, res) => {
+    const { spaceId, databaseId: id } = pathOf<'getDatabase'>(req);
+    answer<'getDatabase'>(res, 200, await show({ spaceId, id }));
+  });
+
+  router.delete(`${base}/:databaseId`, async (req, res) => {
+    const asked = askedOf(req, pathOf<'deleteDatabase'>(req));
+    if (await done(req, res, await wishes.remove(asked))) res.status(204).end();
+  });
+
+  router.post(`${base}/:databaseId/restore`, async (req, res) => {
+    const asked = askedOf(req, pathOf<'restoreDatabase'>(req));
+    if (!(await done(req, res, await wishes.restore(asked)))) return;
+    answer<'restoreDatabase'>(res, 200, await show(asked));
+  });
+
+  router.get(`${base}/:databaseId/connection`, async (req, res) => {
+    const asked = askedOf(req, pathOf<'getDatabaseConnection'>(req));
+    answer<'getDatabaseConnection'>(res, 200, await connectionOf(asked));
+  });
+
+  router.post(`${base}/:databaseId/rotate`, async (req, res) => {
+    const asked = askedOf(req, pathOf<'rotateDatabase'>(req));
+    // The password itself is not kept with the key.
+    const options = { status: 200, show: () => connectionOf(asked) };
+    await makeOnce<'rotateDatabase', { id: string }>(
+      deps,
+      req,
+      res,
+      'operation',
+      async (operationId) => (await ran(req, await wishes.rotate({ ...asked, operationId }))) ?? { id: asked.id },
+      options,
+    );
+  });
+
+  router.post(`${base}/:databaseId/apps/:appId`, async (req, res) => {
+    const { appId: itemId, ...where } = pathOf<'connectApp'>(req);
+    const asked = askedOf(req, where);
+    await getDatabase(database, asked);
+    const app = await getAppOf(database, itemId);
+    if (app.spaceId !== asked.spaceId) throw notFound('app');
+    if (await done(req, res, await wishes.connect({ ...asked, app }))) {
+      answer<'connectApp'>(res, 200, { success: true });
+    }
+  });
+
+  router.delete(`${base}/:databaseId/apps/:appId`, async (req, res) => {
+    const { appId: itemId, ...where } = pathOf<'disconnectApp'>(req);
+    if (await done(req, res, await wishes.disconnect({ ...askedOf(req, where), itemId }))) res.status(204).end();
+  });
+
+  async function show(where: { spaceId: string; id: string }): Promise<AnswerOf<'getDatabase'>> {
+    const found = await getDatabase(database, where);
+    return presentDatabase(found, (await appsConnectedTo(database, [found.id])).get(found.id) ?? []);
+  }
+
+  type Asked = Parameters<typeof wishes.remove>[0];
+
+  function askedOf(req: Request, { spaceId, databaseId: id }: { spaceId: string; databaseId: string }): Asked {
+    requireServer(tenantServer);
+    return { spaceId, id, actor: actorOf(req) };
+  }
+
+  async function connectionOf(asked: Asked): Promise<AnswerOf<'getDatabaseConnection'>> {
+    return presentConnection(requireServer(tenantServer), await spaceDatabases.connection(asked));
+  }
+
+  /** The operation, where it goes on; throws why it has failed. */
+  async function ran(req: Request, operation: Operation | undefined): Promise<GoesOn | undefined> {
+    if (operation === undefined) return undefined;
+    const ended = await runOperation(deps, req, operation);
+    if (ended === undefined) return new GoesOn(operation);
+    if (ended.status !== 'succeeded') throw failureOf(ended);
+    return undefined;
+  }
+
+  async function done(req: Request, res: Response, operation: Operation | undefined): Promise<boolean> {
+    const goesOn = await ran(req, operation);
+    if (goesOn !== undefined && operation !== undefined) answerLater(res, operation);
+    return goesOn === undefined;
+  }
+
+  return router;
+}
+
+function requireServer(server: TenantServer | undefined): TenantServer {
+  if (server !== undefined) return server;
+  const detail = 'This installation has no server for databases: an operator sets ATRIUM_TENANT_DATABASE_URL.';
+  throw new DomainError('unprocessable', 'DATABASES_NOT_CONFIGURED', detail);
+}

@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { integer } from './kinds.ts';
+
+export const databasesSettings = z.object({
+  ATRIUM_TENANT_DATABASE_URL: z.url({ protocol: /^mysql$/ }).optional(),
+  ATRIUM_TENANT_DATABASE_ADMIN_PORT: integer(1, 65_535).optional(),
+  ATRIUM_DATABASES_PER_SPACE: integer(1, 1_000).default(10),
+  ATRIUM_DATABASE_CONNECTIONS: integer(1, 1_000).default(20),
+  ATRIUM_DATABASE_QUERY_SECONDS: integer(1, 86_400).default(60),
+  ATRIUM_DATABASE_KEPT_DAYS: integer(1, 365).default(7),
+  ATRIUM_DATABASE_ROTATION_HOURS: integer(1, 720).default(24),
+});
+
+/** The databases of spaces, on a server that is only for them. */
+export function databasesConfig(env: z.infer<typeof databasesSettings>) {
+  return Object.freeze({
+    /** The account that makes databases and accounts there; without it there are none. */
+    url: env.ATRIUM_TENANT_DATABASE_URL,
+    /** The server's port for administrators, which lets Atrium in when tenants have taken every connection. */
+    adminPort: env.ATRIUM_TENANT_DATABASE_ADMIN_PORT,
+    maxPerSpace: env.ATRIUM_DATABASES_PER_SPACE,
+    /** Of one account at once. */
+    maxConnections: env.ATRIUM_DATABASE_CONNECTIONS,
+    /** What a statement may take. */
+    queryMs: env.ATRIUM_DATABASE_QUERY_SECONDS * 1_000,
+    /** How long a deleted one can be restored. */
+    keptMs: env.ATRIUM_DATABASE_KEPT_DAYS * 86_400_000,
+    /** How long the password before holds beside a new one. */
+    rotationMs: env.ATRIUM_DATABASE_ROTATION_HOURS * 3_600_000,
+  });
+}
+
+export type DatabasesConfig = ReturnType<typeof databasesConfig>;

@@ -1,0 +1,63 @@
+import mysql, { type RowDataPacket } from 'mysql2/promise';
+import { TenantServerError } from './errors.ts';
+
+const connectTimeoutMs = 5_000;
+const statementTimeoutMs = 30_000;
+/** A tenant's open transaction holds up what changes its database; those are ended, and it is tried again. */
+const lockWaitSeconds = 5;
+
+/** One connection of Atrium's own account. */
+export interface TenantConnection {
+  isMariaDb: boolean;
+  version: string;
+  run(sql: string, values?: unknown[]): Promise<void>;
+  rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
+}
+
+export interface TenantAddress {
+  url: string;
+  /** The port for administrators. */
+  adminPort: number | undefined;
+}
+
+/** Does something over a connection of its own. Everything ends in time, and no error has a statement in it. */
+export async function withTenantConnection<T>(
+  { url, adminPort }: TenantAddress,
+  work: (connection: TenantConnection) => Promise<T>,
+): Promise<T> {
+  const connection = await mysql
+    .createConnection({
+      uri: url,
+      connectTimeout: connectTimeoutMs,
+      charset: 'utf8mb4',
+      supportBigNumbers: true,
+      ...(adminPort !== undefined && { port: adminPort }),
+    })
+    .catch((error: unknown) => {
+      throw new TenantServerError(error);
+    });
+  const query = async (sql: string, values: unknown[] = []) => {
+    try {
+      const [result] = await connection.query<RowDataPacket[]>({ sql, values, timeout: statementTimeoutMs });
+      return result;
+    } catch (error) {
+      throw new TenantServerError(error);
+    }
+  };
+  try {
+    const [about] = await query('SELECT VERSION() AS version');
+    const version = String(about?.version);
+    await query(`SET SESSION lock_wait_timeout = ${lockWaitSeconds}, innodb_lock_wait_timeout = ${lockWaitSeconds}`);
+    return await work({
+      version,
+      isMariaDb: version.includes('MariaDB'),
+      async run(sql, values) {
+        await query(sql, values);
+      },
+      rows: async <Row>(sql: string, values?: unknown[]) => (await query(sql, values)) as unknown as Row[],
+    });
+  } finally {
+    // Not `end()`, which would wait for an answer.
+    connection.destroy();
+  }
+}

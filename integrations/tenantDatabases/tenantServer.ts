@@ -1,0 +1,68 @@
+import { alignDatabase } from './align.ts';
+import { type TenantAddress, withTenantConnection } from './connection.ts';
+import type { AccountLimits, Found, WantedDatabase } from './types.ts';
+import { endLongStatements, watchStatements } from './watchdog.ts';
+
+export interface TenantSettings {
+  version: string;
+  /** Whether a statement can ask for a file of the client. */
+  localInfile: boolean;
+  eventScheduler: boolean;
+  /** Whether tenants may make functions and triggers. */
+  functions: boolean;
+}
+
+const isOn = (value: unknown) => value === 1 || value === 'ON';
+
+/** The server on which the databases of spaces are, which is no other's. */
+export function createTenantServer(address: TenantAddress, limits: AccountLimits) {
+  const { hostname, port } = new URL(address.url);
+  return {
+    /** Where clients find it. */
+    host: hostname,
+    port: port === '' ? 3306 : Number(port),
+
+    /** Makes the server have a database as it is wanted. Throws {@link TenantServerError}; safe to repeat. */
+    align: (database: WantedDatabase): Promise<void> =>
+      withTenantConnection(address, (connection) => alignDatabase(connection, database, limits)),
+
+    /** The databases and accounts whose names begin with these. */
+    find: ({ database, user }: { database: string; user: string }): Promise<Found> =>
+      withTenantConnection(address, async (connection) => {
+        const databases = await connection.rows<{ name: string }>(
+          'SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE ?',
+          [`${database}%`],
+        );
+        const users = await connection.rows<{ name: string }>(
+          "SELECT User AS name FROM mysql.user WHERE User LIKE ? AND Host = '%'",
+          [`${user}%`],
+        );
+        return { databases: databases.map(({ name }) => name), users: users.map(({ name }) => name) };
+      }),
+
+    /** Ends what takes longer than it may, of the accounts whose names begin so. Returns how many there were. */
+    endLongStatements: (prefix: string): Promise<number> =>
+      withTenantConnection(address, (connection) => endLongStatements(connection, prefix, limits)),
+
+    /** Does so each second until it is called off. */
+    watch: (prefix: string, options: { signal: AbortSignal; onFailure(error: unknown): void }): Promise<void> =>
+      watchStatements(address, prefix, limits, options),
+
+    /** Its version, and how it is set up where that matters to tenants. */
+    settings: (): Promise<TenantSettings> =>
+      withTenantConnection(address, async ({ version, isMariaDb, rows }) => {
+        const [row] = await rows<Record<'isLocal' | 'scheduled' | 'isLogged' | 'isTrusted', string | number>>(
+          `SELECT @@local_infile AS isLocal, @@event_scheduler AS scheduled, @@log_bin AS isLogged,
+            @@log_bin_trust_function_creators AS isTrusted`,
+        );
+        return {
+          version: isMariaDb ? version : `MySQL ${version}`,
+          localInfile: isOn(row?.isLocal),
+          eventScheduler: isOn(row?.scheduled),
+          functions: isOn(row?.isTrusted) || (isMariaDb && !isOn(row?.isLogged)),
+        };
+      }),
+  };
+}
+
+export type TenantServer = ReturnType<typeof createTenantServer>;

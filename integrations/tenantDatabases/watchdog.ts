@@ -1,0 +1,73 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { endConnection } from './align.ts';
+import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
+import type { AccountLimits } from './types.ts';
+
+/** How much longer than allowed a statement may take before its connection is ended with it. */
+const patience = 2;
+
+interface Running {
+  id: number;
+  user: string;
+  seconds: number;
+}
+
+/**
+ * Ends the statements that take longer than they may: a session can lift the server's own limit. One that goes on all
+ * the same, since it catches its end in a loop, loses its connection, and so does a transaction that is left open for
+ * as long. Returns how many were ended.
+ */
+export async function endLongStatements(
+  connection: TenantConnection,
+  prefix: string,
+  { queryMs }: Pick<AccountLimits, 'queryMs'>,
+): Promise<number> {
+  const seconds = queryMs / 1_000;
+  const long = await connection.rows<Running>(
+    `SELECT ID AS id, USER AS user, TIME AS seconds FROM information_schema.PROCESSLIST
+      WHERE COMMAND <> 'Sleep' AND TIME > ?`,
+    [seconds],
+  );
+  const ours = long.filter(({ user }) => user.startsWith(prefix));
+  for (const one of ours) await endConnection(connection, one.id, one.seconds > seconds * patience ? '' : 'QUERY');
+  return ours.length + (await endIdleTransactions(connection, prefix, seconds));
+}
+
+/** One that is open and does nothing holds its locks, and keeps the server from forgetting what everybody has deleted. */
+async function endIdleTransactions(connection: TenantConnection, prefix: string, seconds: number): Promise<number> {
+  const idle = await connection.rows<Running>(
+    `SELECT p.ID AS id, p.USER AS user, p.TIME AS seconds FROM information_schema.INNODB_TRX t
+       JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
+      WHERE p.COMMAND = 'Sleep' AND p.TIME > ?`,
+    [seconds],
+  );
+  const ours = idle.filter(({ user }) => user.startsWith(prefix));
+  for (const { id } of ours) await endConnection(connection, id);
+  return ours.length;
+}
+
+const lookEveryMs = 1_000;
+const longestWaitMs = 30_000;
+
+/** Looks each second, over one connection, until it is called off. A server that does not answer is asked again. */
+export async function watchStatements(
+  address: TenantAddress,
+  prefix: string,
+  limits: Pick<AccountLimits, 'queryMs'>,
+  { signal, onFailure }: { signal: AbortSignal; onFailure(error: unknown): void },
+): Promise<void> {
+  const rest = (ms: number) => delay(ms, undefined, { signal }).catch(() => undefined);
+  for (let waitMs = lookEveryMs; !signal.aborted; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
+    try {
+      await withTenantConnection(address, async (connection) => {
+        for (; !signal.aborted; await rest(lookEveryMs)) {
+          await endLongStatements(connection, prefix, limits);
+          waitMs = lookEveryMs;
+        }
+      });
+    } catch (error) {
+      onFailure(error);
+      await rest(waitMs);
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { DecryptionError } from '../../crypto/errors.ts';
+import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
+import type { Database } from '../database.ts';
+
+/** An account that gets into a space's database. */
+export interface DatabaseAccount {
+  id: string;
+  databaseId: string;
+  spaceId: string;
+  /** What the server calls it. */
+  serverUser: string;
+  sealed: Buffer;
+  /** The password before, and until when it holds. */
+  previousSealed: Buffer | null;
+  previousUntil: Date | null;
+  /** Counts its passwords. */
+  passwordVersion: number;
+  /** The one of them that the server is known to have. */
+  setVersion: number;
+  /** The app whose runs have it; null is the space's own. */
+  appId: string | null;
+  /** The app's item. */
+  itemId: string | null;
+  /** Since when it lets nobody in any more. */
+  revokedAt: Date | null;
+}
+
+const columns = `id, database_id AS databaseId, space_id AS spaceId, server_user AS serverUser, sealed,
+  previous_sealed AS previousSealed, previous_until AS previousUntil, password_version AS passwordVersion,
+  set_version AS setVersion, app_id AS appId, item_id AS itemId, revoked_at AS revokedAt`;
+
+/** The accounts of a database, in the order in which they were made: the first is the space's own. */
+export async function accountsOf({ pool }: Pick<Database, 'pool'>, databaseId: string): Promise<DatabaseAccount[]> {
+  const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? ORDER BY id`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId]);
+  return rows as unknown as DatabaseAccount[];
+}
+
+export function sealPassword(
+  envelope: Envelope,
+  { id, spaceId }: Pick<DatabaseAccount, 'id' | 'spaceId'>,
+  password: string,
+): Promise<Buffer> {
+  keepOutOfLogs([password]);
+  return envelope.seal(spaceId, sealedContext(id), Buffer.from(password, 'utf8'));
+}
+
+export async function openPassword(
+  envelope: Envelope,
+  { id, spaceId }: Pick<DatabaseAccount, 'id' | 'spaceId'>,
+  sealed: Buffer,
+): Promise<string> {
+  const password = (await envelope.open(spaceId, sealedContext(id), sealed)).toString('utf8');
+  keepOutOfLogs([password]);
+  return password;
+}
+
+function sealedContext(id: string): string {
+  return `space_database_accounts/${id}`;
+}
+
+/** The account that an app has, or has had, in a database. */
+export async function findAccountOf(
+  { pool }: Pick<Database, 'pool'>,
+  { databaseId, appId }: { databaseId: string; appId: string },
+): Promise<string | undefined> {
+  const sql = 'SELECT id FROM space_database_accounts WHERE app_id = ? AND database_id = ?';
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId, databaseId]);
+  return rows[0] && String(rows[0].id);
+}
+
+/** The passwords that an account has, and had before, which nobody is to be shown. */
+export async function passwordsOf({ pool }: Pick<Database, 'pool'>, envelope: Envelope, id: string): Promise<string[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM space_database_accounts WHERE id = ?`, [id]);
+  const [account] = rows as unknown as DatabaseAccount[];
+  if (account === undefined) return [];
+  const sealed = [account.sealed, account.previousSealed].filter((one) => one !== null);
+  const opened = sealed.map((one) => openPassword(envelope, account, one).catch(unusable));
+  return (await Promise.all(opened)).filter((password) => password !== undefined);
+}
+
+/** A row that was tampered with must not stop all other work. */
+function unusable(error: unknown): undefined {
+  if (!(error instanceof DecryptionError)) throw error;
+}

@@ -1,0 +1,116 @@
+import type { Transaction } from 'sequelize';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { type Database, transaction } from '../database.ts';
+import { type OperationEnd, operationModels } from '../operation.ts';
+import { execute, select } from '../sql.ts';
+import { accountsOf, type DatabaseAccount, openPassword } from './accounts.ts';
+import { type DatabaseState, lockDatabase } from './spaceDatabase.ts';
+
+/** How the server should have a database now. */
+export interface Alignment {
+  id: string;
+  version: number;
+  serverName: string;
+  state: DatabaseState;
+  isMade: boolean;
+  accounts: AlignedAccount[];
+  /** When it is to be had otherwise, by the time alone. */
+  nextAt: Date | null;
+}
+
+export interface AlignedAccount {
+  id: string;
+  serverUser: string;
+  password: string;
+  previous: string | undefined;
+  passwordVersion: number;
+  /** Whether the server may have other passwords for it. */
+  setsPasswords: boolean;
+  isRevoked: boolean;
+}
+
+/** What the server should have now; undefined when there is no such row. A deleted one whose days are over is gone. */
+export async function readAlignment(
+  database: Database,
+  envelope: Envelope,
+  id: string,
+  now = new Date(),
+): Promise<Alignment | undefined> {
+  const found = await transaction(database, async (tx) => {
+    const row = await lockDatabase(tx, id);
+    if (row?.state !== 'deleted' || row.purgeAt === null || row.purgeAt > now) return row;
+    await execute(tx, "UPDATE space_databases SET state = 'purged', version = version + 1, due_at = ? WHERE id = ?", [
+      now,
+      id,
+    ]);
+    return { ...row, state: 'purged' as const, version: row.version + 1 };
+  });
+  if (found === undefined) return undefined;
+  const { version, serverName, state, isMade, purgeAt } = found;
+  const rows = await accountsOf(database, id);
+  const accounts = await Promise.all(rows.map((account) => asAligned(envelope, account, now)));
+  const ends = rows.flatMap(({ previousUntil }) =>
+    previousUntil !== null && previousUntil > now ? [previousUntil] : [],
+  );
+  if (state === 'deleted' && purgeAt !== null) ends.push(purgeAt);
+  const nextAt = ends.length === 0 || state === 'purged' ? null : new Date(Math.min(...ends.map(Number)));
+  return { id, version, serverName, state, isMade, accounts, nextAt };
+}
+
+async function asAligned(envelope: Envelope, account: DatabaseAccount, now: Date): Promise<AlignedAccount> {
+  const { id, serverUser, sealed, previousSealed, previousUntil, passwordVersion, setVersion, revokedAt } = account;
+  const isOver = previousUntil !== null && previousUntil <= now;
+  const previous =
+    previousSealed === null || isOver ? undefined : await openPassword(envelope, account, previousSealed);
+  const password = await openPassword(envelope, account, sealed);
+  const setsPasswords = passwordVersion !== setVersion || isOver;
+  return { id, serverUser, password, previous, passwordVersion, setsPasswords, isRevoked: revokedAt !== null };
+}
+
+/**
+ * Takes note that the server has it so, and ends the operations that have asked for it. False where something else was
+ * wished meanwhile: then it is to be done again.
+ */
+export async function finishAlignment(database: Database, aligned: Alignment): Promise<boolean> {
+  return transaction(database, async (tx) => {
+    const row = await lockDatabase(tx, aligned.id);
+    if (row === undefined) return true;
+    if (row.version !== aligned.version) return false;
+    for (const account of aligned.accounts) await noteSet(tx, account);
+    const note = { is_made: aligned.state === 'purged' ? 0 : 1, due_at: aligned.nextAt };
+    await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
+    await endOperations(tx, aligned.id, { status: 'succeeded', result: { databaseId: aligned.id } });
+    return true;
+  });
+}
+
+async function noteSet(
+  tx: Transaction,
+  { id, passwordVersion, previous, setsPasswords }: AlignedAccount,
+): Promise<void> {
+  if (!setsPasswords) return;
+  const forgotten = previous === undefined ? ', previous_sealed = NULL, previous_until = NULL' : '';
+  await execute(tx, `UPDATE space_database_accounts SET set_version = ?${forgotten} WHERE id = ?`, [
+    passwordVersion,
+    id,
+  ]);
+}
+
+/** Ends what waits for a server that does not do it. What was wished stays wished: the sweep asks again. */
+export async function giveUpAlignment(
+  database: Database,
+  id: string,
+  failure: { code: string; detail: string },
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    await lockDatabase(tx, id);
+    await endOperations(tx, id, { status: 'failed', ...failure });
+  });
+}
+
+async function endOperations(tx: Transaction, subjectId: string, end: OperationEnd): Promise<void> {
+  const sql = "SELECT id FROM operations WHERE subject_id = ? AND status = 'running'";
+  for (const { id } of await select<{ id: string }>(tx, sql, [subjectId])) {
+    await operationModels(tx).Operation.end(id, end, tx);
+  }
+}

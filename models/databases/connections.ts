@@ -1,0 +1,159 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Envelope } from '../../crypto/envelope.ts';
+import type { Database } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import { openPassword } from './accounts.ts';
+import type { SpaceDatabase } from './spaceDatabase.ts';
+
+/** An app that is connected to a database: its own id, and that of its item, by which callers name it. */
+export interface ConnectedApp {
+  id: string;
+  itemId: string;
+}
+
+interface NewConnection {
+  database: SpaceDatabase;
+  app: ConnectedApp;
+  account: { id: string };
+  sealed: Buffer;
+  serverUser: string;
+}
+
+/**
+ * Gives an app an account in a locked database. What changes of the database; undefined where it has one. An account
+ * that was revoked comes back with a new password: what it has defined is still there.
+ */
+export async function connectApp(tx: Transaction, connection: NewConnection): Promise<object | undefined> {
+  const { database, app, account, sealed, serverUser } = connection;
+  // One after the other: an app has one database.
+  const living = await select(tx, 'SELECT id FROM apps WHERE id = ? AND live = 1 FOR UPDATE', [app.id]);
+  if (living.length === 0) throw notFound('app');
+  const known = await select<{ id: string; databaseId: string; revokedAt: Date | null }>(
+    tx,
+    'SELECT id, database_id AS databaseId, revoked_at AS revokedAt FROM space_database_accounts WHERE app_id = ?',
+    [app.id],
+  );
+  const live = known.find(({ revokedAt }) => revokedAt === null);
+  if (live?.databaseId === database.id) return undefined;
+  if (live !== undefined) {
+    const detail = 'The app is connected to another database. Disconnect it from that one first.';
+    throw new DomainError('conflict', 'APP_HAS_DATABASE', detail);
+  }
+  const former = known.find(({ databaseId }) => databaseId === database.id);
+  if (former !== undefined && former.id !== account.id) {
+    const detail = 'The app was connected and disconnected just now. Try again.';
+    throw new DomainError('conflict', 'DATABASE_BUSY', detail, { retryAfterSeconds: 1 });
+  }
+  if (former === undefined) {
+    const { id: databaseId, spaceId } = database;
+    const row = { id: account.id, database_id: databaseId, space_id: spaceId, app_id: app.id, item_id: app.itemId };
+    await insert(tx, 'space_database_accounts', { ...row, server_user: serverUser, sealed });
+    return {};
+  }
+  await execute(
+    tx,
+    `UPDATE space_database_accounts
+        SET sealed = ?, previous_sealed = NULL, previous_until = NULL, revoked_at = NULL, password_version = password_version + 1
+      WHERE id = ?`,
+    [sealed, account.id],
+  );
+  return {};
+}
+
+/** Revokes an app's account. What changes of the database; undefined where it is revoked already. Throws 404. */
+export async function disconnectApp(
+  tx: Transaction,
+  { id }: Pick<SpaceDatabase, 'id'>,
+  itemId: string,
+): Promise<object | undefined> {
+  const known = await select<{ id: string; revokedAt: Date | null }>(
+    tx,
+    'SELECT id, revoked_at AS revokedAt FROM space_database_accounts WHERE database_id = ? AND item_id = ?',
+    [id, itemId],
+  );
+  if (known.length === 0) throw notFound('connection');
+  const live = known.filter(({ revokedAt }) => revokedAt === null).map((account) => account.id);
+  if (live.length === 0) return undefined;
+  await execute(tx, 'UPDATE space_database_accounts SET revoked_at = ? WHERE id IN (?)', [new Date(), live]);
+  return {};
+}
+
+/** With what the runs of an app get into its database. */
+export interface AppDatabase {
+  serverName: string;
+  user: string;
+  password: string;
+}
+
+/** Undefined where it has none, or a deleted one. Throws 409 `DATABASE_NOT_READY`. */
+export async function databaseOfApp(
+  { pool }: Pick<Database, 'pool'>,
+  envelope: Envelope,
+  appId: string,
+): Promise<AppDatabase | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT a.id, a.space_id AS spaceId, a.server_user AS user, a.sealed, d.server_name AS serverName,
+        a.set_version <> a.password_version AS isUnderWay
+       FROM space_database_accounts a JOIN space_databases d ON d.id = a.database_id AND d.state = 'living'
+      WHERE a.app_id = ? AND a.revoked_at IS NULL`,
+    [appId],
+  );
+  const [row] = rows as unknown as (Omit<AppDatabase, 'password'> & {
+    id: string;
+    spaceId: string;
+    sealed: Buffer;
+    isUnderWay: number;
+  })[];
+  if (row === undefined) return undefined;
+  if (row.isUnderWay !== 0) {
+    const detail = 'The app is still being connected to its database.';
+    throw new DomainError('conflict', 'DATABASE_NOT_READY', detail, { retryAfterSeconds: 1 });
+  }
+  const { serverName, user } = row;
+  return { serverName, user, password: await openPassword(envelope, row, row.sealed) };
+}
+
+/** Whether an app of this space is connected to the database of this name: then the space's computers get there. */
+export async function isConnected(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, serverName }: { spaceId: string; serverName: string },
+): Promise<boolean> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT 1 FROM space_databases d JOIN space_database_accounts a ON a.database_id = d.id
+      WHERE d.server_name = ? AND d.space_id = ? AND d.state = 'living' AND a.app_id IS NOT NULL AND a.revoked_at IS NULL
+      LIMIT 1`,
+    [serverName, spaceId],
+  );
+  return rows.length > 0;
+}
+
+/** The items of the apps that are connected to each of these databases. */
+export async function appsConnectedTo(
+  { pool }: Pick<Database, 'pool'>,
+  databaseIds: readonly string[],
+): Promise<Map<string, string[]>> {
+  if (databaseIds.length === 0) return new Map();
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT database_id AS databaseId, item_id AS itemId FROM space_database_accounts
+      WHERE database_id IN (?) AND app_id IS NOT NULL AND revoked_at IS NULL ORDER BY id`,
+    [databaseIds],
+  );
+  const grouped = Map.groupBy(rows, ({ databaseId }) => String(databaseId));
+  return new Map([...grouped].map(([id, found]) => [id, found.map(({ itemId }) => String(itemId))]));
+}
+
+/** In the transaction that removes these apps: nobody gets in any more with what their runs had. */
+export async function revokeAccountsOf(tx: Transaction, appIds: readonly string[]): Promise<void> {
+  if (appIds.length === 0) return;
+  const now = new Date();
+  await execute(
+    tx,
+    `UPDATE space_databases d JOIN space_database_accounts a ON a.database_id = d.id
+        SET d.due_at = ?, d.version = d.version + 1 WHERE a.app_id IN (?) AND a.revoked_at IS NULL`,
+    [now, appIds],
+  );
+  const sql = 'UPDATE space_database_accounts SET revoked_at = ? WHERE app_id IN (?) AND revoked_at IS NULL';
+  await execute(tx, sql, [now, appIds]);
+}

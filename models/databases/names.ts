@@ -1,0 +1,28 @@
+import { createHash, randomInt } from 'node:crypto';
+
+const letters = 'abcdefghijklmnopqrstuvwxyz0123456789';
+const randomLetters = 18;
+const passwordLetters = 40;
+
+/**
+ * What an installation's databases and accounts are called on the server: how their names begin. Installations can so
+ * share a server. No `_` is in them, which GRANT takes for any letter.
+ */
+export function namesOf(installation: string): { database: string; user: string } {
+  const mark = createHash('sha256').update(installation).digest('hex').slice(0, 6);
+  return { database: `d${mark}`, user: `u${mark}` };
+}
+
+/** A name that nobody guesses: MySQL lets every tenant see what databases there are. */
+export function newName(prefix: string): string {
+  return prefix + randomText(letters, randomLetters);
+}
+
+/** It needs no quoting anywhere, be it in a URL, a shell or a statement. */
+export function newPassword(): string {
+  return randomText(letters + letters.toUpperCase(), passwordLetters);
+}
+
+function randomText(from: string, length: number): string {
+  return Array.from({ length }, () => from.charAt(randomInt(from.length))).join('');
+}

@@ -1,0 +1,22 @@
+import type { RowDataPacket } from 'mysql2';
+import type { AreaPurge } from '../areaPurge.ts';
+import type { Database } from '../database.ts';
+
+/** Emptied before the other rows of a space, by {@link purgeDatabasesOf}: then the server has none of them any more. */
+export const databasesPurge: AreaPurge = { ofSpace: ['space_database_accounts', 'space_databases'] };
+
+/** Has the databases of a deleted space removed. Returns those that the server may still have. */
+export async function purgeDatabasesOf(
+  { pool }: Pick<Database, 'pool'>,
+  spaceId: string,
+): Promise<{ id: string; spaceId: string }[]> {
+  const now = new Date();
+  await pool.query(
+    `UPDATE space_databases SET state = 'purged', live_name = NULL, version = version + 1, due_at = ?, purge_at = ?
+      WHERE space_id = ? AND state <> 'purged'`,
+    [now, now, spaceId],
+  );
+  const sql = 'SELECT id, space_id AS spaceId FROM space_databases WHERE space_id = ? AND due_at IS NOT NULL LIMIT 200';
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId]);
+  return rows as unknown as { id: string; spaceId: string }[];
+}

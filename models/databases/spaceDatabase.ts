@@ -1,0 +1,87 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { select } from '../sql.ts';
+
+/** `living` and `deleted` ones are there on the server, deleted ones for nobody; `purged` is gone. */
+export type DatabaseState = 'living' | 'deleted' | 'purged';
+
+/** A database of a space, on the server that is only for those. */
+export interface SpaceDatabase {
+  id: string;
+  spaceId: string;
+  /** What its space calls it. */
+  name: string;
+  /** What the server calls it. */
+  serverName: string;
+  /** As it is wanted; the server follows. */
+  state: DatabaseState;
+  /** Whether the server has had it. */
+  isMade: boolean;
+  /** Counts what was wished of it. */
+  version: number;
+  createdBy: string;
+  createdAt: Date;
+  deletedAt: Date | null;
+  /** When a deleted one goes for good. */
+  purgeAt: Date | null;
+}
+
+const columns = `id, space_id AS spaceId, name, server_name AS serverName, state, is_made AS isMade, version,
+  created_by AS createdBy, created_at AS createdAt, deleted_at AS deletedAt, purge_at AS purgeAt`;
+
+function read(row: object): SpaceDatabase {
+  const found = row as Omit<SpaceDatabase, 'isMade'> & { isMade: number };
+  return { ...found, isMade: Boolean(found.isMade) };
+}
+
+/** In the order in which they were made, those too that can still be restored. */
+export async function listDatabases(
+  { pool }: Pick<Database, 'pool'>,
+  spaceId: string,
+  page: PageRequest,
+): Promise<Page<SpaceDatabase>> {
+  const after = decodeCursor(page.cursor) ?? '';
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM space_databases WHERE space_id = ? AND state <> 'purged' AND id > ? ORDER BY id LIMIT ?`,
+    [spaceId, after, page.limit + 1],
+  );
+  return toPage(rows.map(read), page.limit, ({ id }) => id);
+}
+
+/** Throws 404. */
+export async function getDatabase(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, id }: { spaceId: string; id: string },
+): Promise<SpaceDatabase> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM space_databases WHERE id = ? AND space_id = ? AND state <> 'purged'`,
+    [id, spaceId],
+  );
+  if (rows[0] === undefined) throw notFound('database');
+  return read(rows[0]);
+}
+
+/** Locked, whatever its state; undefined when there is none. */
+export async function lockDatabase(tx: Transaction, id: string): Promise<SpaceDatabase | undefined> {
+  const [row] = await select<object>(tx, `SELECT ${columns} FROM space_databases WHERE id = ? FOR UPDATE`, [id]);
+  return row && read(row);
+}
+
+/** Locked. Throws 404. */
+export async function lockOf(
+  tx: Transaction,
+  { spaceId, id }: { spaceId: string; id: string },
+): Promise<SpaceDatabase> {
+  const database = await lockDatabase(tx, id);
+  if (database?.spaceId !== spaceId || database.state === 'purged') throw notFound('database');
+  return database;
+}
+
+/** Throws 409 for a deleted one. */
+export function requireLiving({ state }: Pick<SpaceDatabase, 'state'>): void {
+  if (state === 'living') return;
+  throw new DomainError('conflict', 'DATABASE_DELETED', 'The database is deleted. Restore it first.');
+}

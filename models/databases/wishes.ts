@@ -1,0 +1,182 @@
+import { type Transaction, UniqueConstraintError } from 'sequelize';
+import type { Envelope } from '../../crypto/envelope.ts';
+import { type Actor, type AuditAction, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { type Operation, type OperationKind, operationModels } from '../operation.ts';
+import { execute, insert, select } from '../sql.ts';
+import { accountsOf, findAccountOf, sealPassword } from './accounts.ts';
+import { type ConnectedApp, connectApp, disconnectApp } from './connections.ts';
+import { namesOf, newName, newPassword } from './names.ts';
+import { lockOf, requireLiving, type SpaceDatabase } from './spaceDatabase.ts';
+
+export type DatabaseActor = Actor & { userId: string };
+
+export interface DatabaseSettings {
+  installation: string;
+  databases: { maxPerSpace: number; keptMs: number; rotationMs: number };
+}
+
+type DatabaseOperation = Extract<
+  OperationKind,
+  'createDatabase' | 'deleteDatabase' | 'restoreDatabase' | 'rotateDatabase' | 'connectApp' | 'disconnectApp'
+>;
+
+/**
+ * What people ask of databases. Each wish is a change of the rows, and an operation that ends when the server has it so:
+ * a workflow sees to that.
+ */
+export function createDatabaseWishes(database: Database, envelope: Envelope, settings: DatabaseSettings) {
+  const { maxPerSpace, keptMs, rotationMs } = settings.databases;
+  const names = namesOf(settings.installation);
+
+  /** The operation of a wish; undefined where there was nothing to change. */
+  function change(
+    { spaceId, id, actor }: { spaceId: string; id: string; actor: DatabaseActor },
+    kind: DatabaseOperation,
+    work: (tx: Transaction, found: SpaceDatabase) => Promise<object | undefined>,
+    operationId?: string,
+  ): Promise<Operation | undefined> {
+    return transaction(database, async (tx) => {
+      const found = await lockOf(tx, { spaceId, id });
+      const known = operationId && (await operationModels(tx).Operation.findByPk(operationId, { transaction: tx }));
+      if (known) return known;
+      const row = await work(tx, found);
+      if (row === undefined) return undefined;
+      await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [
+        { ...row, version: found.version + 1, due_at: new Date() },
+        id,
+      ]);
+      await appendAudit(tx, spaceId, actor, auditOf[kind], id);
+      const { userId } = actor;
+      return operationModels(tx).Operation.begin(
+        { kind, spaceId, userId, subjectId: id, ...(operationId && { id: operationId }) },
+        tx,
+      );
+    });
+  }
+
+  return {
+    /** The same id again is the same database. Throws 404, 409 `DATABASE_NAME_TAKEN`, 422 `TOO_MANY_DATABASES`. */
+    async make(
+      { id, spaceId, name }: Pick<SpaceDatabase, 'id' | 'spaceId' | 'name'>,
+      actor: DatabaseActor,
+    ): Promise<Operation | undefined> {
+      const account = { id: newId('databaseAccount'), spaceId };
+      const sealed = await sealPassword(envelope, account, newPassword());
+      return transaction(database, async (tx) => {
+        const living = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
+        if ((await select(tx, living, [spaceId])).length === 0) throw notFound('space');
+        const sql = "SELECT id FROM space_databases WHERE space_id = ? AND state <> 'purged'";
+        const there = await select<{ id: string }>(tx, sql, [spaceId]);
+        const { Operation } = operationModels(tx);
+        if (there.some((one) => one.id === id)) {
+          return (
+            (await Operation.findOne({ where: { subjectId: id, kind: 'createDatabase' }, transaction: tx })) ??
+            undefined
+          );
+        }
+        if (there.length >= maxPerSpace) throw tooMany(maxPerSpace);
+        const now = new Date();
+        const row = { id, space_id: spaceId, name, live_name: name, server_name: newName(names.database) };
+        const state = { state: 'living', version: 1, due_at: now, created_by: actor.userId, created_at: now };
+        await insert(tx, 'space_databases', { ...row, ...state }).catch(asNameTaken);
+        await insert(tx, 'space_database_accounts', {
+          id: account.id,
+          database_id: id,
+          space_id: spaceId,
+          server_user: newName(names.user),
+          sealed,
+        });
+        await appendAudit(tx, spaceId, actor, auditOf.createDatabase, id);
+        return Operation.begin({ kind: 'createDatabase', spaceId, userId: actor.userId, subjectId: id }, tx);
+      });
+    },
+
+    /** Nobody gets in any more. It can be restored for some days. A deleted one stays deleted. Throws 404. */
+    remove: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
+      change(asked, 'deleteDatabase', async (_tx, { state }) => {
+        if (state === 'deleted') return undefined;
+        const now = new Date();
+        const purgeAt = new Date(now.getTime() + keptMs);
+        return { state: 'deleted', live_name: null, deleted_at: now, purge_at: purgeAt };
+      }),
+
+    /** One that is not deleted stays as it is. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
+    restore: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
+      change(asked, 'restoreDatabase', async (tx, { id, spaceId, name, state, purgeAt }) => {
+        if (state === 'living') return undefined;
+        // Whoever sweeps may have begun: the row would say what the server does not have.
+        if (purgeAt !== null && purgeAt <= new Date()) throw notFound('database');
+        const sql = 'SELECT id FROM space_databases WHERE space_id = ? AND live_name = ? AND id <> ?';
+        if ((await select(tx, sql, [spaceId, name, id])).length > 0) throw nameTaken();
+        return { state: 'living', live_name: name, deleted_at: null, purge_at: null };
+      }),
+
+    /**
+     * Gives the space's own account a new password. The one before holds for some hours beside it; what was before
+     * that, not any more. The same operation again is the same password. Throws 404, 409 `DATABASE_DELETED`.
+     */
+    async rotate(asked: { spaceId: string; id: string; actor: DatabaseActor; operationId: string }) {
+      const [own] = await accountsOf(database, asked.id);
+      if (own === undefined) throw notFound('database');
+      const sealed = await sealPassword(envelope, own, newPassword());
+      const work = async (tx: Transaction, found: SpaceDatabase) => {
+        requireLiving(found);
+        await execute(
+          tx,
+          `UPDATE space_database_accounts
+              SET previous_sealed = sealed, previous_until = ?, sealed = ?, password_version = password_version + 1
+            WHERE id = ? AND database_id = ?`,
+          [new Date(Date.now() + rotationMs), sealed, own.id, found.id],
+        );
+        return {};
+      };
+      return change(asked, 'rotateDatabase', work, asked.operationId);
+    },
+
+    /**
+     * Gives an app of the space an account of its own, which its runs are told of. One that has it keeps it. Throws 404,
+     * 409 `DATABASE_DELETED` or `APP_HAS_DATABASE`.
+     */
+    async connect(asked: { spaceId: string; id: string; actor: DatabaseActor; app: ConnectedApp }) {
+      const { app, spaceId, id } = asked;
+      const before = await findAccountOf(database, { databaseId: id, appId: app.id });
+      const account = { id: before ?? newId('databaseAccount'), spaceId };
+      const sealed = await sealPassword(envelope, account, newPassword());
+      return change(asked, 'connectApp', async (tx, found) => {
+        requireLiving(found);
+        return connectApp(tx, { database: found, app, account, sealed, serverUser: newName(names.user) });
+      });
+    },
+
+    /** Its account lets nobody in any more, whoever has it. Throws 404 for an app that was never connected. */
+    disconnect: (asked: { spaceId: string; id: string; actor: DatabaseActor; itemId: string }) =>
+      change(asked, 'disconnectApp', (tx, found) => disconnectApp(tx, found, asked.itemId)),
+  };
+}
+
+export type DatabaseWishes = ReturnType<typeof createDatabaseWishes>;
+
+const auditOf: Readonly<Record<DatabaseOperation, AuditAction>> = {
+  createDatabase: 'database.made',
+  deleteDatabase: 'database.deleted',
+  restoreDatabase: 'database.restored',
+  rotateDatabase: 'database.rotated',
+  connectApp: 'database.app-connected',
+  disconnectApp: 'database.app-disconnected',
+};
+
+function tooMany(most: number): DomainError {
+  const detail = `A space has at most ${most} databases, and deleted ones count until they are gone.`;
+  return new DomainError('unprocessable', 'TOO_MANY_DATABASES', detail);
+}
+
+function nameTaken(): DomainError {
+  return new DomainError('conflict', 'DATABASE_NAME_TAKEN', 'The space has another database of this name.');
+}
+
+function asNameTaken(error: unknown): never {
+  throw error instanceof UniqueConstraintError ? nameTaken() : error;
+}

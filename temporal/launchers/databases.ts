@@ -1,0 +1,24 @@
+import type { Config } from '../../config/index.ts';
+import { databaseChangedSignal, spaceDatabase } from '../../workflows/databases/spaceDatabase.ts';
+import type { LauncherKit, Reached } from '../launcherKit.ts';
+import { kindKey, spaceIdKey } from '../searchKeys.ts';
+import { databaseWorkflowId } from '../workflowIds.ts';
+
+export function createDatabaseLauncher(kit: LauncherKit, { temporal: { heartbeatTimeoutMs } }: Config) {
+  return {
+    /** Has the server follow a database's row: starts its workflow, or tells it. */
+    startDatabase: ({ id, spaceId }: { id: string; spaceId: string }): Promise<Reached> =>
+      kit.startOrSignal(spaceDatabase, databaseChangedSignal, {
+        workflowId: databaseWorkflowId(id),
+        args: [{ databaseId: id, heartbeatTimeoutMs }],
+        attributes: [
+          { key: spaceIdKey, value: spaceId },
+          { key: kindKey, value: 'spaceDatabase' },
+        ],
+        summary: 'Database',
+        mayStartAgain: true,
+      }),
+  };
+}
+
+export type DatabaseLauncher = ReturnType<typeof createDatabaseLauncher>;

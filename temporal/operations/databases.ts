@@ -1,0 +1,18 @@
+import type { ObjectOperation, OperationDefinition } from './operation.ts';
+
+const definition: ObjectOperation = {
+  object: 'database',
+  isUrgent: false,
+  failures: { DATABASE_SERVER_UNAVAILABLE: 'unavailable' },
+  notCancellable: 'Ask for what you want instead: delete the database, or restore it.',
+};
+
+/** Done by the workflow of their database: the server follows its row. */
+export const databaseOperations = {
+  createDatabase: definition,
+  deleteDatabase: definition,
+  restoreDatabase: definition,
+  rotateDatabase: definition,
+  connectApp: definition,
+  disconnectApp: definition,
+} satisfies Record<string, OperationDefinition>;

@@ -1,0 +1,248 @@
+import { randomUUID } from 'node:crypto';
+import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
+import { namesOf } from '../../../models/databases/names.ts';
+import { asUser, type ChatUser } from '../../builders/chat.ts';
+import { databasesOf, enter, opens } from '../../builders/databases.ts';
+import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
+import { tenantServer } from '../../support/runServer.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+let product: TestProduct;
+let server: TenantServer;
+let user: ChatUser;
+let own: ReturnType<typeof databasesOf>;
+beforeAll(async () => {
+  product = await buildProduct({ ...hurriedSweeper, ...(await tenantServer()), ATRIUM_DATABASES_PER_SPACE: '20' });
+  const { url = '', adminPort, ...limits } = product.environment.config.databases;
+  server = createTenantServer({ url, adminPort }, limits);
+  user = await product.user();
+  own = databasesOf(user);
+}, 120_000);
+afterAll(() => product.close());
+
+const query = (sql: string, values: unknown[] = []) => product.environment.database.pool.query(sql, values);
+const onServer = () => server.find(namesOf(product.environment.config.installation));
+
+async function serverNames(id: string): Promise<{ name: string; user: string }> {
+  const [rows] = await query(
+    `SELECT d.server_name AS name, a.server_user AS user FROM space_databases d
+       JOIN space_database_accounts a ON a.database_id = d.id WHERE d.id = ?`,
+    [id],
+  );
+  return (rows as { name: string; user: string }[])[0] ?? { name: '', user: '' };
+}
+
+describe('made', () => {
+  test('it is empty, and its space gets in', async () => {
+    const made = await own.make('shop');
+    expect(made).toMatchObject({
+      ...{ spaceId: user.spaceId, name: 'shop', status: 'ready', createdBy: user.id, deletedAt: null, purgeAt: null },
+    });
+    expect(await own.get(made.id)).toEqual(made);
+    expect(await own.list()).toContainEqual(made);
+    const details = await own.connection(made.id);
+    expect(details).toMatchObject({ port: server.port, previousPasswordUntil: null });
+    await using connection = await enter(details);
+    expect((await connection.query('SHOW TABLES'))[0]).toEqual([]);
+    await connection.query('CREATE TABLE notes (id INT)');
+  });
+
+  test('once for each Idempotency-Key, and once for each name', async () => {
+    const key = randomUUID();
+    const [first, again] = [await own.make('once', key), await own.make('once', key)];
+    expect(again).toEqual(first);
+    expect(await own.refusal('POST', '', { name: 'once' })).toEqual([409, 'DATABASE_NAME_TAKEN']);
+    await expect(databasesOf(await product.user()).make('once')).resolves.toMatchObject({ status: 'ready' });
+  });
+
+  test('not with a name that is none', async () => {
+    for (const body of [{}, { name: '' }, { name: '   ' }, { name: 'x'.repeat(101) }, { name: 'a', more: 1 }]) {
+      expect(await own.refusal('POST', '', body)).toEqual([400, 'INVALID_REQUEST']);
+    }
+    // What would mean something in a statement is a name like any other: the server never sees it.
+    const odd = "`; DROP DATABASE mysql; -- '%_\\";
+    expect(await own.make(odd)).toMatchObject({ name: odd, status: 'ready' });
+  });
+
+  test('so many in a space, and no more', async () => {
+    const few = databasesOf(await product.user());
+    for (let n = 0; n < 20; n++) {
+      await query(
+        `INSERT INTO space_databases (id, space_id, name, live_name, server_name, state, created_by, created_at)
+          VALUES (?, ?, ?, ?, ?, 'living', 'usr_1', NOW(3))`,
+        [`dbs_${randomUUID()}`, few.root.split('/')[3], `n${n}`, `n${n}`, `x${randomUUID().slice(0, 20)}`],
+      );
+    }
+    expect(await few.refusal('POST', '', { name: 'one more' })).toEqual([422, 'TOO_MANY_DATABASES']);
+    await query('DELETE FROM space_databases WHERE space_id = ?', [few.root.split('/')[3]]);
+  });
+});
+
+describe('who may', () => {
+  test('neither another space nor a viewer gets in', async () => {
+    const { id } = await own.make('private');
+    const other = await product.user();
+    for (const [method, path] of [
+      ['GET', `/${id}`],
+      ['GET', `/${id}/connection`],
+      ['POST', `/${id}/rotate`],
+      ['POST', `/${id}/restore`],
+      ['DELETE', `/${id}`],
+    ] as const) {
+      const elsewhere = databasesOf(other);
+      expect([path, await elsewhere.refusal(method, path)]).toEqual([path, [404, 'NOT_FOUND']]);
+      expect([path, await own.refusal(method, path, undefined, other)]).toEqual([path, [404, 'NOT_FOUND']]);
+    }
+    const viewer = await product.user();
+    await product.identity.members.add(user.spaceId, viewer.email, 'viewer');
+    expect((await viewer.fetch(`${own.root}/${id}`)).status).toBe(200);
+    expect(await own.refusal('GET', `/${id}/connection`, undefined, viewer)).toEqual([403, 'ROLE_TOO_LOW']);
+  });
+
+  test('a key with the right to look does not get in', async () => {
+    const { id } = await own.make('looked at');
+    const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes: ['databases:read'] } });
+    const { key } = (await made.json()) as { key: string };
+    const bot = asUser(product, { ...user, token: key });
+    expect((await bot.fetch(`${own.root}/${id}`)).status).toBe(200);
+    expect((await own.refusal('GET', `/${id}/connection`, undefined, bot))[0]).toBe(403);
+  });
+
+  test('one database of a space does not lead into another', async () => {
+    const [one, other] = [await own.make('one'), await own.make('other')];
+    await using connection = await enter(await own.connection(one.id));
+    const { database } = await own.connection(other.id);
+    await expect(connection.query(`USE ${database}`)).rejects.toMatchObject({ errno: 1044 });
+  });
+});
+
+test('no password is in a log, in a row or in a history', async () => {
+  const { id } = await own.make('sealed');
+  const passwords = [(await own.connection(id)).password, (await own.rotate(id, randomUUID())).password];
+  const [rows] = await query('SELECT * FROM space_database_accounts WHERE database_id = ?', [id]);
+  const [operations] = await query('SELECT * FROM operations WHERE subject_id = ?', [id]);
+  const [keys] = await query('SELECT * FROM idempotency_keys');
+  const written = JSON.stringify([rows, operations, keys]) + product.process.log();
+  expect(written).toContain(id);
+  for (const password of passwords) {
+    expect(written).not.toContain(password);
+    expect(written).not.toContain(Buffer.from(password).toString('base64'));
+  }
+  expect((rows as { sealed: Buffer }[])[0]?.sealed.includes(passwords[1] ?? '')).toBe(false);
+});
+
+describe('a new password', () => {
+  test('holds beside the one before until its time is up; what was before that does not', async () => {
+    const { id } = await own.make('rotated');
+    const first = await own.connection(id);
+    const second = await own.rotate(id);
+    expect(second).toMatchObject({
+      user: first.user,
+      database: first.database,
+      previousPasswordUntil: expect.any(String),
+    });
+    expect(await own.connection(id)).toEqual(second);
+    expect(await Promise.all([first, second].map(opens))).toEqual([true, true]);
+    const third = await own.rotate(id);
+    expect(await Promise.all([first, second, third].map(opens))).toEqual([false, true, true]);
+    await query(`UPDATE space_database_accounts SET previous_until = ? WHERE database_id = ?`, [new Date(0), id]);
+    await query('UPDATE space_databases SET due_at = ? WHERE id = ?', [new Date(0), id]);
+    await waitFor('the password before to end', async () => !(await opens(second)));
+    expect(await own.connection(id)).toEqual({ ...third, previousPasswordUntil: null });
+    expect(await opens(third)).toBe(true);
+  });
+
+  test('is one for each Idempotency-Key', async () => {
+    const { id } = await own.make('rotated once');
+    const key = randomUUID();
+    expect(await own.rotate(id, key)).toEqual(await own.rotate(id, key));
+  });
+
+  test('mends the account of a tenant who has set its own', async () => {
+    const { id } = await own.make('self-made');
+    const before = await own.connection(id);
+    {
+      await using connection = await enter(before);
+      await connection
+        .query("SET PASSWORD = 'ownSecret1'")
+        .catch(() => connection.query("SET PASSWORD = PASSWORD('ownSecret1')"));
+    }
+    expect(await opens(before)).toBe(false);
+    expect(await opens(await own.rotate(id))).toBe(true);
+  });
+});
+
+describe('deleted', () => {
+  test('nobody gets in, and whoever is in is cut off; restored, it has everything', async () => {
+    const { id } = await own.make('dropped');
+    const details = await own.connection(id);
+    await using connection = await enter(details);
+    await connection.query('CREATE TABLE notes (words TEXT)');
+    await connection.query("INSERT INTO notes VALUES ('kept')");
+    await own.remove(id);
+    await expect(connection.query('SELECT 1')).rejects.toBeDefined();
+    expect(await opens(details)).toBe(false);
+    expect(await own.get(id)).toMatchObject({ status: 'deleted', purgeAt: expect.any(String) });
+    expect(await own.refusal('GET', `/${id}/connection`)).toEqual([409, 'DATABASE_DELETED']);
+    expect(await own.refusal('POST', `/${id}/rotate`)).toEqual([409, 'DATABASE_DELETED']);
+    await own.remove(id); // once more
+
+    expect(await own.restore(id)).toMatchObject({ status: 'ready', deletedAt: null, purgeAt: null });
+    await using again = await enter(details);
+    expect((await again.query('SELECT * FROM notes'))[0]).toEqual([{ words: 'kept' }]);
+    expect(await own.restore(id)).toMatchObject({ status: 'ready' });
+  });
+
+  test('its name is free for another one, which keeps it from coming back', async () => {
+    const { id } = await own.make('named');
+    await own.remove(id);
+    await own.make('named');
+    expect(await own.refusal('POST', `/${id}/restore`)).toEqual([409, 'DATABASE_NAME_TAKEN']);
+  });
+
+  test('when its days are over, it is gone from the server too', async () => {
+    const { id } = await own.make('purged');
+    const names = await serverNames(id);
+    await own.remove(id);
+    expect((await onServer()).databases).toContain(names.name);
+    await query('UPDATE space_databases SET purge_at = ?, due_at = ? WHERE id = ?', [new Date(0), new Date(0), id]);
+    await waitFor('it to be gone', async () => !(await onServer()).databases.includes(names.name));
+    await waitFor('its account to be gone', async () => !(await onServer()).users.includes(names.user));
+    expect(await own.refusal('GET', `/${id}`)).toEqual([404, 'NOT_FOUND']);
+    expect(await own.refusal('POST', `/${id}/restore`)).toEqual([404, 'NOT_FOUND']);
+    // And its row after some more.
+    await waitFor('its row to be forgotten', async () => {
+      const [rows] = await query('SELECT 1 FROM space_databases WHERE id = ?', [id]);
+      return (rows as unknown[]).length === 0;
+    });
+  });
+
+  test('with its space, it is gone at once', async () => {
+    const other = await product.user();
+    const theirs = databasesOf(other);
+    const { id } = await theirs.make('of the space');
+    const names = await serverNames(id);
+    await other.fetch(`/api/spaces/${other.spaceId}`, { method: 'DELETE' });
+    await waitFor('the space to be purged', async () => {
+      const [rows] = await query('SELECT 1 FROM space_databases WHERE id = ?', [id]);
+      return (rows as unknown[]).length === 0;
+    });
+    const { databases, users } = await onServer();
+    expect([databases.includes(names.name), users.includes(names.user)]).toEqual([false, false]);
+  });
+});
+
+describe('the sweeper', () => {
+  test('makes again what the server has lost, and tells of what no row knows', async () => {
+    const { id } = await own.make('lost');
+    const details = await own.connection(id);
+    const { name, user: account } = await serverNames(id);
+    await server.align({
+      name,
+      state: 'gone',
+      accounts: [{ user: account, password: '', previous: undefined, setsPasswords: false, isRevoked: false }],
+    });
+    await waitFor('it to be made again', () => opens(details));
+  });
+});

@@ -1,0 +1,35 @@
+import { checkDatabases } from '../../bin/support/checkDatabases.ts';
+import { loadConfig } from '../../config/index.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { tenantServer } from '../support/runServer.ts';
+
+let environment: TestEnvironment;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+
+const check = (more: Record<string, string | undefined>) =>
+  checkDatabases(loadConfig({ ...environment.environment, ...more }));
+
+test('without a server there are no databases, which is said with the name of the setting', async () => {
+  expect(await check({})).toEqual({ state: 'off', detail: expect.stringContaining('ATRIUM_TENANT_DATABASE_URL') });
+});
+
+test('a server of its own is right', async () => {
+  expect(await check(await tenantServer())).toEqual({
+    state: 'ok',
+    detail: expect.stringMatching(/^(MySQL )?\d+\.\d+.* at 127\.0\.0\.1:\d+, 0 databases$/),
+  });
+}, 120_000);
+
+test("the product's own server is none", async () => {
+  const own = await check({ ATRIUM_TENANT_DATABASE_URL: environment.environment.ATRIUM_DATABASE_URL });
+  expect(own).toEqual({ state: 'wrong', detail: expect.stringContaining("the product's own server") });
+});
+
+test('one that does not answer is told', async () => {
+  await expect(check({ ATRIUM_TENANT_DATABASE_URL: 'mysql://somebody:secret@127.0.0.1:9/' })).rejects.toThrow(
+    'The server for databases of spaces failed: ECONNREFUSED',
+  );
+});

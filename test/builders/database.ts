@@ -1,0 +1,21 @@
+import type { Database } from '../../models/database.ts';
+import { newName } from '../../models/databases/names.ts';
+import { newId } from '../../models/ids.ts';
+
+/** The row of a space's database that nobody has made yet. */
+export function databaseRow({ spaceId, createdBy }: { spaceId: string; createdBy: string }) {
+  const id = newId('spaceDatabase');
+  return {
+    ...{ id, space_id: spaceId, name: id, live_name: id, server_name: newName('d'), state: 'living' },
+    ...{ created_by: createdBy, created_at: new Date() },
+  };
+}
+
+export async function insertDatabase(
+  { pool }: Pick<Database, 'pool'>,
+  fields: { spaceId: string; createdBy: string },
+): Promise<string> {
+  const row = databaseRow(fields);
+  await pool.query('INSERT INTO space_databases SET ?', [row]);
+  return row.id;
+}

@@ -1,0 +1,59 @@
+import mysql, { type Connection } from 'mysql2/promise';
+import type { operations } from '../../api/types.gen.ts';
+import type { ChatUser } from './chat.ts';
+
+export type DatabaseBody = operations['getDatabase']['responses'][200]['content']['application/json'];
+export type ConnectionBody = operations['getDatabaseConnection']['responses'][200]['content']['application/json'];
+
+/** The databases of a person's space, as a client of the HTTP API. */
+export function databasesOf(user: ChatUser) {
+  const root = `/api/spaces/${user.spaceId}/databases`;
+  async function send<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
+    const response = await user.fetch(`${root}${path}`, { method, body, ...(headers && { headers }) });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`);
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  }
+  return {
+    root,
+    send,
+    make: (name: string, key?: string) =>
+      send<DatabaseBody>('POST', '', { name }, key === undefined ? undefined : { 'idempotency-key': key }),
+    get: (id: string) => send<DatabaseBody>('GET', `/${id}`),
+    list: async () => (await send<{ data: DatabaseBody[] }>('GET', '')).data,
+    remove: (id: string) => send<void>('DELETE', `/${id}`),
+    restore: (id: string) => send<DatabaseBody>('POST', `/${id}/restore`),
+    connection: (id: string) => send<ConnectionBody>('GET', `/${id}/connection`),
+    rotate: (id: string, key?: string) =>
+      send<ConnectionBody>(
+        'POST',
+        `/${id}/rotate`,
+        undefined,
+        key === undefined ? undefined : { 'idempotency-key': key },
+      ),
+    /** The status and the code of a refusal. */
+    async refusal(method: string, path: string, body?: unknown, as = user): Promise<[number, string | undefined]> {
+      const response = await as.fetch(`${root}${path}`, { method, body });
+      const text = await response.text();
+      return [response.status, text === '' ? undefined : (JSON.parse(text) as { code?: string }).code];
+    },
+  };
+}
+
+/** A client in a database; it is closed with `Symbol.asyncDispose`. */
+export async function enter({ url }: Pick<ConnectionBody, 'url'>): Promise<Connection & AsyncDisposable> {
+  const connection = await mysql.createConnection({ uri: url });
+  connection.on('error', () => undefined); // cut off by the server, as tests want it
+  return Object.assign(connection, { [Symbol.asyncDispose]: async () => connection.destroy() });
+}
+
+/** Whether these details let somebody in. */
+export async function opens(details: Pick<ConnectionBody, 'url'>): Promise<boolean> {
+  return enter(details).then(
+    (connection) => {
+      connection.destroy();
+      return true;
+    },
+    () => false,
+  );
+}

@@ -1,0 +1,130 @@
+import { jest } from '@jest/globals';
+import { createTenantServer, type TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import { namesOf } from '../../models/databases/names.ts';
+import type { ChatUser } from '../builders/chat.ts';
+import { databasesOf, opens } from '../builders/databases.ts';
+import { buildProduct, type TestProduct } from '../builders/product.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
+import { tenantServer } from '../support/runServer.ts';
+import { sizeOf } from '../support/size.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+// Killed between any two statements to the server, or with a server that is away: what was asked comes about, once, and
+// nothing else is left.
+
+// Each kill costs a start, which takes long on a busy machine.
+jest.setTimeout(600_000);
+
+const kills = sizeOf('DATABASE_KILLS', 1);
+
+let product: TestProduct;
+let proxy: TcpProxy;
+let server: TenantServer;
+let user: ChatUser;
+let own: ReturnType<typeof databasesOf>;
+beforeAll(async () => {
+  const tenants = await tenantServer();
+  const url = tenants.ATRIUM_TENANT_DATABASE_URL ?? '';
+  proxy = await startTcpProxy(() => url);
+  const proxied = Object.assign(new URL(url), { host: new URL(proxy.url).host }).href;
+  // Without the other port, all that the product sends comes by here.
+  product = await buildProduct({
+    ...hurriedSweeper,
+    ATRIUM_TENANT_DATABASE_URL: proxied,
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+    ATRIUM_DATABASES_PER_SPACE: '100',
+  });
+  const { databases } = product.environment.config;
+  server = createTenantServer({ url, adminPort: Number(tenants.ATRIUM_TENANT_DATABASE_ADMIN_PORT) }, databases);
+  user = await product.user();
+  own = databasesOf(user);
+});
+afterAll(async () => {
+  await product.close();
+  await proxy.stop();
+});
+
+/** Kills the process as soon as the server has been sent these words, and before it has answered. Then starts it again. */
+async function killAt(words: string[], ask: () => Promise<unknown>): Promise<void> {
+  const isSent = proxy.loseAnswerTo(...words);
+  const asking = ask().catch(() => undefined);
+  await waitFor(`the server to be sent ${words.join(' … ')}`, isSent);
+  await product.process.kill('SIGKILL');
+  await asking;
+  await product.restart();
+}
+
+async function namesInRows(): Promise<string[]> {
+  const [rows] = await product.environment.database.pool.query(
+    `SELECT server_name AS name FROM space_databases WHERE state <> 'purged' UNION ALL
+     SELECT a.server_user FROM space_database_accounts a JOIN space_databases d ON d.id = a.database_id
+      WHERE d.state <> 'purged'`,
+  );
+  return (rows as { name: string }[]).map(({ name }) => name).sort();
+}
+
+const making = ['CREATE DATABASE', 'CREATE USER', 'GRANT', 'ACCOUNT UNLOCK'];
+const removing = ['ACCOUNT LOCK', 'DROP DATABASE', 'DROP USER'];
+const some = <T>(all: T[]): T[] => (kills >= all.length ? all : all.slice(-kills));
+
+test.each(some(making))('made, and killed at %s', async (words) => {
+  await killAt([words], () => own.make(words));
+  const [made, ...more] = (await own.list()).filter(({ name }) => name === words);
+  const id = made?.id ?? '';
+  await waitFor('it to be ready', async () => (await own.get(id)).status === 'ready');
+  expect(await opens(await direct(id))).toBe(true);
+  expect(more).toEqual([]);
+});
+
+test('given a new password, and killed', async () => {
+  const { id } = await own.make('rotated');
+  const before = await direct(id);
+  await killAt(['IDENTIFIED'], () => own.rotate(id));
+  const after = await direct(id);
+  expect(after.password).not.toBe(before.password);
+  await waitFor('the new password to hold', () => opens(after));
+  expect(await opens(before)).toBe(true);
+});
+
+test.each(some(removing))('removed for good, and killed at %s', async (words) => {
+  const { id } = await own.make(`removed at ${words}`);
+  const before = await direct(id);
+  await own.remove(id);
+  expect(await opens(before)).toBe(false);
+  await killAt([words], () =>
+    product.environment.database.pool.query('UPDATE space_databases SET purge_at = ?, due_at = ? WHERE id = ?', [
+      new Date(0),
+      new Date(0),
+      id,
+    ]),
+  );
+  await waitFor('it to be gone', async () => {
+    const { databases } = await server.find({ database: before.database, user: 'none' });
+    return databases.length === 0;
+  });
+});
+
+test('a server that is away is told of, and what was asked comes about when it is back', async () => {
+  proxy.shut();
+  expect(await own.refusal('POST', '', { name: 'patient' })).toEqual([503, 'DATABASE_SERVER_UNAVAILABLE']);
+  const [made] = (await own.list()).filter(({ name }) => name === 'patient');
+  expect(made?.status).toBe('creating');
+  expect(await own.refusal('GET', `/${made?.id}/connection`)).toEqual([409, 'DATABASE_NOT_READY']);
+  proxy.open();
+  await waitFor('it to be made', async () => (await own.get(made?.id ?? '')).status === 'ready');
+});
+
+test('the server has what the rows say, and nothing else', async () => {
+  await waitFor('the server to be as the rows', async () => {
+    const { databases, users } = await server.find(namesOf(product.environment.config.installation));
+    return JSON.stringify([...databases, ...users].sort()) === JSON.stringify(await namesInRows());
+  });
+});
+
+/** How to get in, past the proxy. */
+async function direct(id: string) {
+  const details = await own.connection(id);
+  const url = Object.assign(new URL(details.url), { host: `127.0.0.1:${server.port}` }).href;
+  return { ...details, url };
+}

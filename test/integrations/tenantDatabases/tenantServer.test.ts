@@ -1,0 +1,307 @@
+import { randomBytes } from 'node:crypto';
+import mysql, { type Connection } from 'mysql2/promise';
+import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
+import type { WantedDatabase } from '../../../integrations/tenantDatabases/types.ts';
+import { tenantServer } from '../../support/runServer.ts';
+import { sizeOf } from '../../support/size.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+// What a tenant can do on the server where its neighbours are, on the server of this run: MariaDB, or MySQL.
+
+const prefix = `t${randomBytes(3).toString('hex')}`;
+const limits = { maxConnections: 3, queryMs: 60_000 };
+const password = 'aPassword1';
+
+let address: { url: string; adminPort: number };
+let server: TenantServer;
+let isMariaDb: boolean;
+const made: WantedDatabase[] = [];
+const open: Connection[] = [];
+
+beforeAll(async () => {
+  const { ATRIUM_TENANT_DATABASE_URL: url = '', ATRIUM_TENANT_DATABASE_ADMIN_PORT: port } = await tenantServer();
+  address = { url, adminPort: Number(port) };
+  server = createTenantServer(address, limits);
+  isMariaDb = !(await server.settings()).version.startsWith('MySQL');
+}, 120_000);
+afterAll(async () => {
+  for (const connection of open) connection.destroy();
+  for (const database of made) await server.align({ ...database, state: 'gone' });
+});
+
+/** A database of a tenant, with one account. `_` is in its name, which GRANT takes for any letter. */
+function wanted(name = `${prefix}_${randomBytes(4).toString('hex')}`): WantedDatabase {
+  const account = { user: `${name}u`, password, previous: undefined, setsPasswords: false, isRevoked: false };
+  const database: WantedDatabase = { name, state: 'open', accounts: [account] };
+  made.push(database);
+  return database;
+}
+
+async function make(name?: string): Promise<WantedDatabase> {
+  const database = wanted(name);
+  await server.align(database);
+  return database;
+}
+
+async function connect(database: WantedDatabase, secret = password): Promise<Connection> {
+  const connection = await mysql.createConnection({
+    host: server.host,
+    port: server.port,
+    user: database.accounts[0]?.user,
+    password: secret,
+    database: database.name,
+  });
+  connection.on('error', () => undefined); // ended by the server, as tests want it
+  open.push(connection);
+  return connection;
+}
+
+/** The number of the server's refusal; undefined where it did it. */
+async function refusal(connection: Connection, sql: string): Promise<number | undefined> {
+  return connection.query(sql).then(
+    () => undefined,
+    (error: { errno: number }) => error.errno,
+  );
+}
+
+test('a tenant works in its own database, and there with all that applications use', async () => {
+  const connection = await connect(await make());
+  for (const sql of [
+    'CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, words TEXT)',
+    "INSERT INTO notes (words) VALUES ('one'), ('two')",
+    'CREATE VIEW recent AS SELECT * FROM notes',
+    'CREATE TEMPORARY TABLE scratch (id INT)',
+    'CREATE FUNCTION double_it(n INT) RETURNS INT DETERMINISTIC RETURN n * 2',
+    'CREATE TRIGGER trims BEFORE INSERT ON notes FOR EACH ROW SET NEW.words = TRIM(NEW.words)',
+    "INSERT INTO notes (words) VALUES ('  three ')",
+    'ALTER TABLE notes ADD INDEX by_words (words(20))',
+  ]) {
+    expect([sql, await refusal(connection, sql)]).toEqual([sql, undefined]);
+  }
+  const [rows] = await connection.query('SELECT double_it(COUNT(*)) AS n, MAX(words) AS last FROM recent');
+  expect(rows).toEqual([{ n: 6, last: 'two' }]);
+});
+
+test('a tenant does not get out of its database', async () => {
+  const name = `${prefix}_${randomBytes(4).toString('hex')}`;
+  const own = await connect(await make(name));
+  // Its name is the other's but for the letter that `_` would stand for.
+  const sibling = await make(name.replace('_', 'x'));
+  const neighbour = await connect(sibling);
+  await neighbour.query('CREATE TABLE private (id INT)');
+  const [[row]] = (await neighbour.query('SELECT CONNECTION_ID() AS id')) as unknown as [[{ id: number }]];
+  for (const sql of [
+    `USE ${sibling.name}`,
+    `SELECT * FROM ${sibling.name}.private`,
+    `CREATE TABLE ${sibling.name}.mine (id INT)`,
+    `DROP DATABASE ${sibling.name}`,
+    `CREATE DATABASE ${prefix}_mine`,
+    'SELECT * FROM mysql.user',
+    'SHOW ENGINE INNODB STATUS',
+    "SELECT 1 INTO OUTFILE '/tmp/atrium-outfile'",
+    "LOAD DATA INFILE '/etc/passwd' INTO TABLE notes",
+    'SET GLOBAL max_connections = 1',
+    `KILL ${row.id}`,
+    'FLUSH TABLES',
+    "CREATE USER 'somebody'@'%'",
+    `GRANT SELECT ON \`${name}\`.* TO '${sibling.accounts[0]?.user}'@'%'`,
+    `ALTER USER '${own.config.user}'@'%' WITH MAX_USER_CONNECTIONS 1000`,
+    "CREATE FUNCTION udf RETURNS STRING SONAME 'udf.so'",
+    'CREATE EVENT later ON SCHEDULE EVERY 1 SECOND DO SELECT 1',
+    "CREATE DEFINER = 'root'@'localhost' VIEW of_root AS SELECT 1",
+    'SHUTDOWN',
+  ]) {
+    expect([sql, await refusal(own, sql)]).toEqual([sql, expect.any(Number)]);
+  }
+  // What it is told of others is nothing.
+  for (const [table, column] of [
+    ['SCHEMATA', 'SCHEMA_NAME'],
+    ['TABLES', 'TABLE_SCHEMA'],
+  ]) {
+    const [seen] = await own.query(`SELECT 1 FROM information_schema.${table} WHERE ${column} = ?`, [sibling.name]);
+    expect(seen).toEqual([]);
+  }
+  const [threads] = await own.query('SELECT DISTINCT USER AS user FROM information_schema.PROCESSLIST');
+  expect(threads).toEqual([{ user: own.config.user }]);
+});
+
+test('no file of the client is read, however the client is set up', async () => {
+  const database = await make();
+  const connection = await mysql.createConnection({
+    host: server.host,
+    port: server.port,
+    user: database.accounts[0]?.user,
+    password,
+    database: database.name,
+    infileStreamFactory: () => {
+      throw new Error('A file was asked for.');
+    },
+  });
+  open.push(connection);
+  await connection.query('CREATE TABLE notes (words TEXT)');
+  expect(await refusal(connection, "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE notes")).toEqual(
+    expect.any(Number),
+  );
+});
+
+test('a tenant has so many connections and no more, and its neighbour has its own', async () => {
+  const database = await make();
+  await Promise.all([connect(database), connect(database), connect(database)]);
+  await expect(connect(database)).rejects.toMatchObject({ errno: 1226 });
+  await expect(connect(await make())).resolves.toBeDefined();
+});
+
+test('a new password holds beside the one before, until that ends', async () => {
+  const database = await make();
+  const [account] = database.accounts;
+  if (account === undefined) throw new Error('It has an account.');
+  const rotated = { ...account, password: 'another1', previous: password, setsPasswords: true };
+  const works = async (secret: string) =>
+    connect(database, secret).then(
+      (connection) => {
+        connection.destroy();
+        return true;
+      },
+      () => false,
+    );
+  // Twice, as after a crash in the middle.
+  for (const _attempt of [1, 2]) await server.align({ ...database, accounts: [rotated] });
+  expect(await Promise.all(['another1', password, 'wrong'].map(works))).toEqual([true, true, false]);
+  await server.align({ ...database, accounts: [{ ...rotated, previous: undefined }] });
+  expect(await Promise.all(['another1', password].map(works))).toEqual([true, false]);
+});
+
+test('a locked database lets nobody in and ends who is in it; opened again, it has everything', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  await connection.query('CREATE TABLE notes (id INT)');
+  await connection.query('START TRANSACTION');
+  await connection.query('INSERT INTO notes VALUES (1)');
+  await server.align({ ...database, state: 'locked' });
+  await expect(connection.query('SELECT 1')).rejects.toBeDefined();
+  await expect(connect(database)).rejects.toBeDefined();
+  await server.align(database);
+  const again = await connect(database);
+  expect((await again.query('SELECT * FROM notes'))[0]).toEqual([]);
+});
+
+test('a database goes whole, whatever its tenant holds on to', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  await connection.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
+  const idle = await connect(database);
+  await idle.query('START TRANSACTION');
+  await idle.query('SELECT * FROM notes');
+  await connection.query("XA START 'left behind'");
+  await connection.query('INSERT INTO notes VALUES (1)');
+  await connection.query("XA END 'left behind'");
+  await connection.query("XA PREPARE 'left behind'");
+  connection.destroy();
+  await server.align({ ...database, state: 'gone' });
+  const names = { database: database.name, user: database.accounts[0]?.user ?? '' };
+  expect(await server.find(names)).toEqual({ databases: [], users: [] });
+  // Again, as after a crash.
+  await server.align({ ...database, state: 'gone' });
+}, 60_000);
+
+test('a statement ends when its time is up, also where the session has lifted its own limit', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  if (isMariaDb) await connection.query('SET SESSION max_statement_time = 0');
+  const hurried = createTenantServer(address, { ...limits, queryMs: 1_000 });
+  // A loop of short statements is one statement too.
+  await connection.query('CREATE PROCEDURE loops() BEGIN WHILE TRUE DO DO SLEEP(0.2); END WHILE; END');
+  for (const sql of ['SELECT SLEEP(600)', 'CALL loops()']) {
+    let isOver = false;
+    const over = refusal(connection, sql).then(() => {
+      isOver = true;
+    });
+    await waitFor('it to be ended', async () => {
+      await hurried.endLongStatements(prefix);
+      return isOver;
+    });
+    await over;
+  }
+}, 120_000);
+
+test('a transaction that is left open ends with its connection', async () => {
+  const connection = await connect(await make());
+  await connection.query('CREATE TABLE notes (id INT) ENGINE=InnoDB');
+  await connection.query('START TRANSACTION');
+  await connection.query('INSERT INTO notes VALUES (1)');
+  const hurried = createTenantServer(address, { ...limits, queryMs: 1_000 });
+  const isClosed = new Promise<void>((resolve) => {
+    connection.on('error', () => resolve());
+    connection.on('end', () => resolve());
+  });
+  await waitFor('it to be ended', async () => (await hurried.endLongStatements(prefix)) > 0);
+  await isClosed;
+  await expect(connection.query('SELECT 1')).rejects.toBeDefined();
+}, 60_000);
+
+describe('wherever it is cut off', () => {
+  let proxy: TcpProxy;
+  let fragile: TenantServer;
+  beforeAll(async () => {
+    proxy = await startTcpProxy(() => address.url);
+    const url = Object.assign(new URL(address.url), { host: new URL(proxy.url).host }).href;
+    fragile = createTenantServer({ url, adminPort: undefined }, limits);
+  });
+  afterAll(() => proxy.stop());
+
+  /** Cuts it off after more and more of what the server answers, until it gets to its end. */
+  async function cuttingOff(align: () => Promise<void>, look: () => Promise<void>): Promise<number> {
+    for (let cuts = 0; ; cuts++) {
+      proxy.cutAfter(100 + cuts * 30);
+      const isDone = await align().then(
+        () => true,
+        () => false,
+      );
+      await look();
+      if (isDone) return cuts;
+    }
+  }
+
+  test('nobody gets in before all is right, and the next attempt makes it so', async () => {
+    let database = wanted();
+    const cuts = await cuttingOff(
+      () => fragile.align(database),
+      async () => {
+        const early = await connect(database).catch(() => undefined);
+        if (early !== undefined) expect(await refusal(early, 'CREATE TABLE notes (id INT)')).toBeUndefined();
+        await server.align(database);
+        const connection = await connect(database);
+        expect(await refusal(connection, 'CREATE TABLE more (id INT)')).toBeUndefined();
+        database = wanted();
+      },
+    );
+    expect(cuts).toBeGreaterThan(5);
+  }, 120_000);
+
+  test('the next attempt removes what is left', async () => {
+    let database = await make();
+    const cuts = await cuttingOff(
+      () => fragile.align({ ...database, state: 'gone' }),
+      async () => {
+        await server.align({ ...database, state: 'gone' });
+        expect(await server.find({ database: database.name, user: database.name })).toEqual({
+          databases: [],
+          users: [],
+        });
+        database = await make();
+      },
+    );
+    expect(cuts).toBeGreaterThan(5);
+  }, 120_000);
+});
+
+test('many tenants', async () => {
+  const count = sizeOf('TENANT_DATABASES', 10);
+  const databases = await Promise.all(Array.from({ length: count }, () => make()));
+  const found = await server.find({ database: prefix, user: prefix });
+  for (const { name, accounts } of databases) {
+    expect(found.databases).toContain(name);
+    expect(found.users).toContain(accounts[0]?.user);
+  }
+}, 300_000);

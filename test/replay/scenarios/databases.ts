@@ -1,0 +1,34 @@
+import { databaseWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
+import { databasesOf } from '../../builders/databases.ts';
+import { tenantServer } from '../../support/runServer.ts';
+import type { Scenario } from './scenario.ts';
+
+export const databaseScenarios: Scenario[] = [
+  {
+    name: 'spaceDatabase/made',
+    environment: tenantServer,
+    run: async (_product, user) => databaseWorkflowId((await databasesOf(user).make('shop')).id),
+  },
+  {
+    // Nobody listens there. Whoever waits is told, and the sweeper, which is to try it again, does not come.
+    name: 'spaceDatabase/serverUnavailable',
+    environment: {
+      ATRIUM_TENANT_DATABASE_URL: 'mysql://somebody:secret@127.0.0.1:9/',
+      ATRIUM_SWEEP_INTERVAL_SECONDS: '3600',
+    },
+    async run(_product, user) {
+      const own = databasesOf(user);
+      await user.fetch(own.root, { method: 'POST', body: { name: 'shop' } });
+      return databaseWorkflowId((await own.list())[0]?.id ?? '');
+    },
+  },
+  {
+    name: 'purgeDeleted/spaceWithDatabase',
+    environment: tenantServer,
+    async run(_product, user) {
+      await databasesOf(user).make('shop');
+      const { headers } = await user.fetch(`/api/spaces/${user.spaceId}`, { method: 'DELETE' });
+      return operationWorkflowId('deleteSpace', headers.get('location')?.split('/').at(-1) ?? '');
+    },
+  },
+];
