@@ -21,14 +21,24 @@ export const makeFirstPipes = `((mkdir -m 700 ${firstFolder} && mkfifo -m 600 ${
 export class Pipes {
   readonly #free: number[] = [];
   #making: Promise<void> | undefined;
+  #taken: Promise<unknown> = Promise.resolve();
 
   constructor() {
     takeFrom(firstFolder, this.#free);
     if (this.#free.length === 0) void this.#fill();
   }
 
-  /** Pipes that we read from (`in`) or write to (`out`). */
-  async take(...directions: ('in' | 'out')[]): Promise<Pipe[]> {
+  /**
+   * Pipes that we read from (`in`) or write to (`out`), one after the other: of many that start at once, the last ones
+   * would find what was made for them taken again and again.
+   */
+  take(...directions: ('in' | 'out')[]): Promise<Pipe[]> {
+    const mine = this.#taken.then(() => this.#take(directions));
+    this.#taken = mine.catch(() => undefined);
+    return mine;
+  }
+
+  async #take(directions: ('in' | 'out')[]): Promise<Pipe[]> {
     for (let tries = 0; this.#free.length < directions.length; tries++) {
       if (tries === 3) throw new Error('No pipe can be made.');
       await this.#fill();
