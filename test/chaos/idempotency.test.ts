@@ -25,7 +25,7 @@ beforeAll(async () => {
       return product.apiUrl;
     },
   });
-}, 60_000);
+}, 240_000);
 afterAll(async () => {
   await product.stop();
   await wire.stop();
@@ -146,7 +146,7 @@ test.each(['INSERT INTO `idempotency_keys`', 'UPDATE `idempotency_keys`'])(
     expect((await post(space, key)).status).toBe(201);
     expect(await count('spaces')).toBe(before + 1);
   },
-  60_000,
+  240_000,
 );
 
 test('a refused request leaves its key free, also for another request', async () => {
@@ -177,7 +177,7 @@ test('a key whose process was killed in the middle is taken for a minute, and th
   const body = (await late.json()) as { checkoutId: string };
   expect([late.status, await count('billing_checkouts')]).toEqual([200, before + 1]);
   expect(await count(`billing_checkouts WHERE id = '${body.checkoutId}'`)).toBe(1);
-}, 60_000);
+}, 240_000);
 
 async function restart(role: 'api' | 'both'): Promise<ProductProcess> {
   await product.stop();
