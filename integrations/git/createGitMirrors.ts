@@ -56,7 +56,9 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
       using _place = await places.take(ended);
       return await inFolder(ref, ended, work);
     } catch (error) {
-      if (deadline.aborted && !signal.aborted) {
+      // What has no room has none with more time.
+      const isFull = error instanceof DomainError && error.code === 'QUOTA_EXCEEDED';
+      if (deadline.aborted && !signal.aborted && !isFull) {
         throw gitError('GIT_REMOTE_TOO_SLOW', `This took longer than ${config.timeoutMs / 60_000} minutes.`, {
           cause: error,
         });

@@ -82,7 +82,7 @@ export interface RefManifest {
   filter: GitFilter | null;
 }
 
-/** A saved state of a mirror: its number grows by one with each change. */
+/** A saved state of a mirror: its number grows with each change, and when its bundles are put together. */
 export interface MirrorState {
   version: number;
   manifest: RefManifest;

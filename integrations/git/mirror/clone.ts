@@ -39,7 +39,7 @@ export async function cloneInto(
     await git.do(['symbolic-ref', '--end-of-options', 'HEAD', `refs/heads/${branch}`]);
   }
   remote.tell('saving');
-  const state = await folder.save(git, undefined);
+  const state = await folder.saveFirst(git);
   await folder.adopt(state);
   return { ...state, defaultBranch: branch, tree };
 }

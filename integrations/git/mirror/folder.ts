@@ -1,15 +1,19 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GitConfig } from '../../../config/git.ts';
+import type { Logger } from '../../../telemetry/logger.ts';
 import type { ObjectStore } from '../../storage/objectStore.ts';
 import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
+import { isUnexplained, wasKilled } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
 import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
 import { FolderState } from './folderState.ts';
 import { Git } from './git.ts';
 import { initRepository, namesIn, writeManifest } from './repository.ts';
 import { saveRepository } from './save.ts';
+import type { Saving } from './store.ts';
 import { isConnected, takeInOwn } from './takeIn.ts';
+import { putTogether } from './together.ts';
 
 /** Of a disk. */
 export interface FreeSpace {
@@ -22,6 +26,7 @@ export interface FolderDeps {
   config: GitConfig;
   records: MirrorRecords;
   storage: Pick<ObjectStore, 'read' | 'write'>;
+  logger?: Pick<Logger, 'warn'>;
   /** What is free where mirrors are; without it, as the system says. */
   freeSpace?: (folder: string) => FreeSpace | Promise<FreeSpace>;
   /** After so many bundles, one of everything takes their place if there is room for it: a restore reads them all. */
@@ -118,9 +123,11 @@ export class MirrorFolder implements AsyncDisposable {
   async change(saved: SavedMirror | undefined, work: (git: Git) => Promise<void>): Promise<MirrorState> {
     await this.#state.begin(saved?.version ?? 0);
     await work(this.git);
-    const state = await this.save(this.git, saved);
-    await this.#state.settle(state.version);
-    return state;
+    const saving = this.#savingOf(this.git);
+    const next = await saveRepository(saving, saved);
+    await this.#state.settle(next.version);
+    const { version, manifest } = await putTogether(saving, this.#state, next, saved);
+    return { version, manifest };
   }
 
   /** Runs what brings objects that no ref needs, and keeps them if it ends well. */
@@ -138,9 +145,18 @@ export class MirrorFolder implements AsyncDisposable {
     await this.#state.settle(state.version);
   }
 
-  /** Saves what a repository has now, unless it is what is saved already. */
-  save(git: Git, saved: SavedMirror | undefined): Promise<MirrorState> {
-    return saveRepository(this.#deps, this.#ref, { git, bundles: this.bundles }, saved);
+  /** Saves a repository for the first time. */
+  async saveFirst(git: Git): Promise<MirrorState> {
+    const { version, manifest } = await saveRepository(this.#savingOf(git), undefined);
+    return { version, manifest };
+  }
+
+  #savingOf(git: Git): Saving {
+    const doubt = async (error: unknown) => {
+      // What was ended from outside was not ended by what is here.
+      if (isUnexplained(error) && !wasKilled(error)) await this.distrust();
+    };
+    return { deps: this.#deps, ref: this.#ref, git, bundles: this.bundles, doubt };
   }
 
   /** So that the next operation begins with what is saved: something here is not as it should be. */

@@ -36,6 +36,18 @@ export class Git {
     return new Git({ config: this.#config, dir, home: this.home, lock: this.#lock, signal });
   }
 
+  /** The same within less time. */
+  within(signal: AbortSignal): Git {
+    const { dir, home } = this;
+    return new Git({
+      config: this.#config,
+      dir,
+      home,
+      lock: this.#lock,
+      signal: AbortSignal.any([this.signal, signal]),
+    });
+  }
+
   /** Runs it, however it ends. */
   run(args: readonly string[], call: GitCall = {}): Promise<GitOutcome> {
     const {

@@ -37,7 +37,8 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 export async function removeLeftovers(git: Git, options: { keepTemporaryPacks: boolean }): Promise<void> {
   const packs = join(git.dir, 'objects', 'pack');
   for (const name of await namesIn(packs)) {
-    const isLeft = name.startsWith('tmp_') && !(options.keepTemporaryPacks && name.startsWith('tmp_pack_'));
+    const isTemporary = name.startsWith('tmp_') || name.startsWith('.tmp-');
+    const isLeft = isTemporary && !(options.keepTemporaryPacks && name.startsWith('tmp_pack_'));
     // Without it a pack would be kept apart for ever; the process that was about to use it is no more.
     if (isLeft || name.endsWith('.keep')) await rm(join(packs, name), { force: true });
   }

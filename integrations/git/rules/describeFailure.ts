@@ -11,6 +11,7 @@ export interface FailedRun {
 type Described = [code: GitFailure, sentence: string];
 
 const unexplained = 'Git has failed on our side.';
+const killed = 'Git was ended on our side.';
 
 /**
  * What git's words mean, first match first. The sentences are ours: git's name URLs, and a server can make it say
@@ -107,7 +108,7 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
   if (rejection !== undefined)
     return gitError('GIT_REMOTE_REFUSED', `The remote refuses this: ${rejection}.`, { cause });
   const [, meaning] = meanings.find(([pattern]) => pattern.test(text)) ?? [];
-  const [code, sentence]: Described = meaning ?? ['GIT_FAILED', unexplained];
+  const [code, sentence]: Described = meaning ?? ['GIT_FAILED', run.signal === 'SIGKILL' ? killed : unexplained];
   const reason = code === 'GIT_REMOTE_FAILED' ? reasonOf(withoutSecrets(run.said, secrets)) : '';
   return gitError(code, reason === '' ? sentence : `${sentence} Git says: ${reason}`, { cause });
 }
@@ -120,7 +121,12 @@ export function describeRefusal(refusal: string): string {
 
 /** Whether git has failed for a reason that is neither the remote's nor the machine's: its repository may be damaged. */
 export function isUnexplained(error: unknown): boolean {
-  return error instanceof DomainError && error.code === 'GIT_FAILED' && error.message === unexplained;
+  return wasKilled(error) || (error instanceof DomainError && error.message === unexplained);
+}
+
+/** Whether something else has ended git, such as a machine without memory. */
+export function wasKilled(error: unknown): boolean {
+  return error instanceof DomainError && error.message === killed;
 }
 
 /** Git's own last word, without addresses, paths of this machine, and what the remote may have said in it. */
