@@ -1,4 +1,10 @@
-import { type Controller, controllerOf, releaseControl, takeControl } from '../../models/desktops/control.ts';
+import {
+  type Controller,
+  controllerOf,
+  isController,
+  releaseControl,
+  takeControl,
+} from '../../models/desktops/control.ts';
 import {
   createDesktopLink,
   type DesktopLink,
@@ -64,11 +70,14 @@ export function desktopLinkRoutes(deps: RouteDeps) {
     await requireOpen(ref);
     const me: Controller = { kind: 'user', userId: callerOf(req).userId };
     const { action } = bodyOf<'controlDesktop'>(req);
-    if (action === 'take') await takeControl(database, ref.sessionId, me, { isTakeover: true });
-    else await releaseControl(database, ref.sessionId, me);
-    controlChanges.emit(ref.sessionId);
+    const isChanged =
+      action === 'take'
+        ? await takeControl(database, ref.sessionId, me, { isTakeover: true })
+        : await releaseControl(database, ref.sessionId, me);
+    if (isChanged) controlChanges.emit(ref.sessionId);
     const now = await controllerOf(database, ref.sessionId);
-    const controller = now === undefined ? 'none' : now.kind === 'page' ? 'page' : isMe(now, me) ? 'you' : 'user';
+    const controller =
+      now === undefined ? 'none' : now.kind === 'page' ? 'page' : isController(now, me) ? 'you' : 'user';
     answer<'controlDesktop'>(res, 200, { controller });
   });
 
@@ -88,10 +97,6 @@ export function desktopLinkRoutes(deps: RouteDeps) {
   }
 
   return router;
-}
-
-function isMe(now: Controller, me: Controller): boolean {
-  return now.kind === 'user' && me.kind === 'user' && now.userId === me.userId;
 }
 
 function noDomain(): DomainError {

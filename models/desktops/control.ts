@@ -1,6 +1,6 @@
 import type { ResultSetHeader } from 'mysql2/promise';
 import type { Database } from '../database.ts';
-import { findDesktop } from './session.ts';
+import { type DesktopSession, findDesktop } from './session.ts';
 
 /** Whoever may type: one at a time, a page that somebody has open or a caller of the API. */
 export type Controller = { kind: 'page'; viewer: string } | { kind: 'user'; userId: string };
@@ -45,23 +45,32 @@ export async function keepControl(
   return affectedRows > 0;
 }
 
-/** Gives it back, where it is this one’s. */
+/** Gives it back. False where it was not this one’s. */
 export async function releaseControl(
   { pool }: Pick<Database, 'pool'>,
   sessionId: string,
   controller: Controller,
-): Promise<void> {
-  await pool.query<ResultSetHeader>(
+): Promise<boolean> {
+  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
     'UPDATE desktop_sessions SET controller = NULL, controller_until = NULL WHERE id = ? AND controller = ?',
     [sessionId, textOf(controller)],
   );
+  return affectedRows > 0;
 }
 
 /** Who has it now; undefined where nobody does. */
 export async function controllerOf(database: Pick<Database, 'pool'>, id: string): Promise<Controller | undefined> {
-  const session = await findDesktop(database, id);
+  return controllerIn(await findDesktop(database, id));
+}
+
+/** Who has it by this row. */
+export function controllerIn(session: DesktopSession | undefined): Controller | undefined {
   const { controller = null, controllerUntil = null } = session ?? {};
   if (controller === null || controllerUntil === null || controllerUntil.getTime() < Date.now()) return undefined;
   const [kind = '', who = ''] = controller.split(/:(.*)/s);
   return kind === 'page' ? { kind, viewer: who } : { kind: 'user', userId: who };
+}
+
+export function isController(one: Controller, other: Controller): boolean {
+  return textOf(one) === textOf(other);
 }

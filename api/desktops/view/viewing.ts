@@ -3,19 +3,20 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { ViewerFilter, ViewerViolation } from '../../../integrations/desktops/rfb/viewerFilter.ts';
-import { controllerOf, keepControl, releaseControl, takeControl } from '../../../models/desktops/control.ts';
+import { controllerIn } from '../../../models/desktops/control.ts';
 import { type DesktopLink, findDesktopLink, linkHolds, renewDesktopLink } from '../../../models/desktops/links.ts';
 import { type DesktopSession, endCodeOf, endDetailOf, findDesktop } from '../../../models/desktops/session.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { standingOf } from '../../../models/identity/authority.ts';
 import type { DesktopViewer } from '../../../models/identity/desktopTokens.ts';
 import { isAtLeast } from '../../../models/identity/roles.ts';
-import { newId } from '../../../models/ids.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { Connection } from '../../frame/connection.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
 import { controlChanges } from '../controlChanges.ts';
 import { asItIs, xServerOf } from '../look.ts';
+import { Merged } from '../merged.ts';
+import { PageControl } from './pageControl.ts';
 
 /** Who looks at what, by which link. */
 export interface Viewed {
@@ -34,11 +35,16 @@ export const viewCodes = {
 } as const;
 
 const lookAgainMs = 3_000;
+/** Between two looks of a page, however often something changes. */
+const restMs = 250;
 /** How much longer than it lasts somebody may type whose control was taken in another process. */
 const keepEveryMs = 1_000;
 /** How long the end of an X server may take to be known after its connections were cut. */
 const deathMs = 3_000;
 const longestReason = 120;
+
+/** All pages of a session look at it together. */
+const sessionLooks = new Merged<DesktopSession | undefined>();
 
 interface Options extends Viewed {
   deps: ApiDeps;
@@ -49,14 +55,17 @@ interface Options extends Viewed {
 /** One page that shows a desktop: what its X server draws goes out, and what the page may send goes in. */
 export class Viewing {
   readonly #options: Options;
-  readonly #controller = { kind: 'page', viewer: newId('desktopLink') } as const;
-  readonly #filter = new ViewerFilter(() => this.#hasControl);
-  #hasControl = false;
+  readonly #control: PageControl;
+  readonly #filter: ViewerFilter;
+  readonly #looks = new Merged<boolean>({ restMs });
   #tokenAt = Date.now();
   #told = '';
 
   constructor(options: Options) {
     this.#options = options;
+    const { deps, link, session } = options;
+    this.#control = new PageControl({ database: deps.database, sessionId: session.id, mayControl: link.control });
+    this.#filter = new ViewerFilter(() => this.#control.isHeld);
   }
 
   run(): void {
@@ -68,7 +77,7 @@ export class Viewing {
     closed.addEventListener('abort', () => {
       for (const timer of timers) clearInterval(timer);
       controlChanges.off(session.id, look);
-      if (this.#hasControl) void this.#release().catch(() => undefined);
+      void this.#control.release().catch(() => undefined);
     });
     this.#begin().catch((error: unknown) => {
       if (closed.aborted) return;
@@ -78,10 +87,10 @@ export class Viewing {
   }
 
   async #begin(): Promise<void> {
-    const { connection, deps, link, session } = this.#options;
+    const { connection, deps, session } = this.#options;
     let server: Duplex | undefined;
     connection.onMessage((data, isBinary) => {
-      if (!isBinary) return void this.#order(data).catch(() => undefined);
+      if (!isBinary) return void this.#control.order(data);
       try {
         const passed = this.#filter.push(data);
         if (server !== undefined) this.#write(server, passed);
@@ -93,7 +102,7 @@ export class Viewing {
     // Nothing is read of it before there is somebody to give it to.
     connection.pause();
     if (!(await this.#look())) return;
-    if (link.control) await this.#take({ isTakeover: false });
+    await this.#control.take({ isTakeover: false });
     const ref = { spaceId: session.spaceId, computerId: session.computerId, sessionId: session.id };
     server = await (await xServerOf(deps, ref)).server.view(connection.closed);
     server.on('error', () => undefined);
@@ -116,10 +125,18 @@ export class Viewing {
   }
 
   /** Whether the page may stay; else it is told why not. */
-  async #look(): Promise<boolean> {
-    const { deps, link, viewer, session } = this.#options;
+  #look(): Promise<boolean> {
+    return this.#looks.run(this.#options.session.id, () => this.#lookNow());
+  }
+
+  async #lookNow(): Promise<boolean> {
+    const { connection, deps, link, viewer, session } = this.#options;
+    if (connection.closed.aborted) return false;
     const { database, identity } = deps;
-    const [now, latest] = await Promise.all([findDesktopLink(database, link.id), findDesktop(database, session.id)]);
+    const [now, latest] = await Promise.all([
+      findDesktopLink(database, link.id),
+      sessionLooks.run(session.id, () => findDesktop(database, session.id)),
+    ]);
     const code = latest === undefined ? 'DESKTOP_DELETED' : endCodeOf(latest);
     if (code !== undefined) return this.#close(viewCodes.ended, endDetailOf(code));
     if (now === undefined || !linkHolds(now)) return this.#close(viewCodes.over.code, viewCodes.over.reason);
@@ -135,7 +152,7 @@ export class Viewing {
       return this.#close(viewCodes.forbidden.code, viewCodes.forbidden.reason);
     }
     await this.#renew(now);
-    await this.#tell(latest);
+    this.#tell(latest);
     return true;
   }
 
@@ -149,12 +166,9 @@ export class Viewing {
     connection.send(JSON.stringify({ type: 'token', token }));
   }
 
-  async #tell(session: DesktopSession | undefined): Promise<void> {
-    const { connection, deps, link } = this.#options;
-    const controller = await controllerOf(deps.database, this.#options.session.id);
-    const isMine = controller?.kind === 'page' && controller.viewer === this.#controller.viewer;
-    this.#hasControl = isMine;
-    const control = controller === undefined ? 'none' : isMine ? 'you' : 'other';
+  #tell(session: DesktopSession | undefined): void {
+    const { connection, link } = this.#options;
+    const control = this.#control.note(controllerIn(session));
     const resolution = `${session?.width}x${session?.height}`;
     const state = JSON.stringify({ type: 'state', mayControl: link.control, control, resolution });
     if (state === this.#told) return;
@@ -162,34 +176,8 @@ export class Viewing {
     connection.send(state);
   }
 
-  async #order(data: Buffer): Promise<void> {
-    const { type } = JSON.parse(data.toString('utf8')) as { type?: unknown };
-    if (type === 'take' && this.#options.link.control) await this.#take({ isTakeover: true });
-    if (type === 'release') await this.#release();
-  }
-
-  async #take(how: { isTakeover: boolean }): Promise<void> {
-    const { deps, session } = this.#options;
-    this.#hasControl = await takeControl(deps.database, session.id, this.#controller, how);
-    controlChanges.emit(session.id);
-  }
-
-  async #release(): Promise<void> {
-    const { deps, session } = this.#options;
-    this.#hasControl = false;
-    await releaseControl(deps.database, session.id, this.#controller);
-    controlChanges.emit(session.id);
-  }
-
   async #keep(): Promise<void> {
-    if (!this.#hasControl) return;
-    const { deps, session } = this.#options;
-    // Where that is not known, nobody types.
-    const isKept = await keepControl(deps.database, session.id, this.#controller).catch(() => false);
-    if (this.#hasControl && !isKept) {
-      this.#hasControl = false;
-      await this.#look().catch(() => undefined);
-    }
+    if (!(await this.#control.keep())) await this.#look().catch(() => undefined);
   }
 
   /** Its X server has closed the connection: it has ended, or only the way to it was lost. */

@@ -1,0 +1,73 @@
+import { controlChanges } from '../../../api/desktops/controlChanges.ts';
+import { PageControl } from '../../../api/desktops/view/pageControl.ts';
+import { controllerOf } from '../../../models/desktops/control.ts';
+import { newId } from '../../../models/ids.ts';
+import { desktopRow } from '../../builders/desktop.ts';
+import { insertRows } from '../../builders/rows.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+let environment: TestEnvironment;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+
+const order = (type: string) => Buffer.from(JSON.stringify({ type }));
+
+/** A running session, how often its pages were told to look, and a page of it. */
+async function buildSession() {
+  const { database } = environment;
+  const of = { spaceId: newId('space'), computerId: newId('computer'), createdBy: newId('user') };
+  const sessionId = newId('desktopSession');
+  const row = { ...desktopRow(of), id: sessionId, status: 'running', end_code: null, ended_at: null };
+  await insertRows(database, { desktop_sessions: row });
+  const changes = { count: 0 };
+  controlChanges.on(sessionId, () => void changes.count++);
+  const page = (mayControl: boolean) => new PageControl({ database, sessionId, mayControl });
+  return { changes, page, controller: () => controllerOf(database, sessionId) };
+}
+
+test('a page whose link is for looking orders nothing', async () => {
+  const { changes, page, controller } = await buildSession();
+  const looking = page(false);
+  for (let n = 0; n < 100; n++) void looking.order(order(n % 2 === 0 ? 'release' : 'take'));
+  await looking.order(order('release'));
+  await looking.take({ isTakeover: true });
+  expect([changes.count, looking.isHeld, await controller()]).toEqual([0, false, undefined]);
+});
+
+test('a page that has no control releases none', async () => {
+  const { changes, page, controller } = await buildSession();
+  const [one, other] = [page(true), page(true)];
+  await one.take({ isTakeover: false });
+  await other.take({ isTakeover: false });
+  await other.order(order('release'));
+  expect([changes.count, one.isHeld, other.isHeld]).toEqual([1, true, false]);
+  expect(await controller()).toBeDefined();
+});
+
+test('orders are followed one after the other', async () => {
+  const { changes, page, controller } = await buildSession();
+  const one = page(true);
+  void one.order(order('take'));
+  await one.order(order('release'));
+  expect([changes.count, one.isHeld, await controller()]).toEqual([2, false, undefined]);
+});
+
+test('a page that floods is followed a few times only', async () => {
+  const { changes, page } = await buildSession();
+  const one = page(true);
+  for (let n = 0; n < 500; n++) void one.order(order(n % 2 === 0 ? 'take' : 'release'));
+  await one.order(order('take'));
+  expect(changes.count).toBeGreaterThan(0);
+  expect(changes.count).toBeLessThan(50);
+});
+
+test.each(['', 'null', '7', '{', '{"type":"own"}'])('an order that is none changes nothing: %j', async (text) => {
+  const { changes, page } = await buildSession();
+  const one = page(true);
+  await one.order(Buffer.from(text));
+  await one.order(order('take'));
+  expect([changes.count, one.isHeld]).toEqual([1, true]);
+});
