@@ -7,10 +7,12 @@ import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { withXServer } from './look.ts';
 import { presentDesktop } from './presentDesktop.ts';
+import { Screenshots } from './screenshots.ts';
 
 /** What a desktop shows, and how large it is. */
 export function desktopScreenRoutes(deps: RouteDeps) {
   const { database } = deps;
+  const screenshots = new Screenshots();
   const router = createRouter();
   const base = '/api/spaces/:spaceId/computers/:computerId/desktop/sessions/:sessionId';
 
@@ -26,10 +28,8 @@ export function desktopScreenRoutes(deps: RouteDeps) {
   });
 
   router.get(`${base}/screenshot`, async (req, res) => {
-    const gone = new AbortController();
-    res.once('close', () => gone.abort());
-    const png = await withXServer(deps, pathOf<'getDesktopScreenshot'>(req), (server) =>
-      server.screenshot(gone.signal),
+    const png = await withXServer(deps, pathOf<'getDesktopScreenshot'>(req), (server, session) =>
+      screenshots.of(session, server),
     );
     res.set('cache-control', 'no-store').type('image/png').send(png);
   });

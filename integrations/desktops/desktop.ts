@@ -56,9 +56,13 @@ export class Desktop {
     }
   }
 
-  /** What it shows, as PNG. */
-  async screenshot(signal?: AbortSignal): Promise<Buffer> {
-    return encodePng(await this.#asClient((rfb) => rfb.picture(), signal));
+  /** What it shows, as PNG. Throws 409 `DISPLAY_TOO_LARGE`. */
+  async screenshot(): Promise<Buffer> {
+    const picture = await this.#asClient((rfb) => {
+      this.#requireNoLarger(rfb.size);
+      return rfb.picture();
+    });
+    return encodePng(picture);
   }
 
   /** Gives its screen another size; answers with the one that it has then. */
@@ -71,24 +75,30 @@ export class Desktop {
   }
 
   /** A connection of a viewer, which speaks RFB on it. */
-  view(signal?: AbortSignal) {
-    return this.#client.dialSocket(viewerSocket(this.#server), { ...(signal && { signal }) }).catch(asEnded);
+  view(signal: AbortSignal) {
+    return this.#client.dialSocket(viewerSocket(this.#server), { signal }).catch(asEnded);
   }
 
-  async #asClient<T>(act: (rfb: RfbClient) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async #asClient<T>(act: (rfb: RfbClient) => Promise<T>): Promise<T> {
     const late = AbortSignal.timeout(answerMs);
-    const either = signal === undefined ? late : AbortSignal.any([late, signal]);
-    const socket = await this.view(either);
+    const socket = await this.view(late);
     const cut = () => socket.destroy();
-    either.addEventListener('abort', cut, { once: true });
+    late.addEventListener('abort', cut, { once: true });
     try {
       return await act(await RfbClient.open(socket));
     } catch (error) {
-      throw signal?.aborted === true ? signal.reason : failureOf(error, late);
+      throw failureOf(error, late);
     } finally {
-      either.removeEventListener('abort', cut);
+      late.removeEventListener('abort', cut);
       socket.destroy();
     }
+  }
+
+  /** A program inside can make its display larger than anybody has room for. */
+  #requireNoLarger({ width, height }: Size): void {
+    if (width * height <= this.#server.width * this.#server.height) return;
+    const detail = 'A program has made the display larger than the session’s resolution. Resize that.';
+    throw new DomainError('conflict', 'DISPLAY_TOO_LARGE', detail);
   }
 
   async #answers(signal: AbortSignal): Promise<boolean> {

@@ -196,10 +196,10 @@ export class RfbClient {
     if (width === 0 || height === 0 || x + width > all || y + height > rows) {
       throw new RfbViolation('It draws beside its screen.');
     }
-    const pixels = await this.#reader.read(width * height * bytesPerPixel);
+    // Row by row, so that it is in memory once.
     for (let row = 0; row < height; row++) {
-      const from = row * width * bytesPerPixel;
-      pixels.copy(into, ((y + row) * all + x) * bytesPerPixel, from, from + width * bytesPerPixel);
+      const pixels = await this.#reader.read(width * bytesPerPixel);
+      pixels.copy(into, ((y + row) * all + x) * bytesPerPixel);
     }
   }
 

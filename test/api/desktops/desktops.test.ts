@@ -88,6 +88,11 @@ describe('a desktop session', () => {
     await computer.expect(200, 'POST', `${sessions}/${session.id}/resize`, { resolution: '1920x1080' });
   });
 
+  test('is looked at by many at once, who share what is made', async () => {
+    const pictures = await Promise.all(Array.from({ length: 12 }, () => screenshot(computer, session)));
+    for (const { width, height } of pictures) expect([width, height]).toEqual([1_920, 1_080]);
+  });
+
   test.each([
     '639x480',
     '640x479',
@@ -150,6 +155,19 @@ describe('a desktop session', () => {
     const again = await start(computer);
     expect(again.display).toBe(':11');
     await computer.expect(204, 'DELETE', `${sessions}/${again.id}`);
+  });
+
+  test('shows no display that a program has made larger than the session', async () => {
+    const other = await start(computer, '640x480');
+    const { exitCode } = await computer.exec(`xrandr --display ${other.display} --output VNC-0 --mode 1920x1200`);
+    expect(exitCode).toBe(0);
+    const path = `${sessions}/${other.id}`;
+    const problem = await computer.expect<{ code: string }>(409, 'GET', `${path}/screenshot`);
+    expect(problem.code).toBe('DISPLAY_TOO_LARGE');
+    await computer.expect(200, 'POST', `${path}/resize`, { resolution: '800x600' });
+    const { width, height } = await screenshot(computer, other);
+    expect([width, height]).toEqual([800, 600]);
+    await computer.expect(204, 'DELETE', path);
   });
 
   test('is ended by whoever deletes it, once', async () => {
