@@ -44,11 +44,12 @@ export function desktopRoutes(deps: RouteDeps) {
       'desktopSession',
       async (id) => {
         await liveComputers.awake(ref, actorOf(req));
-        await createDesktop(database, { ...ref, sessionId: id, ...resolution }, actorOf(req));
+        const isNew = await createDesktop(database, { ...ref, sessionId: id, ...resolution }, actorOf(req));
         void launcher.startDesktop({ id, spaceId: ref.spaceId });
         const session = await untilStarted(req, { ...ref, sessionId: id });
         const code = endCodeOf(session);
-        if (code !== undefined) throw notStarted(code);
+        // One of an earlier request may have run, and ended since.
+        if (code !== undefined && isNew) throw notStarted(code);
         return { id };
       },
       { status: 200, show: async ({ id }) => shown(req, { ...ref, sessionId: id }) },

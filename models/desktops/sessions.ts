@@ -6,7 +6,7 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import { execute, insert, select } from '../sql.ts';
 import { insertOwnLink } from './links.ts';
-import { type DesktopRef, type DesktopSession, endCodeOf, getDesktop, knownEnd } from './session.ts';
+import { type DesktopRef, type DesktopSession, endCodeOf, findDesktop, getDesktop, knownEnd } from './session.ts';
 
 /** How many a computer has at once: each takes some 100 MB of its memory. */
 const mostAtOnce = 4;
@@ -36,19 +36,20 @@ export function resolutionOf(text: string): Resolution {
 }
 
 /**
- * Orders a session on a computer that was just woken; the same id again is the same session. Throws 404, 409
- * `COMPUTER_NOT_RUNNING`, 422 `TOO_MANY_DESKTOPS`.
+ * Orders a session on a computer that was just woken; the same id again is the same session, also where that has ended.
+ * False where it was there. Throws 404, 409 `COMPUTER_NOT_RUNNING`, 422 `TOO_MANY_DESKTOPS`.
  */
 export async function createDesktop(
   database: Database,
   { spaceId, computerId, sessionId, width, height }: DesktopRef & Resolution,
   actor: Actor & { userId: string },
-): Promise<void> {
-  await transaction(database, async (tx) => {
+): Promise<boolean> {
+  if ((await findDesktop(database, sessionId)) !== undefined) return false;
+  return transaction(database, async (tx) => {
     // The computer’s row keeps two requests from taking the same display.
     const computer = await lockComputer(tx, spaceId, computerId);
     const open = await openOn(tx, computerId);
-    if (open.some(({ id }) => id === sessionId)) return;
+    if (open.some(({ id }) => id === sessionId)) return false;
     if (computer.status !== 'running' && computer.status !== 'starting') {
       throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped meanwhile. Try again.');
     }
@@ -76,6 +77,7 @@ export async function createDesktop(
     });
     await insertOwnLink(tx, { sessionId, spaceId, createdBy: actor.userId });
     await appendAudit(tx, spaceId, actor, 'desktop.created', sessionId);
+    return true;
   });
 }
 

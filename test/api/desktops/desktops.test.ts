@@ -252,6 +252,16 @@ test('the same Idempotency-Key is the same session', async () => {
     });
   const [first, second] = [await once(), await once()];
   expect([first.status, second.status]).toEqual([200, 200]);
-  expect(((await first.json()) as Session).id).toBe(((await second.json()) as Session).id);
+  const { id } = (await first.json()) as Session;
+  expect(((await second.json()) as Session).id).toBe(id);
   expect(await countOf(computer, 'Xtigervnc')).toBe(1);
+
+  // As if the first had been cut before its answer was kept, and the session has ended since.
+  await computer.expect(204, 'DELETE', `${sessions}/${id}`);
+  const { pool } = product.environment.database;
+  const forget =
+    'UPDATE idempotency_keys SET response_status = NULL, response_body = NULL, claimed_at = ? WHERE object_id = ?';
+  await pool.query(forget, [new Date(0), id]);
+  const third = await once();
+  expect([third.status, await third.json()]).toMatchObject([200, { id, end: { code: 'DESKTOP_DELETED' } }]);
 });
