@@ -13,11 +13,12 @@ export function viewHost({ domain }: Config['ports']): string {
 }
 
 /** The page, and noVNC as its package has it. */
-export function viewFiles(ports: Config['ports']): RequestHandler {
+export function viewFiles({ http, ports }: Pick<Config, 'http' | 'ports'>): RequestHandler {
   const origin = ports.originOf('desktop').replace(/^http/, 'ws');
   const policy = [
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; base-uri 'none'",
     `form-action 'none'; connect-src 'self' ${origin}`,
+    `frame-ancestors ${framesOf(http).join(' ')}`,
   ].join('; ');
   const page = readFileSync(join(own, 'page.html'));
   const router = express.Router();
@@ -28,4 +29,10 @@ export function viewFiles(ports: Config['ports']): RequestHandler {
   router.use('/page', express.static(own, options));
   for (const folder of ['core', 'vendor']) router.use(`/novnc/${folder}`, express.static(join(noVnc, folder), options));
   return router;
+}
+
+/** Whose pages may show it in a frame: those that may call the API. Others could have people click on it unknowingly. */
+function framesOf({ publicUrl, corsOrigins, allowsLocalPages }: Config['http']): string[] {
+  const local = allowsLocalPages ? ['http://localhost:*', 'http://127.0.0.1:*'] : [];
+  return [new URL(publicUrl).origin, ...corsOrigins, ...local];
 }

@@ -61,7 +61,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
       },
     });
   });
-  app.use(viewFiles(config.ports));
+  app.use(viewFiles(config));
   app.use((_req, _res, next) => next(new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this address.')));
   app.use((error: unknown, req: Request, res: Response, _next: unknown) => {
     const { status, code, detail } = describeFailure(error);

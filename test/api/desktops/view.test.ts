@@ -127,6 +127,9 @@ describe('the page of a desktop', () => {
     expect(new URL(page.url()).origin).not.toBe(new URL(product.url).origin);
     const status = await page.evaluate(async () => (await fetch('/api/me')).status);
     expect(status).toBe(404);
+    // Other people's pages cannot have it in a frame, under something else to click on.
+    const policy = (await page.reload())?.headers()['content-security-policy'];
+    expect(policy).toMatch(/; frame-ancestors http:\/\/localhost(;|$| http:\/\/localhost:\*)/);
     await page.close();
   });
 
