@@ -21,6 +21,8 @@ export function viewerSocket({ id }: Pick<XServer, 'id'>): string {
 
 /**
  * Starts it, and a window manager on it, and lasts as long as it does. Only the computer itself can reach its sockets.
+ * An X server that was killed leaves its socket: that is removed first, so that the window manager waits for the new
+ * one. Where the window manager ends, or cannot begin beside another, it is tried again.
  */
 const script = `
 for program in Xtigervnc xkbcomp; do
@@ -28,11 +30,16 @@ for program in Xtigervnc xkbcomp; do
 done
 umask 077
 mkdir -p /tmp/.X11-unix /tmp/.atrium "$1" && chmod 1777 /tmp/.X11-unix || exit 1
+lock=$(cat "/tmp/.X$2-lock" 2>/dev/null | tr -cd 0-9)
+[ -n "$lock" ] && kill -0 "$lock" 2>/dev/null || rm -f "/tmp/.X11-unix/X$2"
 Xtigervnc ":$2" -geometry "$3" -depth 24 -desktop Atrium -rfbport -1 -rfbunixpath "$1/rfb" -rfbunixmode 0600 \\
   -SecurityTypes None -AlwaysShared -nolisten tcp -nolisten local -MaxCutText ${maxCutText} </dev/null &
 server=$!
 while [ ! -S "/tmp/.X11-unix/X$2" ] && kill -0 $server 2>/dev/null; do sleep 0.02; done
-command -v openbox >/dev/null && DISPLAY=":$2" openbox </dev/null &
+command -v openbox >/dev/null && while kill -0 $server 2>/dev/null; do
+  DISPLAY=":$2" openbox
+  sleep 2
+done </dev/null &
 wait $server
 `;
 

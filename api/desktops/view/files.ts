@@ -31,7 +31,7 @@ export function viewFiles({ http, ports }: Pick<Config, 'http' | 'ports'>): Requ
   return router;
 }
 
-/** Whose pages may show it in a frame: those that may call the API. Others could have people click on it unknowingly. */
+/** Whose pages may show it in a frame: those that may call the API. Others could hide it under something to click on. */
 function framesOf({ publicUrl, corsOrigins, allowsLocalPages }: Config['http']): string[] {
   const local = allowsLocalPages ? ['http://localhost:*', 'http://127.0.0.1:*'] : [];
   return [new URL(publicUrl).origin, ...corsOrigins, ...local];

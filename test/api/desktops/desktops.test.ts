@@ -72,7 +72,10 @@ describe('a desktop session', () => {
       const [red] = (await screenshot(computer, session)).at(300, 200);
       return red === 0xc0 || undefined;
     });
-    expect(await countOf(computer, 'openbox')).toBe(1);
+    await waitFor('openbox', async () => (await countOf(computer, 'openbox')) === 1);
+    // One that crashes is started again.
+    await computer.exec('pkill -9 openbox');
+    await waitFor('another', async () => (await countOf(computer, 'openbox')) === 1);
   });
 
   test('is resized while it lives, in its windows too', async () => {
@@ -189,8 +192,10 @@ describe('a desktop session ends truthfully', () => {
     await computer.exec('pkill -9 Xtigervnc');
     expect(await ended(computer, session)).toMatchObject({ code: 'X_SERVER_ENDED' });
     await waitFor('the rest of it', async () => (await countOf(computer, 'openbox')) === 0 || undefined);
-    // Its display is free for another.
+    // Its display is free for another, which has a window manager too.
+    expect((await computer.exec('test -S /tmp/.X11-unix/X10')).exitCode).toBe(0);
     expect((await start(computer)).display).toBe(':10');
+    await waitFor('its window manager', async () => (await countOf(computer, 'openbox')) === 1);
   });
 
   test('with its X server, though nobody looks', async () => {
