@@ -65,7 +65,7 @@ export class Viewing {
     this.#options = options;
     const { deps, link, session } = options;
     this.#control = new PageControl({ database: deps.database, sessionId: session.id, mayControl: link.control });
-    this.#filter = new ViewerFilter(() => this.#control.isHeld);
+    this.#filter = new ViewerFilter(() => this.#control.isHeld, { hasClipboard: link.control });
   }
 
   run(): void {

@@ -7,6 +7,8 @@ const version = Buffer.from('RFB 003.008\n');
 const longestCutText = 262_144 + 4_096;
 const mostEncodings = 256;
 const maxScreens = 16;
+const encodingsKind = 2;
+const extendedClipboard = 0xc0a1e5ce | 0;
 
 /**
  * Encodings that viewers may ask for. Others would change what their messages look like: no message may be taken for
@@ -28,7 +30,7 @@ const allowedEncodings = new Set([
   -312, // Fence
   -313, // ContinuousUpdates
   -258, // QEMU’s key events
-  0xc0a1e5ce | 0, // extended clipboard
+  extendedClipboard,
 ]);
 const isQuality = (encoding: number) =>
   (encoding >= -32 && encoding <= -23) || (encoding >= -256 && encoding <= -247) || encoding === -260;
@@ -41,7 +43,7 @@ type Rule = (
 /** Undefined says that more bytes are needed to know. */
 const rules: Readonly<Record<number, Rule>> = {
   0: () => ({ length: 20, pass: 'always' }), // the format of pixels
-  2: (bytes) => {
+  [encodingsKind]: (bytes) => {
     if (bytes.length < 4) return undefined;
     const count = bytes.readUInt16BE(2);
     if (count > mostEncodings) throw new ViewerViolation('It asks for too many encodings.');
@@ -72,16 +74,29 @@ const rules: Readonly<Record<number, Rule>> = {
 };
 
 /**
+ * Has the server tell this viewer only that there is a text in the clipboard, and never send it unasked. To ask for it is
+ * a message that passes in control only.
+ */
+const noClipboard = Buffer.from([6, 0, 0, 0, 0xff, 0xff, 0xff, 0xf8, 0x09, 0, 0, 1, 0, 0, 0, 0]);
+
+interface Options {
+  /** Whether what is copied on the desktop goes to this viewer. */
+  hasClipboard?: boolean;
+}
+
+/**
  * What a viewer sends, without what it may not: whoever only looks sends no key, no pointer and no text. It follows the
  * messages from the first byte, so nothing passes that it does not know.
  */
 export class ViewerFilter {
   readonly #mayControl: () => boolean;
+  readonly #hasClipboard: boolean;
   #pending: Buffer = Buffer.alloc(0);
   #step: 'version' | 'security' | 'init' | 'messages' = 'version';
 
-  constructor(mayControl: () => boolean) {
+  constructor(mayControl: () => boolean, { hasClipboard = true }: Options = {}) {
     this.#mayControl = mayControl;
+    this.#hasClipboard = hasClipboard;
   }
 
   /** What of it goes on to the server. Throws {@link ViewerViolation}. */
@@ -103,7 +118,9 @@ export class ViewerFilter {
     if (known === undefined || this.#pending.length < known.length) return undefined;
     const message = this.#take(known.length);
     const { pass, rewrite = (same: Buffer) => same } = known;
-    return pass === 'always' || (pass === 'control' && this.#mayControl()) ? rewrite(message) : Buffer.alloc(0);
+    if (pass !== 'always' && !(pass === 'control' && this.#mayControl())) return Buffer.alloc(0);
+    if (kind === encodingsKind && !this.#hasClipboard) return withoutClipboard(message);
+    return rewrite(message);
   }
 
   #greet(): Buffer | undefined {
@@ -123,7 +140,8 @@ export class ViewerFilter {
     }
     this.#step = 'messages';
     // Nobody shuts others out.
-    return Buffer.from([1]);
+    const init = Buffer.from([1]);
+    return this.#hasClipboard ? init : Buffer.concat([init, withoutClipboard(encodingsOf([]))]);
   }
 
   #take(length: number): Buffer {
@@ -134,11 +152,24 @@ export class ViewerFilter {
 }
 
 function withoutOthers(message: Buffer): Buffer {
+  return encodingsOf(allowedOf(message));
+}
+
+/** The server heeds what is said of the clipboard by viewers that take the extended one only. */
+function withoutClipboard(message: Buffer): Buffer {
+  const others = allowedOf(message).filter((encoding) => encoding !== extendedClipboard);
+  return Buffer.concat([encodingsOf([...others, extendedClipboard]), noClipboard]);
+}
+
+function allowedOf(message: Buffer): number[] {
   const asked = Array.from({ length: (message.length - 4) / 4 }, (_, at) => message.readInt32BE(4 + 4 * at));
-  const encodings = asked.filter((encoding) => allowedEncodings.has(encoding) || isQuality(encoding));
-  const rewritten = Buffer.alloc(4 + 4 * encodings.length);
-  rewritten.writeUInt8(2, 0);
-  rewritten.writeUInt16BE(encodings.length, 2);
-  for (const [at, encoding] of encodings.entries()) rewritten.writeInt32BE(encoding, 4 + 4 * at);
-  return rewritten;
+  return asked.filter((encoding) => allowedEncodings.has(encoding) || isQuality(encoding));
+}
+
+function encodingsOf(encodings: number[]): Buffer {
+  const message = Buffer.alloc(4 + 4 * encodings.length);
+  message.writeUInt8(encodingsKind, 0);
+  message.writeUInt16BE(encodings.length, 2);
+  for (const [at, encoding] of encodings.entries()) message.writeInt32BE(encoding, 4 + 4 * at);
+  return message;
 }

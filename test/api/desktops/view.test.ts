@@ -215,6 +215,62 @@ describe('the page of a desktop', () => {
     await page.close();
   });
 
+  test('gets nothing of the clipboard where its link is for looking, whatever the page asks for', async () => {
+    const looking = await open(session.viewUrl ?? '');
+    await says(looking, 'You are looking');
+    const controlling = await open((await linkTo(computer, session, { control: true })).url);
+    await says(controlling, 'You are in control');
+    // As viewers that were changed: one that names no encodings, to which texts would come as they are, and one that
+    // asks for the extended clipboard, and for texts of any length in it.
+    await looking.evaluate(async () => {
+      const token = sessionStorage.getItem('token');
+      const listen = async (...more: number[][]) => {
+        const socket = new WebSocket(`ws://${location.host}/socket`, ['atrium', `bearer.${token}`]);
+        socket.binaryType = 'arraybuffer';
+        await new Promise((resolve) => {
+          socket.onopen = resolve;
+        });
+        const viewer = { socket, heard: '' };
+        socket.onmessage = ({ data }) => {
+          if (data instanceof ArrayBuffer) viewer.heard += new TextDecoder('latin1').decode(data);
+        };
+        socket.send(new TextEncoder().encode('RFB 003.008\n'));
+        socket.send(new Uint8Array([1, 1]));
+        for (const message of more) socket.send(new Uint8Array(message));
+        return viewer;
+      };
+      const encodings = [2, 0, 0, 2, 0, 0, 0, 0, 0xc0, 0xa1, 0xe5, 0xce];
+      const wishes = [6, 0, 0, 0, 0xff, 0xff, 0xff, 0xf8, 0x1f, 0, 0, 1, 1, 0, 0, 0];
+      Object.assign(globalThis, { viewers: [await listen(), await listen(encodings, wishes)] });
+    });
+    const { display } = session;
+    await computer.exec(`printf 'only for who types' | xclip -display ${display} -selection clipboard`);
+    await waitFor('the text', async () => (await controlling.locator('#text').inputValue()) === 'only for who types');
+    const heard = await looking.evaluate(async () => {
+      const { viewers } = globalThis as unknown as { viewers: { socket: WebSocket; heard: string }[] };
+      const answers = viewers.map(async (viewer) => {
+        const { socket } = viewer;
+        const before = viewer.heard.length;
+        // What was sent before the picture has come when that has.
+        const picture = new Promise((resolve) => {
+          socket.addEventListener('message', () => viewer.heard.length - before > 10_000 && resolve(undefined));
+        });
+        socket.send(new Uint8Array([3, 0, 0, 0, 0, 0, 0, 64, 0, 64]));
+        await picture;
+        socket.close();
+        return viewer.heard.slice(0, before);
+      });
+      return Promise.all(answers);
+    });
+    for (const said of heard) {
+      expect(said).toContain('RFB 003.008');
+      expect(said).not.toContain('only for who types');
+      // What begins a text of the extended clipboard.
+      expect(said).not.toContain(String.fromCharCode(0x10, 0, 0, 1));
+    }
+    await Promise.all([looking.close(), controlling.close()]);
+  });
+
   test('fits a phone, and is typed into by its keyboard', async () => {
     const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
     const page = await open((await linkTo(computer, session, { control: true })).url, context);

@@ -74,6 +74,21 @@ test('encodings that change what messages look like are not asked for', () => {
   );
 });
 
+test('who gets no clipboard only hears that there is one, whatever encodings it asks for', () => {
+  const extended = 0xc0a1e5ce | 0;
+  // Notices of texts, of which none is sent unasked.
+  const only = bytes(6, 0, 0, 0, 0xff, 0xff, 0xff, 0xf8, 0x09, 0, 0, 1, 0, 0, 0, 0);
+  const filter = new ViewerFilter(() => false, { hasClipboard: false });
+  expect(filter.push(greeting)).toEqual(
+    Buffer.concat([Buffer.from('RFB 003.008\n'), bytes(1, 1), encodings(extended), only]),
+  );
+  expect(filter.push(encodings(7, -223))).toEqual(Buffer.concat([encodings(7, -223, extended), only]));
+  expect(filter.push(encodings(extended, 7))).toEqual(Buffer.concat([encodings(7, extended), only]));
+  // Neither what it would rather have, nor a request for the text.
+  expect(filter.push(bytes(6, 0, 0, 0, 0xff, 0xff, 0xff, 0xf8, 0x11, 0, 0, 1, 1, 0, 0, 0))).toHaveLength(0);
+  expect(filter.push(bytes(6, 0, 0, 0, 0xff, 0xff, 0xff, 0xfc, 2, 0, 0, 1))).toHaveLength(0);
+});
+
 test.each([
   ['another version', Buffer.from('RFB 003.003\n')],
   ['another kind of security', Buffer.from('RFB 003.008\n\u0002')],
