@@ -22,7 +22,8 @@ export function viewerSocket({ id }: Pick<XServer, 'id'>): string {
 /**
  * Starts it, and a window manager on it, and lasts as long as it does. Only the computer itself can reach its sockets.
  * An X server that was killed leaves its socket: that is removed first, so that the window manager waits for the new
- * one. Where the window manager ends, or cannot begin beside another, it is tried again.
+ * one. One of ours that still has the display is of a session that was given up, with a host that has come back: it is
+ * ended. Where the window manager ends, or cannot begin beside another, it is tried again.
  */
 const script = `
 for program in Xtigervnc xkbcomp; do
@@ -31,7 +32,13 @@ done
 umask 077
 mkdir -p /tmp/.X11-unix /tmp/.atrium "$1" && chmod 1777 /tmp/.X11-unix || exit 1
 lock=$(cat "/tmp/.X$2-lock" 2>/dev/null | tr -cd 0-9)
-[ -n "$lock" ] && kill -0 "$lock" 2>/dev/null || rm -f "/tmp/.X11-unix/X$2"
+held() { [ -n "$lock" ] && kill -0 "$lock" 2>/dev/null; }
+if held && grep -qzxF ":$2" "/proc/$lock/cmdline" && grep -qF /tmp/.atrium/ "/proc/$lock/cmdline"; then
+  kill -9 "$lock"
+  tries=0
+  while held && [ $tries -lt 250 ]; do sleep 0.02; tries=$((tries + 1)); done
+fi
+held || rm -f "/tmp/.X11-unix/X$2"
 Xtigervnc ":$2" -geometry "$3" -depth 24 -desktop Atrium -rfbport -1 -rfbunixpath "$1/rfb" -rfbunixmode 0600 \\
   -SecurityTypes None -AlwaysShared -nolisten tcp -nolisten local -MaxCutText ${maxCutText} </dev/null &
 server=$!

@@ -222,6 +222,18 @@ describe('a desktop session ends truthfully', () => {
     expect((await get(computer, session)).end).toMatchObject({ code: 'COMPUTER_STOPPED' });
   });
 
+  test('where its host was given up and has come back, and its display is for another', async () => {
+    const computer = await buildComputer(product);
+    const lost = await start(computer);
+    const { pool } = product.environment.database;
+    const giveUp = "UPDATE desktop_sessions SET status = 'ended', end_code = 'HOST_LOST', ended_at = ? WHERE id = ?";
+    await pool.query(giveUp, [new Date(), lost.id]);
+    const next = await start(computer);
+    expect(next).toMatchObject({ status: 'running', display: ':10' });
+    expect(await countOf(computer, 'Xtigervnc')).toBe(1);
+    await waitFor('its window manager', async () => (await countOf(computer, 'openbox')) === 1);
+  });
+
   test('and stands still with a computer that is paused', async () => {
     const computer = await buildComputer(product);
     const session = await start(computer);
