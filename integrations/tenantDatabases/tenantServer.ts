@@ -10,6 +10,8 @@ export interface TenantSettings {
   eventScheduler: boolean;
   /** Whether tenants may make functions and triggers. */
   functions: boolean;
+  /** Whether Atrium sees how long a procedure runs, which on MySQL only its performance schema says. */
+  durations: boolean;
 }
 
 const isOn = (value: unknown) => value === 1 || value === 'ON';
@@ -51,15 +53,16 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     /** Its version, and how it is set up where that matters to tenants. */
     settings: (): Promise<TenantSettings> =>
       withTenantConnection(address, async ({ version, isMariaDb, rows }) => {
-        const [row] = await rows<Record<'isLocal' | 'scheduled' | 'isLogged' | 'isTrusted', string | number>>(
+        const [row] = await rows<Record<'isLocal' | 'scheduled' | 'isLogged' | 'isTrusted' | 'isWatched', string | number>>(
           `SELECT @@local_infile AS isLocal, @@event_scheduler AS scheduled, @@log_bin AS isLogged,
-            @@log_bin_trust_function_creators AS isTrusted`,
+            @@log_bin_trust_function_creators AS isTrusted, @@performance_schema AS isWatched`,
         );
         return {
           version: isMariaDb ? version : `MySQL ${version}`,
           localInfile: isOn(row?.isLocal),
           eventScheduler: isOn(row?.scheduled),
           functions: isOn(row?.isTrusted) || (isMariaDb && !isOn(row?.isLogged)),
+          durations: isMariaDb || isOn(row?.isWatched),
         };
       }),
   };

@@ -23,14 +23,33 @@ export async function endLongStatements(
   { queryMs }: Pick<AccountLimits, 'queryMs'>,
 ): Promise<number> {
   const seconds = queryMs / 1_000;
-  const long = await connection.rows<Running>(
+  const long = await (connection.isMariaDb ? longOnMariaDb : longOnMySql)(connection, seconds);
+  const ours = long.filter(({ user }) => user.startsWith(prefix));
+  for (const one of ours) await endConnection(connection, one.id, one.seconds > seconds * patience ? '' : 'QUERY');
+  return ours.length + (await endIdleTransactions(connection, prefix, seconds));
+}
+
+function longOnMariaDb(connection: TenantConnection, seconds: number): Promise<Running[]> {
+  return connection.rows<Running>(
     `SELECT ID AS id, USER AS user, TIME AS seconds FROM information_schema.PROCESSLIST
       WHERE COMMAND <> 'Sleep' AND TIME > ?`,
     [seconds],
   );
-  const ours = long.filter(({ user }) => user.startsWith(prefix));
-  for (const one of ours) await endConnection(connection, one.id, one.seconds > seconds * patience ? '' : 'QUERY');
-  return ours.length + (await endIdleTransactions(connection, prefix, seconds));
+}
+
+/**
+ * MySQL's list of processes counts anew with each statement inside a procedure, so that one which loops over short ones
+ * would never be long; its performance schema has the call that they are in.
+ */
+function longOnMySql(connection: TenantConnection, seconds: number): Promise<Running[]> {
+  return connection.rows<Running>(
+    `SELECT t.PROCESSLIST_ID AS id, t.PROCESSLIST_USER AS user, e.TIMER_WAIT / 1e12 AS seconds
+       FROM performance_schema.events_statements_current e
+       JOIN performance_schema.threads t ON t.THREAD_ID = e.THREAD_ID
+      WHERE e.NESTING_EVENT_LEVEL = 0 AND e.END_EVENT_ID IS NULL AND t.PROCESSLIST_USER IS NOT NULL
+        AND e.TIMER_WAIT > ? * 1e12`,
+    [seconds],
+  );
 }
 
 /** One that is open and does nothing holds its locks, and keeps the server from forgetting what everybody has deleted. */
