@@ -24,7 +24,8 @@ export async function checkDatabases({ databases, database, installation }: Conf
   if (eventScheduler) return wrong(`${version} at ${place}; set its event_scheduler to DISABLED`);
   if (!functions)
     return wrong(`${version} at ${place}; set its log_bin_trust_function_creators to ON, or spaces make no triggers`);
-  if (!durations) return wrong(`${version} at ${place}; set its performance_schema to ON, or nothing ends long statements`);
+  if (!durations)
+    return wrong(`${version} at ${place}; set its performance_schema to ON, or nothing ends long statements`);
   const admin =
     adminPort === undefined ? '; without ATRIUM_TENANT_DATABASE_ADMIN_PORT tenants can lock Atrium out' : '';
   return ok(`${version} at ${place}, ${found.databases.length} databases${admin}`);

@@ -31,11 +31,21 @@ const columns = `id, database_id AS databaseId, space_id AS spaceId, server_user
   previous_sealed AS previousSealed, previous_until AS previousUntil, password_version AS passwordVersion,
   set_version AS setVersion, app_id AS appId, item_id AS itemId, revoked_at AS revokedAt`;
 
-/** The accounts of a database, in the order in which they were made: the first is the space's own. */
+/** The accounts of a database: the space's own, and those of its apps. */
 export async function accountsOf({ pool }: Pick<Database, 'pool'>, databaseId: string): Promise<DatabaseAccount[]> {
   const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? ORDER BY id`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId]);
   return rows as unknown as DatabaseAccount[];
+}
+
+/** The space's own account. Ids do not tell which it is: those of one millisecond may come from several processes. */
+export async function ownAccountOf(
+  { pool }: Pick<Database, 'pool'>,
+  databaseId: string,
+): Promise<DatabaseAccount | undefined> {
+  const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? AND app_id IS NULL`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId]);
+  return rows[0] as unknown as DatabaseAccount | undefined;
 }
 
 export function sealPassword(

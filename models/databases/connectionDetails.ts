@@ -2,7 +2,7 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import { appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
-import { accountsOf, openPassword } from './accounts.ts';
+import { openPassword, ownAccountOf } from './accounts.ts';
 import { getDatabase, requireLiving } from './spaceDatabase.ts';
 import type { DatabaseActor } from './wishes.ts';
 
@@ -31,7 +31,7 @@ export async function readConnectionDetails(
       retryAfterSeconds: 1,
     });
   }
-  const [own] = await accountsOf(database, id);
+  const own = await ownAccountOf(database, id);
   if (own === undefined) throw notFound('database');
   const password = await openPassword(envelope, own, own.sealed);
   await transaction(database, (tx) => appendAudit(tx, spaceId, actor, 'database.connection-read', id));

@@ -6,7 +6,7 @@ import { DomainError, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { type Operation, type OperationKind, operationModels } from '../operation.ts';
 import { execute, insert, select } from '../sql.ts';
-import { accountsOf, findAccountOf, sealPassword } from './accounts.ts';
+import { findAccountOf, ownAccountOf, sealPassword } from './accounts.ts';
 import { type ConnectedApp, connectApp, disconnectApp } from './connections.ts';
 import { namesOf, newName, newPassword } from './names.ts';
 import { lockOf, requireLiving, type SpaceDatabase } from './spaceDatabase.ts';
@@ -119,7 +119,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
      * that, not any more. The same operation again is the same password. Throws 404, 409 `DATABASE_DELETED`.
      */
     async rotate(asked: { spaceId: string; id: string; actor: DatabaseActor; operationId: string }) {
-      const [own] = await accountsOf(database, asked.id);
+      const own = await ownAccountOf(database, asked.id);
       if (own === undefined) throw notFound('database');
       const sealed = await sealPassword(envelope, own, newPassword());
       const work = async (tx: Transaction, found: SpaceDatabase) => {

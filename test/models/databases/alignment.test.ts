@@ -1,0 +1,48 @@
+import { createSpaceDatabases, type SpaceDatabases } from '../../../models/databases/index.ts';
+import { openEnvelope } from '../../../models/identity/index.ts';
+import { newId } from '../../../models/ids.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// What the rows say of databases. No server is asked.
+
+let environment: TestEnvironment;
+let databases: SpaceDatabases;
+let spaceId: string;
+let userId: string;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+  const { config, database } = environment;
+  databases = createSpaceDatabases(database, await openEnvelope(database, config), config);
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  userId = user.id;
+  spaceId = (await buildSpace(identity, user.id)).space.id;
+});
+afterAll(() => environment.close());
+
+const query = (sql: string, values: unknown[] = []) => environment.database.pool.query(sql, values);
+
+/** A database that somebody has asked for, and whatever a wish for it needs. */
+async function make() {
+  const actor = { userId, credentialId: null, address: null };
+  const asked = { spaceId, id: newId('spaceDatabase'), actor };
+  await databases.wishes.make({ ...asked, name: asked.id }, actor);
+  return asked;
+}
+
+test("the space's own account is the one that is no app's, whichever id is the first", async () => {
+  const asked = await make();
+  await query('UPDATE space_databases SET is_made = 1 WHERE id = ?', [asked.id]);
+  await query(
+    `INSERT INTO space_database_accounts (id, database_id, space_id, app_id, item_id, server_user, sealed)
+      VALUES ('dba_0', ?, ?, 'app_1', 'itm_1', 'of_the_app', '')`,
+    [asked.id, spaceId],
+  );
+  const before = await databases.connection(asked);
+  expect(before.user).not.toBe('of_the_app');
+  await databases.wishes.rotate({ ...asked, operationId: newId('operation') });
+  const after = await databases.connection(asked);
+  expect(after.user).toBe(before.user);
+  expect(after.password).not.toBe(before.password);
+});
