@@ -98,7 +98,7 @@ export class ComputerEgress implements AsyncDisposable {
     for (const [computerId, { connections }] of [...this.#open]) {
       if (connections.size === 0) continue;
       try {
-        await connections.review(await this.#options.ownerOf(computerId));
+        await connections.review(await this.#ownerOf(computerId));
       } catch {
         // The database is away: the next look will tell.
       }
@@ -110,8 +110,15 @@ export class ComputerEgress implements AsyncDisposable {
     await Promise.all([...this.#open.keys()].map((computerId) => this.close(computerId)));
   }
 
+  async #ownerOf(computerId: string): Promise<EgressOwner | undefined> {
+    const { ownerOf, ownOf } = this.#options;
+    const owner = await ownerOf(computerId);
+    if (owner === undefined || ownOf === undefined) return owner;
+    return { ...owner, own: (to) => ownOf(computerId, to) };
+  }
+
   #serve(computerId: string, path: string): Opened {
-    const { guard, ownerOf, takeOver, ownOf, maxConnections = 256, burst = 300, perSecond = 50 } = this.#options;
+    const { guard, takeOver, maxConnections = 256, burst = 300, perSecond = 50 } = this.#options;
     const connections = new OpenConnections();
     const pace = new Pace(burst, perSecond);
     const headersTimeout = this.#options.headersTimeoutMs ?? 15_000;
@@ -121,12 +128,11 @@ export class ComputerEgress implements AsyncDisposable {
       const waitMs = pace.take();
       if (waitMs === undefined) throw new ProxyError(429, 'This computer connects too often: wait a few seconds.');
       if (waitMs > 0) await setTimeout(waitMs);
-      const owner = await ownerOf(computerId);
+      const owner = await this.#ownerOf(computerId);
       if (owner === undefined) throw new ProxyError(403, 'This computer is no more.');
       return {
         ...owner,
-        opened: (to: Admitted) => connections.add(to),
-        ...(ownOf !== undefined && { own: (to: Destination) => ownOf(computerId, to) }),
+        opened: (to: Admitted, isOwn?: boolean) => connections.add(to, isOwn),
         ...(takeOver !== undefined && { takeOver: (tunnel: Tunnel) => takeOver(computerId, tunnel, owner) }),
       };
     };

@@ -32,8 +32,11 @@ export interface EgressOwner {
   record(decision: EgressDecision): Promise<void>;
   /** Aborted when the owner's work is over: its open connections through the proxy then end. */
   ended?: AbortSignal;
-  /** Told of each connection that the proxy opens, until it is closed; says when that one must end. */
-  opened?(to: Admitted): Disposable & { ended: AbortSignal };
+  /**
+   * Told of each connection that the proxy opens, until it is closed; says when that one must end. `isOwn` is one to
+   * what `own` has named.
+   */
+  opened?(to: Admitted, isOwn?: boolean): Disposable & { ended: AbortSignal };
   /** Told of the bytes that pass in either direction. It may end the owner's work when they are too many. */
   passed?(bytes: number): void;
   /** Where a destination of our own is that this owner may reach and nobody else: it is dialled, and the guard not asked. */

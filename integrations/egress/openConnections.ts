@@ -1,26 +1,38 @@
 import { type Admitted, type EgressOwner, refusalByPolicy } from './guard.ts';
+import type { Destination } from './hostPattern.ts';
+
+interface Opened {
+  to: Admitted;
+  /** Whether it leads to what is ours, which the lists do not speak of. */
+  isOwn: boolean;
+}
 
 /**
- * The open connections of one owner. The lists are looked at again while they are open, for a space may deny what it
- * has allowed a minute ago.
+ * The open connections of one owner. What admitted them is looked at again while they are open, for a space may deny
+ * what it has allowed a minute ago.
  */
 export class OpenConnections {
-  readonly #open = new Map<AbortController, Admitted>();
+  readonly #open = new Map<AbortController, Opened>();
 
   get size(): number {
     return this.#open.size;
   }
 
-  add(to: Admitted): Disposable & { ended: AbortSignal } {
+  add(to: Admitted, isOwn = false): Disposable & { ended: AbortSignal } {
     const controller = new AbortController();
-    this.#open.set(controller, to);
+    this.#open.set(controller, { to, isOwn });
     return { ended: controller.signal, [Symbol.dispose]: () => this.#open.delete(controller) };
   }
 
-  /** Ends those that the owner's lists refuse now; all of them when there is no owner any more. */
+  /** Ends those that the owner may not have now; all of them when there is no owner any more. */
   async review(owner: EgressOwner | undefined): Promise<void> {
-    for (const [controller, { host, port, address }] of this.#open) {
-      const refusal = owner === undefined ? '' : refusalByPolicy({ host, port }, owner.policy, address);
+    const ownRefusal = onceEach((to) => refusalOfOwn(to, owner));
+    for (const [controller, { to, isOwn }] of [...this.#open]) {
+      const { host, port, address } = to;
+      let refusal: string | null = '';
+      if (owner !== undefined) {
+        refusal = isOwn ? await ownRefusal(to) : refusalByPolicy({ host, port }, owner.policy, address);
+      }
       if (refusal === null) continue;
       controller.abort();
       await owner?.record({ host, port, purpose: owner.purpose, address: null, refusal });
@@ -30,4 +42,20 @@ export class OpenConnections {
   endAll(): void {
     for (const controller of this.#open.keys()) controller.abort();
   }
+}
+
+async function refusalOfOwn({ host, port }: Destination, owner: EgressOwner | undefined): Promise<string | null> {
+  const own = await owner?.own?.({ host, port });
+  return own === undefined ? 'no app of the space is connected to it any more' : null;
+}
+
+/** Asks once for each destination, to which there may be many connections. */
+function onceEach<T>(ask: (to: Destination) => Promise<T>): (to: Destination) => Promise<T> {
+  const known = new Map<string, Promise<T>>();
+  return (to) => {
+    const key = `${to.host}:${to.port}`;
+    const answer = known.get(key) ?? ask(to);
+    known.set(key, answer);
+    return answer;
+  };
 }

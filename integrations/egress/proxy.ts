@@ -84,8 +84,10 @@ async function openTunnel(
   const own = await owner.own?.(asked);
   if (own !== undefined) {
     await owner.record({ ...asked, purpose: owner.purpose, address: null, refusal: null });
-    const inside = { ...own, address: own.host, isException: false };
-    return joinTunnel({ to: inside, client, head, ended: owner.ended, passed: owner.passed });
+    const inside = { ...asked, address: own.host, isException: false };
+    using opened = owner.opened?.(inside, true);
+    const ended = opened?.ended ?? owner.ended;
+    return await joinTunnel({ to: { ...inside, port: own.port }, client, head, ended, passed: owner.passed });
   }
   const admitted = await guard.admit(asked, owner);
   using opened = owner.opened?.(admitted);

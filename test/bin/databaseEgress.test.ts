@@ -59,6 +59,7 @@ async function setUp(egress: ReturnType<typeof createComputerEgress>) {
     spaceId: space.id,
     found,
     socket,
+    details: () => services.spaceDatabases.connection(where),
     async disconnect() {
       await wishes.disconnect({ ...where, itemId: app.itemId });
       await align(where.id);
@@ -134,6 +135,22 @@ test('a computer gets into the database of an app of its space, by its name alon
   await own.disconnect();
   await expect(connection.query('SELECT 1')).rejects.toBeDefined();
   await expect(through(own.socket, host, databasePort)).rejects.toThrow(/^HTTP\/1\.1 (403|502)/);
+});
+
+test('the way to the server ends with the connection of the app, whoever has come in by it', async () => {
+  await using egress = createComputerEgress(services);
+  const own = await setUp(egress);
+  const host = databaseHost(own.found.serverName);
+  // The server goes on letting in the space's own account.
+  const connection = await enterBy(own.socket, { ...own.found, ...(await own.details()) });
+  await egress.review();
+  await connection.query('SELECT 1');
+  await own.disconnect();
+  await connection.query('SELECT 1');
+  await egress.review();
+  await expect(connection.query('SELECT 1')).rejects.toBeDefined();
+  const log = await services.egressRules.list(own.spaceId, { limit: 1 });
+  expect(log.data).toMatchObject([{ host, port: databasePort, refusal: expect.stringContaining('no app') }]);
 });
 
 test('a space that allows little gets to its own databases all the same', async () => {
