@@ -1,6 +1,12 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
-import { type Alignment, finishAlignment, giveUpAlignment } from '../../models/databases/alignment.ts';
+import type { WantedDatabase } from '../../integrations/tenantDatabases/types.ts';
+import {
+  type AlignedAccount,
+  type Alignment,
+  finishAlignment,
+  giveUpAlignment,
+} from '../../models/databases/alignment.ts';
 import { purgeDatabasesOf } from '../../models/databases/purge.ts';
 import type { DatabaseState } from '../../models/databases/spaceDatabase.ts';
 import { keepAlive } from '../keepAlive.ts';
@@ -10,25 +16,32 @@ import { createDatabaseSweeps } from './sweeps.ts';
 
 const onServer = { living: 'open', deleted: 'locked', purged: 'gone' } as const satisfies Record<DatabaseState, string>;
 
+function asWanted({ serverName, state, accounts }: Alignment): WantedDatabase {
+  const asAccount = ({ serverUser: user, ...rest }: AlignedAccount) => ({ user, ...rest });
+  return { name: serverName, state: onServer[state], accounts: accounts.map(asAccount) };
+}
+
 /** It is tried again. Why is in the log, and not in the history. */
 const away = (type: string) => ApplicationFailure.create({ type, message: 'A part is away.' });
 
 export function createDatabaseActivities(deps: DatabaseDeps) {
   const { database, logger, spaceDatabases, tenantServer, workflows } = deps;
 
-  async function apply({ id: databaseId, serverName: name, state, accounts }: Alignment): Promise<void> {
-    if (tenantServer === undefined && state === 'purged') {
+  /** Undefined when there is no such row. */
+  async function apply(databaseId: string): Promise<Alignment | undefined> {
+    if (tenantServer === undefined) {
+      const wanted = await spaceDatabases.alignment(databaseId);
+      if (wanted !== undefined && wanted.state !== 'purged') throw away('NOT_CONFIGURED');
       // Who has taken the server away has taken its databases along, and a space must not wait for them for ever.
-      logger.warn({ serverName: name }, 'A database is forgotten, and there is no server to remove it from.');
-      return;
+      logger.warn({ databaseId }, 'A database is forgotten, and there is no server to remove it from.');
+      return wanted;
     }
-    if (tenantServer === undefined) throw away('NOT_CONFIGURED');
     try {
-      await tenantServer.align({
-        name,
-        state: onServer[state],
-        accounts: accounts.map(({ serverUser: user, ...rest }) => ({ user, ...rest })),
+      const done = await tenantServer.align(databaseId, async () => {
+        const aligned = await spaceDatabases.alignment(databaseId);
+        return aligned && { ...asWanted(aligned), aligned };
       });
+      return done?.aligned;
     } catch (error) {
       if (!(error instanceof TenantServerError)) throw error;
       logger.warn({ err: error, databaseId }, 'The server does not have a database as it is wanted yet.');
@@ -45,10 +58,8 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
       using heartbeat = keepAlive();
       for (;;) {
         heartbeat.cancelled.throwIfAborted();
-        const wanted = await spaceDatabases.alignment(databaseId);
-        if (wanted === undefined) return;
-        await apply(wanted);
-        if (await finishAlignment(database, wanted)) return;
+        const done = await apply(databaseId);
+        if (done === undefined || (await finishAlignment(database, done))) return;
       }
     },
 

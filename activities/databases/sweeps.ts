@@ -34,7 +34,8 @@ export function createDatabaseSweeps({ config, database, logger, tenantServer, w
 
     /**
      * Compares what the server has with the rows: a database or an account that is missing is made again, one that
-     * should be gone is removed. What no row knows is told of, and left: it may be somebody's data.
+     * should be gone is removed, and an account that is open or locked against its row is set right. What no row knows
+     * is told of, and left: it may be somebody's data.
      */
     async compareDatabases(): Promise<DatabaseComparison> {
       using heartbeat = keepAlive();
@@ -44,13 +45,14 @@ export function createDatabaseSweeps({ config, database, logger, tenantServer, w
       });
       if (found === undefined) return { differed: 0, unknown: 0 };
       const onServer = new Set([...found.databases, ...found.users]);
+      const locked = new Set(found.locked);
       const known = new Set<string>();
       let differed = 0;
       for await (const page of knownDatabases(database)) {
         heartbeat.cancelled.throwIfAborted();
         for (const one of page) {
           for (const name of namesIn(one)) known.add(name);
-          if (one.isUnderWay || !differs(one, onServer)) continue;
+          if (one.isUnderWay || !differs(one, onServer, locked)) continue;
           differed++;
           await markDue(database, one.id);
         }
@@ -70,11 +72,12 @@ export function createDatabaseSweeps({ config, database, logger, tenantServer, w
 }
 
 function namesIn({ serverName, users }: KnownDatabase): string[] {
-  return [serverName, ...users];
+  return [serverName, ...users.map(({ name }) => name)];
 }
 
-function differs(known: KnownDatabase, onServer: ReadonlySet<string>): boolean {
-  return namesIn(known).some((name) => onServer.has(name) !== known.isThere);
+function differs(known: KnownDatabase, onServer: ReadonlySet<string>, locked: ReadonlySet<string>): boolean {
+  if (namesIn(known).some((name) => onServer.has(name) !== known.isThere)) return true;
+  return known.isThere && known.users.some(({ name, isLocked }) => locked.has(name) !== isLocked);
 }
 
 export const databaseSweeps = [

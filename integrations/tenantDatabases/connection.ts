@@ -36,6 +36,8 @@ export async function withTenantConnection<T>(
     .catch((error: unknown) => {
       throw new TenantServerError(error);
     });
+  // The statement that comes next says so.
+  connection.on('error', () => undefined);
   const query = async (sql: string, values: unknown[] = []) => {
     try {
       const [result] = await connection.query<RowDataPacket[]>({ sql, values, timeout: statementTimeoutMs });

@@ -1,5 +1,6 @@
 import { alignDatabase } from './align.ts';
 import { type TenantAddress, withTenantConnection } from './connection.ts';
+import { fenceName, takeFence } from './fence.ts';
 import type { AccountLimits, Found, WantedDatabase } from './types.ts';
 import { endLongStatements, watchStatements } from './watchdog.ts';
 
@@ -14,6 +15,13 @@ export interface TenantSettings {
   durations: boolean;
 }
 
+const accountsOnMariaDb = `
+  SELECT User AS name, IFNULL(JSON_VALUE(Priv, '$.account_locked'), '0') IN ('1', 'true') AS isLocked
+    FROM mysql.global_priv WHERE User LIKE ? AND Host = '%'`;
+const accountsOnMySql = `
+  SELECT User AS name, account_locked = 'Y' AS isLocked FROM mysql.user WHERE User LIKE ? AND Host = '%'`;
+
+const namesOf = (rows: { name: string }[]) => rows.map(({ name }) => name);
 const isOn = (value: unknown) => value === 1 || value === 'ON';
 
 /** The server on which the databases of spaces are, which is no other's. */
@@ -24,9 +32,18 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     host: hostname,
     port: port === '' ? 3306 : Number(port),
 
-    /** Makes the server have a database as it is wanted. Throws {@link TenantServerError}; safe to repeat. */
-    align: (database: WantedDatabase): Promise<void> =>
-      withTenantConnection(address, (connection) => alignDatabase(connection, database, limits)),
+    /**
+     * Makes the server have a database as it is wanted, and returns that. It is read once nobody else is at it: whoever
+     * was is stopped, and changes nothing any more. `key` is the same for all who are at one database. Throws
+     * {@link TenantServerError}; safe to repeat.
+     */
+    align: <T extends WantedDatabase>(key: string, read: () => Promise<T | undefined>): Promise<T | undefined> =>
+      withTenantConnection(address, async (connection) => {
+        await takeFence(connection, fenceName(address.url, key));
+        const database = await read();
+        if (database !== undefined) await alignDatabase(connection, database, limits);
+        return database;
+      }),
 
     /** The databases and accounts whose names begin with these. */
     find: ({ database, user }: { database: string; user: string }): Promise<Found> =>
@@ -35,11 +52,12 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
           'SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE ?',
           [`${database}%`],
         );
-        const users = await connection.rows<{ name: string }>(
-          "SELECT User AS name FROM mysql.user WHERE User LIKE ? AND Host = '%'",
+        const users = await connection.rows<{ name: string; isLocked: number }>(
+          connection.isMariaDb ? accountsOnMariaDb : accountsOnMySql,
           [`${user}%`],
         );
-        return { databases: databases.map(({ name }) => name), users: users.map(({ name }) => name) };
+        const locked = users.filter(({ isLocked }) => Number(isLocked) === 1);
+        return { databases: namesOf(databases), users: namesOf(users), locked: namesOf(locked) };
       }),
 
     /** Ends what takes longer than it may, of the accounts whose names begin so. Returns how many there were. */

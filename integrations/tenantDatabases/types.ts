@@ -28,4 +28,6 @@ export interface AccountLimits {
 export interface Found {
   databases: string[];
   users: string[];
+  /** Those of the users who get in no more. */
+  locked: string[];
 }

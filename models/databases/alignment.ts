@@ -69,13 +69,18 @@ async function asAligned(envelope: Envelope, account: DatabaseAccount, now: Date
 
 /**
  * Takes note that the server has it so, and ends the operations that have asked for it. False where something else was
- * wished meanwhile: then it is to be done again.
+ * wished meanwhile: then it is to be done again, by whoever comes next, also where another has already done what was
+ * wished: nobody knows which of the two the server has.
  */
 export async function finishAlignment(database: Database, aligned: Alignment): Promise<boolean> {
   return transaction(database, async (tx) => {
     const row = await lockDatabase(tx, aligned.id);
     if (row === undefined) return true;
-    if (row.version !== aligned.version) return false;
+    if (row.version !== aligned.version) {
+      const sql = 'UPDATE space_databases SET due_at = ?, version = version + 1 WHERE id = ?';
+      await execute(tx, sql, [new Date(), aligned.id]);
+      return false;
+    }
     for (const account of aligned.accounts) await noteSet(tx, account);
     const note = { is_made: aligned.state === 'purged' ? 0 : 1, due_at: aligned.nextAt };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);

@@ -27,7 +27,7 @@ export interface KnownDatabase {
   isThere: boolean;
   /** Whether its row is ahead of the server. */
   isUnderWay: boolean;
-  users: string[];
+  users: { name: string; isLocked: boolean }[];
 }
 
 const rowsAtOnce = 500;
@@ -43,7 +43,8 @@ export async function* knownDatabases({ pool }: Pick<Database, 'pool'>): AsyncGe
     if (rows.length === 0) return;
     after = String(rows.at(-1)?.id);
     const [accounts] = await pool.query<RowDataPacket[]>(
-      'SELECT database_id AS databaseId, server_user AS serverUser FROM space_database_accounts WHERE database_id IN (?)',
+      `SELECT database_id AS databaseId, server_user AS serverUser, revoked_at AS revokedAt
+        FROM space_database_accounts WHERE database_id IN (?)`,
       [rows.map(({ id }) => id)],
     );
     const usersOf = Map.groupBy(accounts, ({ databaseId }) => String(databaseId));
@@ -53,7 +54,10 @@ export async function* knownDatabases({ pool }: Pick<Database, 'pool'>): AsyncGe
       serverName: String(serverName),
       isThere: state !== 'purged',
       isUnderWay: dueAt !== null && dueAt <= now,
-      users: (usersOf.get(String(id)) ?? []).map(({ serverUser }) => String(serverUser)),
+      users: (usersOf.get(String(id)) ?? []).map(({ serverUser, revokedAt }) => ({
+        name: String(serverUser),
+        isLocked: state === 'deleted' || revokedAt !== null,
+      })),
     }));
   }
 }

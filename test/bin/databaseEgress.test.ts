@@ -68,11 +68,13 @@ async function setUp(egress: ReturnType<typeof createComputerEgress>) {
 }
 
 async function align(id: string): Promise<void> {
-  const wanted = await services.spaceDatabases.alignment(id);
-  if (wanted === undefined) throw new Error('It has a row.');
-  const accounts = wanted.accounts.map(({ serverUser: user, ...rest }) => ({ user, ...rest }));
-  await server.align({ name: wanted.serverName, state: 'open', accounts });
-  await finishAlignment(environment.database, wanted);
+  const done = await server.align(id, async () => {
+    const wanted = await services.spaceDatabases.alignment(id);
+    if (wanted === undefined) throw new Error('It has a row.');
+    const accounts = wanted.accounts.map(({ serverUser: user, ...rest }) => ({ user, ...rest }));
+    return { name: wanted.serverName, state: 'open' as const, accounts, wanted };
+  });
+  if (done !== undefined) await finishAlignment(environment.database, done.wanted);
 }
 
 /** A connection by way of the proxy behind this socket; rejects with what the proxy says. */

@@ -33,6 +33,12 @@ async function serverNames(id: string): Promise<{ name: string; user: string }> 
   return (rows as { name: string; user: string }[])[0] ?? { name: '', user: '' };
 }
 
+/** An account as it is asked of the server, with the password that it has. */
+const accountOf = (user: string) => {
+  const passwords = { password: '', previous: undefined, setsPasswords: false };
+  return { user, ...passwords, isRevoked: false };
+};
+
 describe('made', () => {
   test('it is empty, and its space gets in', async () => {
     const made = await own.make('shop');
@@ -238,11 +244,16 @@ describe('the sweeper', () => {
     const { id } = await own.make('lost');
     const details = await own.connection(id);
     const { name, user: account } = await serverNames(id);
-    await server.align({
-      name,
-      state: 'gone',
-      accounts: [{ user: account, password: '', previous: undefined, setsPasswords: false, isRevoked: false }],
-    });
+    await server.align(name, async () => ({ name, state: 'gone', accounts: [accountOf(account)] }));
     await waitFor('it to be made again', () => opens(details));
+  });
+
+  test('shuts out whom the server lets in against the row', async () => {
+    const { id } = await own.make('reopened');
+    const details = await own.connection(id);
+    const { name, user: account } = await serverNames(id);
+    await own.remove(id);
+    await server.align(name, async () => ({ name, state: 'open', accounts: [accountOf(account)] }));
+    await waitFor('it to be shut again', async () => !(await opens(details)));
   });
 });

@@ -27,7 +27,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   for (const connection of open) connection.destroy();
-  for (const database of made) await server.align({ ...database, state: 'gone' });
+  for (const database of made) await align({ ...database, state: 'gone' });
 });
 
 /** A database of a tenant, with one account. `_` is in its name, which GRANT takes for any letter. */
@@ -38,9 +38,13 @@ function wanted(name = `${prefix}_${randomBytes(4).toString('hex')}`): WantedDat
   return database;
 }
 
+async function align(database: WantedDatabase, on = server): Promise<void> {
+  await on.align(database.name, async () => database);
+}
+
 async function make(name?: string): Promise<WantedDatabase> {
   const database = wanted(name);
-  await server.align(database);
+  await align(database);
   return database;
 }
 
@@ -166,9 +170,9 @@ test('a new password holds beside the one before, until that ends', async () => 
       () => false,
     );
   // Twice, as after a crash in the middle.
-  for (const _attempt of [1, 2]) await server.align({ ...database, accounts: [rotated] });
+  for (const _attempt of [1, 2]) await align({ ...database, accounts: [rotated] });
   expect(await Promise.all(['another1', password, 'wrong'].map(works))).toEqual([true, true, false]);
-  await server.align({ ...database, accounts: [{ ...rotated, previous: undefined }] });
+  await align({ ...database, accounts: [{ ...rotated, previous: undefined }] });
   expect(await Promise.all(['another1', password].map(works))).toEqual([true, false]);
 });
 
@@ -178,10 +182,10 @@ test('a locked database lets nobody in and ends who is in it; opened again, it h
   await connection.query('CREATE TABLE notes (id INT)');
   await connection.query('START TRANSACTION');
   await connection.query('INSERT INTO notes VALUES (1)');
-  await server.align({ ...database, state: 'locked' });
+  await align({ ...database, state: 'locked' });
   await expect(connection.query('SELECT 1')).rejects.toBeDefined();
   await expect(connect(database)).rejects.toBeDefined();
-  await server.align(database);
+  await align(database);
   const again = await connect(database);
   expect((await again.query('SELECT * FROM notes'))[0]).toEqual([]);
 });
@@ -198,11 +202,11 @@ test('a database goes whole, whatever its tenant holds on to', async () => {
   await connection.query("XA END 'left behind'");
   await connection.query("XA PREPARE 'left behind'");
   connection.destroy();
-  await server.align({ ...database, state: 'gone' });
+  await align({ ...database, state: 'gone' });
   const names = { database: database.name, user: database.accounts[0]?.user ?? '' };
-  expect(await server.find(names)).toEqual({ databases: [], users: [] });
+  expect(await server.find(names)).toEqual({ databases: [], users: [], locked: [] });
   // Again, as after a crash.
-  await server.align({ ...database, state: 'gone' });
+  await align({ ...database, state: 'gone' });
 }, 60_000);
 
 test('a statement ends when its time is up, also where the session has lifted its own limit', async () => {
@@ -240,6 +244,29 @@ test('a transaction that is left open ends with its connection', async () => {
   await expect(connection.query('SELECT 1')).rejects.toBeDefined();
 }, 60_000);
 
+test('whoever comes later takes over, and who was at it before changes nothing any more', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  const reached = Promise.withResolvers<void>();
+  const thawed = Promise.withResolvers<void>();
+  const frozen = server.align(database.name, async () => {
+    reached.resolve();
+    await thawed.promise;
+    return database;
+  });
+  const refused = expect(frozen).rejects.toThrow('The server for databases of spaces failed');
+  await reached.promise;
+  await align({ ...database, accounts: database.accounts.map((account) => ({ ...account, isRevoked: true })) });
+  const users = database.accounts.map(({ user }) => user);
+  expect((await server.find({ database: database.name, user: database.name })).locked).toEqual(users);
+  thawed.resolve();
+  await refused;
+  await expect(connect(database)).rejects.toBeDefined();
+  await expect(connection.query('SELECT 1')).rejects.toBeDefined();
+  await align(database);
+  expect(await server.find({ database: database.name, user: database.name })).toMatchObject({ users, locked: [] });
+}, 60_000);
+
 describe('wherever it is cut off', () => {
   let proxy: TcpProxy;
   let fragile: TenantServer;
@@ -266,11 +293,11 @@ describe('wherever it is cut off', () => {
   test('nobody gets in before all is right, and the next attempt makes it so', async () => {
     let database = wanted();
     const cuts = await cuttingOff(
-      () => fragile.align(database),
+      () => align(database, fragile),
       async () => {
         const early = await connect(database).catch(() => undefined);
         if (early !== undefined) expect(await refusal(early, 'CREATE TABLE notes (id INT)')).toBeUndefined();
-        await server.align(database);
+        await align(database);
         const connection = await connect(database);
         expect(await refusal(connection, 'CREATE TABLE more (id INT)')).toBeUndefined();
         database = wanted();
@@ -282,12 +309,13 @@ describe('wherever it is cut off', () => {
   test('the next attempt removes what is left', async () => {
     let database = await make();
     const cuts = await cuttingOff(
-      () => fragile.align({ ...database, state: 'gone' }),
+      () => align({ ...database, state: 'gone' }, fragile),
       async () => {
-        await server.align({ ...database, state: 'gone' });
+        await align({ ...database, state: 'gone' });
         expect(await server.find({ database: database.name, user: database.name })).toEqual({
           databases: [],
           users: [],
+          locked: [],
         });
         database = await make();
       },

@@ -1,3 +1,4 @@
+import { finishAlignment } from '../../../models/databases/alignment.ts';
 import { createSpaceDatabases, type SpaceDatabases } from '../../../models/databases/index.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
 import { newId } from '../../../models/ids.ts';
@@ -45,4 +46,28 @@ test("the space's own account is the one that is no app's, whichever id is the f
   const after = await databases.connection(asked);
   expect(after.user).toBe(before.user);
   expect(after.password).not.toBe(before.password);
+});
+
+test('what a late worker has done, after another has done what is newer, is looked at again', async () => {
+  const asked = await make();
+  const read = async () => {
+    const found = await databases.alignment(asked.id);
+    if (found === undefined) throw new Error('It has a row.');
+    return found;
+  };
+  const isDue = async () => {
+    const [rows] = await query('SELECT due_at <= ? AS isDue FROM space_databases WHERE id = ?', [new Date(), asked.id]);
+    return (rows as { isDue: number }[])[0]?.isDue === 1;
+  };
+  const late = await read();
+  await databases.wishes.remove(asked);
+  const newer = await read();
+  expect(await finishAlignment(environment.database, newer)).toBe(true);
+  expect(await isDue()).toBe(false);
+  expect(await finishAlignment(environment.database, late)).toBe(false);
+  expect(await isDue()).toBe(true);
+  // Nor does one who is still at it take that back.
+  expect(await finishAlignment(environment.database, newer)).toBe(false);
+  expect(await finishAlignment(environment.database, await read())).toBe(true);
+  expect(await isDue()).toBe(false);
 });
