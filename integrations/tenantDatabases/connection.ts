@@ -49,7 +49,8 @@ export async function withTenantConnection<T>(
   try {
     const [about] = await query('SELECT VERSION() AS version');
     const version = String(about?.version);
-    await query(`SET SESSION lock_wait_timeout = ${lockWaitSeconds}, innodb_lock_wait_timeout = ${lockWaitSeconds}`);
+    const waits = `lock_wait_timeout = ${lockWaitSeconds}, innodb_lock_wait_timeout = ${lockWaitSeconds}`;
+    await query(`SET SESSION time_zone = 'SYSTEM', ${waits}`);
     return await work({
       version,
       isMariaDb: version.includes('MariaDB'),

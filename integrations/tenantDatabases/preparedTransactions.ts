@@ -12,11 +12,43 @@ interface Prepared {
  * does. Those of open connections are left alone, by the server itself.
  */
 export async function rollBackAbandoned(connection: TenantConnection): Promise<void> {
-  const sql = connection.isMariaDb ? "XA RECOVER FORMAT='SQL'" : 'XA RECOVER CONVERT XID';
-  for (const prepared of await connection.rows<Prepared>(sql)) {
-    const xid = connection.isMariaDb ? String(prepared.data) : asLiteral(prepared);
-    await connection.run(`XA ROLLBACK ${xid}`).catch(() => undefined); // somebody's, who is still connected
+  for (const xid of await preparedOn(connection)) await rollBack(connection, xid);
+}
+
+/** Since when each prepared transaction has been there, as far as this process has looked: the server does not say. */
+export class PreparedTransactions {
+  readonly #since = new Map<string, number>();
+
+  /**
+   * Rolls back those that have been there for longer, and whose connection has ended: they hold their locks, and what
+   * the server keeps for them, over its restarts too. Returns how many there were.
+   */
+  async endOld(connection: TenantConnection, { ageMs }: { ageMs: number }): Promise<number> {
+    const there = new Set(await preparedOn(connection));
+    const now = performance.now();
+    for (const xid of this.#since.keys()) if (!there.has(xid)) this.#since.delete(xid);
+    let ended = 0;
+    for (const xid of there) {
+      const since = this.#since.get(xid) ?? now;
+      this.#since.set(xid, since);
+      if (now - since > ageMs && (await rollBack(connection, xid))) ended++;
+    }
+    return ended;
   }
+}
+
+async function preparedOn(connection: TenantConnection): Promise<string[]> {
+  const sql = connection.isMariaDb ? "XA RECOVER FORMAT='SQL'" : 'XA RECOVER CONVERT XID';
+  const rows = await connection.rows<Prepared>(sql);
+  return rows.map((prepared) => (connection.isMariaDb ? String(prepared.data) : asLiteral(prepared)));
+}
+
+/** False where it is somebody's who is still connected. */
+function rollBack(connection: TenantConnection, xid: string): Promise<boolean> {
+  return connection.run(`XA ROLLBACK ${xid}`).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** MySQL shows both parts of it as one hexadecimal number. */

@@ -1,8 +1,9 @@
 import { alignDatabase } from './align.ts';
-import { type TenantAddress, withTenantConnection } from './connection.ts';
+import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
 import { fenceName, takeFence } from './fence.ts';
+import { PreparedTransactions } from './preparedTransactions.ts';
 import type { AccountLimits, Found, WantedDatabase } from './types.ts';
-import { endLongStatements, watchStatements } from './watchdog.ts';
+import { endLongStatements, patience, type WatchOptions, watchServer } from './watchdog.ts';
 
 export interface TenantSettings {
   version: string;
@@ -27,6 +28,9 @@ const isOn = (value: unknown) => value === 1 || value === 'ON';
 /** The server on which the databases of spaces are, which is no other's. */
 export function createTenantServer(address: TenantAddress, limits: AccountLimits) {
   const { hostname, port } = new URL(address.url);
+  const prepared = new PreparedTransactions();
+  const endOldPrepared = (connection: TenantConnection) =>
+    prepared.endOld(connection, { ageMs: limits.queryMs * patience });
   return {
     /** Where clients find it. */
     host: hostname,
@@ -64,9 +68,15 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     endLongStatements: (prefix: string): Promise<number> =>
       withTenantConnection(address, (connection) => endLongStatements(connection, prefix, limits)),
 
-    /** Does so each second until it is called off. */
-    watch: (prefix: string, options: { signal: AbortSignal; onFailure(error: unknown): void }): Promise<void> =>
-      watchStatements(address, prefix, limits, options),
+    /** Rolls back what was prepared and left, too long after it was first seen here. Returns how many there were. */
+    endAbandoned: (): Promise<number> => withTenantConnection(address, endOldPrepared),
+
+    /** Does both each second until it is called off. */
+    async watch(prefix: string, options: WatchOptions): Promise<void> {
+      const statements = (connection: TenantConnection) => endLongStatements(connection, prefix, limits);
+      // Two connections: to roll back takes as long as what is rolled back.
+      await Promise.all([watchServer(address, statements, options), watchServer(address, endOldPrepared, options)]);
+    },
 
     /** Its version, and how it is set up where that matters to tenants. */
     settings: (): Promise<TenantSettings> =>

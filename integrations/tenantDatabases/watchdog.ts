@@ -3,8 +3,8 @@ import { endConnection } from './align.ts';
 import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
 import type { AccountLimits } from './types.ts';
 
-/** How much longer than allowed a statement may take before its connection is ended with it. */
-const patience = 2;
+/** How much longer than allowed a statement or a transaction may take before its connection is ended with it. */
+export const patience = 2;
 
 interface Running {
   id: number;
@@ -14,8 +14,8 @@ interface Running {
 
 /**
  * Ends the statements that take longer than they may: a session can lift the server's own limit. One that goes on all
- * the same, since it catches its end in a loop, loses its connection, and so does a transaction that is left open for
- * as long. Returns how many were ended.
+ * the same, since it catches its end in a loop, loses its connection, and so does a transaction that stays open.
+ * Returns how many were ended.
  */
 export async function endLongStatements(
   connection: TenantConnection,
@@ -26,7 +26,7 @@ export async function endLongStatements(
   const long = await (connection.isMariaDb ? longOnMariaDb : longOnMySql)(connection, seconds);
   const ours = long.filter(({ user }) => user.startsWith(prefix));
   for (const one of ours) await endConnection(connection, one.id, one.seconds > seconds * patience ? '' : 'QUERY');
-  return ours.length + (await endIdleTransactions(connection, prefix, seconds));
+  return ours.length + (await endLongTransactions(connection, prefix, seconds));
 }
 
 function longOnMariaDb(connection: TenantConnection, seconds: number): Promise<Running[]> {
@@ -52,15 +52,19 @@ function longOnMySql(connection: TenantConnection, seconds: number): Promise<Run
   );
 }
 
-/** One that is open and does nothing holds its locks, and keeps the server from forgetting what everybody has deleted. */
-async function endIdleTransactions(connection: TenantConnection, prefix: string, seconds: number): Promise<number> {
-  const idle = await connection.rows<Running>(
-    `SELECT p.ID AS id, p.USER AS user, p.TIME AS seconds FROM information_schema.INNODB_TRX t
+/**
+ * One that is open holds its locks, and keeps the server from forgetting what everybody has deleted: it ends when it
+ * does nothing for too long, and when it is too old, whatever it does.
+ */
+async function endLongTransactions(connection: TenantConnection, prefix: string, seconds: number): Promise<number> {
+  // `trx_started` is in the server's own time zone, as this session is. SET TIMESTAMP moves MySQL's TIME, and not this.
+  const open = await connection.rows<Omit<Running, 'seconds'>>(
+    `SELECT p.ID AS id, p.USER AS user FROM information_schema.INNODB_TRX t
        JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
-      WHERE p.COMMAND = 'Sleep' AND p.TIME > ?`,
-    [seconds],
+      WHERE (p.COMMAND = 'Sleep' AND p.TIME > ?) OR UNIX_TIMESTAMP(t.trx_started) < UNIX_TIMESTAMP() - ?`,
+    [seconds, seconds * patience],
   );
-  const ours = idle.filter(({ user }) => user.startsWith(prefix));
+  const ours = open.filter(({ user }) => user.startsWith(prefix));
   for (const { id } of ours) await endConnection(connection, id);
   return ours.length;
 }
@@ -68,19 +72,23 @@ async function endIdleTransactions(connection: TenantConnection, prefix: string,
 const lookEveryMs = 1_000;
 const longestWaitMs = 30_000;
 
+export interface WatchOptions {
+  signal: AbortSignal;
+  onFailure(error: unknown): void;
+}
+
 /** Looks each second, over one connection, until it is called off. A server that does not answer is asked again. */
-export async function watchStatements(
+export async function watchServer(
   address: TenantAddress,
-  prefix: string,
-  limits: Pick<AccountLimits, 'queryMs'>,
-  { signal, onFailure }: { signal: AbortSignal; onFailure(error: unknown): void },
+  look: (connection: TenantConnection) => Promise<unknown>,
+  { signal, onFailure }: WatchOptions,
 ): Promise<void> {
   const rest = (ms: number) => delay(ms, undefined, { signal }).catch(() => undefined);
   for (let waitMs = lookEveryMs; !signal.aborted; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
     try {
       await withTenantConnection(address, async (connection) => {
         for (; !signal.aborted; await rest(lookEveryMs)) {
-          await endLongStatements(connection, prefix, limits);
+          await look(connection);
           waitMs = lookEveryMs;
         }
       });

@@ -244,6 +244,42 @@ test('a transaction that is left open ends with its connection', async () => {
   await expect(connection.query('SELECT 1')).rejects.toBeDefined();
 }, 60_000);
 
+test('a transaction ends when it has been open for too long, whatever its session does meanwhile', async () => {
+  const connection = await connect(await make());
+  // MySQL counts from here in its list of processes.
+  await connection.query('SET TIMESTAMP = 2000000000');
+  await connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT');
+  const hurried = createTenantServer(address, { ...limits, queryMs: 1_000 });
+  await waitFor('it to be ended', async () => {
+    await hurried.endLongStatements(prefix);
+    return connection.query('SELECT 1').then(
+      () => false,
+      () => true,
+    );
+  });
+}, 60_000);
+
+test('a prepared transaction that nobody comes back to is rolled back when its time is up', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  await connection.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
+  for (const sql of [
+    `XA START '${database.name}'`,
+    'INSERT INTO notes VALUES (1)',
+    `XA END '${database.name}'`,
+    `XA PREPARE '${database.name}'`,
+  ]) {
+    await connection.query(sql);
+  }
+  const hurried = createTenantServer(address, { ...limits, queryMs: 500 });
+  // For as long as somebody is there who may still end it, it is not touched.
+  await hurried.endAbandoned();
+  connection.destroy();
+  await waitFor('it to be rolled back', async () => (await hurried.endAbandoned()) > 0);
+  const again = await connect(database);
+  expect(await refusal(again, 'INSERT INTO notes VALUES (1)')).toBeUndefined();
+}, 60_000);
+
 test('whoever comes later takes over, and who was at it before changes nothing any more', async () => {
   const database = await make();
   const connection = await connect(database);
