@@ -22,20 +22,16 @@ function asWanted({ serverName, state, accounts }: Alignment): WantedDatabase {
 }
 
 /** It is tried again. Why is in the log, and not in the history. */
-const away = (type: string) => ApplicationFailure.create({ type, message: 'A part is away.' });
+function away(type: string, { nonRetryable = false } = {}): ApplicationFailure {
+  return ApplicationFailure.create({ type, message: 'A part is away.', nonRetryable });
+}
 
 export function createDatabaseActivities(deps: DatabaseDeps) {
   const { database, logger, spaceDatabases, tenantServer, workflows } = deps;
 
   /** Undefined when there is no such row. */
   async function apply(databaseId: string): Promise<Alignment | undefined> {
-    if (tenantServer === undefined) {
-      const wanted = await spaceDatabases.alignment(databaseId);
-      if (wanted !== undefined && wanted.state !== 'purged') throw away('NOT_CONFIGURED');
-      // Who has taken the server away has taken its databases along, and a space must not wait for them for ever.
-      logger.warn({ databaseId }, 'A database is forgotten, and there is no server to remove it from.');
-      return wanted;
-    }
+    if (tenantServer === undefined) throw away('NOT_CONFIGURED', { nonRetryable: true });
     try {
       const done = await tenantServer.align(databaseId, async () => {
         const aligned = await spaceDatabases.alignment(databaseId);
@@ -70,11 +66,18 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
         detail: 'The server for databases does not do it now. It is tried again by itself.',
       }),
 
-    /** Has the databases of a deleted space removed, and returns how many there may still be. */
+    /**
+     * Has the databases of a deleted space removed, and returns how many of them to wait for. A space does not wait for
+     * a server that is not configured: the rows of its databases stay until there is one again.
+     */
     async purgeDatabasesOf(scope: { threadId: string } | { spaceId: string }): Promise<number> {
       await requireOrder(database, scope);
       if (!('spaceId' in scope)) return 0;
       const left = await purgeDatabasesOf(database, scope.spaceId);
+      if (tenantServer === undefined) {
+        if (left.length > 0) logger.warn({ ...scope }, 'The server that has databases of a space is not configured.');
+        return 0;
+      }
       for (const one of left) await workflows.startDatabase(one);
       return left.length;
     },

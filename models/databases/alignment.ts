@@ -48,7 +48,10 @@ export async function readAlignment(
   if (found === undefined) return undefined;
   const { version, serverName, state, isMade, purgeAt } = found;
   const rows = await accountsOf(database, id);
-  const accounts = await Promise.all(rows.map((account) => asAligned(envelope, account, now)));
+  // What goes needs no password, and its space's keys may be gone before it.
+  const open: OpenSealed =
+    state === 'purged' ? async () => '' : (account, sealed) => openPassword(envelope, account, sealed);
+  const accounts = await Promise.all(rows.map((account) => asAligned(open, account, now)));
   const ends = rows.flatMap(({ previousUntil }) =>
     previousUntil !== null && previousUntil > now ? [previousUntil] : [],
   );
@@ -57,12 +60,13 @@ export async function readAlignment(
   return { id, version, serverName, state, isMade, accounts, nextAt };
 }
 
-async function asAligned(envelope: Envelope, account: DatabaseAccount, now: Date): Promise<AlignedAccount> {
+type OpenSealed = (account: DatabaseAccount, sealed: Buffer) => Promise<string>;
+
+async function asAligned(open: OpenSealed, account: DatabaseAccount, now: Date): Promise<AlignedAccount> {
   const { id, serverUser, sealed, previousSealed, previousUntil, passwordVersion, setVersion, revokedAt } = account;
   const isOver = previousUntil !== null && previousUntil <= now;
-  const previous =
-    previousSealed === null || isOver ? undefined : await openPassword(envelope, account, previousSealed);
-  const password = await openPassword(envelope, account, sealed);
+  const previous = previousSealed === null || isOver ? undefined : await open(account, previousSealed);
+  const password = await open(account, sealed);
   const setsPasswords = passwordVersion !== setVersion || isOver;
   return { id, serverUser, password, previous, passwordVersion, setsPasswords, isRevoked: revokedAt !== null };
 }

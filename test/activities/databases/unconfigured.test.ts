@@ -1,0 +1,81 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import type { DatabaseDeps } from '../../../activities/databases/deps.ts';
+import { createDatabaseActivities } from '../../../activities/databases/index.ts';
+import { finishAlignment } from '../../../models/databases/alignment.ts';
+import { createSpaceDatabases, type SpaceDatabases } from '../../../models/databases/index.ts';
+import { databasesPurge, purgeDatabasesOf } from '../../../models/databases/purge.ts';
+import { openEnvelope } from '../../../models/identity/index.ts';
+import { newId } from '../../../models/ids.ts';
+import { createLogger } from '../../../telemetry/logger.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// An Atrium that was started without the server that has its databases: what is to go from there is not forgotten.
+
+let environment: TestEnvironment;
+let databases: SpaceDatabases;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+  const { config, database } = environment;
+  databases = createSpaceDatabases(database, await openEnvelope(database, config), config);
+});
+afterAll(() => environment.close());
+
+const query = (sql: string, values: unknown[] = []) => environment.database.pool.query(sql, values);
+
+/** A database that the server has. */
+async function make() {
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const spaceId = (await buildSpace(identity, user.id)).space.id;
+  const actor = { userId: user.id, credentialId: null, address: null };
+  const id = newId('spaceDatabase');
+  await databases.wishes.make({ id, spaceId, name: 'shop' }, actor);
+  await settle(id);
+  return { id, spaceId, actor };
+}
+
+/** As after a server has it so. */
+async function settle(id: string): Promise<void> {
+  const wanted = await databases.alignment(id);
+  if (wanted === undefined) throw new Error('It has a row.');
+  expect(await finishAlignment(environment.database, wanted)).toBe(true);
+}
+
+async function alignWithoutServer(databaseId: string): Promise<void> {
+  const { config, database } = environment;
+  const common = { config, database, logger: createLogger({ level: 'silent' }), spaceDatabases: databases };
+  const activities = createDatabaseActivities({ ...common, tenantServer: undefined } as unknown as DatabaseDeps);
+  await new MockActivityEnvironment().run(() => activities.alignDatabase({ databaseId }));
+}
+
+async function rowsOf(spaceId: string): Promise<object[][]> {
+  const sql = (table: string) => `SELECT * FROM ${table} WHERE space_id = ?`;
+  const tables = ['space_databases', 'space_database_accounts'];
+  return Promise.all(tables.map(async (table) => (await query(sql(table), [spaceId]))[0] as object[]));
+}
+
+test('a database whose days are over stays due', async () => {
+  const asked = await make();
+  await databases.wishes.remove(asked);
+  await settle(asked.id);
+  await query('UPDATE space_databases SET purge_at = ?, due_at = ? WHERE id = ?', [new Date(0), new Date(0), asked.id]);
+  await expect(alignWithoutServer(asked.id)).rejects.toThrow('A part is away.');
+  const [rows] = await rowsOf(asked.spaceId);
+  expect(rows).toEqual([expect.objectContaining({ due_at: expect.any(Date), is_made: 1 })]);
+});
+
+test('of a deleted space the rows of its databases stay until the server has none of them', async () => {
+  const { id, spaceId } = await make();
+  const { database } = environment;
+  expect(await purgeDatabasesOf(database, spaceId)).toEqual([{ id, spaceId }]);
+  await databasesPurge.finish?.(database, spaceId);
+  const [rows, accounts] = await rowsOf(spaceId);
+  expect(rows).toEqual([expect.objectContaining({ id, name: '', live_name: null, state: 'purged' })]);
+  expect(accounts).toHaveLength(1);
+  // Its space's keys are gone by then.
+  await query("UPDATE space_database_accounts SET sealed = 'nothing' WHERE database_id = ?", [id]);
+  await settle(id);
+  await databasesPurge.finish?.(database, spaceId);
+  expect(await rowsOf(spaceId)).toEqual([[], []]);
+});
