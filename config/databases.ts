@@ -6,6 +6,7 @@ export const databasesSettings = z.object({
   ATRIUM_TENANT_DATABASE_ADMIN_PORT: integer(1, 65_535).optional(),
   ATRIUM_DATABASES_PER_SPACE: integer(1, 1_000).default(10),
   ATRIUM_DATABASE_CONNECTIONS: integer(1, 1_000).default(20),
+  ATRIUM_DATABASE_SPACE_CONNECTIONS: integer(1, 10_000).default(60),
   ATRIUM_DATABASE_QUERY_SECONDS: integer(1, 86_400).default(60),
   ATRIUM_DATABASE_KEPT_DAYS: integer(1, 365).default(7),
   ATRIUM_DATABASE_ROTATION_HOURS: integer(1, 720).default(24),
@@ -21,6 +22,8 @@ export function databasesConfig(env: z.infer<typeof databasesSettings>) {
     maxPerSpace: env.ATRIUM_DATABASES_PER_SPACE,
     /** Of one account at once. */
     maxConnections: env.ATRIUM_DATABASE_CONNECTIONS,
+    /** Of the computers of a space at once, by the relay of each host. */
+    maxSpaceConnections: env.ATRIUM_DATABASE_SPACE_CONNECTIONS,
     /** What a statement may take. */
     queryMs: env.ATRIUM_DATABASE_QUERY_SECONDS * 1_000,
     /** How long a deleted one can be restored. */

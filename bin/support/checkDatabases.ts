@@ -18,12 +18,13 @@ export async function checkDatabases({ databases, database, installation }: Conf
     );
   }
   const server = createTenantServer({ url, adminPort }, limits);
-  const { version, localInfile, eventScheduler, functions, durations } = await server.settings();
+  const { version, localInfile, eventScheduler, functions, resolvesNames, durations } = await server.settings();
   const found = await server.find(namesOf(installation));
   if (localInfile) return wrong(`${version} at ${place}; set its local_infile to OFF`);
   if (eventScheduler) return wrong(`${version} at ${place}; set its event_scheduler to DISABLED`);
   if (!functions)
     return wrong(`${version} at ${place}; set its log_bin_trust_function_creators to ON, or spaces make no triggers`);
+  if (resolvesNames) return wrong(`${version} at ${place}; set its skip_name_resolve to ON, or one shuts out all`);
   if (!durations)
     return wrong(`${version} at ${place}; set its performance_schema to ON, or nothing ends long statements`);
   const admin =

@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { idleTimeoutMs, ProxyError } from './connect.ts';
-import type { Admitted, EgressGuard, EgressOwner } from './guard.ts';
+import type { Admitted, EgressGuard, EgressOwner, OwnDestination } from './guard.ts';
 import type { Destination } from './hostPattern.ts';
 import { OpenConnections } from './openConnections.ts';
 import { Pace } from './pace.ts';
@@ -17,7 +17,7 @@ export interface ComputerEgressOptions {
   /** Serves what takes more than joining two sockets, such as a connection that gets a secret. */
   takeOver?(computerId: string, tunnel: Tunnel, owner: EgressOwner): Promise<boolean>;
   /** What of ours a computer may reach, and where that is. */
-  ownOf?(computerId: string, to: Destination): Promise<Destination | undefined>;
+  ownOf?(computerId: string, to: Destination): Promise<OwnDestination | undefined>;
   maxConnections?: number;
   /** New connections: at once, and then each second. */
   burst?: number;

@@ -40,9 +40,15 @@ export interface EgressOwner {
   /** Told of the bytes that pass in either direction. It may end the owner's work when they are too many. */
   passed?(bytes: number): void;
   /** Where a destination of our own is that this owner may reach and nobody else: it is dialled, and the guard not asked. */
-  own?(to: Destination): Promise<Destination | undefined>;
+  own?(to: Destination): Promise<OwnDestination | undefined>;
   /** Serves a tunnel in place of the proxy, where it returns true. */
   takeOver?(tunnel: Tunnel): Promise<boolean>;
+}
+
+/** Where something of ours is. */
+export interface OwnDestination extends Destination {
+  /** Takes one of the places that the owner has there, until it is disposed of. Throws where there is none. */
+  enter?(): Promise<Disposable>;
 }
 
 /** What may be dialled, and the host and port that were checked: requests must name these, in this spelling. */

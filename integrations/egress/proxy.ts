@@ -83,6 +83,7 @@ async function openTunnel(
   const asked = { host: to.host, port: to.port };
   const own = await owner.own?.(asked);
   if (own !== undefined) {
+    using _place = await own.enter?.();
     await owner.record({ ...asked, purpose: owner.purpose, address: null, refusal: null });
     const inside = { ...asked, address: own.host, isException: false };
     using opened = owner.opened?.(inside, true);

@@ -12,6 +12,8 @@ export interface TenantSettings {
   eventScheduler: boolean;
   /** Whether tenants may make functions and triggers. */
   functions: boolean;
+  /** Whether it looks up names of hosts, and then counts against a host what its connections do wrong. */
+  resolvesNames: boolean;
   /** Whether Atrium sees how long a procedure runs, which on MySQL only its performance schema says. */
   durations: boolean;
 }
@@ -23,6 +25,7 @@ const accountsOnMySql = `
   SELECT User AS name, account_locked = 'Y' AS isLocked FROM mysql.user WHERE User LIKE ? AND Host = '%'`;
 
 const namesOf = (rows: { name: string }[]) => rows.map(({ name }) => name);
+type Setting = 'isLocal' | 'scheduled' | 'isLogged' | 'isTrusted' | 'isWatched' | 'skipsNames';
 const isOn = (value: unknown) => value === 1 || value === 'ON';
 
 /** The server on which the databases of spaces are, which is no other's. */
@@ -81,15 +84,17 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     /** Its version, and how it is set up where that matters to tenants. */
     settings: (): Promise<TenantSettings> =>
       withTenantConnection(address, async ({ version, isMariaDb, rows }) => {
-        const [row] = await rows<Record<'isLocal' | 'scheduled' | 'isLogged' | 'isTrusted' | 'isWatched', string | number>>(
+        const [row] = await rows<Record<Setting, string | number>>(
           `SELECT @@local_infile AS isLocal, @@event_scheduler AS scheduled, @@log_bin AS isLogged,
-            @@log_bin_trust_function_creators AS isTrusted, @@performance_schema AS isWatched`,
+            @@log_bin_trust_function_creators AS isTrusted, @@performance_schema AS isWatched,
+            @@skip_name_resolve AS skipsNames`,
         );
         return {
           version: isMariaDb ? version : `MySQL ${version}`,
           localInfile: isOn(row?.isLocal),
           eventScheduler: isOn(row?.scheduled),
           functions: isOn(row?.isTrusted) || (isMariaDb && !isOn(row?.isLogged)),
+          resolvesNames: !isOn(row?.skipsNames),
           durations: isMariaDb || isOn(row?.isWatched),
         };
       }),

@@ -15,14 +15,20 @@ import { buildSpace, buildUser } from '../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { tenantServer } from '../support/runServer.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 // A computer's way to the databases of its space, and to nothing else that is internal.
+
+const placesOfSpace = 5;
 
 let environment: TestEnvironment;
 let services: Services;
 let server: TenantServer;
 beforeAll(async () => {
-  environment = await createTestEnvironment(await tenantServer());
+  environment = await createTestEnvironment({
+    ...(await tenantServer()),
+    ATRIUM_DATABASE_SPACE_CONNECTIONS: String(placesOfSpace),
+  });
   const { config, database } = environment;
   const logger = createLogger({ level: 'silent' });
   services = await createServices({ config, logger, readers: false, remoteWriters: false, database });
@@ -163,6 +169,18 @@ test('a space that allows little gets to its own databases all the same', async 
   await egress.review();
   expect((await connection.query('SELECT 1 AS one'))[0]).toEqual([{ one: 1 }]);
   connection.destroy();
+});
+
+test('the computers of a space have so many places at the server, and another space has its own', async () => {
+  await using egress = createComputerEgress(services);
+  const [own, other] = [await setUp(egress), await setUp(egress)];
+  const open = await Promise.all(Array.from({ length: placesOfSpace }, () => enterBy(own.socket, own.found)));
+  await expect(enterBy(own.socket, own.found)).rejects.toThrow(/^HTTP\/1\.1 429/);
+  const theirs = await enterBy(other.socket, other.found);
+  theirs.destroy();
+  open.pop()?.destroy();
+  const again = await waitFor('a place', () => enterBy(own.socket, own.found).catch(() => undefined));
+  for (const connection of [...open, again]) connection.destroy();
 });
 
 test('what listens on this machine is not reached by a name that looks like a database', async () => {
