@@ -127,6 +127,8 @@ const sharesOfTenants = [
   '--maximum-join-buffer-size=8M',
   '--maximum-tmp-table-size=32M',
   '--maximum-max-heap-table-size=32M',
+  // That is for each table in memory, of which there could be any number.
+  '--enforce-storage-engine=InnoDB',
   '--maximum-read-buffer-size=2M',
   '--maximum-read-rnd-buffer-size=8M',
   '--maximum-bulk-insert-buffer-size=16M',

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts';
-import { createTenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import { createTenantServer, type TenantSettings } from '../../integrations/tenantDatabases/tenantServer.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { off, ok, wrong } from './check.ts';
 
@@ -18,16 +18,28 @@ export async function checkDatabases({ databases, database, installation }: Conf
     );
   }
   const server = createTenantServer({ url, adminPort }, limits);
-  const { version, localInfile, eventScheduler, functions, resolvesNames, durations } = await server.settings();
+  const settings = await server.settings();
+  const { version } = settings;
   const found = await server.find(namesOf(installation));
-  if (localInfile) return wrong(`${version} at ${place}; set its local_infile to OFF`);
-  if (eventScheduler) return wrong(`${version} at ${place}; set its event_scheduler to DISABLED`);
-  if (!functions)
-    return wrong(`${version} at ${place}; set its log_bin_trust_function_creators to ON, or spaces make no triggers`);
-  if (resolvesNames) return wrong(`${version} at ${place}; set its skip_name_resolve to ON, or one shuts out all`);
-  if (!durations)
-    return wrong(`${version} at ${place}; set its performance_schema to ON, or nothing ends long statements`);
+  const fault = faultOf(settings);
+  if (fault !== undefined) return wrong(`${version} at ${place}; set its ${fault}`);
   const admin =
     adminPort === undefined ? '; without ATRIUM_TENANT_DATABASE_ADMIN_PORT tenants can lock Atrium out' : '';
   return ok(`${version} at ${place}, ${found.databases.length} databases${admin}`);
+}
+
+/** The first setting that is not as it should be, with what it should be. */
+function faultOf(settings: TenantSettings): string | undefined {
+  const engines = settings.version.startsWith('MySQL')
+    ? 'disabled_storage_engines to MEMORY,MyISAM,MERGE,CSV,ARCHIVE,BLACKHOLE,FEDERATED'
+    : 'enforce_storage_engine to InnoDB';
+  const faults: [boolean, string][] = [
+    [settings.localInfile, 'local_infile to OFF'],
+    [settings.eventScheduler, 'event_scheduler to DISABLED'],
+    [!settings.functions, 'log_bin_trust_function_creators to ON, or spaces make no triggers'],
+    [settings.memoryTables, `${engines}, or their tables take its memory`],
+    [settings.resolvesNames, 'skip_name_resolve to ON, or one space shuts out all'],
+    [!settings.durations, 'performance_schema to ON, or nothing ends long statements'],
+  ];
+  return faults.find(([isWrong]) => isWrong)?.[1];
 }

@@ -14,6 +14,8 @@ export interface TenantSettings {
   functions: boolean;
   /** Whether it looks up names of hosts, and then counts against a host what its connections do wrong. */
   resolvesNames: boolean;
+  /** Whether tenants make tables in memory, each of which may take as much as a session. */
+  memoryTables: boolean;
   /** Whether Atrium sees how long a procedure runs, which on MySQL only its performance schema says. */
   durations: boolean;
 }
@@ -25,7 +27,7 @@ const accountsOnMySql = `
   SELECT User AS name, account_locked = 'Y' AS isLocked FROM mysql.user WHERE User LIKE ? AND Host = '%'`;
 
 const namesOf = (rows: { name: string }[]) => rows.map(({ name }) => name);
-type Setting = 'isLocal' | 'scheduled' | 'isLogged' | 'isTrusted' | 'isWatched' | 'skipsNames';
+type Setting = 'isLocal' | 'scheduled' | 'isLogged' | 'isTrusted' | 'isWatched' | 'skipsNames' | 'engines';
 const isOn = (value: unknown) => value === 1 || value === 'ON';
 
 /** The server on which the databases of spaces are, which is no other's. */
@@ -87,7 +89,8 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         const [row] = await rows<Record<Setting, string | number>>(
           `SELECT @@local_infile AS isLocal, @@event_scheduler AS scheduled, @@log_bin AS isLogged,
             @@log_bin_trust_function_creators AS isTrusted, @@performance_schema AS isWatched,
-            @@skip_name_resolve AS skipsNames`,
+            @@skip_name_resolve AS skipsNames,
+            ${isMariaDb ? '@@enforce_storage_engine' : '@@disabled_storage_engines'} AS engines`,
         );
         return {
           version: isMariaDb ? version : `MySQL ${version}`,
@@ -95,6 +98,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
           eventScheduler: isOn(row?.scheduled),
           functions: isOn(row?.isTrusted) || (isMariaDb && !isOn(row?.isLogged)),
           resolvesNames: !isOn(row?.skipsNames),
+          memoryTables: !(isMariaDb ? /^innodb$/i : /\bmemory\b/i).test(String(row?.engines)),
           durations: isMariaDb || isOn(row?.isWatched),
         };
       }),

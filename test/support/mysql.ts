@@ -68,6 +68,7 @@ export async function startTenantMySql(
       '--local-infile=OFF',
       '--event-scheduler=DISABLED',
       '--log-bin-trust-function-creators=1',
+      '--disabled-storage-engines=MEMORY,MyISAM,MERGE,CSV,ARCHIVE,BLACKHOLE,FEDERATED',
       '--performance-schema=ON', // as MySQL has it by itself: the watchdog reads it
     ],
     probe: () => urlOf(adminPort),

@@ -130,6 +130,34 @@ test('a tenant does not get out of its database', async () => {
   expect(threads).toEqual([{ user: own.config.user }]);
 });
 
+test('tables are of InnoDB alone: others take memory or files without a limit', async () => {
+  const connection = await connect(await make());
+  for (const sql of [
+    'CREATE TABLE quick (id INT) ENGINE=MEMORY',
+    'CREATE TEMPORARY TABLE quick (id INT) ENGINE=MEMORY',
+    'CREATE TABLE quick (id INT) ENGINE=MyISAM',
+    'SET SESSION enforce_storage_engine = NULL',
+    "SET SESSION disabled_storage_engines = ''",
+  ]) {
+    expect([sql, await refusal(connection, sql)]).toEqual([sql, expect.any(Number)]);
+  }
+  // A dump brings a mode of its own, in which the server may take InnoDB for another engine.
+  await connection.query("SET SESSION sql_mode = ''");
+  await connection.query('CREATE TABLE plain (id INT, words TEXT)');
+  await refusal(connection, 'CREATE TABLE quick (id INT) ENGINE=MEMORY');
+  await refusal(connection, 'ALTER TABLE plain ENGINE=MyISAM');
+  const sql = 'SELECT DISTINCT ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()';
+  expect((await connection.query(sql))[0]).toEqual([{ engine: 'InnoDB' }]);
+  // What the server needs by itself for a statement is none of this.
+  await connection.query('CREATE TEMPORARY TABLE scratch (id INT, words TEXT)');
+  await connection.query("INSERT INTO scratch VALUES (2, 'b'), (1, 'a'), (1, 'a')");
+  const [rows] = await connection.query('SELECT words, COUNT(*) AS n FROM scratch GROUP BY words ORDER BY n DESC');
+  expect(rows).toEqual([
+    { words: 'a', n: 2 },
+    { words: 'b', n: 1 },
+  ]);
+});
+
 test('no file of the client is read, however the client is set up', async () => {
   const database = await make();
   const connection = await mysql.createConnection({
