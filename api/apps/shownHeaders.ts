@@ -1,6 +1,6 @@
 /** What proves or grants something, by its name: credentials, sessions, signatures. */
 const secret =
-  /authori[sz]ation|cookie|signature|token|secret|passw|credential|(^|-)api-?key(-|$)|(^|-)(auth|session)(-|$)/;
+  /authori[sz]ation|cookie|signature|token|secret|passw|credential|(^|-)(access|account|api|auth|functions?|host|master|private|shared|subscription)-?keys?(-|$)|(^|-)(auth|session)(-|$)/;
 
 /**
  * The headers of a delivery that its run is given, by lower-case names: those that are there several times as one list,

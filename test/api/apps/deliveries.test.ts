@@ -29,6 +29,10 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
       'x-hub-signature-256': 'sha256=1',
       'x-gitlab-token': 't',
       'x-api-key': 'k',
+      'x-functions-key': 'k',
+      'ocp-apim-subscription-key': 'k',
+      'x-access-key': 'k',
+      'x-event-key': 'repo:push',
     };
     const sent = await apps.deliver(id, { secret, id: 'msg_1', method: 'PUT', query: '?a=1&b=%20', body, headers });
     const run = await apps.ended(sent.body.runId);
@@ -38,12 +42,16 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
     expect(line).toBe('PUT a=1&b=%20 signature msg_1');
     const shown = JSON.parse(json) as Record<string, string>;
     expect(shown).toMatchObject({ 'content-type': 'application/x-anything', 'x-note': 'b', 'webhook-id': 'msg_1' });
+    expect(shown['x-event-key']).toBe('repo:push');
     const secrets = [
       'authorization',
       'cookie',
       'x-hub-signature-256',
       'x-gitlab-token',
       'x-api-key',
+      'x-functions-key',
+      'ocp-apim-subscription-key',
+      'x-access-key',
       'webhook-signature',
     ];
     expect(Object.keys(shown).filter((name) => secrets.includes(name))).toEqual([]);
