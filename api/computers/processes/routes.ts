@@ -19,6 +19,7 @@ import { goneOf } from '../../frame/goneOf.ts';
 import { bodyOf, pathOf, queryOf } from '../../frame/request.ts';
 import { createRouter } from '../../frame/router.ts';
 import { presentProcess } from './presentProcess.ts';
+import { requireFreeId } from './reservedIds.ts';
 import { afterOf, positionUnknown, sendText, wantsEvents } from './sendText.ts';
 import { streamOutput } from './streamOutput.ts';
 
@@ -35,6 +36,7 @@ export function processRoutes(deps: RouteDeps) {
 
   router.post(`${base}/exec`, async (req, res) => {
     const { stdin, timeoutMs = execTimeoutMs, ...start } = bodyOf<'execComputer'>(req);
+    requireFreeId(start.processId);
     const processId = start.processId ?? newId('process');
     const client = await liveComputers.awake(pathOf<'execComputer'>(req), actorOf(req));
     const input = stdin === undefined ? {} : { stdin: Buffer.from(stdin).toString('base64') };
@@ -61,6 +63,7 @@ export function processRoutes(deps: RouteDeps) {
 
   router.post(`${base}/processes`, async (req, res) => {
     const { processId = newId('process'), ...start } = bodyOf<'startProcess'>(req);
+    requireFreeId(processId);
     const ref = pathOf<'startProcess'>(req);
     const client = await liveComputers.awake(ref, actorOf(req));
     const { process } = await client.startProcess({ ...start, processId, usualEnv: await signature(req) });

@@ -11,6 +11,7 @@ import { actorOf } from '../../frame/auth/actor.ts';
 import { authorOf } from '../../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { pathOf, queryOf } from '../../frame/request.ts';
+import { requireFreeId } from '../processes/reservedIds.ts';
 import { Terminal } from './terminal.ts';
 
 /** A login shell, whichever the computer has. */
@@ -44,6 +45,7 @@ async function attach(
     const client = await deps.liveComputers.asIs(ref).catch(whenUnknown);
     const known = await client?.process(processId).catch(whenUnknown);
     if (client !== undefined && known !== undefined) return { client, process: known };
+    requireFreeId(processId);
   }
   const client = await deps.liveComputers.awake(ref, actorOf(req));
   const start = {

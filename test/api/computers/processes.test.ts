@@ -74,6 +74,16 @@ describe('exec', () => {
     expect(other).toMatchObject({ code: 'PROCESS_ID_TAKEN' });
   });
 
+  test('an id of the kind that Atrium gives to its own processes is refused', async () => {
+    for (const processId of ['run_01JAB3C4D5E6F7G8H9JKMNPQT5-1', 'tcl_01JAB3C4D5E6F7G8H9JKMNPQT5']) {
+      for (const path of ['/exec', '/processes']) {
+        const refused = await computer.expect(422, 'POST', path, { processId, command: 'touch forged' });
+        expect(refused).toMatchObject({ code: 'PROCESS_ID_RESERVED' });
+      }
+    }
+    expect((await computer.exec('ls forged')).exitCode).not.toBe(0);
+  });
+
   test('is killed after its time, with all that it has started', async () => {
     const result = await computer.exec('(sleep 300 & echo $! > child; wait)', { timeoutMs: 500 });
     expect(result).toMatchObject({ state: 'killed', killedBy: 'timeout' });
