@@ -2,9 +2,10 @@ import type { Request } from 'express';
 import { type App, getAppOf } from '../../models/apps/app.ts';
 import type { Placed } from '../../models/drive/changes.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
+import { may } from '../../models/identity/authority.ts';
 import { authorizeItem } from '../drive/authorizeDrive.ts';
 import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';
-import { callerOf } from '../frame/auth/caller.ts';
+import { callerOf, requireScope } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
 export interface PlacedApp {
@@ -22,4 +23,10 @@ export async function authorizeApp(deps: RouteDeps, req: Request, itemId: string
     // That there is a space or an item of another tenant’s is not to be seen.
     throw error instanceof DomainError && error.kind === 'notFound' ? notFound('app') : error;
   }
+}
+
+/** For what has an app run by itself: it does so with what its maker may do, and no key grants more than it may itself. */
+export function requireScopesOfMaker(req: Request, { authority }: App): void {
+  if (!may(authority, 'secrets:read')) return;
+  requireScope(callerOf(req), 'secrets:read', ', which what this app runs by itself has');
 }

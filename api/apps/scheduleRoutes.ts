@@ -11,7 +11,7 @@ import { goneOf } from '../frame/goneOf.ts';
 import { pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { optionalTime, time } from '../frame/times.ts';
-import { authorizeApp } from './authorizeApp.ts';
+import { authorizeApp, requireScopesOfMaker } from './authorizeApp.ts';
 
 /** The schedules of apps. */
 export function scheduleRoutes(deps: RouteDeps) {
@@ -36,6 +36,7 @@ export function scheduleRoutes(deps: RouteDeps) {
   async function change(req: Request, isPaused: boolean): Promise<AnswerOf<'pauseSchedule'>> {
     const { driveItemId, component } = pathOf<'pauseSchedule'>(req);
     const { app } = await authorizeApp(deps, req, driveItemId);
+    if (!isPaused) requireScopesOfMaker(req, app);
     const schedule = await setPaused(database, app, component, { isPaused, actor: actorOf(req) });
     // The sweeper does so too.
     void launcher.scheduleApp(asCalendar(schedule));

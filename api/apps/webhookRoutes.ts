@@ -11,7 +11,7 @@ import { type Authority, insufficientScope, may } from '../../models/identity/au
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
-import { authorityOf, callerOf, requireScope } from '../frame/auth/caller.ts';
+import { authorityOf, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { goneOf } from '../frame/goneOf.ts';
 import { readRawBody } from '../frame/rawBody.ts';
@@ -19,7 +19,7 @@ import { pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { requireStillAllowed } from '../frame/stillAllowed.ts';
 import { optionalTime } from '../frame/times.ts';
-import { authorizeApp } from './authorizeApp.ts';
+import { authorizeApp, requireScopesOfMaker } from './authorizeApp.ts';
 import { shownHeaders } from './shownHeaders.ts';
 
 const maxBodyBytes = 1_048_576;
@@ -65,10 +65,8 @@ export function webhookRoutes(deps: RouteDeps) {
 
   router.post('/api/apps/:driveItemId/webhook/secret', async (req, res) => {
     const { app } = await authorizeApp(deps, req, pathOf<'renewAppSecret'>(req).driveItemId);
-    // Whoever has it can have the webhooks run, with what the app's maker may do.
-    if (may(app.authority, 'secrets:read')) {
-      requireScope(callerOf(req), 'secrets:read', ', which the webhooks of this app have');
-    }
+    // Whoever has it can have the webhooks run.
+    requireScopesOfMaker(req, app);
     const { secret, previousUntil } = await appSecrets.renew(app, actorOf(req));
     const url = new URL(`/api/webhooks/${app.spaceId}/${app.itemId}`, config.http.publicUrl).href;
     answer<'renewAppSecret'>(res, 201, { secret, url, previousUntil: optionalTime(previousUntil) });

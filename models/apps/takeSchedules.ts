@@ -47,8 +47,16 @@ async function changeSchedule(
 ): Promise<void> {
   const isSame = known.cron === cron && known.timeZone === timeZone && known.jitterSeconds === jitterSeconds;
   if (isSame) return;
-  const now = { ...known, cron, timeZone, jitterSeconds };
-  const next = known.enabled ? nextOf(now, new Date()) : {};
+  const next = known.enabled ? nextOfChanged(known, { ...known, cron, timeZone, jitterSeconds }) : {};
   const row = { cron, time_zone: timeZone, jitter_seconds: jitterSeconds, version: known.version + 1, ...next };
   await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, known.id]);
+}
+
+/** A tick that has come, and that nobody has taken yet, is not lost for the change: it runs, or it is said to be missed. */
+function nextOfChanged({ nextAt, dueAt }: AppSchedule, changed: Parameters<typeof nextOf>[0]) {
+  const now = new Date();
+  if (nextAt === null || nextAt > now) return nextOf(changed, now);
+  const next = nextOf(changed, new Date(nextAt.getTime() - 1));
+  const isLost = dueAt !== null && dueAt <= now && (next.next_at === null || next.next_at > now);
+  return { ...next, ...(isLost && { last_at: nextAt, last_code: 'MISSED', last_run_id: null }) };
 }

@@ -1,6 +1,6 @@
 import { takeDueRun } from '../../../models/apps/dueRun.ts';
 import { appsOf, manifestOf, scheduleManifest } from '../../builders/app.ts';
-import { buildChatUser } from '../../builders/chat.ts';
+import { asUser, buildChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -68,6 +68,31 @@ test('the manifest says what is scheduled, and who may pauses and resumes it', a
   await apps.put(id, 'atrium.yaml', manifestOf('true'));
   expect((await apps.schedules(id)).body.data).toEqual([]);
   expect(await apps.resume(id)).toMatchObject({ status: 404 });
+});
+
+test('no key has an app run by itself with more than the key may do', async () => {
+  const { user, apps, id } = await setUp();
+  const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes: ['apps:write'] } });
+  const { key } = (await made.json()) as { key: string };
+  const byKey = appsOf(product, asUser(product, { ...user, token: key }));
+  expect((await byKey.pause(id)).status).toBe(200);
+  expect(await byKey.resume(id)).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
+  expect((await apps.resume(id)).status).toBe(200);
+});
+
+test('a tick that has come when the manifest is changed runs, or is said to be missed', async () => {
+  const hour = new Date().getUTCHours();
+  const cron = `*/5 ${(hour + 22) % 24},${(hour + 23) % 24} * * *`;
+  const kept = await setUp(scheduleManifest('true', { cron }));
+  const lost = await setUp(scheduleManifest('true', { cron }));
+  await kept.apps.put(kept.id, 'atrium.yaml', scheduleManifest('true', { cron, jitter: 1 }));
+  await lost.apps.put(lost.id, 'atrium.yaml', scheduleManifest('true'));
+  await kept.dueSince(2 * hourMs);
+  await lost.dueSince(2 * hourMs);
+  await waitFor('the run', async () => (await kept.runs()).length === 1);
+  const last = await waitFor('the other', async () => (await lost.schedule())?.last);
+  expect(last).toMatchObject({ code: 'MISSED', runId: null });
+  expect(await lost.runs()).toEqual([]);
 });
 
 test('a tick runs once, however many find that it has come', async () => {
