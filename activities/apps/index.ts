@@ -1,8 +1,11 @@
+import { currentAttempt } from '../../models/apps/attempts.ts';
 import { notRun } from '../../models/apps/outcome.ts';
-import { findRun } from '../../models/apps/run.ts';
+import { findRun, type Run } from '../../models/apps/run.ts';
 import { endAttempt, nextInLine, nextRunStep, type RunStep } from '../../models/apps/steps.ts';
+import { DomainError } from '../../models/errors.ts';
+import { processOf } from './attemptProcess.ts';
 import type { AppDeps } from './deps.ts';
-import { createRunAttempt } from './runAttempt.ts';
+import { createRunAttempt, ownFailure } from './runAttempt.ts';
 import { createAppSweeps } from './sweeps.ts';
 import { takeDueAppRun } from './takeDueAppRun.ts';
 
@@ -21,10 +24,16 @@ export function createAppActivities(deps: AppDeps) {
       return step;
     },
 
-    /** For an attempt that could not be made in its time. */
-    failAppRunAttempt({ runId, attempt, code }: { runId: string; attempt: number; code: string }): Promise<void> {
+    /**
+     * For an attempt that could not be made in its time. While there is a process of it, as on a computer that stands
+     * still, it goes on: its workflow asks for it again.
+     */
+    async failAppRunAttempt({ runId, attempt, code }: { runId: string; attempt: number; code: string }): Promise<void> {
+      const run = await findRun(database, runId);
+      // By our own failure it was ended before.
+      if (run?.attempt === attempt && code !== ownFailure && (await goesOn(run))) return;
       const outcome = notRun(code, 'It could not be run; the log of the server says why.');
-      return endAttempt(database, { runId, attempt, outcome, output: '', log: null });
+      await endAttempt(database, { runId, attempt }, outcome);
     },
 
     /** Looks whether a schedule is due, and starts its run. Returns how long to wait where it soon is. */
@@ -33,6 +42,17 @@ export function createAppActivities(deps: AppDeps) {
 
     ...createAppSweeps(deps),
   };
+
+  async function goesOn(run: Run): Promise<boolean> {
+    if ((await currentAttempt(database, run))?.status !== null) return false;
+    try {
+      return (await processOf(deps, run)) !== undefined;
+    } catch (error) {
+      // A computer that nobody has reached in all that time.
+      if (error instanceof DomainError) return false;
+      throw error;
+    }
+  }
 }
 
 /** What runs on a queue of its own: an attempt takes as long as its program. */

@@ -1,90 +1,96 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/activity';
 import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
 import { signatureOf } from '../../integrations/git/rules/person.ts';
-import { type KeptLog, noteAwake } from '../../models/apps/attempts.ts';
+import { currentAttempt, noteAwake } from '../../models/apps/attempts.ts';
 import { contentOf } from '../../models/apps/deliveries.ts';
-import { cancelledBefore, notRun, outcomeOf, type RunOutcome } from '../../models/apps/outcome.ts';
+import { cancelledBefore, notRun, outcomeOf } from '../../models/apps/outcome.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
-import { beginLog } from '../../models/apps/runLogs.ts';
-import { endAttempt, isUnwanted, noteStarted } from '../../models/apps/steps.ts';
+import { endAttempt, isUnwanted, noteEnd, noteStarted } from '../../models/apps/steps.ts';
 import { getComputer } from '../../models/computers/computer.ts';
 import { DomainError } from '../../models/errors.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
-import { isAway } from '../../models/unavailable.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { UnwantedWatch } from '../unwantedWatch.ts';
+import { endProcessOf, killWhen, processOf } from './attemptProcess.ts';
 import { databaseVariables } from './databaseVariables.ts';
 import { asInput } from './deliveredInput.ts';
 import type { AppDeps } from './deps.ts';
+import { keepLogAndClose } from './keepLog.ts';
+import { isPassing } from './passing.ts';
 import { placeFiles } from './placeFiles.ts';
-import { recordBytes } from './recordBytes.ts';
 
 /** Of the output that a run keeps beside its log, for each stream. */
 const maxOutputBytes = 65_536;
-/** How long a process may take to end when it is asked to. */
-const graceMs = 5_000;
 const watchIntervalMs = 1_000;
-/** What passes by itself, as a computer that takes long to wake. */
-const passing = [
-  'COMPUTER_WAKES',
-  'HOST_LOST',
-  'COMPUTER_NOT_ANSWERING',
-  'TOO_MANY_PROCESSES',
-  'FILES_BUSY',
-  'DATABASE_NOT_READY',
-];
+/** The type of a failure that is our own: the log of the server says more. */
+export const ownFailure = 'RUN_FAILED';
+
+interface Signals {
+  stopped: AbortSignal;
+  unwanted: AbortSignal;
+}
 
 /**
  * Makes one attempt of a run, or goes on with one that another worker has begun: its process has the run's id and the
- * attempt's number, so it is started once.
+ * attempt's number, so it is started once. How the process ends is recorded as soon as that is seen; without such an
+ * end, the attempt ends only when there is no process of it.
  */
 export function createRunAttempt(deps: AppDeps) {
-  const { config, database, identity, liveComputers, logger, secrets, spaceDatabases, storage } = deps;
+  const { database, identity, liveComputers, logger, secrets, spaceDatabases } = deps;
 
   return async function runAppAttempt({ runId, attempt }: { runId: string; attempt: number }): Promise<void> {
     using heartbeat = keepAlive();
+    const stopped = heartbeat.cancelled;
     const run = await findRun(database, runId);
     if (run === undefined || !isActive(run) || run.attempt !== attempt || run.retryAt !== null) return;
     const options = { logger, subject: { runId }, intervalMs: watchIntervalMs };
     using watch = new UnwantedWatch(() => isUnwanted(database, runId), options);
     try {
-      await makeAttempt(run, { stopped: heartbeat.cancelled, unwanted: watch.signal });
+      const isOver = ((await currentAttempt(database, run))?.status ?? null) !== null;
+      if (!isOver) await makeAttempt(run, { stopped, unwanted: watch.signal });
+      await keepLogAndClose(deps, run, (signal) => logOf(run, signal), stopped);
     } catch (error) {
-      heartbeat.cancelled.throwIfAborted();
-      if (isAway(error) || (error instanceof DomainError && passing.includes(error.code))) {
-        const { code } = error as { code?: string };
-        throw ApplicationFailure.create({ type: code ?? 'UNAVAILABLE', message: 'A part is away.' });
-      }
-      const wasUnwanted = watch.signal.aborted;
-      if (!wasUnwanted && !(error instanceof DomainError)) {
-        logger.error({ err: error, runId }, 'A run could not be made.');
-        throw ApplicationFailure.create({ type: 'RUN_FAILED', message: 'RUN_FAILED', nonRetryable: true });
-      }
-      const { code = '', message } = error as DomainError;
-      await end(run, wasUnwanted ? cancelledBefore : notRun(code, message));
+      stopped.throwIfAborted();
+      if (isPassing(error)) throw again(error);
+      await giveUp(run, error, { stopped, unwanted: watch.signal });
     }
   };
 
-  async function makeAttempt(run: Run, signals: { stopped: AbortSignal; unwanted: AbortSignal }): Promise<void> {
-    const { stopped, unwanted } = signals;
+  async function makeAttempt(run: Run, { stopped, unwanted }: Signals): Promise<void> {
     const client = await begin(run, AbortSignal.any([stopped, unwanted]));
-    const processId = processIdOf(run);
     const over = new AbortController();
-    const killed = killWhen(client, processId, unwanted, over.signal);
+    const killed = killWhen(client, processIdOf(run), unwanted, over.signal);
     try {
       const records = outputOf(run, client, { follow: true, signal: stopped });
-      const { stdout, stderr, exit } = await collectOutput(records, { maxBytes: maxOutputBytes });
+      const { stdout, stderr, exit, position: logBytes } = await collectOutput(records, { maxBytes: maxOutputBytes });
+      if (exit === undefined) {
+        stopped.throwIfAborted();
+        throw new DomainError('unavailable', 'COMPUTER_CONNECTION_LOST', 'The connection to the computer was lost.');
+      }
       const { timeoutSeconds } = run.spec;
       const outcome = outcomeOf(exit, { isCancelled: unwanted.aborted, timeoutSeconds });
-      await end(run, outcome, { output: stdout + stderr, client });
+      await noteEnd(database, { runId: run.id, attempt: run.attempt, outcome, output: stdout + stderr, logBytes });
     } finally {
       over.abort();
       await killed;
     }
+  }
+
+  /** Ends an attempt whose process nobody follows any more. */
+  async function giveUp(run: Run, error: unknown, { stopped, unwanted }: Signals): Promise<void> {
+    await endProcessOf(deps, run, stopped).catch((failure: unknown) => {
+      throw again(failure);
+    });
+    if (!unwanted.aborted && !(error instanceof DomainError)) {
+      logger.error({ err: error, runId: run.id }, 'A run could not be made.');
+      throw ApplicationFailure.create({ type: ownFailure, message: ownFailure, nonRetryable: true });
+    }
+    const isRefused = !unwanted.aborted && error instanceof DomainError;
+    const outcome = isRefused ? notRun(error.code, error.message) : cancelledBefore;
+    await endAttempt(database, { runId: run.id, attempt: run.attempt }, outcome);
   }
 
   /** The computer with the process on it, which has begun, or has ended. */
@@ -92,9 +98,13 @@ export function createRunAttempt(deps: AppDeps) {
     const { spaceId, userId, apiKeyId, spec } = run;
     const ref = { spaceId, computerId: spec.place.computerId };
     const processId = processIdOf(run);
+    // Whoever has started it may have been killed before that was noted.
+    const begun = await processOf(deps, run);
+    if (begun !== undefined) {
+      await noteStarted(database, run);
+      return begun.client;
+    }
     if (run.isStarted) {
-      const client = await liveComputers.asIs(ref);
-      if (await isKnown(client, processId)) return client;
       const detail = 'Its computer has lost it. What it did until then has happened.';
       throw new DomainError('conflict', 'RUN_LOST', detail);
     }
@@ -131,43 +141,27 @@ export function createRunAttempt(deps: AppDeps) {
     throw notAllowed();
   }
 
-  async function end(run: Run, outcome: RunOutcome, of?: { output: string; client: HostClient }): Promise<void> {
-    const common = { runId: run.id, attempt: run.attempt, outcome, output: of?.output ?? '' };
-    if (of === undefined) return endAttempt(database, { ...common, log: null });
-    const quotaBytes = config.drive.quotaBytes;
-    await using log = await beginLog({ database, store: storage, quotaBytes }, run.spaceId);
-    await endAttempt(database, { ...common, log: await keepLog(run, of.client, log) });
-  }
-
   /** Without the values of the space's secrets: what is kept is safe also when they are no longer known. */
   function outputOf(run: Run, client: HostClient, request?: OutputRequest) {
     const masks = () => secrets.redactors.forSpace(run.spaceId);
     return maskedOutput((wanted) => client.output(processIdOf(run), wanted), masks, request);
   }
 
-  /** As far as the space has room for it. */
-  async function keepLog(
-    run: Run,
-    client: HostClient,
-    log: { objectKey: string; reserve(bytes: number): Promise<void> },
-  ): Promise<KeptLog> {
-    const { outputBytes } = await client.process(processIdOf(run));
-    const { reserve } = log;
-    const maxBytes = Number.MAX_SAFE_INTEGER;
-    try {
-      await storage.write(log.objectKey, recordBytes(outputOf(run, client)), { fileName: 'log', maxBytes, reserve });
-      return { objectKey: log.objectKey, bytes: outputBytes };
-    } catch (error) {
-      if (error instanceof DomainError && error.code === 'QUOTA_EXCEEDED') {
-        return { objectKey: null, bytes: outputBytes };
-      }
-      throw error;
-    }
+  /** All that there is of it on its computer. */
+  async function logOf(run: Run, signal: AbortSignal) {
+    const found = await processOf(deps, run);
+    if (found === undefined) throw new DomainError('gone', 'RUN_LOG_GONE', 'Its computer has no log of it any more.');
+    return outputOf(run, found.client, { signal });
   }
 }
 
 function notAllowed(): DomainError {
   return new DomainError('forbidden', 'RUN_NOT_ALLOWED', 'Whoever asked for it may not run it any more.');
+}
+
+function again(error: unknown): ApplicationFailure {
+  const { code } = error as { code?: string };
+  return ApplicationFailure.create({ type: code ?? 'UNAVAILABLE', message: 'A part is away.' });
 }
 
 async function isKnown(client: HostClient, processId: string): Promise<boolean> {
@@ -177,24 +171,5 @@ async function isKnown(client: HostClient, processId: string): Promise<boolean> 
   } catch (error) {
     if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return false;
     throw error;
-  }
-}
-
-/** Ends the process once it is unwanted: first by asking. Settles when that is done, or the process is over. */
-async function killWhen(
-  client: HostClient,
-  processId: string,
-  unwanted: AbortSignal,
-  over: AbortSignal,
-): Promise<void> {
-  await new Promise<void>((resolve) => {
-    if (unwanted.aborted || over.aborted) return resolve();
-    unwanted.addEventListener('abort', () => resolve(), { once: true });
-    over.addEventListener('abort', () => resolve(), { once: true });
-  });
-  for (let signal = 'SIGTERM'; !over.aborted; signal = 'SIGKILL') {
-    // It may have ended just now, and a connection that is cut is made again.
-    await client.signalProcess(processId, signal).catch(() => undefined);
-    await delay(graceMs, undefined, { signal: over }).catch(() => undefined);
   }
 }

@@ -36,7 +36,7 @@ const unknownBytes = 2 ** 40;
 
 /** Throws 410 `RUN_LOG_GONE` where nothing of it was kept. */
 export async function logOf(deps: Deps, run: Run): Promise<RunLog> {
-  const attempts = await attemptsOf(deps.database, run.id);
+  const attempts = await withLogs(deps, run.id);
   const begun = attempts.filter(({ startedAt }) => startedAt !== null);
   if (!isActive(run) && begun.length > 0 && begun.every(({ logKey }) => logKey === null)) {
     throw new DomainError('gone', 'RUN_LOG_GONE', 'Its log was not kept.');
@@ -76,6 +76,15 @@ async function* recordsOf(deps: Deps, run: Run, after: number, options: ReadOpti
   if (options.follow) yield noteRecord('exit', Math.max(begin, after), exit);
 }
 
+/** A run's attempts. One whose end is recorded goes on here until its log is kept, or given up. */
+async function withLogs({ database }: Pick<Deps, 'database'>, runId: string): Promise<Attempt[]> {
+  // In this order: what is kept meanwhile is found.
+  const run = await findRun(database, runId);
+  const present = run?.status === 'running' && run.retryAt === null ? run.attempt : undefined;
+  const attempts = await attemptsOf(database, runId);
+  return attempts.map((one) => (one.attempt === present ? { ...one, endedAt: null } : one));
+}
+
 /** The attempt after this one, when it has begun; undefined when there is none, and will be none. */
 async function attemptAfter(
   { database }: Deps,
@@ -86,7 +95,7 @@ async function attemptAfter(
   return look(signal, async () => {
     // In this order: what began while it was asked for is found.
     const run = await findRun(database, runId);
-    const next = (await attemptsOf(database, runId)).find(({ attempt }) => attempt > number);
+    const next = (await withLogs({ database }, runId)).find(({ attempt }) => attempt > number);
     if (next !== undefined && (next.startedAt !== null || next.endedAt !== null)) return { found: next };
     return follow && run !== undefined && isActive(run) ? undefined : { found: undefined };
   });
@@ -95,7 +104,7 @@ async function attemptAfter(
 /** The attempt as it has ended, with its log kept; undefined when its run is gone. */
 async function whenEnded({ database }: Deps, runId: string, { attempt }: Attempt, signal: AbortSignal) {
   return look(signal, async () => {
-    const found = (await attemptsOf(database, runId)).find((one) => one.attempt === attempt);
+    const found = (await withLogs({ database }, runId)).find((one) => one.attempt === attempt);
     return found === undefined || found.endedAt !== null ? { found } : undefined;
   });
 }
@@ -124,7 +133,8 @@ async function* attemptRecords(
     const open = (request: OutputRequest) => client.output(processId, request);
     yield* maskedOutput(open, masks, { after, ...options });
   } else if (logKey !== null) {
-    if (after > (logBytes ?? 0)) return;
+    // A run may have had many attempts: those before the position are not read.
+    if (after >= (logBytes ?? 0)) return;
     const open = (request: OutputRequest) => storedRecords(deps.storage, logKey, request.after ?? 0);
     yield* maskedOutput(open, masks, { after, signal: options.signal });
   } else if (logBytes !== null && logBytes > after) {
@@ -136,10 +146,16 @@ function lengthOf({ startedAt, logBytes }: Attempt): number {
   return logBytes ?? (startedAt === null ? 0 : unknownBytes);
 }
 
-/** How it has ended, where its log does not say so. */
-function exitOf({ exitCode, endSignal: signal }: Attempt): Exit {
+const killers: Record<string, Exit['killedBy']> = {
+  RUN_TIMED_OUT: 'timeout',
+  RUN_OUT_OF_MEMORY: 'memory',
+  RUN_COMPUTER_STOPPED: 'stop',
+};
+
+/** How it has ended, where its log is not read or does not say so. */
+function exitOf({ exitCode, endSignal: signal, errorCode }: Attempt): Exit {
   const state = exitCode !== null ? 'exited' : signal !== null ? 'killed' : 'lost';
-  return { state, exitCode, signal, killedBy: null };
+  return { state, exitCode, signal, killedBy: killers[errorCode ?? ''] ?? null };
 }
 
 function markOf(position: number, { attempt }: Attempt, former: Attempt): ShownRecord {

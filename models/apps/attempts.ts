@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
-import { execute } from '../sql.ts';
+import { execute, select } from '../sql.ts';
 import type { RunOutcome } from './outcome.ts';
 import type { Run } from './run.ts';
 
@@ -27,13 +27,6 @@ export interface Attempt {
   logBytes: number | null;
 }
 
-/** What has been kept of the log of an attempt that is over. */
-export interface KeptLog {
-  /** Null where the space had no room for it. */
-  objectKey: string | null;
-  bytes: number;
-}
-
 const columns = `attempt, began_at AS beganAt, awake_at AS awakeAt, woke, started_at AS startedAt, ended_at AS endedAt,
   status, exit_code AS exitCode, end_signal AS endSignal, error_code AS errorCode, error_detail AS errorDetail,
   log_key AS logKey, log_bytes AS logBytes`;
@@ -55,6 +48,11 @@ export async function attemptsOf({ pool }: Pick<Database, 'pool'>, runId: string
   });
 }
 
+/** The present one of a run. */
+export async function currentAttempt(database: Pick<Database, 'pool'>, run: Run): Promise<Attempt | undefined> {
+  return (await attemptsOf(database, run.id)).find(({ attempt }) => attempt === run.attempt);
+}
+
 export async function insertAttempt(tx: Transaction, { id, attempt, spaceId }: Run): Promise<void> {
   const sql = 'INSERT IGNORE INTO app_run_attempts SET run_id = ?, attempt = ?, space_id = ?, began_at = ?';
   await execute(tx, sql, [id, attempt, spaceId, new Date()]);
@@ -68,11 +66,22 @@ export async function noteAwake({ pool }: Pick<Database, 'pool'>, run: Run, woke
   );
 }
 
+/** How it was recorded to have ended; null while it was not. */
+export async function endedAs(
+  tx: Transaction,
+  { id, attempt }: Pick<Run, 'id' | 'attempt'>,
+): Promise<RunOutcome['status'] | null> {
+  const sql = 'SELECT status FROM app_run_attempts WHERE run_id = ? AND attempt = ?';
+  const [row] = await select<{ status: RunOutcome['status'] | null }>(tx, sql, [id, attempt]);
+  return row?.status ?? null;
+}
+
+/** Records its end. Its log is kept after that. */
 export async function finishAttempt(
   tx: Transaction,
   { id, attempt }: Pick<Run, 'id' | 'attempt'>,
   { status, exitCode, signal, error }: RunOutcome,
-  log: KeptLog | null,
+  logBytes: number | null,
 ): Promise<void> {
   const row = {
     ended_at: new Date(),
@@ -81,8 +90,19 @@ export async function finishAttempt(
     end_signal: signal,
     error_code: error?.code ?? null,
     error_detail: error?.detail.slice(0, 500) ?? null,
-    log_key: log?.objectKey ?? null,
-    log_bytes: log?.bytes ?? null,
+    log_bytes: logBytes,
   };
   await execute(tx, 'UPDATE app_run_attempts SET ? WHERE run_id = ? AND attempt = ?', [row, id, attempt]);
+}
+
+export async function noteLog(
+  tx: Transaction,
+  { id, attempt }: Pick<Run, 'id' | 'attempt'>,
+  objectKey: string,
+): Promise<void> {
+  await execute(tx, 'UPDATE app_run_attempts SET log_key = ? WHERE run_id = ? AND attempt = ?', [
+    objectKey,
+    id,
+    attempt,
+  ]);
 }

@@ -4,7 +4,7 @@ import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { driveModels } from '../drive/models.ts';
 import { select } from '../sql.ts';
-import { finishAttempt, insertAttempt, type KeptLog } from './attempts.ts';
+import { endedAs, finishAttempt, insertAttempt, noteLog } from './attempts.ts';
 import type { RunOutcome } from './outcome.ts';
 import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
 import { countEnd } from './schedules.ts';
@@ -77,55 +77,81 @@ export async function nextInLine(
 
 /** The process of the attempt has begun: from now on, one that is not found was lost and is not started again. */
 export async function noteStarted({ pool }: Pick<Database, 'pool'>, { id, attempt }: Run): Promise<void> {
-  await pool.query('UPDATE app_runs SET is_started = 1 WHERE id = ? AND attempt = ?', [id, attempt]);
   const sql = 'UPDATE app_run_attempts SET started_at = ? WHERE run_id = ? AND attempt = ? AND started_at IS NULL';
   await pool.query(sql, [new Date(), id, attempt]);
+  // Last: until then it is looked for again, so whoever is killed in between leaves no log that nobody finds.
+  await pool.query('UPDATE app_runs SET is_started = 1 WHERE id = ? AND attempt = ?', [id, attempt]);
+}
+
+interface AttemptOf {
+  runId: string;
+  attempt: number;
 }
 
 /** What is known of an attempt that is over. */
-export interface AttemptEnd {
-  runId: string;
-  attempt: number;
+export interface AttemptEnd extends AttemptOf {
   outcome: RunOutcome;
   output: string;
-  /** Null where it has put out nothing, or nobody knows what. */
-  log: KeptLog | null;
+  /** What its process has put out; null where it has put out nothing, or nobody knows what. */
+  logBytes: number | null;
 }
 
-/** Whether it is to be tried again after this. */
-function isTriedAgain(run: Run, { status }: RunOutcome): boolean {
-  const mayHelp = status === 'failed' || status === 'timed_out';
-  return mayHelp && run.attempt < run.spec.retry.attempts && run.cancelRequestedAt === null;
+/** The run, locked, while this attempt of it is under way. */
+async function lockAttempt(tx: Transaction, { runId, attempt }: AttemptOf): Promise<Run | undefined> {
+  const run = await lockRun(tx, runId);
+  const isUnderWay = run?.status === 'running' && run.attempt === attempt && run.retryAt === null;
+  return isUnderWay ? run : undefined;
 }
 
-/** Records how an attempt ended. The same end again changes nothing. */
-export async function endAttempt(database: Database, end: AttemptEnd): Promise<void> {
-  const found = await findRun(database, end.runId);
+/**
+ * Records how an attempt has ended, before anything else is done: whatever comes after, this is its end. The first one
+ * counts. The attempt is under way until `closeAttempt`, so that its log can be kept.
+ */
+export async function noteEnd(database: Database, end: AttemptEnd): Promise<void> {
+  await transaction(database, async (tx) => {
+    const run = await lockAttempt(tx, end);
+    if (run === undefined || (await endedAs(tx, run)) !== null) return;
+    const { exitCode, signal: endSignal, error } = end.outcome;
+    const why = { errorCode: error?.code ?? null, errorDetail: error?.detail.slice(0, 500) ?? null };
+    await changeRun(tx, run, { exitCode, endSignal, ...why, output: end.output });
+    await finishAttempt(tx, run, end.outcome, end.logBytes);
+  });
+}
+
+/** Goes on after an attempt whose end is recorded, with its log where that was kept. Again, it changes nothing. */
+export async function closeAttempt(database: Database, of: AttemptOf, logKey: string | null): Promise<void> {
+  const found = await findRun(database, of.runId);
   if (found === undefined) return;
   await transaction(database, async (tx) => {
     const { Drive, DriveObject } = driveModels(tx);
     // The drive's lock comes first, as everywhere.
-    const objectKey = end.log?.objectKey ?? null;
-    if (objectKey !== null) await Drive.lock(found.spaceId, tx);
-    const run = await lockRun(tx, end.runId);
-    if (run === undefined || run.status !== 'running' || run.attempt !== end.attempt || run.retryAt !== null) return;
-    const { status, exitCode, signal, error } = end.outcome;
-    const known = {
-      exitCode,
-      endSignal: signal,
-      errorCode: error?.code ?? null,
-      errorDetail: error?.detail.slice(0, 500) ?? null,
-      output: end.output,
-    };
-    if (objectKey !== null) await DriveObject.keep(objectKey, tx);
-    await finishAttempt(tx, run, end.outcome, end.log);
-    if (isTriedAgain(run, end.outcome)) {
-      const retryAt = new Date(Date.now() + run.spec.retry.delaySeconds * 1_000);
-      return changeRun(tx, run, { ...known, retryAt });
+    if (logKey !== null) await Drive.lock(found.spaceId, tx);
+    const run = await lockAttempt(tx, of);
+    if (run === undefined) return;
+    if (logKey !== null) {
+      await DriveObject.keep(logKey, tx);
+      await noteLog(tx, run, logKey);
     }
-    await changeRun(tx, run, { ...known, status, endedAt: new Date() });
+    const status = (await endedAs(tx, run)) ?? 'failed';
+    if (isTriedAgain(run, status)) {
+      const retryAt = new Date(Date.now() + run.spec.retry.delaySeconds * 1_000);
+      return changeRun(tx, run, { retryAt });
+    }
+    await changeRun(tx, run, { status, endedAt: new Date() });
     if (run.triggerKind === 'schedule') await countEnd(tx, run);
   });
+}
+
+/** Whether it is to be tried again after this. */
+function isTriedAgain(run: Run, status: RunOutcome['status']): boolean {
+  const mayHelp = status === 'failed' || status === 'timed_out';
+  return mayHelp && run.attempt < run.spec.retry.attempts && run.cancelRequestedAt === null;
+}
+
+/** Ends an attempt that has no log: as was recorded, else like this. */
+export async function endAttempt(database: Database, of: AttemptOf, outcome: RunOutcome): Promise<void> {
+  await noteEnd(database, { ...of, outcome, output: '', logBytes: null });
+  await closeAttempt(database, of, null);
 }
 
 /** Asks for a run's end. False where it has ended already. */

@@ -36,6 +36,35 @@ describe.each(usable.slice(0, 1))('$name: killed while an app runs', () => {
     expect((await apps.log(run?.id ?? '')).text).toBe('begun\nover\n');
     expect((await apps.runs(id)).body.data).toHaveLength(1);
   }, 300_000);
+
+  test('what has begun goes on to its end, though nobody noted it and whoever asked has left', async () => {
+    const owner = await buildChatUser(product);
+    const editor = await buildChatUser(product);
+    const { members } = product.identity;
+    await members.add(owner.spaceId, editor.email, 'editor');
+    const apps = appsOf(product, owner);
+    const computer = await buildComputer(product, owner);
+    const id = await apps.app(
+      manifestOf('echo begun; touch ~/begun; while [ -e ~/hold ]; do sleep 0.1; done; echo over'),
+    );
+    await computer.exec('touch hold');
+    const lost = appsOf(product, editor)
+      .run(id)
+      .catch(() => undefined);
+    await waitFor('it to begin', async () => (await computer.exec('ls begun')).exitCode === 0);
+    await product.process.kill('SIGKILL');
+    await lost;
+    // As though it had been killed right after the start.
+    const { pool } = product.environment.database;
+    await pool.query('UPDATE app_runs SET is_started = 0 WHERE space_id = ?', [owner.spaceId]);
+    await pool.query('UPDATE app_run_attempts SET started_at = NULL WHERE space_id = ?', [owner.spaceId]);
+    await members.remove(owner.spaceId, editor.id);
+    await product.restart();
+    const [run] = (await apps.runs(id)).body.data;
+    await waitFor('its log', async () => (await apps.log(run?.id ?? '')).text === 'begun\n');
+    await computer.exec('rm hold');
+    expect(await apps.ended(run?.id ?? '')).toMatchObject({ status: 'succeeded', attempt: 1, output: 'begun\nover\n' });
+  }, 300_000);
 });
 
 if (usable.length === 0) {

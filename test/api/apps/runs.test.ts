@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import type { AppDeps } from '../../../activities/apps/deps.ts';
+import { createAppActivities } from '../../../activities/apps/index.ts';
 import { appsOf, manifestOf, type TimelineBody } from '../../builders/app.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
+import { openAsOwner } from '../../support/plans.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
@@ -112,6 +115,52 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const forking = await apps.app(manifestOf('sleep 1000 & echo begun'));
     expect((await apps.run(forking)).body).toMatchObject({ ok: true, output: 'begun\n' });
   }, 180_000);
+
+  test('a run is what its program made of it, also where there is no room for its log', async () => {
+    const { user, apps, computer } = await setUp();
+    const id = await apps.app(manifestOf('echo ran; echo >> ~/count', { retry: { attempts: 3, delay: 0 } }));
+    const { pool } = product.environment.database;
+    await pool.query('UPDATE drives SET used_bytes = used_bytes + ? WHERE space_id = ?', [2 ** 50, user.spaceId]);
+    const { runId } = (await apps.run(id)).body;
+    expect(await apps.ended(runId)).toMatchObject({ status: 'succeeded', attempt: 1, error: null, output: 'ran\n' });
+    expect((await computer.exec('wc -l < count')).stdout).toBe('1\n');
+    expect((await apps.log(runId)).status).toBe(410);
+  }, 120_000);
+
+  test('a run that is given up while its process runs leaves no process', async () => {
+    const { apps, computer } = await setUp();
+    const id = await apps.app(manifestOf('sleep 1000'));
+    await computer.exec('true');
+    await using owner = new AsyncDisposableStack();
+    const connection = await openAsOwner(product.environment.environment.ATRIUM_DATABASE_MIGRATION_URL);
+    owner.defer(() => connection.end());
+    // What is to be masked cannot be read, so nobody can follow the process.
+    await connection.query('RENAME TABLE secrets TO secrets_away');
+    owner.defer(async () => void (await connection.query('RENAME TABLE secrets_away TO secrets')));
+    const { runId } = (await apps.run(id)).body;
+    expect(await apps.ended(runId)).toMatchObject({ status: 'failed', error: { code: 'RUN_FAILED' } });
+    await owner.disposeAsync();
+    expect(await computer.expect(200, 'GET', `/processes/${runId}-1`)).toMatchObject({ state: 'killed' });
+  }, 120_000);
+
+  test('an attempt that is out of time goes on while there is a process of it', async () => {
+    const { apps, computer } = await setUp();
+    const id = await apps.app(manifestOf('touch ~/begun; while [ -e ~/hold ]; do sleep 0.1; done'));
+    await computer.exec('touch hold');
+    const running = apps.run(id);
+    await waitFor('it to begin', async () => (await computer.exec('ls begun')).exitCode === 0);
+    const [run] = (await apps.runs(id)).body.data;
+    // As on a computer that stands still: it is known there.
+    const client = { process: () => Promise.resolve({ state: 'running' }) };
+    const liveComputers = { settled: () => Promise.resolve(), asIs: () => Promise.resolve(client) };
+    const { database } = product.environment;
+    const { failAppRunAttempt } = createAppActivities({ database, liveComputers } as unknown as AppDeps);
+    await failAppRunAttempt({ runId: run?.id ?? '', attempt: 1, code: 'TIMED_OUT' });
+    expect((await apps.getRun(run?.id ?? '')).body.status).toBe('running');
+    await computer.exec('rm hold');
+    expect(await apps.ended(run?.id ?? '')).toMatchObject({ status: 'succeeded', attempt: 1 });
+    await running;
+  }, 120_000);
 
   test('the same key runs once', async () => {
     const { apps, computer } = await setUp();

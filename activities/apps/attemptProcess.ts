@@ -1,0 +1,84 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { HostClient } from '../../integrations/computers/hostClient.ts';
+import type { ComputerRef, LiveComputers } from '../../integrations/computers/liveComputers.ts';
+import type { ProcessInfo } from '../../integrations/computers/types.ts';
+import { currentAttempt } from '../../models/apps/attempts.ts';
+import { processIdOf, type Run } from '../../models/apps/run.ts';
+import type { Database } from '../../models/database.ts';
+import { DomainError } from '../../models/errors.ts';
+
+/** How long a process may take to end when it is asked to. */
+const graceMs = 5_000;
+const lookMs = 200;
+/** How often one that is killed is looked at before another try. */
+const mostLooks = 50;
+
+interface Deps {
+  database: Pick<Database, 'pool'>;
+  liveComputers: Pick<LiveComputers, 'asIs' | 'settled'>;
+}
+
+export interface FoundProcess {
+  client: HostClient;
+  info: ProcessInfo;
+}
+
+/** Undefined where the computer is there and does not know it, or is not there. Throws where nobody can say. */
+export async function findProcess(
+  liveComputers: Deps['liveComputers'],
+  ref: ComputerRef,
+  processId: string,
+): Promise<FoundProcess | undefined> {
+  try {
+    await liveComputers.settled(ref);
+    const client = await liveComputers.asIs(ref);
+    return { client, info: await client.process(processId) };
+  } catch (error) {
+    if (error instanceof DomainError && (error.kind === 'notFound' || error.code === 'COMPUTER_NOT_RUNNING')) return;
+    throw error;
+  }
+}
+
+/**
+ * The process of a run's present attempt. Before its computer is known to be awake for it, there is none: whoever starts
+ * it notes that first.
+ */
+export async function processOf({ database, liveComputers }: Deps, run: Run): Promise<FoundProcess | undefined> {
+  if (!run.isStarted && (await currentAttempt(database, run))?.awakeAt == null) return undefined;
+  const ref = { spaceId: run.spaceId, computerId: run.spec.place.computerId };
+  return findProcess(liveComputers, ref, processIdOf(run));
+}
+
+/**
+ * Ends the process of an attempt that ends without it. Settles when it is over, or known not to exist. Throws while
+ * nobody can say.
+ */
+export async function endProcessOf(deps: Deps, run: Run, stopped: AbortSignal): Promise<void> {
+  for (let look = 0; look < mostLooks; look++) {
+    const found = await processOf(deps, run);
+    if (found?.info.state !== 'running') return;
+    // It may have ended just now.
+    await found.client.signalProcess(found.info.processId, 'SIGKILL').catch(() => undefined);
+    await delay(lookMs, undefined, { signal: stopped });
+  }
+  throw new DomainError('unavailable', 'COMPUTER_NOT_ANSWERING', 'A process does not end.');
+}
+
+/** Ends the process once it is unwanted: first by asking. Settles when that is done, or the process is over. */
+export async function killWhen(
+  client: HostClient,
+  processId: string,
+  unwanted: AbortSignal,
+  over: AbortSignal,
+): Promise<void> {
+  await new Promise<void>((resolve) => {
+    if (unwanted.aborted || over.aborted) return resolve();
+    unwanted.addEventListener('abort', () => resolve(), { once: true });
+    over.addEventListener('abort', () => resolve(), { once: true });
+  });
+  for (let signal = 'SIGTERM'; !over.aborted; signal = 'SIGKILL') {
+    // It may have ended just now, and a connection that is cut is made again.
+    await client.signalProcess(processId, signal).catch(() => undefined);
+    await delay(graceMs, undefined, { signal: over }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,41 @@
+import type { OutputRecord } from '../../integrations/computers/types.ts';
+import { currentAttempt } from '../../models/apps/attempts.ts';
+import type { Run } from '../../models/apps/run.ts';
+import { beginLog } from '../../models/apps/runLogs.ts';
+import { closeAttempt } from '../../models/apps/steps.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { AppDeps } from './deps.ts';
+import { isPassing } from './passing.ts';
+import { recordBytes } from './recordBytes.ts';
+
+/** For how long after its end an attempt waits for its log to be kept. */
+const patienceMs = 5 * 60_000;
+
+/**
+ * Keeps the log of an attempt whose end is recorded, and goes on after it. The log may be lost, as where the space has
+ * no room for it or the computer has gone; what has become of the run may not. Throws what passes, to be called again.
+ */
+export async function keepLogAndClose(
+  { config, database, logger, storage }: Pick<AppDeps, 'config' | 'database' | 'logger' | 'storage'>,
+  run: Run,
+  records: (signal: AbortSignal) => Promise<AsyncIterable<OutputRecord>>,
+  stopped: AbortSignal,
+): Promise<void> {
+  const of = { runId: run.id, attempt: run.attempt };
+  const { endedAt = null, logBytes = null } = (await currentAttempt(database, run)) ?? {};
+  if (endedAt === null || logBytes === null) return closeAttempt(database, of, null);
+  const patience = AbortSignal.timeout(patienceMs);
+  try {
+    const { quotaBytes } = config.drive;
+    await using log = await beginLog({ database, store: storage, quotaBytes }, run.spaceId);
+    const { objectKey, reserve } = log;
+    const bytes = recordBytes(await records(AbortSignal.any([stopped, patience])));
+    await storage.write(objectKey, bytes, { fileName: 'log', maxBytes: Number.MAX_SAFE_INTEGER, reserve });
+    await closeAttempt(database, of, objectKey);
+  } catch (error) {
+    stopped.throwIfAborted();
+    if (isPassing(error) && Date.now() - endedAt.getTime() < patienceMs) throw error;
+    if (!(error instanceof DomainError)) logger.error({ err: error, runId: run.id }, 'The log of a run was not kept.');
+    await closeAttempt(database, of, null);
+  }
+}

@@ -1,0 +1,16 @@
+import { DomainError } from '../../models/errors.ts';
+import { isAway } from '../../models/unavailable.ts';
+
+const codes = [
+  'COMPUTER_WAKES',
+  'HOST_LOST',
+  'COMPUTER_NOT_ANSWERING',
+  'TOO_MANY_PROCESSES',
+  'FILES_BUSY',
+  'DATABASE_NOT_READY',
+];
+
+/** Whether it passes by itself, as a computer that takes long to wake. */
+export function isPassing(error: unknown): boolean {
+  return isAway(error) || (error instanceof DomainError && codes.includes(error.code));
+}
