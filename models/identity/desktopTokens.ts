@@ -1,11 +1,6 @@
-import { errors, jwtVerify, SignJWT } from 'jose';
 import { DomainError } from '../errors.ts';
-import { keyOfToken, type SigningKeys, signingAlgorithm } from './signingKeys.ts';
-
-// A type and an audience of their own: no session is ever taken for one, and none for a session.
-const tokenType = 'atrium-desktop+jwt';
-const clockToleranceSeconds = 5;
-const longestTokenLength = 4_096;
+import { createPurposeTokens } from './purposeTokens.ts';
+import type { SigningKeys } from './signingKeys.ts';
 
 /** Whoever was given a link, with the credential by which they asked for it. */
 export interface DesktopViewer {
@@ -17,43 +12,19 @@ export interface DesktopViewer {
 
 export type DesktopTokens = ReturnType<typeof createDesktopTokens>;
 
-/** What is in the address of a desktop's page (JWT, EdDSA): a link to it, and who was given that. */
+/** What is in the address of a desktop's page: a link to it, and who was given that. */
 export function createDesktopTokens(keys: SigningKeys, installation: string) {
-  const issuer = `urn:atrium:${installation}`;
-  const audience = `urn:atrium:${installation}:desktop`;
-
+  const tokens = createPurposeTokens(keys, { installation, name: 'desktop', claims: ['user'], refused: invalid });
   return {
-    async sign({ linkId, userId, apiKeyId, sessionId }: DesktopViewer, expiresAt: Date): Promise<string> {
-      const { id, privateKey } = await keys.current();
-      return new SignJWT({ user: userId, key: apiKeyId, session: sessionId })
-        .setProtectedHeader({ alg: signingAlgorithm, typ: tokenType, kid: id })
-        .setSubject(linkId)
-        .setIssuer(issuer)
-        .setAudience(audience)
-        .setIssuedAt()
-        .setExpirationTime(expiresAt)
-        .sign(privateKey);
-    },
+    sign: ({ linkId, userId, apiKeyId, sessionId }: DesktopViewer, expiresAt: Date): Promise<string> =>
+      tokens.sign(linkId, expiresAt, { user: userId, key: apiKeyId, session: sessionId }),
     /** Throws 401 `INVALID_TOKEN`, also where it has expired. */
-    async verify(token: string): Promise<DesktopViewer> {
-      if (token.length > longestTokenLength) throw invalid();
-      try {
-        const { payload } = await jwtVerify(token, keyOfToken(keys), {
-          algorithms: [signingAlgorithm],
-          issuer,
-          audience,
-          typ: tokenType,
-          requiredClaims: ['sub', 'iat', 'exp', 'user'],
-          clockTolerance: clockToleranceSeconds,
-        });
-        const { sub, user, key, session } = payload as Record<string, unknown>;
-        if (typeof sub !== 'string' || typeof user !== 'string') throw new errors.JWTInvalid();
-        return { linkId: sub, userId: user, apiKeyId: textOrNull(key), sessionId: textOrNull(session) };
-      } catch (error) {
-        if (error instanceof errors.JOSEError) throw invalid();
-        throw error;
-      }
-    },
+    verify: (token: string): Promise<DesktopViewer> =>
+      tokens.verify(token, ({ sub, user, key, session }) =>
+        typeof user === 'string'
+          ? { linkId: sub, userId: user, apiKeyId: textOrNull(key), sessionId: textOrNull(session) }
+          : undefined,
+      ),
   };
 }
 
