@@ -42,7 +42,7 @@ export function createStartAutomationRun(deps: AutomationDeps) {
     if (started.turn?.status === 'running') await workflows.startTurn(started.turn);
     if (started.interrupted !== undefined) await workflows.stopTurn(started.interrupted);
     if (started.paused === undefined) return;
-    await workflows.scheduleAutomation({ ...started.paused, nextRunAt: null, when: null });
+    await workflows.scheduleAutomation({ ...started.paused, when: null });
     await tellPaused(deps, started.paused);
   };
 }

@@ -49,7 +49,7 @@ export function createAutomationSweeps(deps: AutomationDeps) {
         try {
           const { paused } = await settleRuns(database, id);
           if (paused === undefined) continue;
-          await workflows.scheduleAutomation({ ...paused, nextRunAt: null, when: null });
+          await workflows.scheduleAutomation({ ...paused, when: null });
           await tellPaused(deps, paused);
         } catch (error) {
           logger.warn({ err: error, automationId: id }, 'The runs of an automation could not be settled.');

@@ -79,7 +79,7 @@ export function automationRoutes(deps: RouteDeps) {
   router.delete('/api/spaces/:spaceId/automations/:automationId', async (req, res) => {
     const { spaceId, automationId: id } = pathOf<'deleteAutomation'>(req);
     await deleteAutomation(database, { spaceId, id }, actorOf(req));
-    void launcher.scheduleAutomation({ id, spaceId, version: 0, nextRunAt: null, when: null });
+    void launcher.scheduleAutomation({ id, spaceId, version: 0, when: null });
     res.status(204).end();
   });
 

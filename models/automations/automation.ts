@@ -148,9 +148,9 @@ export async function* scheduledAutomations({ pool }: Pick<Database, 'pool'>): A
   }
 }
 
-/** What the launcher makes its schedule from. */
+/** What the launcher makes its schedule from; nothing where it waits for no tick. */
 export function asScheduled({ id, spaceId, version, nextRunAt, schedule }: Automation) {
-  return { id, spaceId, version, nextRunAt, when: calendarOf(schedule) };
+  return { id, spaceId, version, when: nextRunAt === null ? null : calendarOf(schedule) };
 }
 
 export function scheduleColumns(schedule: Schedule | null) {

@@ -71,7 +71,7 @@ export function automationTools(deps: Deps): ServerTool[] {
         });
         const { spaceId } = turn;
         void workflows.scheduleAutomation({
-          ...{ id, spaceId, version: 1, nextRunAt: made.next, when: calendarOf(schedule) },
+          ...{ id, spaceId, version: 1, when: made.next === null ? null : calendarOf(schedule) },
         });
         const { next: _, ...result } = made;
         return result;
@@ -118,7 +118,7 @@ export function automationTools(deps: Deps): ServerTool[] {
           await deleteAutomationIn(tx, await lockOwn(tx, { spaceId, userId, id }), actorOf(context));
           await context.record(tx, result);
         });
-        void workflows.scheduleAutomation({ id, spaceId, version: 0, nextRunAt: null, when: null });
+        void workflows.scheduleAutomation({ id, spaceId, version: 0, when: null });
         return result;
       },
     }),
