@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database.ts';
+import { everyDue } from '../everyDue.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { calendarOf, nextTick } from '../schedule.ts';
 import { execute, select } from '../sql.ts';
@@ -124,23 +125,10 @@ export function dueSchedules(database: Pick<Database, 'pool'>, page: OldestFirst
   );
 }
 
-const schedulesPerPage = 500;
-
 /** Every schedule that waits for a tick, a page at a time: each should have one in Temporal. */
-export async function* waitingSchedules({ pool }: Pick<Database, 'pool'>): AsyncGenerator<AppSchedule[]> {
-  for (let last: AppSchedule | undefined; ; ) {
-    const behind = last === undefined ? '' : 'AND (due_at > ? OR id > ?)';
-    const from = last?.dueAt ?? new Date(0);
-    const [rows] = await pool.query<RowDataPacket[]>(
-      `SELECT ${scheduleColumns} FROM app_schedules FORCE INDEX (app_schedules_due)
-        WHERE due_at >= ? ${behind} ORDER BY due_at, id LIMIT ${schedulesPerPage}`,
-      last === undefined ? [from] : [from, from, last.id],
-    );
-    if (rows.length === 0) return;
-    const page = rows.map(scheduleOf);
-    yield page;
-    last = page.at(-1);
-  }
+export function waitingSchedules(database: Pick<Database, 'pool'>): AsyncGenerator<AppSchedule[]> {
+  const list = { table: 'app_schedules', index: 'app_schedules_due', columns: scheduleColumns, time: 'due_at' };
+  return everyDue(database, list, { read: scheduleOf, timeOf: ({ dueAt }) => dueAt });
 }
 
 /** What the launcher makes its schedule from; null where it waits for no tick. */

@@ -4,6 +4,7 @@ import type { FileReference } from '../chat/message.ts';
 import type { TurnMode } from '../chat/turn.ts';
 import type { Database } from '../database.ts';
 import { notFound } from '../errors.ts';
+import { everyDue } from '../everyDue.ts';
 import type { Authority } from '../identity/authority.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
@@ -129,23 +130,10 @@ export function dueAutomations(
   );
 }
 
-const schedulesPerPage = 500;
-
 /** Every automation that waits for a tick, a page at a time: each should have a schedule. */
-export async function* scheduledAutomations({ pool }: Pick<Database, 'pool'>): AsyncGenerator<Automation[]> {
-  for (let last: Automation | undefined; ; ) {
-    const behind = last === undefined ? '' : 'AND (next_run_at > ? OR id > ?)';
-    const from = last?.nextRunAt ?? new Date(0);
-    const [rows] = await pool.query<RowDataPacket[]>(
-      `SELECT ${columns} FROM automations FORCE INDEX (automations_due)
-        WHERE next_run_at >= ? ${behind} ORDER BY next_run_at, id LIMIT ${schedulesPerPage}`,
-      last === undefined ? [from] : [from, from, last.id],
-    );
-    if (rows.length === 0) return;
-    const page = rows.map(read);
-    yield page;
-    last = page.at(-1);
-  }
+export function scheduledAutomations(database: Pick<Database, 'pool'>): AsyncGenerator<Automation[]> {
+  const list = { table: 'automations', index: 'automations_due', columns, time: 'next_run_at' };
+  return everyDue(database, list, { read, timeOf: ({ nextRunAt }) => nextRunAt });
 }
 
 /** What the launcher makes its schedule from; nothing where it waits for no tick. */
