@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { columns, print } from '../support/answer.ts';
 import type { Check } from '../support/check.ts';
 
@@ -13,15 +13,23 @@ export function addDoctor(program: Command): void {
     .command('doctor')
     .description('check what Atrium needs, and say what to do about what is wrong')
     .option('--json', 'answer in JSON')
-    .action(async (_options: unknown, command: Command) => {
+    .option('--timeout <seconds>', 'how long what is asked over a network may take', readSeconds, 3)
+    .action(async ({ timeout }: { timeout: number }, command: Command) => {
       const { runChecks } = await import('../support/checks.ts');
-      const checks = await runChecks();
+      const checks = await runChecks(timeout * 1_000);
       const healthy = checks.every((check) => check.state !== 'wrong');
-      if (!healthy) process.exitCode = 1;
       print(command, { json: { healthy, checks }, text: toText(checks) });
+      // What does not answer would keep the process waiting.
+      process.exit(healthy ? 0 : 1);
     });
 }
 
 function toText(checks: Check[]): string {
   return columns(checks.map((check) => [`${marks[check.state]} ${check.name}`, check.detail] as const));
+}
+
+function readSeconds(text: string): number {
+  const seconds = Number(text);
+  if (seconds > 0 && seconds <= 600) return seconds;
+  throw new InvalidArgumentError('A number of seconds, at most 600.');
 }

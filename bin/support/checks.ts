@@ -1,4 +1,5 @@
-import { loadConfig, settingNames } from '../../config/index.ts';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import { type Config, loadConfig, settingNames } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { describeGit } from '../../stack/git.ts';
 import { isPortFree } from '../../stack/ports.ts';
@@ -9,6 +10,7 @@ import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
 import { checkComputers, checkDesktops, checkDrivers, checkHosts } from './checkComputers.ts';
 import { checkDatabases } from './checkDatabases.ts';
+import { checkDisk } from './checkDisk.ts';
 import { checkGitHosting } from './checkGitHosting.ts';
 import { checkDatabase, checkRedis, checkStorage, checkTemporal } from './checkParts.ts';
 import { checkKms, checkMail, checkSignIn } from './checkPeople.ts';
@@ -16,59 +18,135 @@ import { checkEgress, checkMcpServers } from './checkTools.ts';
 import { describeFailure } from './failure.ts';
 import { findRunning, type RunningAtrium } from './running.ts';
 
-/** All checks, one after the other; none of them changes anything. */
-export async function runChecks(): Promise<Check[]> {
-  const checks: Check[] = [];
-  const check = async (name: string, look: () => CheckResult | Promise<CheckResult>) => {
-    const answer = await Promise.resolve()
-      .then(look)
-      .catch((error: unknown) => wrong(describeFailure(error).split('\n')[0] ?? 'unknown'));
-    checks.push({ name, ...answer });
-    return answer.state === 'ok';
-  };
+/** What is tried on this machine: a first sandbox has to be made. */
+const trialMs = 60_000;
 
-  await check('Node', () => ok(process.version));
-  if (!(await check('settings', () => ok(`data in ${loadLaunchConfig().dataDir}`)))) return checks;
+type Part = keyof LaunchConfig['need'];
+const partNames = {
+  database: 'database',
+  temporal: 'temporal',
+  storage: 'storage',
+  tenantDatabase: 'server for databases of spaces',
+} as const satisfies Record<Part, string>;
+const parts = Object.keys(partNames) as Part[];
+
+interface Look {
+  name: string;
+  look: () => CheckResult | Promise<CheckResult>;
+  /** Where it is not the usual one. */
+  answerMs?: number;
+}
+
+/**
+ * All checks, side by side; none of them changes anything. A database or a store that is frozen never answers, so each
+ * has `answerMs`. Parts that are configured elsewhere are checked whether Atrium runs or not, for a start would use
+ * them.
+ */
+export async function runChecks(answerMs: number): Promise<Check[]> {
+  const run = async ({ name, look, answerMs: ownMs = answerMs }: Look): Promise<Check> => ({
+    name,
+    ...(await within(ownMs, look)),
+  });
+  const first = await Promise.all(
+    [
+      { name: 'Node', look: () => ok(process.version) },
+      { name: 'settings', look: () => ok(`data in ${loadLaunchConfig().dataDir}`) },
+    ].map(run),
+  );
+  if (first.some(({ state }) => state === 'wrong')) return first;
   const launch = loadLaunchConfig();
   const running = findRunning(launch.dataDir);
-  await check('names of settings', () => checkNames(launch, running !== undefined));
-  await checkPrograms(launch, check);
-  await check('port', () => checkPort(launch, running));
+  return [...first, ...(await Promise.all([...ofThisMachine(launch, running), ...ofParts(launch, running)].map(run)))];
+}
 
-  await check('git', () => describeGit(launch));
+function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined): Look[] {
   // Where those of the product that runs are.
   const computersDir = running?.environment.ATRIUM_COMPUTERS_DIR ?? launch.computersDir;
-  await check('computers', () => checkComputers({ ...launch, computersDir }));
-  await check('drivers of computers', () => checkDrivers(launch));
-  await check('desktops', () => checkDesktops(launch));
-  if (launch.need.temporal) await check('temporal access', () => checkTemporalAccess(launch, running));
+  const computers = within(trialMs, () => checkComputers({ ...launch, computersDir }));
+  return [
+    { name: 'names of settings', look: () => checkNames(launch, running !== undefined) },
+    ...programsOf(launch),
+    { name: 'disk', look: () => checkDisk(launch) },
+    { name: 'port', look: () => checkPort(launch, running) },
+    { name: 'git', look: () => describeGit(launch) },
+    { name: 'computers', look: () => computers, answerMs: trialMs },
+    // Both try the same things.
+    { name: 'drivers of computers', look: () => computers.then(() => checkDrivers(launch)), answerMs: 2 * trialMs },
+    { name: 'desktops', look: () => checkDesktops(launch) },
+    ...(launch.need.temporal ? [{ name: 'temporal access', look: () => checkTemporalAccess(launch, running) }] : []),
+  ];
+}
 
-  const environment = { ...running?.environment, ...launch.environment };
-  const configured = running !== undefined || Object.values(launch.need).every((needed) => !needed);
-  if (!configured) {
-    await check('parts', () => off('do not run now; "npm start" starts them'));
-    return checks;
+function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined): Look[] {
+  const absent = parts.filter((part) => running === undefined && launch.need[part]);
+  let config: Config;
+  try {
+    config = loadConfig({ ...placesOf(absent), ...running?.environment, ...launch.environment });
+  } catch (error) {
+    return [{ name: 'configuration', look: () => Promise.reject(error) }];
   }
-  const config = loadConfig(environment);
-  await check('database', () => checkDatabase(config));
-  await check('hosts of computers', () => checkHosts(config));
-  await check('temporal', () => checkTemporal(config));
-  await check('storage', () => checkStorage(config));
-  await check('redis', () => checkRedis(config));
-  if (launch.need.database) await check('database access', () => checkDatabaseAccess(config));
-  if (launch.need.storage) await check('storage access', () => checkStorageAccess(config));
-  await check('models', () => checkModels(config));
-  await check('push', () => checkPush(config));
-  await check('egress', () => checkEgress(config, running === undefined));
-  await check('mcp servers', () => checkMcpServers(config));
-  await check('databases of spaces', () => checkDatabases(config));
-  await check('git hosting', () => checkGitHosting(config));
-  await check('payments', () => checkPayments(config));
-  await check('prices', () => checkPrices(config));
-  await check('kms', () => checkKms(config));
-  await check('single sign-on', () => checkSignIn(config));
-  await check('mail', () => checkMail(config));
-  return checks;
+  const where = (part: Part, look: Look) => (absent.includes(part) ? [] : [look]);
+  const isOurs = (part: Part) => launch.need[part];
+  return [
+    ...(absent.length > 0
+      ? [
+          {
+            name: 'parts',
+            look: () =>
+              off(`${absent.map((part) => partNames[part]).join(', ')}: not running now; "npm start" starts them`),
+          },
+        ]
+      : []),
+    ...where('database', { name: 'database', look: () => checkDatabase(config) }),
+    ...where('database', { name: 'hosts of computers', look: () => checkHosts(config) }),
+    ...where('temporal', { name: 'temporal', look: () => checkTemporal(config) }),
+    ...where('storage', { name: 'storage', look: () => checkStorage(config) }),
+    { name: 'redis', look: () => checkRedis(config) },
+    ...(isOurs('database')
+      ? where('database', { name: 'database access', look: () => checkDatabaseAccess(config) })
+      : []),
+    ...(isOurs('storage') ? where('storage', { name: 'storage access', look: () => checkStorageAccess(config) }) : []),
+    { name: 'models', look: () => checkModels(config) },
+    { name: 'push', look: () => checkPush(config) },
+    ...where('database', { name: 'egress', look: () => checkEgress(config, running === undefined) }),
+    ...where('database', { name: 'mcp servers', look: () => checkMcpServers(config) }),
+    ...where('tenantDatabase', { name: 'databases of spaces', look: () => checkDatabases(config) }),
+    { name: 'git hosting', look: () => checkGitHosting(config) },
+    { name: 'payments', look: () => checkPayments(config) },
+    { name: 'prices', look: () => checkPrices(config) },
+    { name: 'kms', look: () => checkKms(config) },
+    { name: 'single sign-on', look: () => checkSignIn(config) },
+    { name: 'mail', look: () => checkMail(config) },
+  ];
+}
+
+/** The settings that a configuration must have, for parts that are not there: nothing is asked of them. */
+function placesOf(absent: readonly Part[]): Record<string, string> {
+  const settings: Record<Part, Record<string, string>> = {
+    database: { ATRIUM_DATABASE_URL: 'mysql://none@127.0.0.1:1/none' },
+    temporal: { ATRIUM_TEMPORAL_ADDRESS: '127.0.0.1:1' },
+    storage: { ATRIUM_S3_ENDPOINT: 'http://127.0.0.1:1' },
+    tenantDatabase: {}, // without one, spaces have no databases
+  };
+  return Object.assign({}, ...absent.map((part) => settings[part]));
+}
+
+/** What it finds, or that it found nothing in time. */
+async function within(answerMs: number, look: Look['look']): Promise<CheckResult> {
+  const over = new AbortController();
+  // After what has arrived meanwhile, while this process was busy, has been heard.
+  const late = delay(answerMs, undefined, { signal: over.signal })
+    .then(() => setImmediate())
+    .then(() => wrong(`no answer within ${answerMs / 1_000} s`));
+  late.catch(() => undefined);
+  const looked = Promise.resolve()
+    .then(look)
+    .catch((error: unknown) => wrong(describeFailure(error).split('\n')[0] ?? 'unknown'));
+  try {
+    return await Promise.race([looked, late]);
+  } finally {
+    over.abort();
+  }
 }
 
 /** A misspelled name would be silently ignored. */
@@ -82,18 +160,21 @@ function checkNames({ environment }: LaunchConfig, isRunning: boolean): CheckRes
 }
 
 /** The programs that `npm start` would use here, for the parts that are not configured elsewhere. */
-async function checkPrograms(
-  launch: LaunchConfig,
-  check: (name: string, look: () => CheckResult) => Promise<boolean>,
-): Promise<void> {
-  const programs = { database: 'mariadbd', temporal: 'temporal', storage: 'versitygw' } as const;
-  for (const [part, program] of Object.entries(programs) as [keyof typeof programs, string][]) {
-    if (!launch.need[part]) continue;
-    await check(program, () => {
-      const found = describeProgram(program, launch);
-      return found.missing ? wrong(found.detail) : ok(found.detail);
-    });
-  }
+function programsOf(launch: LaunchConfig): Look[] {
+  const programs = [
+    ['database', 'mariadbd'],
+    ['temporal', 'temporal'],
+    ['storage', 'versitygw'],
+  ] as const;
+  return programs
+    .filter(([part]) => launch.need[part])
+    .map(([, program]) => ({
+      name: program,
+      look() {
+        const found = describeProgram(program, launch);
+        return found.missing ? wrong(found.detail) : ok(found.detail);
+      },
+    }));
 }
 
 async function checkPort({ http }: LaunchConfig, running: RunningAtrium | undefined): Promise<CheckResult> {

@@ -82,7 +82,7 @@ test('status tells that nothing runs, with an exit code', async () => {
 });
 
 test('doctor checks the configured parts', async () => {
-  const { code, stdout } = await run('doctor', '--json');
+  const { code, stdout } = await run('doctor', '--json', '--timeout', '60');
   const report = JSON.parse(stdout) as { healthy: boolean; checks: { name: string; state: string }[] };
   expect(report.checks.filter((check) => check.state === 'wrong')).toEqual([]);
   expect(report.checks.map((check) => check.name)).toEqual(expect.arrayContaining(['database', 'temporal', 'storage']));
@@ -90,7 +90,10 @@ test('doctor checks the configured parts', async () => {
 });
 
 test('doctor says what is wrong with a part', async () => {
-  const { code, output } = await runAtrium(['doctor'], { ...atrium.environment, ATRIUM_S3_BUCKET: 'missing-bucket' });
+  const { code, output } = await runAtrium(['doctor', '--timeout', '60'], {
+    ...atrium.environment,
+    ATRIUM_S3_BUCKET: 'missing-bucket',
+  });
   expect(code).toBe(1);
   expect(output).toMatch(/✗ storage +there is no bucket missing-bucket/);
 });

@@ -1,0 +1,64 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { checkDisk } from '../../bin/support/checkDisk.ts';
+import { runAtrium } from '../support/atrium.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+// `atrium doctor` where something does not answer, or is not there.
+
+interface Report {
+  healthy: boolean;
+  checks: { name: string; state: string; detail: string }[];
+}
+
+async function doctor(variables: Record<string, string>, ...args: string[]) {
+  const settings = { ATRIUM_DATA_DIR: temporaryFolder(), ATRIUM_PORT: '0', ...variables };
+  const { code, stdout } = await runAtrium(['doctor', '--json', ...args], settings);
+  const { healthy, checks } = JSON.parse(stdout) as Report;
+  return { code, healthy, checks: Object.fromEntries(checks.map(({ name, ...check }) => [name, check])) };
+}
+
+test('parts that are frozen are said not to answer, and what else there is to say is said', async () => {
+  // It takes connections, and never says a word.
+  const frozen = createServer().listen(0, '127.0.0.1');
+  await once(frozen, 'listening');
+  const address = `127.0.0.1:${(frozen.address() as AddressInfo).port}`;
+  const { code, checks } = await doctor(
+    {
+      ATRIUM_DATABASE_URL: `mysql://atrium@${address}/atrium`,
+      ATRIUM_TEMPORAL_ADDRESS: address,
+      ATRIUM_S3_ENDPOINT: `http://${address}`,
+      ATRIUM_S3_ACCESS_KEY_ID: 'key',
+      ATRIUM_S3_SECRET_ACCESS_KEY: 'secret',
+    },
+    '--timeout',
+    '0.5',
+  );
+  frozen.close();
+  expect(code).toBe(1);
+  const silent = { state: 'wrong', detail: 'no answer within 0.5 s' };
+  expect(checks).toMatchObject({ database: silent, temporal: silent, storage: silent, Node: { state: 'ok' } });
+});
+
+test('a part that is configured elsewhere is checked where nothing runs; the others are said not to run', async () => {
+  const { code, healthy, checks } = await doctor({ ATRIUM_DATABASE_URL: 'mysql://atrium@127.0.0.1:1/atrium' });
+  expect([code, healthy]).toEqual([1, false]);
+  expect(checks.database).toEqual({ state: 'wrong', detail: expect.stringContaining('ECONNREFUSED') });
+  expect(checks.parts).toEqual({ state: 'off', detail: expect.stringMatching(/^temporal, storage: not running now/) });
+  expect(Object.keys(checks)).not.toContain('storage');
+});
+
+test('a time that is none is refused', async () => {
+  const { code, output } = await runAtrium(['doctor', '--timeout', 'soon'], { ATRIUM_DATA_DIR: temporaryFolder() });
+  expect([code, output]).toEqual([1, expect.stringContaining('A number of seconds')]);
+});
+
+test('a disk without room is told, with what is needed', async () => {
+  const parts = (need: boolean) => ({ database: need, temporal: need, storage: need, tenantDatabase: need });
+  const dataDir = `${temporaryFolder()}/not/yet`;
+  expect(await checkDisk({ dataDir, need: parts(true) })).toMatchObject({ state: 'ok' });
+  // The kernel's own file system has no room at all.
+  const full = (need: boolean) => checkDisk({ dataDir: '/proc/atrium', need: parts(need) });
+  expect(await full(true)).toEqual({ state: 'wrong', detail: expect.stringContaining('which needs 512') });
+  expect(await full(false)).toEqual({ state: 'wrong', detail: expect.stringContaining('which needs 64') });
+});
