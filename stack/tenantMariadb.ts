@@ -1,16 +1,11 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StackContext } from './context.ts';
-import { assertAnswers, durabilityArguments, initialise, type MariaDbPrograms } from './mariadb.ts';
+import { type MariaDbPrograms, prepareServer, startServer } from './mariadbServer.ts';
 import { choosePort } from './ports.ts';
-import { timed } from './report.ts';
-import { type Service, startService } from './services.ts';
+import type { Service } from './services.ts';
 import { readOrMakeTenantAccounts, tenantSetupStatements } from './tenantAccounts.ts';
-import { giveTo, serviceFolder, serviceUser } from './users.ts';
-import { waitUntil } from './waiting.ts';
 
 const usualPort = 3307;
-const startTimeoutMs = 120_000;
 
 export interface TenantMariaDb {
   service: Service;
@@ -31,75 +26,25 @@ export async function startTenantMariaDb(
   programs: MariaDbPrograms,
   former?: Pick<TenantMariaDb, 'port' | 'adminPort'>,
 ): Promise<TenantMariaDb> {
-  const name = 'tenants';
-  const user = serviceUser(context, name);
-  const folder = serviceFolder(context, name, user);
-  const dataFolder = join(folder, 'data');
-  if (!existsSync(dataFolder)) await initialise(context, programs.installer, { folder, user, name });
-
   const accounts = readOrMakeTenantAccounts(context);
-  const setupFile = join(folder, 'setup.sql');
-  writeFileSync(setupFile, tenantSetupStatements(accounts, 'mariadb'), { mode: 0o600 });
-  giveTo(setupFile, user);
-  for (const part of ['tmp', 'files']) {
-    mkdirSync(join(folder, part), { recursive: true, mode: 0o700 });
-    giveTo(join(folder, part), user);
-  }
-
-  return timed(context.report, { done: 'MariaDB for databases of spaces started' }, async () => {
-    const port = former?.port ?? (await choosePort(context.ports === 'usual' ? usualPort : undefined));
-    const adminPort = former?.adminPort ?? (await choosePort());
-    const service = await startService(context, {
-      name,
-      title: 'MariaDB for databases of spaces',
-      command: programs.server,
-      args: [...serverArguments({ folder, port, adminPort, setupFile }), ...durabilityArguments(context.durability)],
-      cwd: folder,
-      environment: {},
-      user,
-    });
-    const { user: admin, password } = accounts.admin;
-    const urlAt = (at: number) => `mysql://${admin}:${password}@127.0.0.1:${at}/`;
-    try {
-      await waitUntil(() => assertAnswers(urlAt(adminPort)), {
-        ...context,
-        title: 'MariaDB for databases of spaces',
-        timeoutMs: startTimeoutMs,
-        assertAlive: service.assertAlive,
-      });
-    } catch (error) {
-      await service.stop();
-      throw error;
-    }
-    return { service, port, adminPort, address: `127.0.0.1:${port}`, url: urlAt(port) };
+  const setup = tenantSetupStatements(accounts, 'mariadb');
+  const place = await prepareServer(context, programs, { name: 'tenants', setup, folders: ['files'] });
+  const port = former?.port ?? (await choosePort(context.ports === 'usual' ? usualPort : undefined));
+  const adminPort = former?.adminPort ?? (await choosePort());
+  const { user, password } = accounts.admin;
+  const urlAt = (at: number) => `mysql://${user}:${password}@127.0.0.1:${at}/`;
+  const service = await startServer(context, programs, place, {
+    title: 'MariaDB for databases of spaces',
+    port,
+    args: [
+      `--extra-port=${adminPort}`,
+      '--extra-max-connections=20',
+      ...filesOfNobody(place.folder),
+      ...sharesOfTenants,
+    ],
+    probe: urlAt(adminPort),
   });
-}
-
-interface Place {
-  folder: string;
-  port: number;
-  adminPort: number;
-  setupFile: string;
-}
-
-function serverArguments({ folder, port, adminPort, setupFile }: Place): string[] {
-  return [
-    '--no-defaults',
-    `--datadir=${join(folder, 'data')}`,
-    `--tmpdir=${join(folder, 'tmp')}`,
-    '--bind-address=127.0.0.1',
-    `--port=${port}`,
-    `--extra-port=${adminPort}`,
-    '--extra-max-connections=20',
-    '--socket=mariadb.sock', // within the data directory: a full path can be too long for a socket
-    '--pid-file=mariadb.pid',
-    `--init-file=${setupFile}`,
-    '--skip-name-resolve',
-    '--character-set-server=utf8mb4',
-    '--performance-schema=OFF',
-    ...filesOfNobody(folder),
-    ...sharesOfTenants,
-  ];
+  return { service, port, adminPort, address: `127.0.0.1:${port}`, url: urlAt(port) };
 }
 
 /** No statement reads or writes a file of the machine, nor of the client's, and nothing runs by itself. */

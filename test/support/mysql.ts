@@ -1,6 +1,5 @@
 import { existsSync, globSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import mysql from 'mysql2/promise';
 import { CommandError, runCommand } from '../../stack/commands.ts';
 import { findProgram, type StackContext } from '../../stack/context.ts';
 import { StackError } from '../../stack/errors.ts';
@@ -8,6 +7,7 @@ import { waitForLock } from '../../stack/fileLock.mjs';
 import { isReachableByOthers, makeSharedFolder } from '../../stack/folders.ts';
 import { canInstall, installPackages } from '../../stack/install.ts';
 import { type Accounts, readOrMakeAccounts } from '../../stack/mariadbAccounts.ts';
+import { assertAnswers } from '../../stack/mariadbServer.ts';
 import { choosePort } from '../../stack/ports.ts';
 import { timed } from '../../stack/report.ts';
 import { serviceLog, startService } from '../../stack/services.ts';
@@ -236,13 +236,4 @@ function setupStatements({ owner, app, root }: Accounts, databases: string[]): s
     `ALTER USER 'root'@'localhost' IDENTIFIED BY '${root.password}';`,
     '',
   ].join('\n');
-}
-
-async function assertAnswers(url: string): Promise<void> {
-  const connection = await mysql.createConnection({ uri: url, connectTimeout: 2_000 });
-  try {
-    await connection.query('SELECT 1');
-  } finally {
-    await connection.end();
-  }
 }

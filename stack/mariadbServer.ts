@@ -1,0 +1,155 @@
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import mysql from 'mysql2/promise';
+import { CommandError, runCommand } from './commands.ts';
+import type { Durability, StackContext } from './context.ts';
+import { StackError } from './errors.ts';
+import { timed } from './report.ts';
+import { type Service, serviceLog, startService } from './services.ts';
+import { giveTo, type ServiceUser, serviceFolder, serviceUser } from './users.ts';
+import { waitUntil } from './waiting.ts';
+
+const startTimeoutMs = 120_000; // a recovery after a power cut replays the redo log first
+
+export interface MariaDbPrograms {
+  server: string;
+  installer: string;
+}
+
+/** Where a server has its files, and as whom it runs. */
+export interface ServerPlace {
+  name: string;
+  folder: string;
+  user: ServiceUser | undefined;
+  setupFile: string;
+}
+
+/** What is there before a server starts: its data directory, the statements that it runs first, and its folders. */
+export async function prepareServer(
+  context: StackContext,
+  { installer }: MariaDbPrograms,
+  { name, setup, folders = [] }: { name: string; setup: string; folders?: string[] },
+): Promise<ServerPlace> {
+  const user = serviceUser(context, name);
+  const folder = serviceFolder(context, name, user);
+  const setupFile = join(folder, 'setup.sql');
+  const place = { name, folder, user, setupFile };
+  if (!existsSync(join(folder, 'data'))) await initialise(context, installer, place);
+  writeFileSync(setupFile, setup, { mode: 0o600 });
+  giveTo(setupFile, user);
+  for (const part of ['tmp', ...folders]) {
+    mkdirSync(join(folder, part), { recursive: true, mode: 0o700 });
+    giveTo(join(folder, part), user);
+  }
+  return place;
+}
+
+/**
+ * Fills a new data directory beside its final place, so that a start that is killed here begins afresh the next time.
+ */
+async function initialise(
+  context: StackContext,
+  installer: string,
+  { folder, user, name }: Pick<ServerPlace, 'folder' | 'user' | 'name'>,
+): Promise<void> {
+  const unfinished = join(folder, 'data.new');
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { mode: 0o700 });
+  giveTo(unfinished, user);
+  const args = [
+    '--no-defaults',
+    `--datadir=${unfinished}`,
+    '--auth-root-authentication-method=normal',
+    '--skip-test-db',
+  ];
+  try {
+    await timed(context.report, { done: 'MariaDB initialised' }, () =>
+      runCommand(installer, args, {
+        logFile: serviceLog(context, name),
+        environment: context.environment,
+        signal: context.signal,
+        cwd: folder,
+        user,
+      }),
+    );
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    throw new StackError(
+      `MariaDB could not be initialised: ${error.reason} — the whole log is ${serviceLog(context, name)}`,
+    );
+  }
+  renameSync(unfinished, join(folder, 'data'));
+}
+
+interface ServerStart {
+  title: string;
+  port: number;
+  /** Beside what every server of ours is started with. */
+  args: string[];
+  /** With what it is asked whether it answers. */
+  probe: string;
+}
+
+/** Starts a server in its place, and waits until it answers. */
+export async function startServer(
+  context: StackContext,
+  { server }: MariaDbPrograms,
+  place: ServerPlace,
+  { title, port, args, probe }: ServerStart,
+): Promise<Service> {
+  const { name, folder, user } = place;
+  return timed(context.report, { done: `${title} started` }, async () => {
+    const service = await startService(context, {
+      name,
+      title,
+      command: server,
+      args: [...serverArguments(place, port), ...args, ...durabilityArguments(context.durability)],
+      cwd: folder,
+      environment: {},
+      user,
+    });
+    try {
+      await waitUntil(() => assertAnswers(probe), {
+        ...context,
+        title,
+        timeoutMs: startTimeoutMs,
+        assertAlive: service.assertAlive,
+      });
+    } catch (error) {
+      await service.stop();
+      throw error;
+    }
+    return service;
+  });
+}
+
+function serverArguments({ folder, setupFile }: ServerPlace, port: number): string[] {
+  return [
+    '--no-defaults',
+    `--datadir=${join(folder, 'data')}`,
+    // A server that starts removes temporary tables from its folder, and would remove those of its neighbours.
+    `--tmpdir=${join(folder, 'tmp')}`,
+    '--bind-address=127.0.0.1',
+    `--port=${port}`,
+    '--socket=mariadb.sock', // within the data directory: a full path can be too long for a socket
+    '--pid-file=mariadb.pid',
+    `--init-file=${setupFile}`,
+    '--skip-name-resolve',
+    '--character-set-server=utf8mb4',
+    '--performance-schema=OFF',
+  ];
+}
+
+function durabilityArguments(durability: Durability = 'full'): string[] {
+  if (durability === 'full') return ['--innodb-flush-log-at-trx-commit=1'];
+  return ['--innodb-flush-log-at-trx-commit=0', '--skip-innodb-doublewrite', '--sync-frm=0'];
+}
+
+export async function assertAnswers(url: string): Promise<void> {
+  const connection = await mysql.createConnection({ uri: url, connectTimeout: 2_000 });
+  try {
+    await connection.query('SELECT 1');
+  } finally {
+    await connection.end();
+  }
+}
