@@ -15,21 +15,25 @@ export interface Accounts {
   root: Account;
 }
 
-interface Account {
+export interface Account {
   user: string;
   password: string;
 }
 
-export function readOrMakeAccounts(context: StackContext): Accounts {
-  const account = (user: string, file: string) => ({ user, password: readOrMakePassword(join(context.dataDir, file)) });
+export function readOrMakeAccounts({ dataDir }: Pick<StackContext, 'dataDir'>): Accounts {
   return {
-    owner: account('atrium', 'database-password'),
-    app: account('atrium_app', 'database-app-password'),
-    root: account('root', 'database-root-password'),
+    owner: readOrMakeAccount(dataDir, 'atrium', 'database-password'),
+    app: readOrMakeAccount(dataDir, 'atrium_app', 'database-app-password'),
+    root: readOrMakeAccount(dataDir, 'root', 'database-root-password'),
   };
 }
 
-export function readOrMakePassword(file: string): string {
+/** An account whose password is in this file of the data directory. */
+export function readOrMakeAccount(dataDir: string, user: string, file: string): Account {
+  return { user, password: readOrMakePassword(join(dataDir, file)) };
+}
+
+function readOrMakePassword(file: string): string {
   if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 });
   chmodSync(file, 0o600);
   return readFileSync(file, 'utf8').trim();
@@ -42,24 +46,39 @@ export function readOrMakePassword(file: string): string {
  */
 export function setupStatements({ owner, app, root }: Accounts, databases: string[]): string {
   const grants = databases.flatMap((name) => [
-    `GRANT ALL PRIVILEGES ON \`${name}\`.* TO ${at(owner)};`,
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON \`${name}\`.* TO ${at(app)};`,
+    `GRANT ALL PRIVILEGES ON \`${name}\`.* TO ${accountAt(owner)};`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE ON \`${name}\`.* TO ${accountAt(app)};`,
   ]);
   return [
     `CREATE DATABASE IF NOT EXISTS ${databaseName} CHARACTER SET utf8mb4;`,
-    ...[owner, app].flatMap((account) => [
-      `CREATE USER IF NOT EXISTS ${at(account)} IDENTIFIED BY '${account.password}';`,
-      `ALTER USER ${at(account)} IDENTIFIED BY '${account.password}';`,
-      `REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${at(account)};`,
-    ]),
+    ...[owner, app].flatMap(accountStatements),
     ...grants,
-    `ALTER USER 'root'@'localhost' IDENTIFIED BY '${root.password}';`,
-    // What the installer may have made beside them. It names some by the machine, which the server never asks for
-    // (--skip-name-resolve).
-    "DELETE FROM mysql.global_priv WHERE User IN ('', 'root') AND NOT (User = 'root' AND Host = 'localhost');",
-    'FLUSH PRIVILEGES;',
+    rootStatement(root),
+    ...removalOfOthers,
     '',
   ].join('\n');
 }
 
-const at = ({ user }: Account) => `'${user}'@'127.0.0.1'`;
+/** An account with its password and no rights. */
+export function accountStatements(account: Account): string[] {
+  return [
+    `CREATE USER IF NOT EXISTS ${accountAt(account)} IDENTIFIED BY '${account.password}';`,
+    `ALTER USER ${accountAt(account)} IDENTIFIED BY '${account.password}';`,
+    `REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${accountAt(account)};`,
+  ];
+}
+
+export function rootStatement({ password }: Account): string {
+  return `ALTER USER 'root'@'localhost' IDENTIFIED BY '${password}';`;
+}
+
+/**
+ * What MariaDB's installer may have made beside them. It names some by the machine, which the server never asks for
+ * (--skip-name-resolve).
+ */
+export const removalOfOthers = [
+  "DELETE FROM mysql.global_priv WHERE User IN ('', 'root') AND NOT (User = 'root' AND Host = 'localhost');",
+  'FLUSH PRIVILEGES;',
+];
+
+export const accountAt = ({ user }: Account) => `'${user}'@'127.0.0.1'`;

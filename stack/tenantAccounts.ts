@@ -1,20 +1,25 @@
-import { join } from 'node:path';
 import type { StackContext } from './context.ts';
-import { readOrMakePassword } from './mariadbAccounts.ts';
+import {
+  type Account,
+  accountAt,
+  accountStatements,
+  readOrMakeAccount,
+  removalOfOthers,
+  rootStatement,
+} from './mariadbAccounts.ts';
 
 /** The accounts of the server for the databases of spaces. */
 export interface TenantAccounts {
   /** Atrium's: it makes databases and accounts, and ends their connections. */
-  admin: { user: string; password: string };
+  admin: Account;
   /** The server's own administrator, whom only its socket lets in. */
-  root: { user: string; password: string };
+  root: Account;
 }
 
-export function readOrMakeTenantAccounts(context: Pick<StackContext, 'dataDir'>): TenantAccounts {
-  const account = (user: string, file: string) => ({ user, password: readOrMakePassword(join(context.dataDir, file)) });
+export function readOrMakeTenantAccounts({ dataDir }: Pick<StackContext, 'dataDir'>): TenantAccounts {
   return {
-    admin: account('atrium_tenants', 'tenants-admin-password'),
-    root: account('root', 'tenants-root-password'),
+    admin: readOrMakeAccount(dataDir, 'atrium_tenants', 'tenants-admin-password'),
+    root: readOrMakeAccount(dataDir, 'root', 'tenants-root-password'),
   };
 }
 
@@ -33,20 +38,11 @@ const ofAdmin = {
 
 /** Runs at each start before the first connection is let in. */
 export function tenantSetupStatements({ admin, root }: TenantAccounts, kind: keyof typeof ofAdmin): string {
-  const at = `'${admin.user}'@'127.0.0.1'`;
   return [
-    `CREATE USER IF NOT EXISTS ${at} IDENTIFIED BY '${admin.password}';`,
-    `ALTER USER ${at} IDENTIFIED BY '${admin.password}';`,
-    `REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${at};`,
-    `GRANT ${[...ofTenants, ...ofAdmin[kind]].join(', ')} ON *.* TO ${at} WITH GRANT OPTION;`,
-    `ALTER USER 'root'@'localhost' IDENTIFIED BY '${root.password}';`,
-    // What the installer may have made beside them.
-    ...(kind === 'mariadb'
-      ? [
-          "DELETE FROM mysql.global_priv WHERE User IN ('', 'root') AND NOT (User = 'root' AND Host = 'localhost');",
-          'FLUSH PRIVILEGES;',
-        ]
-      : []),
+    ...accountStatements(admin),
+    `GRANT ${[...ofTenants, ...ofAdmin[kind]].join(', ')} ON *.* TO ${accountAt(admin)} WITH GRANT OPTION;`,
+    rootStatement(root),
+    ...(kind === 'mariadb' ? removalOfOthers : []),
     '',
   ].join('\n');
 }

@@ -6,7 +6,7 @@ import { StackError } from '../../stack/errors.ts';
 import { waitForLock } from '../../stack/fileLock.mjs';
 import { isReachableByOthers, makeSharedFolder } from '../../stack/folders.ts';
 import { canInstall, installPackages } from '../../stack/install.ts';
-import { type Accounts, readOrMakeAccounts } from '../../stack/mariadbAccounts.ts';
+import { type Accounts, accountAt, readOrMakeAccounts, rootStatement } from '../../stack/mariadbAccounts.ts';
 import { assertAnswers } from '../../stack/mariadbServer.ts';
 import { choosePort } from '../../stack/ports.ts';
 import { timed } from '../../stack/report.ts';
@@ -225,15 +225,16 @@ function serverArguments(data: string, port: number, setupFile: string): string[
 }
 
 function setupStatements({ owner, app, root }: Accounts, databases: string[]): string {
-  const at = ({ user }: { user: string }) => `'${user}'@'127.0.0.1'`;
   return [
     'CREATE DATABASE IF NOT EXISTS atrium CHARACTER SET utf8mb4;',
-    ...[owner, app].map((account) => `CREATE USER IF NOT EXISTS ${at(account)} IDENTIFIED BY '${account.password}';`),
+    ...[owner, app].map(
+      (account) => `CREATE USER IF NOT EXISTS ${accountAt(account)} IDENTIFIED BY '${account.password}';`,
+    ),
     ...databases.flatMap((name) => [
-      `GRANT ALL PRIVILEGES ON \`${name}\`.* TO ${at(owner)};`,
-      `GRANT SELECT, INSERT, UPDATE, DELETE ON \`${name}\`.* TO ${at(app)};`,
+      `GRANT ALL PRIVILEGES ON \`${name}\`.* TO ${accountAt(owner)};`,
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON \`${name}\`.* TO ${accountAt(app)};`,
     ]),
-    `ALTER USER 'root'@'localhost' IDENTIFIED BY '${root.password}';`,
+    rootStatement(root),
     '',
   ].join('\n');
 }
