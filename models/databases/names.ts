@@ -1,4 +1,5 @@
-import { createHash, randomInt } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { randomText } from '../randomText.ts';
 
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const randomLetters = 18;
@@ -21,8 +22,4 @@ export function newName(prefix: string): string {
 /** It needs no quoting anywhere, be it in a URL, a shell or a statement. */
 export function newPassword(): string {
   return randomText(letters + letters.toUpperCase(), passwordLetters);
-}
-
-function randomText(from: string, length: number): string {
-  return Array.from({ length }, () => from.charAt(randomInt(from.length))).join('');
 }

@@ -1,5 +1,6 @@
-import { hash, randomInt } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { randomText } from '../randomText.ts';
 
 /** An API key is `atr_`, 30 random characters (178 bits), and 6 of checksum over the 30, all of base 62. */
 export const apiKeyPrefix = 'atr_';
@@ -11,7 +12,7 @@ const hintLength = 8;
 
 /** A new key. Its text is shown once and never stored. */
 export function newApiKey(): string {
-  const random = Array.from({ length: randomLength }, () => alphabet[randomInt(alphabet.length)]).join('');
+  const random = randomText(alphabet, randomLength);
   return `${apiKeyPrefix}${random}${checksumOf(random)}`;
 }
 

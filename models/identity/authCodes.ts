@@ -1,7 +1,8 @@
-import { hash, randomInt } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Op, type Transaction } from 'sequelize';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
+import { randomText } from '../randomText.ts';
 import type { Sessions } from './sessions.ts';
 import { identityTables } from './tables.ts';
 
@@ -22,7 +23,7 @@ export function createAuthCodes(database: Database, sessions: Sessions) {
   return {
     /** A code that signs its bearer in as this user. */
     async create(userId: string, tx?: Transaction): Promise<AuthCode> {
-      const symbols = Array.from({ length: codeLength }, () => alphabet[randomInt(alphabet.length)]).join('');
+      const symbols = randomText(alphabet, codeLength);
       const createdAt = new Date();
       const expiresAt = new Date(createdAt.getTime() + lifetimeMs);
       const row = { hash: hashOf(symbols), userId, createdAt, expiresAt, usedAt: null };
