@@ -32,5 +32,3 @@ export function databasesConfig(env: z.infer<typeof databasesSettings>) {
     rotationMs: env.ATRIUM_DATABASE_ROTATION_HOURS * 3_600_000,
   });
 }
-
-export type DatabasesConfig = ReturnType<typeof databasesConfig>;

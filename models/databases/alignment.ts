@@ -12,7 +12,6 @@ export interface Alignment {
   version: number;
   serverName: string;
   state: DatabaseState;
-  isMade: boolean;
   accounts: AlignedAccount[];
   /** When it is to be had otherwise, by the time alone. */
   nextAt: Date | null;
@@ -46,7 +45,7 @@ export async function readAlignment(
     return { ...row, state: 'purged' as const, version: row.version + 1 };
   });
   if (found === undefined) return undefined;
-  const { version, serverName, state, isMade, purgeAt } = found;
+  const { version, serverName, state, purgeAt } = found;
   const rows = await accountsOf(database, id);
   // What goes needs no password, and its space's keys may be gone before it.
   const open: OpenSealed =
@@ -57,7 +56,7 @@ export async function readAlignment(
   );
   if (state === 'deleted' && purgeAt !== null) ends.push(purgeAt);
   const nextAt = ends.length === 0 || state === 'purged' ? null : new Date(Math.min(...ends.map(Number)));
-  return { id, version, serverName, state, isMade, accounts, nextAt };
+  return { id, version, serverName, state, accounts, nextAt };
 }
 
 type OpenSealed = (account: DatabaseAccount, sealed: Buffer) => Promise<string>;
