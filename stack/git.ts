@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { findProgram, type StackContext } from './context.ts';
-import { StackError } from './errors.ts';
-import { canInstall, installPackages } from './install.ts';
+import { canInstall, installOptional, missingPackages } from './install.ts';
 
 /** What git on our side runs on, by program. `flock` locks mirrors between processes. */
 const packages = { git: 'git', flock: 'util-linux' } as const;
@@ -26,27 +25,16 @@ const mendedPackages: Record<string, string> = { '2.39.5': '1:2.39.5-0+deb12u3',
 
 type Looked = Pick<StackContext, 'environment'>;
 
-function missingPackages({ environment }: Looked): string[] {
-  const programs = Object.keys(packages) as (keyof typeof packages)[];
-  return programs.filter((name) => findProgram(name, environment) === undefined).map((name) => packages[name]);
-}
-
 /** Installs git where it is missing and root may. Without it everything else works: repositories say so themselves. */
 export async function prepareGit(context: StackContext): Promise<void> {
-  const missing = missingPackages(context);
-  if (missing.length === 0 || !canInstall(context)) return;
-  try {
-    await installPackages(context, [...missing, 'ca-certificates'], 'git');
-  } catch (error) {
-    context.signal.throwIfAborted();
-    if (!(error instanceof StackError)) throw error;
-    context.report(`${error.message}. Repositories cannot be cloned.`);
-  }
+  const missing = missingPackages(packages, context);
+  const names = missing.length === 0 ? [] : [...missing, 'ca-certificates'];
+  await installOptional(context, names, { purpose: 'git', without: 'Repositories cannot be cloned.' });
 }
 
 /** For `atrium doctor`: which git this machine has, down to the package's revision, and what is wrong with it. */
 export function describeGit(context: Looked): { state: 'ok' | 'off' | 'wrong'; detail: string } {
-  const missing = missingPackages(context);
+  const missing = missingPackages(packages, context);
   if (missing.length > 0) {
     const names = missing.join(' ');
     if (canInstall(context)) return { state: 'off', detail: `${names} missing; "npm start" installs it` };

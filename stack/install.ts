@@ -39,3 +39,39 @@ export async function installPackages(context: StackContext, names: string[], pu
     lock.release();
   }
 }
+
+/** The packages of those programs that are not here. */
+export function missingPackages(
+  packages: Readonly<Record<string, string>>,
+  { environment }: Pick<StackContext, 'environment'>,
+): string[] {
+  const missing = Object.entries(packages).filter(([program]) => findProgram(program, environment) === undefined);
+  return missing.map(([, name]) => name);
+}
+
+/** Installs packages that a start can do without, where root may do so. A failure is reported, with what it costs. */
+export async function installOptional(
+  context: StackContext,
+  names: string[],
+  { purpose, without }: { purpose: string; without: string },
+): Promise<void> {
+  if (names.length === 0 || !canInstall(context)) return;
+  try {
+    await installPackages(context, names, purpose);
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!(error instanceof StackError)) throw error;
+    context.report(`${error.message}. ${without}`);
+  }
+}
+
+/** For `atrium doctor`: what is missing here, and how it comes; or `there`, where nothing is. */
+export function describePackages(
+  context: Pick<StackContext, 'environment'>,
+  names: readonly string[],
+  there: string,
+): { missing: boolean; detail: string } {
+  if (names.length === 0) return { missing: false, detail: there };
+  if (canInstall(context)) return { missing: false, detail: `${names.join(', ')} missing; "npm start" installs it` };
+  return { missing: true, detail: `missing; install it (Debian and Ubuntu: apt-get install ${names.join(' ')})` };
+}
