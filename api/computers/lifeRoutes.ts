@@ -13,7 +13,7 @@ import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
-import { answerLater, failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
+import { doneOrLater, GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentComputer } from './presentComputer.ts';
@@ -56,10 +56,8 @@ export function lifeRoutes(deps: RouteDeps) {
       const asked = await askToFork(deps, { spaceId, computerId, id, name, actor: actorOf(req) });
       const { operation } = asked;
       if (operation === undefined) return presentComputer(asked.computer, config);
-      const ended = await runOperation(deps, req, operation);
-      if (ended === undefined) return new GoesOn(operation);
-      if (ended.status !== 'succeeded') throw failureOf(ended);
-      return show({ spaceId, computerId: id });
+      const outcome = await outcomeOf(deps, req, operation);
+      return outcome instanceof GoesOn ? outcome : show({ spaceId, computerId: id });
     });
   });
 
@@ -73,17 +71,7 @@ export function lifeRoutes(deps: RouteDeps) {
     return presentComputer(await getComputer(database, spaceId, computerId), config);
   }
 
-  /** Whether what was asked is done; else the answer is the operation, which goes on. Throws why it has failed. */
-  async function done(req: Request, res: Response, { operation }: Asked): Promise<boolean> {
-    if (operation === undefined) return true;
-    const ended = await runOperation(deps, req, operation);
-    if (ended === undefined) {
-      answerLater(res, operation);
-      return false;
-    }
-    if (ended.status !== 'succeeded') throw failureOf(ended);
-    return true;
-  }
+  const done = (req: Request, res: Response, { operation }: Asked) => doneOrLater(deps, req, res, operation);
 
   return router;
 }

@@ -9,7 +9,7 @@ import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
-import { answerLater, failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
+import { doneOrLater, GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentConnection, presentDatabase } from './presentDatabase.ts';
@@ -40,8 +40,9 @@ export function databaseRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'createDatabase'>(req);
     const { name } = bodyOf<'createDatabase'>(req);
     await makeOnce<'createDatabase'>(deps, req, res, 'spaceDatabase', async (id) => {
-      const ended = await ran(req, await wishes.make({ id, spaceId, name }, actorOf(req)));
-      return ended ?? show({ spaceId, id });
+      const operation = await wishes.make({ id, spaceId, name }, actorOf(req));
+      const outcome = operation && (await outcomeOf(deps, req, operation));
+      return outcome instanceof GoesOn ? outcome : show({ spaceId, id });
     });
   });
 
@@ -75,7 +76,11 @@ export function databaseRoutes(deps: RouteDeps) {
       req,
       res,
       'operation',
-      async (operationId) => (await ran(req, await wishes.rotate({ ...asked, operationId }))) ?? { id: asked.id },
+      async (operationId) => {
+        const operation = await wishes.rotate({ ...asked, operationId });
+        const outcome = operation && (await outcomeOf(deps, req, operation));
+        return outcome instanceof GoesOn ? outcome : { id: asked.id };
+      },
       options,
     );
   });
@@ -112,20 +117,8 @@ export function databaseRoutes(deps: RouteDeps) {
     return presentConnection(requireServer(tenantServer), await spaceDatabases.connection(asked));
   }
 
-  /** The operation, where it goes on; throws why it has failed. */
-  async function ran(req: Request, operation: Operation | undefined): Promise<GoesOn | undefined> {
-    if (operation === undefined) return undefined;
-    const ended = await runOperation(deps, req, operation);
-    if (ended === undefined) return new GoesOn(operation);
-    if (ended.status !== 'succeeded') throw failureOf(ended);
-    return undefined;
-  }
-
-  async function done(req: Request, res: Response, operation: Operation | undefined): Promise<boolean> {
-    const goesOn = await ran(req, operation);
-    if (goesOn !== undefined && operation !== undefined) answerLater(res, operation);
-    return goesOn === undefined;
-  }
+  const done = (req: Request, res: Response, operation: Operation | undefined) =>
+    doneOrLater(deps, req, res, operation);
 
   return router;
 }

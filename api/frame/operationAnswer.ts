@@ -56,6 +56,26 @@ export function answerLater(res: Response, operation: Operation): void {
   res.status(202).location(`/api/operations/${operation.id}`).json(presentOperation(operation));
 }
 
+/** The operation once it has succeeded, or that it goes on. Throws why it has failed. */
+export async function outcomeOf(deps: Deps, req: Request, operation: Operation): Promise<Operation | GoesOn> {
+  const ended = await runOperation(deps, req, operation);
+  if (ended === undefined) return new GoesOn(operation);
+  if (ended.status !== 'succeeded') throw failureOf(ended);
+  return ended;
+}
+
+/** Whether it is done, or there was nothing to do; else the answer says that it goes on. Throws why it has failed. */
+export async function doneOrLater(
+  deps: Deps,
+  req: Request,
+  res: Response,
+  operation: Operation | undefined,
+): Promise<boolean> {
+  if (operation === undefined || !((await outcomeOf(deps, req, operation)) instanceof GoesOn)) return true;
+  answerLater(res, operation);
+  return false;
+}
+
 /** What a failed operation means for the request that began it. */
 export function failureOf(operation: Operation): DomainError {
   const { kind, errorCode: code, errorDetail } = operation;

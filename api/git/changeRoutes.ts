@@ -7,7 +7,7 @@ import { actorOf } from '../frame/auth/actor.ts';
 import { authorOf } from '../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
-import { failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
+import { GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeRepository } from './authorizeRepository.ts';
@@ -121,10 +121,8 @@ export function changeRoutes(deps: RouteDeps) {
       order.kind === 'commitDraft'
         ? await askOfDraft(database, { ...request, ...order })
         : await askForChange(deps, { ...request, ...order });
-    const ended = await runOperation(deps, req, operation);
-    if (ended === undefined) return new GoesOn(operation);
-    if (ended.status !== 'succeeded') throw failureOf(ended);
-    return ended.result ?? {};
+    const outcome = await outcomeOf(deps, req, operation);
+    return outcome instanceof GoesOn ? outcome : (outcome.result ?? {});
   }
 
   return router;

@@ -11,7 +11,7 @@ import { actorOf } from '../frame/auth/actor.ts';
 import { authorOf } from '../frame/auth/authorOf.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
-import { failureOf, GoesOn, runOperation } from '../frame/operationAnswer.ts';
+import { GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
@@ -91,10 +91,8 @@ export function draftRoutes(deps: RouteDeps) {
 
   /** What an operation has brought, or that it goes on. Throws why it has failed. */
   async function resultOf(req: Request, operation: Operation): Promise<Record<string, unknown> | GoesOn> {
-    const ended = await runOperation(deps, req, operation);
-    if (ended === undefined) return new GoesOn(operation);
-    if (ended.status !== 'succeeded') throw failureOf(ended);
-    return ended.result ?? {};
+    const outcome = await outcomeOf(deps, req, operation);
+    return outcome instanceof GoesOn ? outcome : (outcome.result ?? {});
   }
 
   return router;
