@@ -75,7 +75,9 @@ async function packAll(git: Git, manifest: RefManifest): Promise<string> {
 /** About how much less would be saved if everything were put together; 0 where refs have lost nothing. */
 export async function lostBytes(git: Git, saved: SavedMirror, manifest: RefManifest): Promise<number> {
   const ids = idsOf(manifest);
-  const gone = idsOf(saved.manifest).filter((id) => !ids.includes(id));
+  // A look in the list for each would take seconds where there are tens of thousands.
+  const kept = new Set(ids);
+  const gone = idsOf(saved.manifest).filter((id) => !kept.has(id));
   if (gone.length === 0) return 0;
   const lost = await sizeOf(git, manifest, { of: gone, but: ids });
   if (lost === 0) return 0;
