@@ -36,7 +36,7 @@ const unknownBytes = 2 ** 40;
 
 /** Throws 410 `RUN_LOG_GONE` where nothing of it was kept. */
 export async function logOf(deps: Deps, run: Run): Promise<RunLog> {
-  const attempts = await withLogs(deps, run.id);
+  const { attempts } = await withLogs(deps, run.id);
   const begun = attempts.filter(({ startedAt }) => startedAt !== null);
   if (!isActive(run) && begun.length > 0 && begun.every(({ logKey }) => logKey === null)) {
     throw new DomainError('gone', 'RUN_LOG_GONE', 'Its log was not kept.');
@@ -76,35 +76,34 @@ async function* recordsOf(deps: Deps, run: Run, after: number, options: ReadOpti
   if (options.follow) yield noteRecord('exit', Math.max(begin, after), exit);
 }
 
-/** A run's attempts. One whose end is recorded goes on here until its log is kept, or given up. */
-async function withLogs({ database }: Pick<Deps, 'database'>, runId: string): Promise<Attempt[]> {
-  // In this order: what is kept meanwhile is found.
+/** A run with its attempts. One whose end is recorded goes on here until its log is kept, or given up. */
+async function withLogs({ database }: Pick<Deps, 'database'>, runId: string) {
+  // In this order: what begins, or is kept, meanwhile is found.
   const run = await findRun(database, runId);
   const present = run?.status === 'running' && run.retryAt === null ? run.attempt : undefined;
   const attempts = await attemptsOf(database, runId);
-  return attempts.map((one) => (one.attempt === present ? { ...one, endedAt: null } : one));
+  return { run, attempts: attempts.map((one) => (one.attempt === present ? { ...one, endedAt: null } : one)) };
 }
 
 /** The attempt after this one, when it has begun; undefined when there is none, and will be none. */
 async function attemptAfter(
-  { database }: Deps,
+  deps: Deps,
   runId: string,
   number: number,
   { follow, signal }: ReadOptions,
 ): Promise<Attempt | undefined> {
   return look(signal, async () => {
-    // In this order: what began while it was asked for is found.
-    const run = await findRun(database, runId);
-    const next = (await withLogs({ database }, runId)).find(({ attempt }) => attempt > number);
+    const { run, attempts } = await withLogs(deps, runId);
+    const next = attempts.find(({ attempt }) => attempt > number);
     if (next !== undefined && (next.startedAt !== null || next.endedAt !== null)) return { found: next };
     return follow && run !== undefined && isActive(run) ? undefined : { found: undefined };
   });
 }
 
 /** The attempt as it has ended, with its log kept; undefined when its run is gone. */
-async function whenEnded({ database }: Deps, runId: string, { attempt }: Attempt, signal: AbortSignal) {
+async function whenEnded(deps: Deps, runId: string, { attempt }: Attempt, signal: AbortSignal) {
   return look(signal, async () => {
-    const found = (await withLogs({ database }, runId)).find((one) => one.attempt === attempt);
+    const found = (await withLogs(deps, runId)).attempts.find((one) => one.attempt === attempt);
     return found === undefined || found.endedAt !== null ? { found } : undefined;
   });
 }
