@@ -20,8 +20,10 @@ export async function takeDueAppRun(
   { scheduleId, aheadMs }: { scheduleId: string; aheadMs: number },
 ): Promise<number | undefined> {
   const { config, database, workflows } = deps;
-  const isDue = (await findSchedule(database, scheduleId))?.dueAt;
-  if (isDue != null && isDue.getTime() <= Date.now() + aheadMs) await readManifest(deps, scheduleId);
+  const schedule = await findSchedule(database, scheduleId);
+  if (schedule === undefined) return undefined;
+  const { appId, dueAt } = schedule;
+  if (dueAt !== null && dueAt.getTime() <= Date.now() + aheadMs) await readManifest(deps, appId);
   const { run, interrupted = [], waitMs } = await takeDueRun(database, scheduleId, { ...config.apps, aheadMs });
   // Those that wait are told here; of those that run, whoever makes their attempt looks.
   for (const one of interrupted) void workflows.startRun(one);
@@ -30,9 +32,8 @@ export async function takeDueAppRun(
 }
 
 /** Where it cannot be read now, it counts as it was read last. */
-async function readManifest(deps: Deps, scheduleId: string): Promise<void> {
-  const schedule = await findSchedule(deps.database, scheduleId);
-  const app = schedule && (await findApp(deps.database, schedule.appId));
+async function readManifest(deps: Deps, appId: string): Promise<void> {
+  const app = await findApp(deps.database, appId);
   if (app === undefined) return;
   try {
     const { item } = await openLiving(deps.database, app.spaceId, app.itemId);
