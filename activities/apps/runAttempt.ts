@@ -84,13 +84,11 @@ export function createRunAttempt(deps: AppDeps) {
     await endProcessOf(deps, run, stopped).catch((failure: unknown) => {
       throw again(failure);
     });
-    if (!unwanted.aborted && !(error instanceof DomainError)) {
-      logger.error({ err: error, runId: run.id }, 'A run could not be made.');
-      throw ApplicationFailure.create({ type: ownFailure, message: ownFailure, nonRetryable: true });
-    }
-    const isRefused = !unwanted.aborted && error instanceof DomainError;
-    const outcome = isRefused ? notRun(error.code, error.message) : cancelledBefore;
-    await endAttempt(database, { runId: run.id, attempt: run.attempt }, outcome);
+    const of = { runId: run.id, attempt: run.attempt };
+    if (unwanted.aborted) return endAttempt(database, of, cancelledBefore);
+    if (error instanceof DomainError) return endAttempt(database, of, notRun(error.code, error.message));
+    logger.error({ err: error, runId: run.id }, 'A run could not be made.');
+    throw ApplicationFailure.create({ type: ownFailure, message: ownFailure, nonRetryable: true });
   }
 
   /** The computer with the process on it, which has begun, or has ended. */
