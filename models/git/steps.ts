@@ -111,20 +111,28 @@ export async function nextRepositoryStep(database: Database, itemId: string): Pr
       const order = await oldestOrder(tx, itemId);
       if (order === undefined) return { do: 'rest' };
       const operation = await operationModels(tx).Operation.findByPk(order.id, { transaction: tx });
-      const step = stepsOf[order.kind][order.step];
+      const next = firstFrom(order.step, repository, order);
       if (operation === null || operation.status !== 'running') {
         await execute(tx, 'DELETE FROM git_orders WHERE id = ?', [order.id]);
       } else if (operation.cancelRequestedAt !== null) await fail(tx, repository, order, calledOff);
       else if (Date.now() > order.deadlineAt.getTime()) await fail(tx, repository, order, 'TIMED_OUT');
-      else if (step === undefined) await succeed(tx, repository, order);
-      else if (isNeedless(step, repository, order)) await nextStepOf(tx, order);
+      else if (next === undefined) await succeed(tx, repository, order);
       else {
+        if (next.at > order.step) await goTo(tx, order, next.at);
         const deadlineAt = order.kind === 'saveDraft' ? await giveTime(tx, order) : order.deadlineAt;
         const deadlineMs = Math.max(leastStepMs, deadlineAt.getTime() - Date.now());
-        return { do: step, orderId: order.id, deadlineMs };
+        return { do: next.step, orderId: order.id, deadlineMs };
       }
     }
   });
+}
+
+/** The first step of an order that is to be done, from a place among its steps on; undefined where none is left. */
+function firstFrom(from: number, repository: Repository, order: GitOrder): { step: OrderStep; at: number } | undefined {
+  const steps = stepsOf[order.kind];
+  const at = steps.findIndex((step, place) => place >= from && !isNeedless(step, repository, order));
+  const step = steps[at];
+  return step && { step, at };
 }
 
 function isNeedless(step: OrderStep, { filter, treeVersion }: Repository, { kind }: GitOrder): boolean {
@@ -158,19 +166,15 @@ export async function endRepositoryStep(
     const order = await oldestOrder(tx, itemId);
     // Of one that is gone, the next look ends all orders.
     if (repository === undefined || repository.removedAt !== null || order?.id !== orderId) return undefined;
-    const steps = stepsOf[order.kind];
-    if (steps[order.step] !== step) return undefined;
+    if (stepsOf[order.kind][order.step] !== step) return undefined;
     if (code !== undefined) {
       await fail(tx, repository, order, code);
       return undefined;
     }
-    const next = steps.findIndex((other, at) => at > order.step && !isNeedless(other, repository, order));
-    if (next === -1) {
-      await succeed(tx, repository, order);
-      return undefined;
-    }
-    await execute(tx, 'UPDATE git_orders SET step = ? WHERE id = ?', [next, orderId]);
-    return steps[next];
+    const next = firstFrom(order.step + 1, repository, order);
+    if (next === undefined) await succeed(tx, repository, order);
+    else await goTo(tx, order, next.at);
+    return next?.step;
   });
 }
 
@@ -191,8 +195,8 @@ async function giveTime(tx: Transaction, { id, createdAt, deadlineAt }: GitOrder
   return later;
 }
 
-async function nextStepOf(tx: Transaction, { id }: GitOrder): Promise<void> {
-  await execute(tx, 'UPDATE git_orders SET step = step + 1 WHERE id = ?', [id]);
+async function goTo(tx: Transaction, { id }: GitOrder, at: number): Promise<void> {
+  await execute(tx, 'UPDATE git_orders SET step = ? WHERE id = ?', [at, id]);
 }
 
 async function succeed(tx: Transaction, repository: Repository, order: GitOrder): Promise<void> {
