@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { App } from '../../models/apps/app.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
-import type { AppComponent, ScheduleComponent } from '../../models/apps/manifest.ts';
+import { scheduleNamed } from '../../models/apps/manifest.ts';
 import { setPaused } from '../../models/apps/pauseSchedule.ts';
 import { type AppSchedule, asCalendar, schedulesOf } from '../../models/apps/schedules.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
@@ -48,14 +48,10 @@ export function scheduleRoutes(deps: RouteDeps) {
 
 function presentSchedule(app: App, schedule: AppSchedule): AnswerOf<'pauseSchedule'> {
   const { component, cron, timeZone, jitterSeconds, enabled, pause, failures, dueAt, last } = schedule;
-  const overlap = app.manifest.components.filter(isSchedule).find(({ name }) => name === component)?.overlap ?? 'skip';
+  const overlap = scheduleNamed(app.manifest, component)?.overlap ?? 'skip';
   return {
     ...{ component, cron, timeZone, overlap, jitterSeconds, enabled, failures, nextRunAt: optionalTime(dueAt) },
     pause: pause && { ...pause, at: time(pause.at) },
     last: last && { scheduledAt: time(last.at), runId: last.runId, code: last.code },
   };
-}
-
-function isSchedule(component: AppComponent): component is ScheduleComponent {
-  return component.kind === 'schedule';
 }

@@ -7,7 +7,7 @@ import { takeTick } from '../schedule.ts';
 import { execute, select } from '../sql.ts';
 import { type App, findApp, lockedApp } from './app.ts';
 import { addRun } from './askToRun.ts';
-import type { ScheduleComponent } from './manifest.ts';
+import { scheduleNamed } from './manifest.ts';
 import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
 import { runOfTrigger } from './run.ts';
 import { type AppSchedule, dueWith, findSchedule, jitterMsOf, lockSchedule } from './schedules.ts';
@@ -67,7 +67,7 @@ async function addRunOf(
   { app, schedule, tick, place }: { app: App; schedule: AppSchedule; tick: Date; place: PlaceOfRuns },
 ): Promise<(DueRun & { run: { id: string; spaceId: string } }) | string> {
   const { itemId, spaceId, authority, createdBy: userId } = app;
-  const component = componentOf(app, schedule.component);
+  const component = scheduleNamed(app.manifest, schedule.component);
   if (component === undefined) return 'APP_COMPONENT_UNKNOWN';
   if ((await findPlaces(tx, [itemId])).get(itemId)?.isLive !== true) return 'APP_IN_TRASH';
   const triggerKey = `schedule:${component.name}:${tick.toISOString()}`;
@@ -102,8 +102,4 @@ async function addRunOf(
 async function activeRunsOf(tx: Transaction, appId: string, component: string): Promise<string[]> {
   const sql = "SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status IN ('queued', 'running')";
   return (await select<{ id: string }>(tx, sql, [appId, component])).map(({ id }) => id);
-}
-
-function componentOf({ manifest: { components } }: App, name: string): ScheduleComponent | undefined {
-  return components.filter((component) => component.kind === 'schedule').find((component) => component.name === name);
 }

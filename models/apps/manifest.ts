@@ -43,6 +43,11 @@ export interface AppManifest {
   components: AppComponent[];
 }
 
+/** The schedule component of this name; undefined where the manifest has none. */
+export function scheduleNamed({ components }: AppManifest, name: string): ScheduleComponent | undefined {
+  return components.filter((component) => component.kind === 'schedule').find((component) => component.name === name);
+}
+
 /** Why a manifest cannot be used. */
 export interface ManifestProblem {
   code: 'APP_MANIFEST_MISSING' | 'APP_MANIFEST_TOO_LARGE' | 'APP_MANIFEST_INVALID';
