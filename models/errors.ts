@@ -68,3 +68,8 @@ export function errorsOf<Code extends string>(kinds: Readonly<Record<Code, Domai
 export function notFound(what: string): DomainError {
   return new DomainError('notFound', 'NOT_FOUND', `There is no such ${what}.`);
 }
+
+/** What to throw for an error on the way to an object: which part of the way was not found is not to be seen. */
+export function asNotFound(error: unknown, what: string): unknown {
+  return error instanceof DomainError && error.kind === 'notFound' ? notFound(what) : error;
+}

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { type App, getAppOf } from '../../models/apps/app.ts';
 import type { Placed } from '../../models/drive/changes.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
+import { asNotFound } from '../../models/errors.ts';
 import { may } from '../../models/identity/authority.ts';
 import { authorizeItem } from '../drive/authorizeDrive.ts';
 import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';
@@ -21,7 +21,7 @@ export async function authorizeApp(deps: RouteDeps, req: Request, itemId: string
     return { app, placed: await authorizeItem(deps, callerOf(req), { spaceId: app.spaceId, itemId }) };
   } catch (error) {
     // That there is a space or an item of another tenant’s is not to be seen.
-    throw error instanceof DomainError && error.kind === 'notFound' ? notFound('app') : error;
+    throw asNotFound(error, 'app');
   }
 }
 

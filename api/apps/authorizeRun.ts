@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { getRun, type Run } from '../../models/apps/run.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
+import { asNotFound } from '../../models/errors.ts';
 import { authorizeOperation } from '../frame/auth/authorizeSpace.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
@@ -8,7 +8,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 export async function authorizeRun(deps: RouteDeps, req: Request, runId: string): Promise<Run> {
   const run = await getRun(deps.database, runId);
   await authorizeOperation(deps, req, run.spaceId).catch((error: unknown) => {
-    throw error instanceof DomainError && error.kind === 'notFound' ? notFound('run') : error;
+    throw asNotFound(error, 'run');
   });
   return run;
 }

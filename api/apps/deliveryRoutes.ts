@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { askToRun } from '../../models/apps/askToRun.ts';
 import { type Delivery, deliveryGone, getDelivery, listDeliveries } from '../../models/apps/deliveries.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
+import { asNotFound, notFound } from '../../models/errors.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';
@@ -55,7 +55,7 @@ export function deliveryRoutes(deps: RouteDeps) {
       if (app.id !== delivery.appId) throw notFound('delivery');
       return { delivery, app, placed };
     } catch (error) {
-      throw error instanceof DomainError && error.kind === 'notFound' ? notFound('delivery') : error;
+      throw asNotFound(error, 'delivery');
     }
   }
 

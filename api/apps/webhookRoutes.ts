@@ -6,7 +6,7 @@ import { lookAtApp } from '../../models/apps/lookAtApp.ts';
 import type { WebhookComponent } from '../../models/apps/manifest.ts';
 import type { Actor } from '../../models/audit.ts';
 import { openLiving } from '../../models/drive/changes.ts';
-import { DomainError, type DomainErrorKind, notFound } from '../../models/errors.ts';
+import { asNotFound, DomainError, type DomainErrorKind, notFound } from '../../models/errors.ts';
 import { type Authority, insufficientScope, may } from '../../models/identity/authority.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
@@ -135,7 +135,7 @@ const path = '/api/webhooks/{spaceId}/{appId}';
 
 /** That there is a space or an item of another tenant’s is not to be seen. */
 function asNoApp(error: unknown): never {
-  throw error instanceof DomainError && error.kind === 'notFound' ? notFound('app') : error;
+  throw asNotFound(error, 'app');
 }
 
 function webhookOf({ manifest: { components } }: App): WebhookComponent {

@@ -2,7 +2,7 @@ import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Database } from '../../models/database.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
+import { asNotFound, DomainError, notFound } from '../../models/errors.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import { idPrefixes } from '../../models/ids.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
@@ -19,7 +19,7 @@ export async function authorizeThread(deps: Deps, caller: Caller, threadId: stri
 
 async function authorizeOpen(deps: Deps, caller: Caller, thread: Thread): Promise<Thread> {
   await authorizeSpace(deps, caller, thread.spaceId, 'viewer').catch((error: unknown) => {
-    throw error instanceof DomainError && error.kind === 'notFound' ? notFound('thread') : error;
+    throw asNotFound(error, 'thread');
   });
   if (thread.userId !== caller.userId) throw notThreadOwner();
   return thread;
@@ -30,7 +30,7 @@ export async function authorizeTurn(deps: Deps, caller: Caller, turnId: string):
   const turn = await chatModels(deps.database).Turn.findByPk(turnId);
   if (turn === null) throw notFound('turn');
   await authorizeThread(deps, caller, turn.threadId).catch((error: unknown) => {
-    throw error instanceof DomainError && error.kind === 'notFound' ? notFound('turn') : error;
+    throw asNotFound(error, 'turn');
   });
   return turn;
 }
