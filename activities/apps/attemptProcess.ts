@@ -24,7 +24,7 @@ export interface FoundProcess {
 }
 
 /** Undefined where the computer is there and does not know it, or is not there. Throws where nobody can say. */
-export async function findProcess(
+async function findProcess(
   liveComputers: Deps['liveComputers'],
   ref: ComputerRef,
   processId: string,

@@ -9,7 +9,7 @@ const prefix = 'whsec_';
  * What a delivery may be called; the contract says the same. Without a dot in it, what is signed cannot be split in two
  * ways.
  */
-export const deliveryIdPattern = /^[A-Za-z0-9_-]{1,200}$/;
+const deliveryIdPattern = /^[A-Za-z0-9_-]{1,200}$/;
 
 /** The headers of a delivery, as it came. */
 export interface WebhookHeaders {
