@@ -1,5 +1,4 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { verifyWebhook } from '../../integrations/webhooks/standardWebhooks.ts';
 import { type App, getAppOf } from '../../models/apps/app.ts';
 import { type DeliveryAuth, keepDelivery } from '../../models/apps/deliveries.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
@@ -19,6 +18,7 @@ import { pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { requireStillAllowed } from '../frame/stillAllowed.ts';
 import { optionalTime } from '../frame/times.ts';
+import { verifyDelivery } from '../frame/verifyDelivery.ts';
 import { authorizeApp, requireScopesOfMaker } from './authorizeApp.ts';
 import { shownHeaders } from './shownHeaders.ts';
 
@@ -100,12 +100,7 @@ export function webhookRoutes(deps: RouteDeps) {
     { isOpen, body }: { isOpen: boolean; body: Buffer },
   ): Promise<Sender> {
     const ofMaker = { authority: { ...app.authority, userId: app.createdBy }, actor: null };
-    const headers = {
-      id: req.get('webhook-id'),
-      timestamp: req.get('webhook-timestamp'),
-      signature: req.get('webhook-signature'),
-    };
-    const deliveryId = headers.id ?? req.get('x-github-delivery');
+    const deliveryId = req.get('webhook-id') ?? req.get('x-github-delivery');
     if (req.caller !== undefined) {
       // The body may have come slowly.
       await requireStillAllowed(deps, req);
@@ -118,14 +113,8 @@ export function webhookRoutes(deps: RouteDeps) {
       return { auth: 'bearer', authority, actor: actorOf(req), deliveryId };
     }
     if (isOpen) return { auth: 'none', ...ofMaker, deliveryId };
-    const secrets = await appSecrets.of(app);
-    try {
-      return { auth: 'signature', ...ofMaker, deliveryId: verifyWebhook(body, headers, secrets, Date.now()) };
-    } catch (error) {
-      // Forged ones count against their address.
-      await limits.failedAuthentication(req, res);
-      throw error;
-    }
+    const signed = await verifyDelivery(deps, req, res, { body, secrets: await appSecrets.of(app) });
+    return { auth: 'signature', ...ofMaker, deliveryId: signed };
   }
 
   return router;

@@ -1,4 +1,3 @@
-import { verifyWebhook } from '../../integrations/webhooks/standardWebhooks.ts';
 import { findAutomation } from '../../models/automations/automation.ts';
 import { keepDelivery } from '../../models/automations/runs.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
@@ -6,25 +5,21 @@ import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
+import { verifyDelivery } from '../frame/verifyDelivery.ts';
 
 const maxBodyLength = 262_144;
 
 /** Deliveries to automations: verified over the raw bytes, kept once, then answered. */
 export function automationDeliveryRoutes(deps: RouteDeps) {
-  const { automationSecrets, config, database, launcher, limits } = deps;
+  const { automationSecrets, config, database, launcher } = deps;
   const router = createRouter();
 
   router.post('/api/webhooks/automations/:automationId', async (req, res) => {
     const { automationId } = pathOf<'receiveAutomationDelivery'>(req);
     const automation = await findAutomation(database, automationId);
     if (automation === undefined) throw notFound('automation');
-    const headers = {
-      id: req.get('webhook-id'),
-      timestamp: req.get('webhook-timestamp'),
-      signature: req.get('webhook-signature'),
-    };
     const secrets = await automationSecrets.of(automationId);
-    const id = await verified(() => verifyWebhook(req.rawBody ?? Buffer.alloc(0), headers, secrets, Date.now()));
+    const id = await verifyDelivery(deps, req, res, { body: req.rawBody ?? Buffer.alloc(0), secrets });
     // In one line, with everything escaped that could look like an end of it.
     const body = JSON.stringify(req.body);
     if (body.length > maxBodyLength) {
@@ -33,16 +28,6 @@ export function automationDeliveryRoutes(deps: RouteDeps) {
     const { runId } = await keepDelivery(database, automationId, { id, body }, config.automations);
     void launcher.startAutomationRun({ id: runId, spaceId: automation.spaceId });
     answer<'receiveAutomationDelivery'>(res, 200, { ok: true, runId });
-
-    /** Forged ones count against their address. */
-    async function verified(verify: () => string): Promise<string> {
-      try {
-        return verify();
-      } catch (error) {
-        await limits.failedAuthentication(req, res);
-        throw error;
-      }
-    }
   });
 
   return router;
