@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { DomainError } from '../../../models/errors.ts';
-import type { Contract } from '../contract.ts';
-import { createRouteTable } from '../routeTable.ts';
+import type { Contract, Operation } from '../contract.ts';
+import { createRouteTable, type RouteMatch } from '../routeTable.ts';
 import type { Validator } from './validator.ts';
 
 /** Finds the contract's operation for a request: 404 for an unknown path, 405 with `Allow` for another method. */
@@ -11,21 +11,25 @@ export function findOperation(contract: Contract, validator: Validator): Request
     const found = match(req.path);
     if (found === undefined)
       throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
-    // HEAD is GET without its body; Express leaves the body out. A delivery has an effect, by whatever method it comes.
-    const get = found.operations.get('GET');
-    const methods = new Map(get === undefined || get.area === 'Webhooks' ? [] : [['HEAD', get]]);
-    for (const [method, operation] of found.operations) methods.set(method, operation);
-    const operation = methods.get(req.method);
-    if (operation === undefined) return refuseMethod(req, res, [...methods.keys()]);
+    const { operations, params } = found;
+    const operation = operations.get(req.method) ?? (req.method === 'HEAD' ? headOf(operations) : undefined);
+    if (operation === undefined) return refuseMethod(req, res, operations);
     req.operation = operation;
-    req.pathParams = found.params;
-    await validator.prepare(req, operation, found.params);
+    req.pathParams = params;
+    await validator.prepare(req, operation, params);
     next();
   };
 }
 
-function refuseMethod(req: Request, res: Response, methods: readonly string[]): void {
-  const allowed = [...methods, 'OPTIONS'].join(', ');
+/** HEAD is GET without its body; Express leaves the body out. A delivery has an effect, by whatever method it comes. */
+function headOf(operations: RouteMatch['operations']): Operation | undefined {
+  const get = operations.get('GET');
+  return get?.area === 'Webhooks' ? undefined : get;
+}
+
+function refuseMethod(req: Request, res: Response, operations: RouteMatch['operations']): void {
+  const head = headOf(operations) === undefined ? [] : ['HEAD'];
+  const allowed = [...new Set([...head, ...operations.keys(), 'OPTIONS'])].join(', ');
   if (req.method === 'OPTIONS') {
     res.setHeader('allow', allowed);
     res.status(204).end();
