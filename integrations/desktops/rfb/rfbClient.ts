@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { ByteReader } from './byteReader.ts';
+import { desktopSizeEncoding, extendedDesktopSizeEncoding, setEncodings, version } from './messages.ts';
 
 export interface Size {
   width: number;
@@ -16,11 +17,8 @@ export class RfbViolation extends Error {
   override readonly name = 'RfbViolation';
 }
 
-const version = 'RFB 003.008\n';
 const noAuthentication = 1;
 const rawEncoding = 0;
-const desktopSizeEncoding = -223;
-const extendedDesktopSizeEncoding = -308;
 const bytesPerPixel = 4;
 /** A program inside may make the screen larger than we ever do. */
 const mostPixels = 4_096 * 4_096;
@@ -80,7 +78,7 @@ export class RfbClient {
   /** All that is shown now. */
   async picture(): Promise<Picture> {
     this.#socket.write(pixelFormat);
-    this.#encodings([rawEncoding]);
+    this.#socket.write(setEncodings([rawEncoding]));
     const { width, height } = this.#size;
     this.#requestUpdate({ x: 0, y: 0, width, height }, false);
     const pixels = Buffer.alloc(width * height * bytesPerPixel);
@@ -96,7 +94,7 @@ export class RfbClient {
   /** Gives the screen another size. False where the server does not do that. */
   async resize(size: Size): Promise<boolean> {
     this.#socket.write(pixelFormat);
-    this.#encodings([rawEncoding, desktopSizeEncoding, extendedDesktopSizeEncoding]);
+    this.#socket.write(setEncodings([rawEncoding, desktopSizeEncoding, extendedDesktopSizeEncoding]));
     // Only a whole update tells the screens that there are.
     this.#requestUpdate({ x: 0, y: 0, width: 1, height: 1 }, false);
     await this.#untilSized(({ encoding }) => encoding === extendedDesktopSizeEncoding);
@@ -136,7 +134,7 @@ export class RfbClient {
   /** Settles when the server has taken all that it was sent before: it answers an update of one pixel. */
   async settled(): Promise<void> {
     this.#socket.write(pixelFormat);
-    this.#encodings([rawEncoding]);
+    this.#socket.write(setEncodings([rawEncoding]));
     this.#requestUpdate({ x: 0, y: 0, width: 1, height: 1 }, false);
     let isAnswered = false;
     while (!isAnswered) {
@@ -145,14 +143,6 @@ export class RfbClient {
         isAnswered = true;
       });
     }
-  }
-
-  #encodings(encodings: number[]): void {
-    const message = Buffer.alloc(4 + 4 * encodings.length);
-    message.writeUInt8(2, 0);
-    message.writeUInt16BE(encodings.length, 2);
-    for (const [at, encoding] of encodings.entries()) message.writeInt32BE(encoding, 4 + 4 * at);
-    this.#socket.write(message);
   }
 
   #requestUpdate({ x, y, width, height }: Size & { x: number; y: number }, isIncremental: boolean): void {

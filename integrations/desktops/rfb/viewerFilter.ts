@@ -1,13 +1,20 @@
+import {
+  desktopSizeEncoding,
+  extendedDesktopSizeEncoding,
+  setEncodings,
+  setEncodingsKind,
+  version as versionText,
+} from './messages.ts';
+
 /** What a viewer sends that is not RFB, or that no viewer of ours sends. */
 export class ViewerViolation extends Error {
   override readonly name = 'ViewerViolation';
 }
 
-const version = Buffer.from('RFB 003.008\n');
+const version = Buffer.from(versionText);
 const longestCutText = 262_144 + 4_096;
 const mostEncodings = 256;
 const maxScreens = 16;
-const encodingsKind = 2;
 const extendedClipboard = 0xc0a1e5ce | 0;
 
 /**
@@ -22,11 +29,11 @@ const allowedEncodings = new Set([
   7, // Tight
   16, // ZRLE
   21, // JPEG
-  -223, // DesktopSize
+  desktopSizeEncoding,
   -224, // LastRect
   -239, // Cursor
   -307, // DesktopName
-  -308, // ExtendedDesktopSize
+  extendedDesktopSizeEncoding,
   -312, // Fence
   -313, // ContinuousUpdates
   -258, // QEMU’s key events
@@ -36,18 +43,16 @@ const isQuality = (encoding: number) =>
   (encoding >= -32 && encoding <= -23) || (encoding >= -256 && encoding <= -247) || encoding === -260;
 
 /** A message as far as it is known, and what becomes of it. */
-type Rule = (
-  bytes: Buffer,
-) => { length: number; pass?: 'always' | 'control'; rewrite?: (message: Buffer) => Buffer } | undefined;
+type Rule = (bytes: Buffer) => { length: number; pass?: 'always' | 'control' } | undefined;
 
 /** Undefined says that more bytes are needed to know. */
 const rules: Readonly<Record<number, Rule>> = {
   0: () => ({ length: 20, pass: 'always' }), // the format of pixels
-  [encodingsKind]: (bytes) => {
+  [setEncodingsKind]: (bytes) => {
     if (bytes.length < 4) return undefined;
     const count = bytes.readUInt16BE(2);
     if (count > mostEncodings) throw new ViewerViolation('It asks for too many encodings.');
-    return { length: 4 + 4 * count, pass: 'always', rewrite: withoutOthers };
+    return { length: 4 + 4 * count, pass: 'always' };
   },
   3: () => ({ length: 10, pass: 'always' }), // asks for an update
   4: () => ({ length: 8, pass: 'control' }), // a key
@@ -117,10 +122,9 @@ export class ViewerFilter {
     const known = rule(this.#pending);
     if (known === undefined || this.#pending.length < known.length) return undefined;
     const message = this.#take(known.length);
-    const { pass, rewrite = (same: Buffer) => same } = known;
-    if (pass !== 'always' && !(pass === 'control' && this.#mayControl())) return Buffer.alloc(0);
-    if (kind === encodingsKind && !this.#hasClipboard) return withoutClipboard(message);
-    return rewrite(message);
+    if (known.pass !== 'always' && !(known.pass === 'control' && this.#mayControl())) return Buffer.alloc(0);
+    if (kind !== setEncodingsKind) return message;
+    return this.#hasClipboard ? setEncodings(allowedOf(message)) : withoutClipboard(allowedOf(message));
   }
 
   #greet(): Buffer | undefined {
@@ -141,7 +145,7 @@ export class ViewerFilter {
     this.#step = 'messages';
     // Nobody shuts others out.
     const init = Buffer.from([1]);
-    return this.#hasClipboard ? init : Buffer.concat([init, withoutClipboard(encodingsOf([]))]);
+    return this.#hasClipboard ? init : Buffer.concat([init, withoutClipboard([])]);
   }
 
   #take(length: number): Buffer {
@@ -151,25 +155,13 @@ export class ViewerFilter {
   }
 }
 
-function withoutOthers(message: Buffer): Buffer {
-  return encodingsOf(allowedOf(message));
-}
-
 /** The server heeds what is said of the clipboard by viewers that take the extended one only. */
-function withoutClipboard(message: Buffer): Buffer {
-  const others = allowedOf(message).filter((encoding) => encoding !== extendedClipboard);
-  return Buffer.concat([encodingsOf([...others, extendedClipboard]), noClipboard]);
+function withoutClipboard(encodings: readonly number[]): Buffer {
+  const others = encodings.filter((encoding) => encoding !== extendedClipboard);
+  return Buffer.concat([setEncodings([...others, extendedClipboard]), noClipboard]);
 }
 
 function allowedOf(message: Buffer): number[] {
   const asked = Array.from({ length: (message.length - 4) / 4 }, (_, at) => message.readInt32BE(4 + 4 * at));
   return asked.filter((encoding) => allowedEncodings.has(encoding) || isQuality(encoding));
-}
-
-function encodingsOf(encodings: number[]): Buffer {
-  const message = Buffer.alloc(4 + 4 * encodings.length);
-  message.writeUInt8(encodingsKind, 0);
-  message.writeUInt16BE(encodings.length, 2);
-  for (const [at, encoding] of encodings.entries()) message.writeInt32BE(encoding, 4 + 4 * at);
-  return message;
 }
