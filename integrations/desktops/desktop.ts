@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../models/errors.ts';
 import type { HostClient } from '../computers/hostClient.ts';
@@ -82,15 +83,10 @@ export class Desktop {
   async #asClient<T>(act: (rfb: RfbClient) => Promise<T>): Promise<T> {
     const late = AbortSignal.timeout(answerMs);
     const socket = await this.view(late);
-    const cut = () => socket.destroy();
-    late.addEventListener('abort', cut, { once: true });
     try {
-      return await act(await RfbClient.open(socket));
+      return await greeted(socket, late, act);
     } catch (error) {
       throw failureOf(error, late);
-    } finally {
-      late.removeEventListener('abort', cut);
-      socket.destroy();
     }
   }
 
@@ -104,15 +100,7 @@ export class Desktop {
   async #answers(signal: AbortSignal): Promise<boolean> {
     try {
       const socket = await this.#client.own.dialSocket(viewerSocket(this.#server), { signal });
-      const cut = () => socket.destroy();
-      signal.addEventListener('abort', cut, { once: true });
-      try {
-        (await RfbClient.open(socket)).close();
-        return true;
-      } finally {
-        signal.removeEventListener('abort', cut);
-        socket.destroy();
-      }
+      return await greeted(socket, signal, async () => true);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ConnectionEnded) return false;
@@ -129,6 +117,18 @@ export class Desktop {
       throw new DomainError('unprocessable', 'DESKTOPS_UNAVAILABLE', detail);
     }
     throw ended();
+  }
+}
+
+/** Does something as a client on this connection, which ends with it, and where the signal is aborted. */
+async function greeted<T>(socket: Duplex, signal: AbortSignal, act: (rfb: RfbClient) => Promise<T>): Promise<T> {
+  const cut = () => socket.destroy();
+  signal.addEventListener('abort', cut, { once: true });
+  try {
+    return await act(await RfbClient.open(socket));
+  } finally {
+    signal.removeEventListener('abort', cut);
+    socket.destroy();
   }
 }
 

@@ -71,10 +71,6 @@ export class RfbClient {
     return this.#size;
   }
 
-  close(): void {
-    this.#socket.destroy();
-  }
-
   /** All that is shown now. */
   async picture(): Promise<Picture> {
     this.#socket.write(pixelFormat);
