@@ -13,7 +13,6 @@ import {
   linkHolds,
   revokeDesktopLink,
 } from '../../models/desktops/links.ts';
-import { endCodeOf, getDesktop } from '../../models/desktops/session.ts';
 import { DomainError } from '../../models/errors.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
@@ -24,7 +23,7 @@ import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 import { controlChanges } from './controlChanges.ts';
-import { desktopEnded } from './look.ts';
+import { openDesktop } from './look.ts';
 import { viewAddress } from './viewUrl.ts';
 
 /** Links by which people look at a desktop, and who may type in it. What they lead to is served by view/. */
@@ -36,7 +35,7 @@ export function desktopLinkRoutes(deps: RouteDeps) {
   router.post(`${base}/link`, async (req, res) => {
     const ref = pathOf<'createDesktopLink'>(req);
     const { control = false, ttlSeconds = defaultLinkSeconds } = bodyOf<'createDesktopLink'>(req) ?? {};
-    await requireOpen(ref);
+    await openDesktop(deps, ref);
     if (!deps.config.ports.isReachable) throw noDomain();
     const caller = callerOf(req);
     const { apiKeyId } = authorityOf(caller);
@@ -67,7 +66,7 @@ export function desktopLinkRoutes(deps: RouteDeps) {
 
   router.post(`${base}/control`, async (req, res) => {
     const ref = pathOf<'controlDesktop'>(req);
-    await requireOpen(ref);
+    await openDesktop(deps, ref);
     const me: Controller = { kind: 'user', userId: callerOf(req).userId };
     const { action } = bodyOf<'controlDesktop'>(req);
     const isChanged =
@@ -80,11 +79,6 @@ export function desktopLinkRoutes(deps: RouteDeps) {
       now === undefined ? 'none' : now.kind === 'page' ? 'page' : isController(now, me) ? 'you' : 'user';
     answer<'controlDesktop'>(res, 200, { controller });
   });
-
-  async function requireOpen(ref: { spaceId: string; computerId: string; sessionId: string }): Promise<void> {
-    const code = endCodeOf(await getDesktop(database, ref));
-    if (code !== undefined) throw desktopEnded(code);
-  }
 
   async function present(
     link: DesktopLink,

@@ -31,7 +31,7 @@ export async function asItIs(deps: LookDeps, session: DesktopSession): Promise<D
 }
 
 /** Notes that its X server has ended, unless more is known. */
-export async function noteDeath(deps: LookDeps, session: DesktopSession): Promise<DesktopSession> {
+async function noteDeath(deps: LookDeps, session: DesktopSession): Promise<DesktopSession> {
   const ref = { spaceId: session.spaceId, computerId: session.computerId, sessionId: session.id };
   // It may have ended with its computer.
   const latest = await getDesktop(deps.database, ref);
@@ -41,14 +41,20 @@ export async function noteDeath(deps: LookDeps, session: DesktopSession): Promis
   return getDesktop(deps.database, ref);
 }
 
+/** A session that has not ended. Throws 404, 410 `DESKTOP_ENDED`. */
+export async function openDesktop({ database }: Pick<LookDeps, 'database'>, ref: DesktopRef): Promise<DesktopSession> {
+  const session = await getDesktop(database, ref);
+  const code = endCodeOf(session);
+  if (code !== undefined) throw desktopEnded(code);
+  return session;
+}
+
 /** The X server of a session that runs. Throws 404, 409 `DESKTOP_STARTING` or `COMPUTER_PAUSED`, 410 `DESKTOP_ENDED`. */
 export async function xServerOf(
   deps: LookDeps,
   ref: DesktopRef,
 ): Promise<{ session: DesktopSession; server: Desktop }> {
-  const session = await getDesktop(deps.database, ref);
-  const code = endCodeOf(session);
-  if (code !== undefined) throw desktopEnded(code);
+  const session = await openDesktop(deps, ref);
   if (session.status === 'starting') {
     throw new DomainError('conflict', 'DESKTOP_STARTING', 'The desktop session is starting. Try again in a moment.');
   }

@@ -78,7 +78,7 @@ export function desktopRoutes(deps: RouteDeps) {
     return presentDesktop(deps, await lookAtDesktop(deps, ref), callerOf(req));
   }
 
-  async function untilStarted(req: Request, ref: { spaceId: string; computerId: string; sessionId: string }) {
+  async function untilStarted(req: Request, ref: DesktopRef) {
     const look = async (): Promise<DesktopSession | undefined> => {
       const session = await getDesktop(database, ref);
       return session.status === 'starting' && endCodeOf(session) === undefined ? undefined : session;

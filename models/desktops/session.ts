@@ -78,7 +78,7 @@ export async function listDesktops(
 }
 
 /** Whether it has ended, or is about to, or its computer is no longer the one that it was on. */
-export function hasEnded(session: DesktopSession): boolean {
+function hasEnded(session: DesktopSession): boolean {
   return session.status === 'ending' || session.status === 'ended' || isOffComputer(session);
 }
 
