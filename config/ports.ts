@@ -13,11 +13,15 @@ const localNames = new Set(['localhost', '127.0.0.1', '[::1]']);
 export function portsConfig(env: z.infer<typeof portsSettings>, publicUrl: string) {
   const { protocol, port, hostname } = new URL(publicUrl);
   const domain = env.ATRIUM_PORTS_DOMAIN;
+  const originOf = (label: string) => `${protocol}//${label}.${domain}${port === '' ? '' : `:${port}`}`;
   return Object.freeze({
     domain,
     isSecure: protocol === 'https:',
+    /** Of the page of desktops, which no link has. */
+    desktopHost: `desktop.${domain}`,
+    desktopOrigin: originOf('desktop'),
     /** Names below `localhost` mean the browser’s own machine. */
     isReachable: domain !== 'localhost' || localNames.has(hostname),
-    originOf: (label: string) => `${protocol}//${label}.${domain}${port === '' ? '' : `:${port}`}`,
+    originOf,
   });
 }

@@ -16,5 +16,5 @@ export async function viewAddress(
   const expiresAt = link.expiresAt ?? new Date(Date.now() + link.ttlSeconds * 1_000);
   const viewer = { linkId: link.id, userId: caller.userId, apiKeyId, sessionId };
   const token = await identity.desktopTokens.sign(viewer, expiresAt);
-  return { url: `${config.ports.originOf('desktop')}/#${token}`, expiresAt };
+  return { url: `${config.ports.desktopOrigin}/#${token}`, expiresAt };
 }

@@ -26,7 +26,7 @@ const connectionsPerLink = 100;
  */
 export function portHosts(deps: ApiDeps): OwnHosts {
   const { config, portLinks, liveComputers, identity, closing, logger } = deps;
-  const { domain, isSecure } = config.ports;
+  const { domain, desktopHost, isSecure } = config.ports;
   const open = new ConnectionCounter(connectionsPerLink);
   const limits = createRateLimits(config);
   const app = express();
@@ -146,9 +146,7 @@ export function portHosts(deps: ApiDeps): OwnHosts {
   return {
     // The page of desktops is below the same domain, and has another name.
     takes: (name) =>
-      name.endsWith(`.${domain}`) &&
-      name !== `desktop.${domain}` &&
-      name !== hostNameOf(new URL(config.http.publicUrl).host),
+      name.endsWith(`.${domain}`) && name !== desktopHost && name !== hostNameOf(new URL(config.http.publicUrl).host),
     handle: (req, res) => void app(req, res),
   };
 }

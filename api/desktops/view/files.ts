@@ -8,13 +8,9 @@ const own = join(import.meta.dirname, 'browser');
 /** `core/rfb.js` is what the package exports. */
 const noVnc = dirname(dirname(createRequire(import.meta.url).resolve('@novnc/novnc')));
 
-export function viewHost({ domain }: Config['ports']): string {
-  return `desktop.${domain}`;
-}
-
 /** The page, and noVNC as its package has it. */
 export function viewFiles({ http, ports }: Pick<Config, 'http' | 'ports'>): RequestHandler {
-  const origin = ports.originOf('desktop').replace(/^http/, 'ws');
+  const origin = ports.desktopOrigin.replace(/^http/, 'ws');
   const policy = [
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; base-uri 'none'",
     `form-action 'none'; connect-src 'self' ${origin}`,

@@ -10,9 +10,9 @@ import { describeFailure } from '../../frame/failures.ts';
 import { accessLog } from '../../frame/middleware/accessLog.ts';
 import { createRateLimits } from '../../frame/middleware/rateLimits.ts';
 import { requestId } from '../../frame/middleware/requestId.ts';
-import { hostNameOf, type OwnHosts } from '../../frame/ownHosts.ts';
+import type { OwnHosts } from '../../frame/ownHosts.ts';
 import { acceptUpgrade, offeredProtocols, webSocketServer } from '../../frame/upgrade.ts';
-import { viewFiles, viewHost } from './files.ts';
+import { viewFiles } from './files.ts';
 import { type Viewed, Viewing, viewCodes } from './viewing.ts';
 
 /** Each is one person who looks; a page that makes many is stopped. */
@@ -26,7 +26,6 @@ const limits = { ...connectionLimits, messagesPerSecond: 500, messagesAtOnce: 2_
  */
 export function desktopHosts(deps: ApiDeps): OwnHosts {
   const { config, database, identity, closing, logger } = deps;
-  const name = viewHost(config.ports);
   const open = new ConnectionCounter(viewersPerSession);
   const failures = createRateLimits(config);
   const server = webSocketServer(limits);
@@ -42,7 +41,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
   app.get('/socket', async (req, res) => {
     if (req.handshake === undefined) throw new DomainError('invalid', 'NO_WEBSOCKET', 'This is for WebSockets.');
     // Pages of other origins have nothing to do with it, whatever they know.
-    if (req.headers.origin !== undefined && req.headers.origin !== config.ports.originOf('desktop')) {
+    if (req.headers.origin !== undefined && req.headers.origin !== config.ports.desktopOrigin) {
       throw new DomainError('forbidden', 'ORIGIN_NOT_ALLOWED', 'Pages of this origin may not connect here.');
     }
     const viewed = await admit(req, res);
@@ -89,7 +88,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
     return { viewer, link, session };
   }
 
-  return { takes: (hostName) => hostName === hostNameOf(name), handle: (req, res) => void app(req, res) };
+  return { takes: (hostName) => hostName === config.ports.desktopHost, handle: (req, res) => void app(req, res) };
 }
 
 const asOperation = {
