@@ -12,6 +12,7 @@ import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { AttachmentReader } from './context/attachmentReader.ts';
 import { tokensOf } from './context/budget.ts';
 import { type History, readHistory } from './context/history.ts';
+import { ResultPictures } from './context/resultPictures.ts';
 import { shortenResults } from './context/shortenResults.ts';
 import { summaryMessage } from './context/summary.ts';
 import { systemPrompt } from './context/systemPrompt.ts';
@@ -56,7 +57,6 @@ export async function buildPrompt(
     step > 0 ? partsSoFar(deps.turnLog, turn.id) : [],
   ]);
   if (!history.isWhole) return undefined;
-  const thread = await threadMessages(deps, request, history, fileAllowance(budget));
   const done =
     kept === undefined
       ? soFar
@@ -64,7 +64,11 @@ export async function buildPrompt(
           0,
           soFar.findLastIndex(({ type }) => type === 'step-start'),
         );
-  const own = shortenResults([...thread.splice(-1), ...assistantMessages(done)], budget * ownShare);
+  const allowance = fileAllowance(budget);
+  const parts = [...history.messages.flatMap((message) => message.parts), ...done];
+  const pictures = await ResultPictures.of(deps, request, parts, allowance);
+  const thread = await threadMessages(deps, request, history, allowance, pictures);
+  const own = shortenResults([...thread.splice(-1), ...assistantMessages(done, pictures)], budget * ownShare);
   // Providers refuse an answer that ends with a space.
   if (kept !== undefined) own.push({ role: 'assistant', content: [{ type: 'text', text: kept.trimEnd() }] });
   const opening: LanguageModelV4Prompt = [{ role: 'system', content: systemPrompt(turn, settings) }];
@@ -85,13 +89,14 @@ async function threadMessages(
   { turn, model }: PromptRequest,
   { messages }: History,
   allowance: FileAllowance,
+  pictures: ResultPictures,
 ): Promise<LanguageModelV4Message[]> {
   const asked = messages.filter(({ role }) => role === 'user').map(({ turnId }) => turnId);
   const contexts = await readTurnContexts(deps.database, asked);
   const made: LanguageModelV4Message[][] = [];
   for (const message of messages.toReversed()) {
     if (message.role === 'assistant') {
-      made.push(assistantMessages(message.parts));
+      made.push(assistantMessages(message.parts, pictures));
       continue;
     }
     const { attachments, database } = deps;
@@ -112,7 +117,7 @@ async function partsSoFar(turnLog: TurnLog, turnId: string): Promise<StoredPart[
 }
 
 /** One assistant message per step, each followed by its tool results: the order that every provider requires. */
-function assistantMessages(parts: StoredPart[]): LanguageModelV4Message[] {
+function assistantMessages(parts: StoredPart[], pictures: ResultPictures): LanguageModelV4Message[] {
   const messages: LanguageModelV4Message[] = [];
   for (const step of splitSteps(parts)) {
     const content: AssistantContent = [];
@@ -131,7 +136,7 @@ function assistantMessages(parts: StoredPart[]): LanguageModelV4Message[] {
           input: part.input ?? {},
           ...optionsOf(part.callProviderMetadata),
         });
-        results.push(toolResult(part));
+        results.push(toolResult(part, pictures));
       }
     }
     if (content.length > 0) messages.push({ role: 'assistant', content });
@@ -149,14 +154,14 @@ function splitSteps(parts: StoredPart[]): StoredPart[][] {
   return steps;
 }
 
-function toolResult(part: ToolPart): ToolContent[number] {
+function toolResult(part: ToolPart, pictures: ResultPictures): ToolContent[number] {
   const { toolCallId, toolName } = part;
   if (part.state === 'output-error') {
     const value = part.errorText ?? 'The tool failed.';
     return { type: 'tool-result', toolCallId, toolName, output: { type: 'error-text', value } };
   }
   const value = typeof part.output === 'string' ? part.output : JSON.stringify(part.output ?? null);
-  return { type: 'tool-result', toolCallId, toolName, output: { type: 'text', value } };
+  return { type: 'tool-result', toolCallId, toolName, output: pictures.outputOf(part, value) };
 }
 
 function optionsOf(metadata: unknown): { providerOptions?: SharedV4ProviderOptions } {

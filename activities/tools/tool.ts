@@ -1,4 +1,5 @@
 import type { Transaction } from 'sequelize';
+import type { NewPicture, ResultPicture } from '../../models/chat/resultPictures.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { type Authority, may } from '../../models/identity/authority.ts';
 import type { Scope } from '../../models/identity/scopes.ts';
@@ -91,6 +92,11 @@ export interface ToolContext {
   live: LiveOutput;
   /** Await this before reading a result of more than 4 MB into memory: a worker holds only a few of them at a time. */
   admitLarge(): Promise<void>;
+  /**
+   * Keeps a picture, as a file of the thread. A tool puts what it gets into the field `picture` of its result: models
+   * that see images are then shown it. A call has one; the text beside it must be short.
+   */
+  keepPicture(picture: NewPicture): Promise<ResultPicture>;
   /**
    * Records the result in the transaction that has the effect, so that both happen once, whatever is killed. Throws, so
    * that nothing happens, when the call is already done or has ended.

@@ -6,6 +6,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { CatalogueModel, ProviderName } from './catalogue.ts';
 import type { ModelCall } from './modelCall.ts';
+import { withPicturesBehind } from './toolPictures.ts';
 
 const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
@@ -36,7 +37,7 @@ export function callOptions(
   const { key, options } = providerDefaults[model.adapter];
   const tools = model.capabilities.tools && call.tools?.length ? call.tools : undefined;
   return {
-    prompt: model.adapter === 'anthropic' ? withCacheMarks(call.prompt) : call.prompt,
+    prompt: promptFor(model.adapter, call.prompt),
     tools,
     toolChoice: tools === undefined ? undefined : call.toolChoice,
     // Omitted unless asked for: servers refuse a prompt and a limit that together exceed their window.
@@ -45,6 +46,11 @@ export function callOptions(
     providerOptions: { [key]: { ...options, ...model.providerOptions } },
     abortSignal,
   };
+}
+
+function promptFor(adapter: ProviderName, prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
+  if (adapter === 'anthropic') return withCacheMarks(prompt);
+  return adapter === 'compatible' ? withPicturesBehind(prompt) : prompt;
 }
 
 /**

@@ -106,6 +106,9 @@ type ToolOutput = Extract<
 
 function quote(output: ToolOutput): string {
   if (output.type === 'text' || output.type === 'error-text') return output.value;
+  if (output.type === 'content') {
+    return output.value.map((part) => (part.type === 'text' ? part.text : '[a picture]')).join('\n');
+  }
   return output.type === 'execution-denied'
     ? `denied${output.reason ? `, ${output.reason}` : ''}`
     : JSON.stringify(output.value);

@@ -24,7 +24,12 @@ export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
       if (part.type === 'text' || part.type === 'reasoning') characters += part.text.length;
       else if (part.type === 'file') files += 1;
       else if (part.type === 'tool-call') characters += JSON.stringify(part.input ?? null).length;
-      else if (part.type === 'tool-result') characters += JSON.stringify(part.output).length;
+      else if (part.type === 'tool-result' && part.output.type === 'content') {
+        for (const piece of part.output.value) {
+          if (piece.type === 'text') characters += piece.text.length;
+          else files += 1;
+        }
+      } else if (part.type === 'tool-result') characters += JSON.stringify(part.output).length;
     }
   }
   return estimateTokens(characters) + files * tokensPerFile;

@@ -46,7 +46,7 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
     throw new DomainError('tooLarge', 'TOOL_RESULT_TOO_LARGE', 'The result is larger than 100 MB. Ask for less of it.');
   }
   const name = `${toolCallId}.${isText ? 'txt' : 'json'}`;
-  const file = await keep(store, turn, name, text).catch((error: unknown) => {
+  const file = await keepResultFile(store, turn, name, inPieces(text)).catch((error: unknown) => {
     // A store that is away comes back; one without room does not soon.
     if (isAway(error)) throw error;
     store.onFailure(error);
@@ -55,17 +55,18 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
   return { isLarge: true, bytes, preview: firstOf(text, previewCharacters), file } satisfies LargeResult;
 }
 
-async function keep(
+/** What of a result is not in the result itself. Keeping it again replaces it. */
+export async function keepResultFile(
   { database, storage, limits }: ResultStore,
   turn: Turn,
   name: string,
-  text: string,
+  bytes: AsyncIterable<Buffer>,
 ): Promise<NonNullable<LargeResult['file']>> {
   const { spaceId, userId } = turn;
   const containerId = threadContainerId(turn.threadId);
-  const names = ['tool-results', name];
+  const names = resultFileNames(name);
   await using session = new UploadSession({ database, store: storage, limits }, spaceId);
-  const file = await session.receive(inPieces(text), name);
+  const file = await session.receive(bytes, name);
   const target = {
     spaceId,
     userId,
@@ -77,6 +78,11 @@ async function keep(
   } as const;
   await session.place([{ target, file }]);
   return { containerId, path: `/${names.join('/')}` };
+}
+
+/** Where such a file is in its thread’s container. */
+export function resultFileNames(name: string): string[] {
+  return ['tool-results', name];
 }
 
 const pieceBytes = 1024 * 1024;

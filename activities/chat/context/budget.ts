@@ -1,4 +1,4 @@
-import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import type { CatalogueModel } from '../../../integrations/llm/catalogue.ts';
 
 /** Counting bytes works about equally for every script: a token is about four bytes of UTF-8. */
@@ -9,7 +9,7 @@ const maxAnswerTokens = 16_384;
 /** How much smaller a prompt becomes each time the provider says that it is too long after all. */
 const squeezeShare = 0.7;
 
-const tokensPerImage = 1_500;
+export const tokensPerImage = 1_500;
 const maxTokensPerPdf = 40_000;
 
 export function tokensOfText(text: string): number {
@@ -56,10 +56,15 @@ function tokensOfPart(part: Exclude<LanguageModelV4Message, { role: 'system' }>[
     case 'tool-call':
       return tokensOfText(JSON.stringify(part.input ?? null));
     case 'tool-result':
-      return tokensOfText(JSON.stringify(part.output));
+      return tokensOfOutput(part.output);
     default:
       return 0;
   }
+}
+
+function tokensOfOutput(output: LanguageModelV4ToolResultPart['output']): number {
+  if (output.type !== 'content') return tokensOfText(JSON.stringify(output));
+  return output.value.reduce((sum, part) => sum + (part.type === 'text' ? tokensOfText(part.text) : tokensPerImage), 0);
 }
 
 /** By its bytes, since its pages are not known: 100 KB of PDF are some pages of text, and ten MB mostly pictures. */

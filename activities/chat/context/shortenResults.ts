@@ -17,13 +17,22 @@ export function shortenResults(messages: LanguageModelV4Message[], budgetTokens:
   return messages.map((message) => {
     if (message.role !== 'tool' || excess <= 0) return message;
     const content = message.content.map((part) => {
-      if (part.type !== 'tool-result' || part.output.type !== 'text' || excess <= 0) return part;
-      const value = shorten(part.output.value, excess);
-      excess -= tokensOfText(part.output.value) - tokensOfText(value);
-      return { ...part, output: { ...part.output, value } };
+      if (part.type !== 'tool-result') return part;
+      const { output } = part;
+      if (output.type === 'text') return { ...part, output: { ...output, value: take(output.value) } };
+      if (output.type !== 'content') return part;
+      const value = output.value.map((piece) => (piece.type === 'text' ? { ...piece, text: take(piece.text) } : piece));
+      return { ...part, output: { ...output, value } };
     });
     return { ...message, content } satisfies ToolMessage;
   });
+
+  function take(text: string): string {
+    if (excess <= 0) return text;
+    const kept = shorten(text, excess);
+    excess -= tokensOfText(text) - tokensOfText(kept);
+    return kept;
+  }
 }
 
 function shorten(text: string, excessTokens: number): string {

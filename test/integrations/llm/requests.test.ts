@@ -103,3 +103,77 @@ test('caching marks are on the system prompt and on the last two messages that a
   ]);
   expect(prompt.every(({ providerOptions }) => providerOptions === undefined)).toBe(true);
 });
+
+describe('a picture in the result of a tool', () => {
+  const picture = Buffer.from('a picture').toString('base64');
+  const resultOf = (modelId: string) =>
+    bodyOf(modelId, {
+      tools: [addTool],
+      prompt: [
+        user('hello'),
+        {
+          role: 'assistant',
+          content: [{ type: 'tool-call', toolCallId: 'one', toolName: 'add', input: { a: 1 } }],
+        },
+        {
+          role: 'tool',
+          content: [
+            {
+              type: 'tool-result',
+              toolCallId: 'one',
+              toolName: 'add',
+              output: {
+                type: 'content',
+                value: [
+                  { type: 'text', text: 'the text of it' },
+                  { type: 'file', mediaType: 'image/png', data: { type: 'data', data: picture } },
+                ],
+              },
+            },
+          ],
+        },
+      ] satisfies LanguageModelV4Prompt,
+    });
+
+  test('is in OpenAI’s result of the call', async () => {
+    const { body } = await resultOf('gpt-5.1');
+    expect((body.input as unknown[]).at(-1)).toMatchObject({
+      type: 'function_call_output',
+      call_id: 'one',
+      output: [
+        { type: 'input_text', text: 'the text of it' },
+        { type: 'input_image', image_url: `data:image/png;base64,${picture}` },
+      ],
+    });
+  });
+
+  test('is in Anthropic’s result of the call', async () => {
+    const { body } = await resultOf('claude-sonnet-4-5');
+    expect((body.messages as unknown[]).at(-1)).toMatchObject({
+      role: 'user',
+      content: [
+        {
+          type: 'tool_result',
+          tool_use_id: 'one',
+          content: [
+            { type: 'text', text: 'the text of it' },
+            { type: 'image', source: { type: 'base64', media_type: 'image/png', data: picture } },
+          ],
+        },
+      ],
+    });
+  });
+
+  test('follows the results where those are text alone', async () => {
+    const { body } = await resultOf('local');
+    const [result, behind] = (body.messages as unknown[]).slice(-2);
+    expect(result).toMatchObject({ role: 'tool', tool_call_id: 'one', content: 'the text of it' });
+    expect(behind).toMatchObject({
+      role: 'user',
+      content: [
+        { type: 'text', text: '[The picture in the result of add, call one]' },
+        { type: 'image_url', image_url: { url: `data:image/png;base64,${picture}` } },
+      ],
+    });
+  });
+});
