@@ -53,7 +53,7 @@ export function createTreeActivities(deps: GitDeps) {
       if (made !== null) await gitTrees.update({ ...tree, workId: `${order.id}-files` }, made, state, hooks.signal);
     }),
 
-    /** Brings the files that a mirror lacks which was lost: what is saved of a partial clone has no more than its first. */
+    /** Brings the files that a partial clone's mirror lacks: what was saved before they were saved too has only its first. */
     restoreFiles: step(async ({ repository, tree, hooks }) => {
       if (repository.filter === null || (await isFilled(gitTrees, tree, hooks.signal))) return;
       const { head, refs } = (await stateOf(deps, repository)).manifest;

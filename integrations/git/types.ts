@@ -177,8 +177,8 @@ export interface GitMirrors {
     hooks: GitHooks,
   ): Promise<MirrorState & { output: string }>;
   /**
-   * Of a partial clone: brings the files of a commit, and bundles those that a tree lacks, by their ids. Null where that
-   * is nothing, and for other clones, which have all files.
+   * Of a partial clone: brings the files of a commit, saves them, and bundles those that a tree lacks, by their ids. Null
+   * where that is nothing, and for other clones, which have all files.
    */
   fetchFiles(
     ref: RepositoryRef,

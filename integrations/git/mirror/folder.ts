@@ -9,8 +9,8 @@ import { gitError } from '../rules/failures.ts';
 import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
 import { FolderState } from './folderState.ts';
 import { Git } from './git.ts';
-import { initRepository, namesIn, writeManifest } from './repository.ts';
-import { saveRepository } from './save.ts';
+import { initRepository, namesIn, packsIn, writeManifest } from './repository.ts';
+import { savePacks, saveRepository } from './save.ts';
 import type { Saving } from './store.ts';
 import { isConnected, takeInOwn } from './takeIn.ts';
 import { putTogether } from './together.ts';
@@ -130,11 +130,14 @@ export class MirrorFolder implements AsyncDisposable {
     return { version, manifest };
   }
 
-  /** Runs what brings objects that no ref needs, and keeps them if it ends well. */
+  /** Runs what brings objects that no ref moves to, and saves them: another machine may need them next. */
   async enrich(saved: SavedMirror, work: (git: Git) => Promise<void>): Promise<void> {
+    const before = await packsIn(this.git);
     await this.#state.begin(saved.version);
     await work(this.git);
-    await this.#state.settle(saved.version);
+    const added = (await packsIn(this.git)).filter((name) => !before.includes(name));
+    const { version } = await savePacks(this.#savingOf(this.git), saved, added);
+    await this.#state.settle(version);
   }
 
   /** Makes what has been cloned the mirror. */

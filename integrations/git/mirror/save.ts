@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import type { GitFilter, SavedMirror } from '../types.ts';
 import { bundleOfOnlyPack, makeBundle } from './bundleFile.ts';
@@ -69,6 +70,33 @@ export async function saveRepository(saving: Saving, saved: SavedMirror | undefi
   }
 
   return await store(saving, saved, next, await plan());
+}
+
+/** Saves what has come in packs without a move of any ref. */
+export async function savePacks(
+  saving: Saving,
+  saved: SavedMirror,
+  packs: readonly string[],
+): Promise<Pick<SavedMirror, 'version'>> {
+  const { git, bundles } = saving;
+  const { manifest } = saved;
+  const roots = await objectsIn(git, packs);
+  await using made = await makeBundle(git, bundles, { manifest, roots, have: [] });
+  if (made === null) return saved;
+  await using stack = new AsyncDisposableStack();
+  const version = saved.version + 1;
+  const bundle = await planBundle(saving, stack, { version, bytes: made.bytes, replacesAll: false });
+  return await store(saving, saved, { version, manifest }, { bundle, open: made.open });
+}
+
+async function objectsIn(git: Git, packs: readonly string[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const name of packs) {
+    const index = createReadStream(join(git.dir, 'objects', 'pack', `${name}.idx`));
+    const listed = await git.text(['show-index'], { input: index });
+    for (const line of listed.trimEnd().split('\n')) ids.push(line.split(' ')[1] ?? '');
+  }
+  return ids.filter((id) => id !== '');
 }
 
 async function filterOf(git: Git): Promise<GitFilter | null> {

@@ -156,6 +156,33 @@ describe('a clone', () => {
     expect(few === null ? 0 : readFileSync(few.path).readUInt32BE(readFileSync(few.path).indexOf('PACK') + 8)).toBe(1);
     expect(await world.mirrors.fetchFiles(ref, source, old, [], world.hooks())).toBeNull();
   });
+
+  test('with a filter has on every machine the files that one of them has brought', async () => {
+    const bare = world.server.create('machines.git');
+    commitFiles(bare, { a: 'one', b: 'same' });
+    const other = commitFiles(bare, { a: 'other', c: 'c' }, { branch: 'other' });
+    const ref = world.ref();
+    const source = { url: world.server.url('machines.git') };
+    await world.mirrors.clone(ref, { ...source, filter: 'blob:none' }, world.hooks());
+    const there = world.another({ ATRIUM_GIT_DIR: temporaryFolder() });
+    expect(await there.fetchFiles(ref, source, other, [], world.hooks())).toBeNull();
+    world.server.reset();
+    const filesOf = (commit: string) => gitDir(ref, 'rev-list', '--objects', '--missing=print', `${commit}^{tree}`);
+    for (const machine of ['one that was there before', 'a new one']) {
+      if (machine === 'a new one') world.loseMachine();
+      await using made = (await world.mirrors.bundleFor(ref, [], world.hooks().signal)).bundle;
+      const tree = temporaryFolder();
+      gitIn(tree, 'init', '--quiet');
+      gitIn(tree, 'bundle', 'unbundle', made?.path ?? '');
+      expect([machine, filesOf(other)]).toEqual([machine, expect.not.stringContaining('?')]);
+      expect(gitIn(tree, 'show', `${other}:a`)).toBe('other');
+    }
+    expect(world.server.requests).toEqual([]);
+    // What is there already is not saved again.
+    const before = (await world.records.current(ref))?.version;
+    expect(await world.mirrors.fetchFiles(ref, source, other, [], world.hooks())).toBeNull();
+    expect((await world.records.current(ref))?.version).toBe(before);
+  });
 });
 
 describe('what is saved', () => {
