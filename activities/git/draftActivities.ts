@@ -51,8 +51,8 @@ export function createDraftActivities(deps: GitDeps) {
     }),
 
     /**
-     * Brings the files that a mirror lacks which was lost: what is saved of a partial clone has only those that came with
-     * it or were made here.
+     * Brings the files that a partial clone's mirror lacks: what was saved before they were saved too has only those that
+     * came with it or were made here.
      */
     restoreDraft: step(async ({ repository, draft, tree, hooks }) => {
       if (repository.filter === null || (await isFilled(gitTrees, tree, hooks.signal))) return;
@@ -82,7 +82,10 @@ export function createDraftActivities(deps: GitDeps) {
 
     /** Brings to the mirror what the draft has, committed or not. */
     saveDraft: step(async ({ repository, order, draft, tree, hooks: { signal } }) => {
-      if (order.kind === 'mergeDraft') await commitAll(order, draft, tree, signal);
+      if (order.kind === 'mergeDraft') {
+        const committed = await commitAll(order, draft, tree, signal);
+        if (committed !== undefined) await keepResult(database, order.id, { committed });
+      }
       if (order.kind === 'commitDraft') {
         const { id: commit, output } = await commitIn(order, tree, signal);
         await keepResult(database, order.id, { commit, output });
@@ -135,7 +138,7 @@ export function createDraftActivities(deps: GitDeps) {
         message: message ?? `Merge draft ${draft.branch}`,
       };
       const result = await gitMirrors.merge(repository, merge, signal);
-      await keepResult(database, order.id, { ...result, branch });
+      await keepResult(database, order.id, { ...order.result, ...result, branch });
     }),
 
     /** Removes what there is of a draft that was discarded. */
@@ -175,17 +178,23 @@ export function createDraftActivities(deps: GitDeps) {
     return gitTrees.commit(tree, { message, author, at, paths }, signal);
   }
 
-  /** What is not committed becomes a commit, if a message was given for that. */
-  async function commitAll(order: GitOrder, draft: Draft, tree: TreeWork, signal: AbortSignal): Promise<void> {
-    if ((order.input as unknown as DraftInput).message === undefined) return;
+  /** What is not committed becomes a commit, if a message was given for that. Answers its id. */
+  async function commitAll(
+    order: GitOrder,
+    draft: Draft,
+    tree: TreeWork,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    if ((order.input as unknown as DraftInput).message === undefined) return undefined;
     const { branch } = await gitTrees.status(tree, signal);
     if (branch !== draft.branch) {
       throw gitError('GIT_DRAFT_UNCOMMITTED', 'Another branch is checked out in the draft than its own.');
     }
     try {
-      await commitIn(order, tree, signal);
+      return (await commitIn(order, tree, signal)).id;
     } catch (error) {
       if (!(error instanceof DomainError) || error.code !== 'GIT_NOTHING_TO_COMMIT') throw error;
+      return undefined;
     }
   }
 }

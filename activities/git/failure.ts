@@ -1,6 +1,7 @@
 import { ApplicationFailure, activityInfo } from '@temporalio/activity';
 import { mayPass } from '../../integrations/git/rules/failures.ts';
 import { DomainError } from '../../models/errors.ts';
+import type { GitOrder } from '../../models/git/orders.ts';
 import { calledOff } from '../../models/git/steps.ts';
 import { isAway } from '../../models/unavailable.ts';
 
@@ -13,8 +14,18 @@ export function describe(error: unknown): { code: string; detail: string } {
   return { code: 'GIT_FAILED', detail: 'It could not be done; the log says why.' };
 }
 
+/** The same of a merge that has committed first what was in no commit: that stays. */
+export function withCommitted(
+  { code, detail }: ReturnType<typeof describe>,
+  { result }: Pick<GitOrder, 'result'>,
+): ReturnType<typeof describe> {
+  const committed = result?.committed;
+  if (typeof committed !== 'string') return { code, detail };
+  return { code, detail: `${detail} What was not committed in the draft is now: ${committed.slice(0, 10)}.` };
+}
+
 /**
- * The same for the workflow, by its code alone. It is tried again for as long as a part of Atrium is away, and a few
+ * An error for the workflow, by its code alone. It is tried again for as long as a part of Atrium is away, and a few
  * times where the other side may be to blame.
  */
 export function failureOf(error: unknown): ApplicationFailure {

@@ -4,7 +4,7 @@ import { findRepository, type Repository } from '../../models/git/repository.ts'
 import { keepAlive } from '../keepAlive.ts';
 import { UnwantedWatch } from '../unwantedWatch.ts';
 import type { GitDeps } from './deps.ts';
-import { describe, failureOf, notOrdered, wasCalledOff } from './failure.ts';
+import { describe, failureOf, notOrdered, wasCalledOff, withCommitted } from './failure.ts';
 import { ProgressWriter } from './progress.ts';
 import { requireAuthority } from './requireAuthority.ts';
 
@@ -44,7 +44,7 @@ export function createOrdered(deps: GitDeps) {
       if (progress.signal.aborted) throw notOrdered();
       if (watch.signal.aborted) throw wasCalledOff();
       logger.warn({ err: error, itemId, orderId }, 'A step of a repository could not be done.');
-      await noteFailure(database, orderId, describe(error)).catch(() => undefined);
+      await noteFailure(database, orderId, withCommitted(describe(error), order)).catch(() => undefined);
       throw failureOf(error);
     } finally {
       await progress.settled();

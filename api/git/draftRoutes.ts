@@ -44,8 +44,9 @@ export function draftRoutes(deps: RouteDeps) {
       async (id) => {
         const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, branch, computerId };
         const { maxDrafts } = config.git;
-        const operation = await askToDraft(database, { ...request, name: placed.item.name, maxDrafts });
-        const result = await resultOf(req, operation);
+        const asked = await askToDraft(database, { ...request, name: placed.item.name, maxDrafts });
+        if ('ready' in asked) return { id: asked.ready.id };
+        const result = await resultOf(req, asked.operation);
         return result instanceof GoesOn ? result : { id: String(result.id) };
       },
       { status: 200 },

@@ -7,8 +7,8 @@ import { DomainError, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { type Operation, operationModels } from '../operation.ts';
 import { execute, insert, select } from '../sql.ts';
-import { changeDraft, lockDraft, requirePrepared } from './drafts.ts';
-import { beginOrder, type GitDraftKind, type GitOrder } from './orders.ts';
+import { changeDraft, type Draft, findDraftOn, lockDraft, notPrepared, requirePrepared } from './drafts.ts';
+import { beginOrder, type GitDraftKind, type GitOrder, ordersOf } from './orders.ts';
 import { freeDraftPath } from './placing.ts';
 import { lockRepository, type Repository, requireReady } from './repository.ts';
 
@@ -33,13 +33,15 @@ export interface DraftRequest {
 }
 
 /**
- * Begins a draft of a repository that has been cloned; its workflow makes it when its turn comes. Throws 404 for the
- * repository or the computer, 409 `GIT_REPOSITORY_NOT_READY`, `GIT_TOO_MANY_DRAFTS` or `GIT_REPOSITORY_BUSY`.
+ * Begins a draft of a repository that has been cloned; its workflow makes it when its turn comes. A branch has one: where
+ * that is being made, answers the operation that makes it, and where it is ready, the draft. Throws 404 for the
+ * repository or the computer, 409 `GIT_REPOSITORY_NOT_READY`, `GIT_DRAFT_EXISTS` where the branch's is on another computer
+ * than the one that is named, `GIT_TOO_MANY_DRAFTS` or `GIT_REPOSITORY_BUSY`.
  */
 export async function askToDraft(
   database: Database,
   request: DraftRequest & { branch: string; name: string; computerId: string | undefined; maxDrafts: number },
-): Promise<Operation> {
+): Promise<{ operation: Operation } | { ready: Draft }> {
   const { spaceId, itemId, actor, branch, computerId } = request;
   const computer =
     computerId === undefined
@@ -50,7 +52,9 @@ export async function askToDraft(
     async (tx) => {
       const repository = await requireRepository(tx, request);
       const known = await operationModels(tx).Operation.findByPk(request.id, { transaction: tx });
-      if (known !== null) return known;
+      if (known !== null) return { operation: known };
+      const open = await findDraftOn(tx, itemId, branch);
+      if (open !== undefined) return openAgain(tx, open, computerId);
       await requireRoomForDraft(tx, itemId, request.maxDrafts);
       const id = newId('gitDraft');
       const now = new Date();
@@ -68,11 +72,8 @@ export async function askToDraft(
         created_by: actor.userId,
         created_at: now,
       });
-      return await order(tx, repository, request, {
-        kind: 'createDraft',
-        input: { draftId: id },
-        action: 'draft.created',
-      });
+      const made = { kind: 'createDraft', input: { draftId: id }, action: 'draft.created' } as const;
+      return { operation: await order(tx, repository, request, made) };
     },
     { retryDuplicates: true },
   );
@@ -117,6 +118,24 @@ async function requireRepository(
   }
   requireReady(repository);
   return repository;
+}
+
+/** Whoever asks twice, for want of an answer or of knowing about the first one, is not given two. */
+async function openAgain(
+  tx: Transaction,
+  draft: Draft,
+  computerId: string | undefined,
+): Promise<{ operation: Operation } | { ready: Draft }> {
+  if (computerId !== undefined && computerId !== draft.computerId) {
+    const detail = `The branch has a draft already, ${draft.id}, on the computer ${draft.computerId}.`;
+    throw new DomainError('conflict', 'GIT_DRAFT_EXISTS', detail);
+  }
+  if (draft.status === 'ready') return { ready: draft };
+  const orders = await ordersOf(tx, draft.itemId);
+  const making = orders.find(({ kind, input }) => kind === 'createDraft' && input.draftId === draft.id);
+  const operation = making && (await operationModels(tx).Operation.findByPk(making.id, { transaction: tx }));
+  if (operation != null) return { operation };
+  throw notPrepared();
 }
 
 /** The repository’s lock is held until the next draft is there. */

@@ -88,9 +88,18 @@ export async function getDraft(database: Pick<Database, 'pool'>, itemId: string,
 
 /** Throws 409 `GIT_DRAFT_NOT_READY` for one that is still being made. */
 export function requirePrepared({ status }: Pick<Draft, 'status'>): void {
-  if (status === 'ready') return;
+  if (status !== 'ready') throw notPrepared();
+}
+
+export function notPrepared(): DomainError {
   const detail = 'The draft is still being prepared.';
-  throw new DomainError('conflict', 'GIT_DRAFT_NOT_READY', detail, { retryAfterSeconds: 5 });
+  return new DomainError('conflict', 'GIT_DRAFT_NOT_READY', detail, { retryAfterSeconds: 5 });
+}
+
+/** The draft on a branch of a repository that nobody has discarded: the oldest, for there were once more. */
+export async function findDraftOn(tx: Transaction, itemId: string, branch: string): Promise<Draft | undefined> {
+  const sql = `SELECT ${columns} FROM git_drafts WHERE item_id = ? AND status <> 'discarding' ORDER BY id`;
+  return (await select<object>(tx, sql, [itemId])).map(draftOf).find((draft) => draft.branch === branch);
 }
 
 /** A draft of the repository that nobody has discarded, locked. Throws 404. */

@@ -208,10 +208,10 @@ async function succeed(tx: Transaction, repository: Repository, order: GitOrder)
 }
 
 async function fail(tx: Transaction, repository: Repository, order: GitOrder, code: string): Promise<void> {
-  const detail = order.failure?.code === code ? order.failure.detail : detailOf(code);
+  const detail = (order.failure?.code === code ? order.failure.detail : detailOf(code)).slice(0, 500);
   // What arrived stays, and so does the progress that says how much that is.
   if (isClone(order)) {
-    await changeRepository(tx, repository, { status: 'failed', errorCode: code, errorDetail: detail.slice(0, 500) });
+    await changeRepository(tx, repository, { status: 'failed', errorCode: code, errorDetail: detail });
   } else await showNoProgress(tx, repository);
   await settleFailedDraft(tx, order, { code, detail });
   const end = code === calledOff ? ({ status: 'cancelled' } as const) : ({ status: 'failed', code, detail } as const);

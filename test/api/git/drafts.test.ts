@@ -218,6 +218,15 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     await said(draft, `echo draft > a.txt; ${commit} draft`);
     await said(repository, `echo ours > a.txt; ${commit} ours`);
     const look = 'cat a.txt; git rev-parse HEAD; git status --porcelain; ls -A .git';
+    // What is not committed is committed, and the answer says that this stays.
+    await said(draft, 'echo more > b.txt');
+    const telling = await merge(draft.id, { message: 'More' });
+    const [committed = ''] = (await said(draft, 'git log -1 --format="%h %s" --abbrev=10')).split(' More\n');
+    expect(telling).toMatchObject({
+      status: 409,
+      code: 'GIT_CONFLICT',
+      body: { detail: expect.stringMatching(new RegExp(`a\\.txt.*not committed .*: ${committed}\\.$`)) },
+    });
     const [before, ours] = [await said(draft, look), await said(repository, look)];
     const refused = await merge(draft.id);
     expect(refused).toMatchObject({
@@ -322,13 +331,24 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
   }, 240_000);
 
   test('is refused by name, by number and without a computer, and leaves nothing then', async () => {
-    const { make, made, list, computer, git, drafts } = await cloned();
+    const { user, make, made, list, computer, git, drafts } = await cloned();
     for (const branch of ['a..b', 'refs/heads/x', '-x']) {
       expect(await make(branch)).toMatchObject({ status: 422, code: 'GIT_BRANCH_NAME_REFUSED' });
     }
     expect((await make('ä'.repeat(100))).code).toBe('GIT_BRANCH_NAME_REFUSED');
     expect(await make('x', { computerId: 'cmp_1' })).toMatchObject({ status: 404 });
-    const [one] = [await made('one'), await made('two')];
+    // Whoever asks twice has one, also while it is being made.
+    const [first, second] = await Promise.all([make('one'), make('one')]);
+    expect([first.status, second.status, second.body.id]).toEqual([200, 200, first.body.id]);
+    const one = await made('one');
+    expect(one.id).toBe(first.body.id);
+    await user.fetch(`${git.space}/computers`, { method: 'POST', body: {} }).then(async (other) => {
+      const { id: computerId } = (await other.json()) as { id: string };
+      const elsewhere = await make('one', { computerId });
+      expect(elsewhere).toMatchObject({ status: 409, code: 'GIT_DRAFT_EXISTS' });
+      expect(elsewhere.body.detail).toContain(one.id);
+    });
+    await made('two');
     expect(await make('three')).toMatchObject({ status: 409, code: 'GIT_TOO_MANY_DRAFTS' });
     expect((await git.send('DELETE', `${drafts}/${one.id}`)).status).toBe(204);
     expect(await list()).toHaveLength(1);
