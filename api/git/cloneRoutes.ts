@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { checkBranchName } from '../../integrations/git/rules/branchName.ts';
+import { describeRefusal } from '../../integrations/git/rules/describeFailure.ts';
 import { parseRemoteUrl, type RemoteUrl } from '../../integrations/git/rules/remoteUrl.ts';
 import { checkName } from '../../models/drive/names.ts';
 import { DomainError } from '../../models/errors.ts';
@@ -83,14 +84,9 @@ export function cloneRoutes(deps: RouteDeps) {
   function requireReachable({ host, port }: RemoteUrl): void {
     const refusal = deps.egressGuard.refusalAtOnce({ host, port });
     if (refusal === undefined) return;
-    throw new DomainError(
-      'unprocessable',
-      'GIT_REMOTE_FORBIDDEN',
-      `The remote cannot be reached from here: ${refusal}.`,
-      {
-        errors: [{ pointer: '/url', detail: refusal }],
-      },
-    );
+    throw new DomainError('unprocessable', 'GIT_REMOTE_FORBIDDEN', describeRefusal(refusal), {
+      errors: [{ pointer: '/url', detail: refusal }],
+    });
   }
 
   /** A credential is shown to its own server only, so it is of no use elsewhere. */

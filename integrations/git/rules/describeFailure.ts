@@ -115,8 +115,9 @@ export function describeFailure(run: FailedRun, secrets: Iterable<string> = []):
 
 /** A refusal of the egress guard's, for people. Which address a name leads to is not said. */
 export function describeRefusal(refusal: string): string {
-  const reason = /internal or special/.test(refusal) ? 'its address is internal' : refusal;
-  return `The remote cannot be reached from here: ${reason}.`;
+  const isInternal = /address is internal/.test(refusal);
+  const said = `The remote cannot be reached from here: ${isInternal ? 'its address is internal' : refusal}.`;
+  return isInternal ? `${said} The operator can allow it with ATRIUM_EGRESS_ALLOW_INTERNAL.` : said;
 }
 
 /** Whether git has failed for a reason that is neither the remote's nor the machine's: its repository may be damaged. */

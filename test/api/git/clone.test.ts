@@ -93,6 +93,7 @@ test.each([
   const refused = await git.clone({ url });
   expect([refused.status, refused.code]).toEqual([422, 'GIT_REMOTE_FORBIDDEN']);
   expect(JSON.parse(refused.text)).toMatchObject({ errors: [{ pointer: '/url', detail: reason }] });
+  expect(refused.text.includes('ATRIUM_EGRESS_ALLOW_INTERNAL')).toBe(reason === 'its address is internal');
 });
 
 test.each([['-u'], ['a..b'], ['a b'], ['refs/heads/a'], ['a'.repeat(250)]])(

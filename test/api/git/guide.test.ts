@@ -1,38 +1,88 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildChatUser } from '../../builders/chat.ts';
+import { choosePort } from '../../../stack/ports.ts';
+import { buildChatUser, type ChatUser } from '../../builders/chat.ts';
 import { buildHostedGit } from '../../builders/hostedRepository.ts';
-import { remoteRepository, type TestGit } from '../../builders/repository.ts';
+import { localGitServer, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
+import { temporaryFolder } from '../../support/folders.ts';
 import { gitIn } from '../../support/gitRepository.ts';
+import { start, type TestProcess } from '../../support/processes.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 const page = readFileSync(new URL('../../../docs/git.md', import.meta.url), 'utf8');
+const PATH = `${dirname(process.execPath)}:${process.env.PATH}`;
+
+/** The commands of a section. */
+function blocksOf(title: string): string[] {
+  const [, section = ''] = new RegExp(`## ${title}\n(.*?)\n## `, 's').exec(page) ?? [];
+  return [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block);
+}
+
+async function follow(commands: string, product: TestGit, user: ChatUser): Promise<string> {
+  const env = { PATH, TOKEN: user.token, SPACE: user.spaceId };
+  const there = commands.replace('http://localhost:8080', product.url);
+  const { stdout } = await promisify(execFile)('bash', ['-euc', there], { env, timeout: 100_000 });
+  expect(stdout).not.toContain('"code":');
+  return stdout;
+}
 
 describe.each(usable.slice(0, 1))('$name: the guide', () => {
+  const home = temporaryFolder();
+  const guide = blocksOf('From a clone to a merge').join('');
+  let use = '';
+  let own: TestProcess;
+  let other: Awaited<ReturnType<typeof localGitServer>>;
   let product: TestGit;
+
   beforeAll(async () => {
-    product = await buildHostedGit();
+    const port = String(await choosePort());
+    const [serve = '', begin = '', ...rest] = blocksOf('A git server of your own');
+    use = rest.join('').replaceAll('8443', port);
+    const commands = serve.replaceAll('8443', port).replace(/node server\.mjs &\n$/, 'exec node server.mjs');
+    own = start('bash', ['-euc', commands], { env: { PATH, HOME: home } });
+    [other] = await Promise.all([localGitServer(), own.printed(/Ready/)]);
+    const said = begin
+      .replaceAll('8443', port)
+      .replace('$HOME', home)
+      .matchAll(/(ATRIUM_\w+)=(\S+)/g);
+    const settings = Object.fromEntries([...said].map(([, name = '', value = '']) => [name, value]));
+    // Both servers may be reached, as the page says how.
+    const caFile = join(home, 'all.pem');
+    const authorities = [settings.ATRIUM_GIT_CA_FILE, other.environment.ATRIUM_GIT_CA_FILE];
+    writeFileSync(caFile, authorities.map((file) => readFileSync(file ?? '', 'utf8')).join('\n'));
+    product = await buildHostedGit({
+      ATRIUM_GIT_CA_FILE: caFile,
+      ATRIUM_EGRESS_ALLOW_INTERNAL: `${settings.ATRIUM_EGRESS_ALLOW_INTERNAL},localhost:${other.server.port}`,
+    });
   }, 90_000);
-  afterAll(() => product.close());
+  afterAll(async () => {
+    await product.close();
+    await other.server[Symbol.asyncDispose]();
+    own.child.kill();
+    await own.exited;
+  });
 
   test('leads from a clone to a merge', async () => {
     const user = await buildChatUser(product);
-    const remote = remoteRepository(product.server);
-    const [, guide = ''] = /## From a clone to a merge\n(.*?)\n## /s.exec(page) ?? [];
-    const commands = [...guide.matchAll(/```sh\n(.*?)```/gs)]
-      .map(([, block = '']) => block)
-      .join('')
-      .replace('http://localhost:8080', product.url)
-      .replace('https://github.com/octocat/Hello-World.git', remote.url);
-    const env = { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, TOKEN: user.token, SPACE: user.spaceId };
-    const { stdout } = await promisify(execFile)('bash', ['-euc', commands], { env, timeout: 100_000 });
-    expect(stdout).not.toContain('"code":');
+    const remote = remoteRepository(other.server);
+    const commands = guide.replace('https://github.com/octocat/Hello-World.git', remote.url);
+    const stdout = await follow(commands, product, user);
     expect(stdout).toContain('+Good morning');
     expect(gitIn(remote.bare, 'log', '--format=%s', '-2', 'greeting')).toBe('Greet politely\nGreet');
     expect(gitIn(remote.bare, 'show', 'greeting:greeting.txt')).toBe('Good morning');
+  }, 120_000);
+
+  test('leads from a git server of one’s own with an empty repository to its first commit', async () => {
+    const user = await buildChatUser(product);
+    const above = guide.split('\n').filter((line) => /^(?:auth=|space=|field\(\)|run\(\))/.test(line));
+    expect(above).toHaveLength(4);
+    await follow([...above, use].join('\n'), product, user);
+    const bare = join(home, 'git', 'tool.git');
+    expect(gitIn(bare, 'log', '--format=%s', '--all')).toBe('Begin');
+    expect(gitIn(bare, 'show', 'HEAD:README.md')).toBe('My tool');
   }, 120_000);
 });
 

@@ -86,7 +86,8 @@ describe('a URL', () => {
     ['https://git.example:25/x.git', 'this port is not allowed'],
   ])('%s leads nowhere: the proxy refuses it, and %s', async (url, reason) => {
     const error = await failure(url.replace('PORT', String(world.server.port)));
-    const message = `The remote cannot be reached from here: ${reason}.`;
+    const setting = reason === internal ? ' The operator can allow it with ATRIUM_EGRESS_ALLOW_INTERNAL.' : '';
+    const message = `The remote cannot be reached from here: ${reason}.${setting}`;
     expect(error).toMatchObject({ code: 'GIT_REMOTE_FORBIDDEN', message });
     expect(world.server.requests).toEqual([]);
     expect(world.decisions.every(({ address }) => address === null)).toBe(true);
