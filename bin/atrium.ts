@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addBilling } from './commands/billing.ts';
 import { addBuildGvisor } from './commands/buildGvisor.ts';
@@ -11,6 +12,7 @@ import { addMigrate } from './commands/migrate.ts';
 import { addReplaceAuthority } from './commands/replaceAuthority.ts';
 import { addRotateKey } from './commands/rotateKey.ts';
 import { addApiAndWorker } from './commands/serve.ts';
+import { addSession } from './commands/session.ts';
 import { addSpace } from './commands/space.ts';
 import { addStatus } from './commands/status.ts';
 import { addToken } from './commands/token.ts';
@@ -20,7 +22,11 @@ import { commandLine } from './support/commandLine.ts';
 import { describeFailure } from './support/failure.ts';
 
 /** The operator's command line, which npm runs on Node 24, whatever the machine's own is. */
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
 const program = new Command(commandLine)
+  .version(version)
   .description('A self-hosted backend for AI-agent workspaces.')
   .showHelpAfterError(`(${commandLine} --help lists the commands)`);
 
@@ -36,6 +42,7 @@ const commands = [
   addSpace,
   addMember,
   addKey,
+  addSession,
   addRotateKey,
   addReplaceAuthority,
   addHost,

@@ -26,6 +26,8 @@ export type AuditAction =
   | 'session.revoked'
   | 'key.made'
   | 'key.revoked'
+  | 'user.disabled'
+  | 'user.enabled'
   | 'chat-settings.changed'
   | 'spending-caps.changed'
   | 'auto-top-up.changed'

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { print } from '../support/answer.ts';
-import { findUser, withIdentity } from '../support/installation.ts';
+import { findActiveUser, withIdentity } from '../support/installation.ts';
 
 /** `atrium code`: a one-time code, which `POST /auth/exchange-code` turns into a session on another device. */
 export function addCode(program: Command): void {
@@ -11,7 +11,7 @@ export function addCode(program: Command): void {
     .option('--json', 'answer in JSON')
     .action(async (options: { user?: string }, command: Command) => {
       const { code, expiresAt } = await withIdentity(async (identity) => {
-        const user = await findUser(identity, options.user);
+        const user = await findActiveUser(identity, options.user);
         return identity.codes.create(user.id);
       });
       print(command, { json: { code, expiresAt }, text: code });

@@ -1,6 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import type { Part } from '../../models/identity/overview.ts';
 import { print } from '../support/answer.ts';
-import { findUser, withIdentity } from '../support/installation.ts';
+import { CommandFailure } from '../support/failure.ts';
+import { findActiveUser, findUser, withIdentity } from '../support/installation.ts';
+import { addListOptions, dayOf, printList } from '../support/lists.ts';
 import { parseName } from '../support/names.ts';
 
 interface KeyOptions {
@@ -10,11 +13,11 @@ interface KeyOptions {
   expires?: Date;
 }
 
-/** `atrium key create`: an API key, for programs. */
+/** `atrium key create|list|revoke`: API keys, for programs. */
 export function addKey(program: Command): void {
-  program
-    .command('key')
-    .description('API keys')
+  const keys = program.command('key').description('API keys');
+
+  keys
     .command('create')
     .description('make an API key and print it, once')
     .option('--user <email>', 'for this user instead of the first')
@@ -24,7 +27,7 @@ export function addKey(program: Command): void {
     .option('--json', 'answer in JSON')
     .action(async (options: KeyOptions, command: Command) => {
       const { row, key } = await withIdentity(async (identity) => {
-        const user = await findUser(identity, options.user);
+        const user = await findActiveUser(identity, options.user);
         return identity.keys.create(user.id, {
           name: options.name,
           scopes: options.scopes,
@@ -33,6 +36,44 @@ export function addKey(program: Command): void {
       });
       print(command, { json: { id: row.id, key, expiresAt: row.expiresAt }, text: key });
     });
+
+  addListOptions(
+    keys
+      .command('list')
+      .description('show the API keys that are not revoked')
+      .option('--user <email>', 'of this user alone'),
+  ).action(async ({ user, ...part }: Part & { user?: string }, command: Command) => {
+    const rows = await withIdentity(async (identity) =>
+      identity.overview.keys(part, user === undefined ? undefined : (await findUser(identity, user)).id),
+    );
+    printList(command, rows, part, {
+      none: 'There is no API key.',
+      cells: ({ email, name, hint, scopes, createdAt, lastUsedAt, expiresAt }) => [
+        email,
+        `${hint}…`,
+        `since ${dayOf(createdAt)}, ${lastUsedAt === null ? 'never used' : `last used ${dayOf(lastUsedAt)}`}${ending(expiresAt)}`,
+        `${name} (${scopes.join(', ')})`,
+      ],
+    });
+  });
+
+  keys
+    .command('revoke <id>')
+    .description('revoke an API key, and every key that was made with it')
+    .option('--json', 'answer in JSON')
+    .action(async (id: string, _options: unknown, command: Command) => {
+      const isRevoked = await withIdentity(async (identity) => {
+        const userId = await identity.overview.ownerOf('key', id);
+        return userId !== undefined && (await identity.keys.revoke(userId, id));
+      });
+      if (!isRevoked) throw new CommandFailure(`There is no API key ${id} that holds.`);
+      print(command, { json: { id }, text: `Revoked ${id}, within a second.` });
+    });
+}
+
+function ending(expiresAt: Date | null): string {
+  if (expiresAt === null) return '';
+  return `, ${expiresAt.getTime() <= Date.now() ? 'expired' : 'until'} ${dayOf(expiresAt)}`;
 }
 
 function parseList(value: string): string[] {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { print } from '../support/answer.ts';
-import { findUser, withIdentity } from '../support/installation.ts';
+import { findActiveUser, withIdentity } from '../support/installation.ts';
 
 /**
  * `atrium token`: a session, for a person with access to the installation's database and master key, who could make one
@@ -14,7 +14,7 @@ export function addToken(program: Command): void {
     .option('--json', 'answer in JSON')
     .action(async (options: { user?: string }, command: Command) => {
       const token = await withIdentity(async (identity) => {
-        const user = await findUser(identity, options.user);
+        const user = await findActiveUser(identity, options.user);
         return identity.sessions.createByOperator(user.id, 'atrium token');
       });
       print(command, { json: { sessionToken: token }, text: token });

@@ -20,3 +20,11 @@ export function columns(rows: (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join('\n');
 }
+
+/** Lines up all columns but the last, with two spaces between them: `[['usr_1', 'ada@example.org', 'Ada']]`. */
+export function table(rows: (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]) =>
+    row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join('  ');
+  return rows.map((row) => `  ${line(row)}`).join('\n');
+}

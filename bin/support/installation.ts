@@ -2,6 +2,7 @@ import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { type Database, openDatabase } from '../../models/database.ts';
 import { createIdentity, type Identity, openEnvelope } from '../../models/identity/index.ts';
+import { commandLine } from './commandLine.ts';
 import { CommandFailure } from './failure.ts';
 import { findRunning } from './running.ts';
 
@@ -36,13 +37,20 @@ export async function withIdentity<T>(work: (identity: Identity, database: Datab
   );
 }
 
-/** The user with this address; the first one, whom `npm start` made, when none is named. */
+/** The user with this address, in whose name something is done; the first one, whom `npm start` made, without one. */
+export async function findActiveUser(identity: Identity, email: string | undefined) {
+  const user = await findUser(identity, email);
+  if (user.disabledAt === null) return user;
+  throw new CommandFailure(`${user.email} is disabled: ${commandLine} user enable ${user.email}`);
+}
+
+/** The same, whether they are disabled or not. */
 export async function findUser(identity: Identity, email: string | undefined) {
   const user = email === undefined ? await identity.users.first() : await identity.users.byEmail(email);
   if (user !== undefined) return user;
   throw new CommandFailure(
     email === undefined
-      ? 'There is no user yet. Add one: npm run -s atrium -- user add EMAIL'
-      : `There is no user ${email}. Add one: npm run -s atrium -- user add ${email}`,
+      ? `There is no user yet. Add one: ${commandLine} user add EMAIL`
+      : `There is no user ${email}. Add one: ${commandLine} user add ${email}`,
   );
 }

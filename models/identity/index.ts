@@ -14,6 +14,7 @@ import { createDesktopTokens } from './desktopTokens.ts';
 import { createHostTokens } from './hostTokens.ts';
 import { createInvitations } from './invitations.ts';
 import { createMembers } from './members.ts';
+import { createOverview } from './overview.ts';
 import { createOwnInvitations } from './ownInvitations.ts';
 import { createPendingSignIns } from './pendingSignIns.ts';
 import { createSessions } from './sessions.ts';
@@ -45,6 +46,7 @@ export function createIdentity(
     sessions,
     keys,
     codes,
+    overview: createOverview(database),
     signingKeys,
     hostTokens: createHostTokens(signingKeys, config.installation),
     desktopTokens: createDesktopTokens(signingKeys, config.installation),

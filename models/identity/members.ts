@@ -31,8 +31,8 @@ export function createMembers(database: Database, users: Users) {
     const [spaceId, userId] = key.split(' ');
     const [rows] = await database.pool.execute<RowDataPacket[]>(
       `SELECT s.id, s.name, s.created_at AS createdAt, m.role
-         FROM space_members m JOIN spaces s ON s.id = m.space_id
-        WHERE m.space_id = ? AND m.user_id = ? AND s.deleted_at IS NULL`,
+         FROM space_members m JOIN spaces s ON s.id = m.space_id JOIN users u ON u.id = m.user_id
+        WHERE m.space_id = ? AND m.user_id = ? AND s.deleted_at IS NULL AND u.disabled_at IS NULL`,
       [spaceId ?? '', userId ?? ''],
     );
     const row = rows[0] as (SpaceAccess['space'] & { role: Role }) | undefined;
@@ -73,7 +73,10 @@ export function createMembers(database: Database, users: Users) {
   }
 
   return {
-    /** The space as this user sees it; undefined when it is absent, deleted, or not theirs. At most a second old. */
+    /**
+     * The space as this user sees it; undefined when it is absent, deleted, or not theirs, or when they are disabled. At
+     * most a second old.
+     */
     access(spaceId: string, userId: string): Promise<SpaceAccess | undefined> {
       // No id has a space in it, so the pair cannot be taken for another one.
       if (spaceId.includes(' ')) return Promise.resolve(undefined);

@@ -120,7 +120,7 @@ export function createSessions(database: Database, tokens: Tokens) {
     },
 
     /** False when the user has no such session that still holds. */
-    async revoke(userId: string, sessionId: string, actor: Actor): Promise<boolean> {
+    async revoke(userId: string, sessionId: string, actor: Actor = operator): Promise<boolean> {
       const changed = await transaction(database, async (tx) => {
         const [revoked] = await sessions.update(
           { revokedAt: new Date() },

@@ -71,6 +71,11 @@ export function createSpaces(database: Database, members: Members) {
       return toPage(found, page.limit, (item) => item.space.id);
     },
 
+    /** For the operator. Undefined when it is absent or deleted. */
+    async byId(id: string): Promise<SpaceRow | undefined> {
+      return (await spaces.findOne({ where: { id, deletedAt: null } }))?.get();
+    },
+
     /** The space for a request that names none; undefined when the user has none. */
     async defaultFor(userId: string): Promise<string | undefined> {
       const chosen = (await users.findByPk(userId))?.get().defaultSpaceId;

@@ -1,5 +1,6 @@
-import { type Transaction, UniqueConstraintError } from 'sequelize';
-import type { Database } from '../database.ts';
+import { Op, type Transaction, UniqueConstraintError } from 'sequelize';
+import { appendAuditOfUser, operator } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { identityTables, type UserRow } from './tables.ts';
@@ -8,7 +9,7 @@ const emailPattern = /^[^\s@<>"',;]{1,64}@[^\s@<>"',;]{1,189}$/;
 
 /** The people of this installation. */
 export function createUsers(database: Database) {
-  const { users } = identityTables(database);
+  const { users, sessions } = identityTables(database);
   return {
     /** Adds a person. Throws 422 `INVALID_EMAIL` or 409 `USER_EXISTS`. */
     async add(email: string, name?: string, tx?: Transaction): Promise<UserRow> {
@@ -50,6 +51,27 @@ export function createUsers(database: Database) {
     /** The first user, whom `npm start` made: the one that the command line means when none is named. */
     async first(): Promise<UserRow | undefined> {
       return (await users.findOne({ order: [['id', 'ASC']] }))?.get();
+    },
+
+    /**
+     * Shuts a user out, within a second for every process: their sessions end, their keys rest, and what runs in their
+     * name (automations, schedules, webhooks) may do nothing any more. Or lets them in again, with the keys they had.
+     * False when that is so already.
+     */
+    async setDisabled(id: string, isDisabled: boolean): Promise<boolean> {
+      return transaction(database, async (tx) => {
+        const now = new Date();
+        const [changed] = await users.update(
+          { disabledAt: isDisabled ? now : null },
+          { where: { id, disabledAt: isDisabled ? null : { [Op.ne]: null } }, transaction: tx },
+        );
+        if (changed === 0) return false;
+        if (isDisabled) {
+          await sessions.update({ revokedAt: now }, { where: { userId: id, revokedAt: null }, transaction: tx });
+        }
+        await appendAuditOfUser(tx, id, operator, isDisabled ? 'user.disabled' : 'user.enabled', id);
+        return true;
+      });
     },
 
     async count(): Promise<number> {

@@ -1,0 +1,132 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Database } from '../database.ts';
+
+/** Which part of a list the operator wants: `after` is the last id that was shown. */
+export interface Part {
+  limit: number;
+  after?: string | undefined;
+}
+
+export interface UserOverview {
+  id: string;
+  email: string;
+  name: string;
+  /** How many spaces they belong to. */
+  spaces: number;
+  createdAt: Date;
+  disabledAt: Date | null;
+}
+
+export interface SpaceOverview {
+  id: string;
+  name: string;
+  /** The addresses of its owners. */
+  owners: string[];
+  members: number;
+  createdAt: Date;
+}
+
+export interface KeyOverview {
+  id: string;
+  email: string;
+  name: string;
+  /** The key's beginning. */
+  hint: string;
+  scopes: string[];
+  createdAt: Date;
+  lastUsedAt: Date | null;
+  expiresAt: Date | null;
+}
+
+export interface SessionOverview {
+  id: string;
+  email: string;
+  label: string | null;
+  createdAt: Date;
+  expiresAt: Date;
+}
+
+/** What the operator sees of everybody, a page at a time, in the order in which it was made. */
+export function createOverview(database: Database) {
+  /** A filter without a value is left out. */
+  async function read<Row>(sql: string, id: string, { limit, after }: Part, filters: [string, unknown][] = []) {
+    const wanted = [...filters, [`${id} > ?`, after] as [string, unknown]].filter(([, value]) => value !== undefined);
+    const where = wanted.map(([condition]) => ` AND ${condition}`).join('');
+    const [rows] = await database.pool.query<RowDataPacket[]>(`${sql}${where} ORDER BY ${id} LIMIT ?`, [
+      ...wanted.map(([, value]) => value),
+      limit,
+    ]);
+    return rows as unknown as Row[];
+  }
+
+  return {
+    users: (part: Part) =>
+      read<UserOverview>(
+        `SELECT u.id, u.email, u.name, u.created_at AS createdAt, u.disabled_at AS disabledAt,
+                (SELECT COUNT(*) FROM space_members m JOIN spaces s ON s.id = m.space_id
+                  WHERE m.user_id = u.id AND s.deleted_at IS NULL) AS spaces
+           FROM users u WHERE TRUE`,
+        'u.id',
+        part,
+      ),
+
+    async spaces(part: Part): Promise<SpaceOverview[]> {
+      const rows = await read<Omit<SpaceOverview, 'owners' | 'members'>>(
+        'SELECT s.id, s.name, s.created_at AS createdAt FROM spaces s WHERE s.deleted_at IS NULL',
+        's.id',
+        part,
+      );
+      if (rows.length === 0) return [];
+      const [people] = await database.pool.query<RowDataPacket[]>(
+        `SELECT m.space_id AS spaceId, m.role, u.email FROM space_members m JOIN users u ON u.id = m.user_id
+          WHERE m.space_id IN (?)`,
+        [rows.map(({ id }) => id)],
+      );
+      const bySpace = Map.groupBy(
+        people as unknown as { spaceId: string; role: string; email: string }[],
+        (person) => person.spaceId,
+      );
+      return rows.map((row) => {
+        const members = bySpace.get(row.id) ?? [];
+        const owners = members.filter(({ role }) => role === 'owner').map(({ email }) => email);
+        return { ...row, owners, members: members.length };
+      });
+    },
+
+    /** Those that are not revoked; expired ones too, for they explain a refusal. */
+    async keys(part: Part, userId?: string): Promise<KeyOverview[]> {
+      const rows = await read<Omit<KeyOverview, 'scopes'> & { scopes: string }>(
+        `SELECT k.id, u.email, k.name, k.hint, k.scopes, k.created_at AS createdAt, k.last_used_at AS lastUsedAt,
+                k.expires_at AS expiresAt
+           FROM api_keys k JOIN users u ON u.id = k.user_id WHERE k.revoked_at IS NULL`,
+        'k.id',
+        part,
+        [['k.user_id = ?', userId]],
+      );
+      return rows.map((row) => ({ ...row, scopes: JSON.parse(row.scopes) as string[] }));
+    },
+
+    /** Those that hold. */
+    sessions: (part: Part, userId?: string) =>
+      read<SessionOverview>(
+        `SELECT s.id, u.email, s.label, s.created_at AS createdAt, s.expires_at AS expiresAt
+           FROM sessions s JOIN users u ON u.id = s.user_id
+          WHERE s.revoked_at IS NULL AND u.disabled_at IS NULL`,
+        's.id',
+        part,
+        [
+          ['s.expires_at > ?', new Date()],
+          ['s.user_id = ?', userId],
+        ],
+      ),
+
+    /** Whose key or session it is; undefined when there is none. */
+    async ownerOf(kind: 'key' | 'session', id: string): Promise<string | undefined> {
+      const table = { key: 'api_keys', session: 'sessions' }[kind];
+      const [rows] = await database.pool.query<RowDataPacket[]>(`SELECT user_id AS userId FROM ${table} WHERE id = ?`, [
+        id,
+      ]);
+      return (rows[0] as { userId: string } | undefined)?.userId;
+    },
+  };
+}
