@@ -92,6 +92,8 @@ export type AuditAction =
   | 'database.made'
   | 'database.deleted'
   | 'database.restored'
+  | 'database.purged'
+  | 'database.renamed'
   | 'database.rotated'
   | 'database.connection-read'
   | 'database.app-connected'

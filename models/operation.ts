@@ -38,6 +38,7 @@ export type OperationKind =
   | 'createDatabase'
   | 'deleteDatabase'
   | 'restoreDatabase'
+  | 'purgeDatabase'
   | 'rotateDatabase'
   | 'connectApp'
   | 'disconnectApp';

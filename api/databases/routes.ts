@@ -51,6 +51,13 @@ export function databaseRoutes(deps: RouteDeps) {
     answer<'getDatabase'>(res, 200, await show({ spaceId, id }));
   });
 
+  router.patch(`${base}/:databaseId`, async (req, res) => {
+    const { spaceId, databaseId: id } = pathOf<'renameDatabase'>(req);
+    const { name } = bodyOf<'renameDatabase'>(req);
+    await wishes.rename({ spaceId, id, name, actor: actorOf(req) });
+    answer<'renameDatabase'>(res, 200, await show({ spaceId, id }));
+  });
+
   router.delete(`${base}/:databaseId`, async (req, res) => {
     const asked = askedOf(req, pathOf<'deleteDatabase'>(req));
     if (await done(req, res, await wishes.remove(asked))) res.status(204).end();
@@ -62,6 +69,11 @@ export function databaseRoutes(deps: RouteDeps) {
     answer<'restoreDatabase'>(res, 200, await show(asked));
   });
 
+  router.post(`${base}/:databaseId/purge`, async (req, res) => {
+    const asked = askedOf(req, pathOf<'purgeDatabase'>(req));
+    if (await done(req, res, await wishes.purge(asked))) res.status(204).end();
+  });
+
   router.get(`${base}/:databaseId/connection`, async (req, res) => {
     const asked = askedOf(req, pathOf<'getDatabaseConnection'>(req));
     answer<'getDatabaseConnection'>(res, 200, await connectionOf(asked));
@@ -69,6 +81,7 @@ export function databaseRoutes(deps: RouteDeps) {
 
   router.post(`${base}/:databaseId/rotate`, async (req, res) => {
     const asked = askedOf(req, pathOf<'rotateDatabase'>(req));
+    const { now = false } = bodyOf<'rotateDatabase'>(req) ?? {};
     // The password itself is not kept with the key.
     const options = { status: 200, show: () => connectionOf(asked) };
     await makeOnce<'rotateDatabase', { id: string }>(
@@ -77,7 +90,7 @@ export function databaseRoutes(deps: RouteDeps) {
       res,
       'operation',
       async (operationId) => {
-        const operation = await wishes.rotate({ ...asked, operationId });
+        const operation = await wishes.rotate({ ...asked, operationId, now });
         const outcome = operation && (await outcomeOf(deps, req, operation));
         return outcome instanceof GoesOn ? outcome : { id: asked.id };
       },

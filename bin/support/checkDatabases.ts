@@ -29,7 +29,7 @@ export async function checkDatabases({ databases, database, installation }: Conf
 }
 
 /** The first setting that is not as it should be, with what it should be. */
-function faultOf(settings: TenantSettings): string | undefined {
+export function faultOf(settings: TenantSettings): string | undefined {
   const engines = settings.version.startsWith('MySQL')
     ? 'disabled_storage_engines to MEMORY,MyISAM,MERGE,CSV,ARCHIVE,BLACKHOLE,FEDERATED'
     : 'enforce_storage_engine to InnoDB';
@@ -39,6 +39,7 @@ function faultOf(settings: TenantSettings): string | undefined {
     [!settings.functions, 'log_bin_trust_function_creators to ON, or spaces make no triggers'],
     [settings.memoryTables, `${engines}, or their tables take its memory`],
     [settings.resolvesNames, 'skip_name_resolve to ON, or one space shuts out all'],
+    [settings.isOpenToAll, "grants to named accounts alone: DELETE FROM mysql.db WHERE User = '', and drop ''@…"],
     [!settings.durations, 'performance_schema to ON, or nothing ends long statements'],
   ];
   return faults.find(([isWrong]) => isWrong)?.[1];

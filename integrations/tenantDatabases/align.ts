@@ -1,15 +1,13 @@
 import type { TenantConnection } from './connection.ts';
 import { TenantServerError } from './errors.ts';
 import { accountName, databaseName, grantedName } from './names.ts';
-import { setPasswords } from './passwords.ts';
-import { rollBackAbandoned } from './preparedTransactions.ts';
+import { createAccount, setPasswords } from './passwords.ts';
 import type { AccountLimits, WantedAccount, WantedDatabase } from './types.ts';
 
 /** What a space may do in its own database, and nowhere else. */
 const rights = `SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES,
   LOCK TABLES, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EXECUTE, TRIGGER`;
 
-const lockWaitTimedOut = 1205;
 const noSuchThread = 1094;
 const endAttempts = 20;
 
@@ -24,6 +22,12 @@ export async function alignDatabase(
   for (const account of database.accounts) await alignAccount(connection, account, database, limits);
   const shut = database.accounts.filter(({ isRevoked }) => isRevoked || database.state === 'locked');
   await endConnections(connection, shut);
+  for (const id of await connectionsOf(
+    connection,
+    database.accounts.filter(({ isCut }) => isCut),
+  )) {
+    await endConnection(connection, id);
+  }
 }
 
 /** Where it is there, nothing is asked: MySQL would have even that wait for any transaction that its tenant has open. */
@@ -42,9 +46,7 @@ async function alignAccount(
 ): Promise<void> {
   const called = accountName(account.user);
   const isThere = await exists(connection, account.user);
-  if (!isThere) {
-    await connection.run(`CREATE USER IF NOT EXISTS ${called} IDENTIFIED BY ? ACCOUNT LOCK`, [account.password]);
-  }
+  if (!isThere) await createAccount(connection, account);
   if (!isThere || account.setsPasswords) await setPasswords(connection, account);
   await connection.run(`GRANT ${rights} ON ${grantedName(name)}.* TO ${called}`);
   const time = connection.isMariaDb ? `MAX_STATEMENT_TIME ${queryMs / 1_000}` : '';
@@ -61,28 +63,28 @@ async function remove(connection: TenantConnection, database: WantedDatabase): P
     if (await exists(connection, user)) await connection.run(`ALTER USER ${accountName(user)} ACCOUNT LOCK`);
   }
   await endConnections(connection, database.accounts);
-  const drop = () => connection.run(`DROP DATABASE IF EXISTS ${databaseName(database.name)}`);
-  await drop().catch(async (error: unknown) => {
-    // Nobody is connected any more, so what holds it up is a transaction that somebody prepared and left.
-    if (!(error instanceof TenantServerError) || error.errno !== lockWaitTimedOut) throw error;
-    await rollBackAbandoned(connection);
-    await drop();
-  });
+  // A transaction that somebody prepared and left holds this up until the watchdog ends it: which of them are this
+  // tenant's, the server does not tell.
+  await connection.run(`DROP DATABASE IF EXISTS ${databaseName(database.name)}`);
   for (const { user } of database.accounts) await connection.run(`DROP USER IF EXISTS ${accountName(user)}`);
 }
 
 /** Locking an account, and even dropping it, ends none of its connections. */
 async function endConnections(connection: TenantConnection, accounts: readonly WantedAccount[]): Promise<void> {
-  const users = accounts.map(({ user }) => user);
-  if (users.length === 0) return;
   for (let attempt = 0; attempt < endAttempts; attempt++) {
-    const sql = 'SELECT ID AS id FROM information_schema.PROCESSLIST WHERE USER IN (?)';
-    const open = await connection.rows<{ id: number }>(sql, [users]);
+    const open = await connectionsOf(connection, accounts);
     if (open.length === 0) return;
-    for (const { id } of open) await endConnection(connection, id);
+    for (const id of open) await endConnection(connection, id);
     await connection.run('DO SLEEP(0.05)');
   }
   throw new TenantServerError({ code: 'CONNECTIONS_DO_NOT_END' });
+}
+
+async function connectionsOf(connection: TenantConnection, accounts: readonly WantedAccount[]): Promise<number[]> {
+  if (accounts.length === 0) return [];
+  const sql = 'SELECT ID AS id FROM information_schema.PROCESSLIST WHERE USER IN (?)';
+  const open = await connection.rows<{ id: number }>(sql, [accounts.map(({ user }) => user)]);
+  return open.map(({ id }) => id);
 }
 
 export async function endConnection(connection: TenantConnection, id: number, what = ''): Promise<void> {

@@ -3,6 +3,13 @@ import type { TenantConnection } from './connection.ts';
 import { accountName } from './names.ts';
 import type { WantedAccount } from './types.ts';
 
+/** Makes an account that gets in nowhere yet. MariaDB is not told the password, and so can log none. */
+export function createAccount(connection: TenantConnection, { user, password }: WantedAccount): Promise<void> {
+  const sql = `CREATE USER IF NOT EXISTS ${accountName(user)} IDENTIFIED`;
+  if (connection.isMariaDb) return connection.run(`${sql} VIA ${nativeWay(password)} ACCOUNT LOCK`);
+  return connection.run(`${sql} BY ? ACCOUNT LOCK`, [password]);
+}
+
 /** Gives an account its password, and the one before it beside that. */
 export async function setPasswords(
   connection: TenantConnection,

@@ -7,31 +7,31 @@ interface Prepared {
   data: string;
 }
 
-/**
- * Rolls back the transactions that were prepared over connections that have ended: they hold their locks until somebody
- * does. Those of open connections are left alone, by the server itself.
- */
-export async function rollBackAbandoned(connection: TenantConnection): Promise<void> {
-  for (const xid of await preparedOn(connection)) await rollBack(connection, xid);
-}
+/** So many may be there at once; what is more goes before its time, the oldest first. */
+const mostPrepared = 500;
 
 /** Since when each prepared transaction has been there, as far as this process has looked: the server does not say. */
 export class PreparedTransactions {
   readonly #since = new Map<string, number>();
 
   /**
-   * Rolls back those that have been there for longer, and whose connection has ended: they hold their locks, and what
-   * the server keeps for them, over its restarts too. Returns how many there were.
+   * Rolls back those that have been there for longer, or are too many, and whose connection has ended: they hold their
+   * locks, and what the server keeps for them, over its restarts too. Returns how many there were.
    */
-  async endOld(connection: TenantConnection, { ageMs }: { ageMs: number }): Promise<number> {
+  async endOld(
+    connection: TenantConnection,
+    { ageMs, most = mostPrepared }: { ageMs: number; most?: number },
+  ): Promise<number> {
     const there = new Set(await preparedOn(connection));
     const now = performance.now();
     for (const xid of this.#since.keys()) if (!there.has(xid)) this.#since.delete(xid);
+    for (const xid of there) if (!this.#since.has(xid)) this.#since.set(xid, now);
+    // In the order in which they were first seen.
+    const tooMany = new Set([...this.#since.keys()].slice(0, Math.max(0, there.size - most)));
     let ended = 0;
-    for (const xid of there) {
-      const since = this.#since.get(xid) ?? now;
-      this.#since.set(xid, since);
-      if (now - since > ageMs && (await rollBack(connection, xid))) ended++;
+    for (const [xid, since] of this.#since) {
+      const isOver = now - since > ageMs || tooMany.has(xid);
+      if (isOver && (await rollBack(connection, xid))) ended++;
     }
     return ended;
   }

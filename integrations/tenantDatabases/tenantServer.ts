@@ -18,6 +18,8 @@ export interface TenantSettings {
   memoryTables: boolean;
   /** Whether Atrium sees how long a procedure runs, which on MySQL only its performance schema says. */
   durations: boolean;
+  /** Whether rights in some database are anybody's, as those in `test` are on a server that nobody has secured. */
+  isOpenToAll: boolean;
 }
 
 const accountsOnMariaDb = `
@@ -73,8 +75,11 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     endLongStatements: (prefix: string): Promise<number> =>
       withTenantConnection(address, (connection) => endLongStatements(connection, prefix, limits)),
 
-    /** Rolls back what was prepared and left, too long after it was first seen here. Returns how many there were. */
-    endAbandoned: (): Promise<number> => withTenantConnection(address, endOldPrepared),
+    /** Rolls back what was prepared and left, too long after it was first seen here, or with too many others. */
+    endAbandoned: (most?: number): Promise<number> =>
+      withTenantConnection(address, (connection) =>
+        prepared.endOld(connection, { ageMs: limits.queryMs * patience, ...(most !== undefined && { most }) }),
+      ),
 
     /** Does both each second until it is called off. */
     async watch(prefix: string, options: WatchOptions): Promise<void> {
@@ -92,6 +97,9 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
             @@skip_name_resolve AS skipsNames,
             ${isMariaDb ? '@@enforce_storage_engine' : '@@disabled_storage_engines'} AS engines`,
         );
+        const ofAll = await rows(
+          "SELECT 1 FROM mysql.db WHERE User = '' UNION SELECT 1 FROM mysql.user WHERE User = ''",
+        );
         return {
           version: isMariaDb ? version : `MySQL ${version}`,
           localInfile: isOn(row?.isLocal),
@@ -100,6 +108,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
           resolvesNames: !isOn(row?.skipsNames),
           memoryTables: !(isMariaDb ? /^innodb$/i : /\bmemory\b/i).test(String(row?.engines)),
           durations: isMariaDb || isOn(row?.isWatched),
+          isOpenToAll: ofAll.length > 0,
         };
       }),
   };

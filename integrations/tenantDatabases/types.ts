@@ -15,6 +15,8 @@ export interface WantedAccount {
   setsPasswords: boolean;
   /** It lets nobody in, though the database is open: what it has defined goes on. */
   isRevoked: boolean;
+  /** Whether the connections that it has are ended once; it may come back. */
+  isCut: boolean;
 }
 
 /** What one account may take of the server. */

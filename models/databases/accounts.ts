@@ -25,11 +25,14 @@ export interface DatabaseAccount {
   itemId: string | null;
   /** Since when it lets nobody in any more. */
   revokedAt: Date | null;
+  /** Whether whoever is in by it is to be cut off once. */
+  isCut: boolean;
 }
 
 const columns = `id, database_id AS databaseId, space_id AS spaceId, server_user AS serverUser, sealed,
   previous_sealed AS previousSealed, previous_until AS previousUntil, password_version AS passwordVersion,
-  set_version AS setVersion, app_id AS appId, item_id AS itemId, revoked_at AS revokedAt`;
+  set_version AS setVersion, app_id AS appId, item_id AS itemId, revoked_at AS revokedAt,
+  is_cut AS isCut`;
 
 /** The accounts of a database: the space's own, and those of its apps. */
 export async function accountsOf({ pool }: Pick<Database, 'pool'>, databaseId: string): Promise<DatabaseAccount[]> {

@@ -26,6 +26,8 @@ export interface AlignedAccount {
   /** Whether the server may have other passwords for it. */
   setsPasswords: boolean;
   isRevoked: boolean;
+  /** Whether whoever is in by it is cut off once. */
+  isCut: boolean;
 }
 
 /** What the server should have now; undefined when there is no such row. A deleted one whose days are over is gone. */
@@ -62,12 +64,13 @@ export async function readAlignment(
 type OpenSealed = (account: DatabaseAccount, sealed: Buffer) => Promise<string>;
 
 async function asAligned(open: OpenSealed, account: DatabaseAccount, now: Date): Promise<AlignedAccount> {
-  const { id, serverUser, sealed, previousSealed, previousUntil, passwordVersion, setVersion, revokedAt } = account;
+  const { id, serverUser, sealed, previousSealed, previousUntil, passwordVersion, setVersion } = account;
   const isOver = previousUntil !== null && previousUntil <= now;
   const previous = previousSealed === null || isOver ? undefined : await open(account, previousSealed);
   const password = await open(account, sealed);
   const setsPasswords = passwordVersion !== setVersion || isOver;
-  return { id, serverUser, password, previous, passwordVersion, setsPasswords, isRevoked: revokedAt !== null };
+  const ends = { isRevoked: account.revokedAt !== null, isCut: Boolean(account.isCut) };
+  return { id, serverUser, password, previous, passwordVersion, setsPasswords, ...ends };
 }
 
 /**
@@ -85,6 +88,9 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
       return false;
     }
     for (const account of aligned.accounts) await noteSet(tx, account);
+    await execute(tx, 'UPDATE space_database_accounts SET is_cut = 0 WHERE database_id = ? AND is_cut = 1', [
+      aligned.id,
+    ]);
     const note = { is_made: aligned.state === 'purged' ? 0 : 1, due_at: aligned.nextAt };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
     await endOperations(tx, aligned.id, { status: 'succeeded', result: { databaseId: aligned.id } });

@@ -19,6 +19,11 @@ export function newName(prefix: string): string {
   return prefix + randomText(letters, randomLetters);
 }
 
+/** What two names of databases are compared by, as names in the drive are: upper and lower case differ. */
+export function nameKey(name: string): string {
+  return name.normalize('NFC');
+}
+
 /** It needs no quoting anywhere, be it in a URL, a shell or a statement. */
 export function newPassword(): string {
   return randomText(letters + letters.toUpperCase(), passwordLetters);

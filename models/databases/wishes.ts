@@ -8,7 +8,7 @@ import { type Operation, type OperationKind, operationModels } from '../operatio
 import { execute, insert, select } from '../sql.ts';
 import { findAccountOf, ownAccountOf, sealPassword } from './accounts.ts';
 import { type ConnectedApp, connectApp, disconnectApp } from './connections.ts';
-import { namesOf, newName, newPassword } from './names.ts';
+import { nameKey, namesOf, newName, newPassword } from './names.ts';
 import { lockOf, requireLiving, type SpaceDatabase } from './spaceDatabase.ts';
 
 export type DatabaseActor = Actor & { userId: string };
@@ -20,7 +20,13 @@ export interface DatabaseSettings {
 
 type DatabaseOperation = Extract<
   OperationKind,
-  'createDatabase' | 'deleteDatabase' | 'restoreDatabase' | 'rotateDatabase' | 'connectApp' | 'disconnectApp'
+  | 'createDatabase'
+  | 'deleteDatabase'
+  | 'restoreDatabase'
+  | 'purgeDatabase'
+  | 'rotateDatabase'
+  | 'connectApp'
+  | 'disconnectApp'
 >;
 
 /**
@@ -79,7 +85,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         }
         if (there.length >= maxPerSpace) throw tooMany(maxPerSpace);
         const now = new Date();
-        const row = { id, space_id: spaceId, name, live_name: name, server_name: newName(names.database) };
+        const row = { id, space_id: spaceId, name, live_name: nameKey(name), server_name: newName(names.database) };
         const state = { state: 'living', version: 1, due_at: now, created_by: actor.userId, created_at: now };
         await insert(tx, 'space_databases', { ...row, ...state }).catch(asNameTaken);
         await insert(tx, 'space_database_accounts', {
@@ -110,26 +116,51 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         // Whoever sweeps may have begun: the row would say what the server does not have.
         if (purgeAt !== null && purgeAt <= new Date()) throw notFound('database');
         const sql = 'SELECT id FROM space_databases WHERE space_id = ? AND live_name = ? AND id <> ?';
-        if ((await select(tx, sql, [spaceId, name, id])).length > 0) throw nameTaken();
-        return { state: 'living', live_name: name, deleted_at: null, purge_at: null };
+        if ((await select(tx, sql, [spaceId, nameKey(name), id])).length > 0) throw nameTaken();
+        return { state: 'living', live_name: nameKey(name), deleted_at: null, purge_at: null };
+      }),
+
+    /** A deleted one goes for good now. Throws 404, 409 `DATABASE_NOT_DELETED`. */
+    purge: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
+      change(asked, 'purgeDatabase', async (_tx, { state }) => {
+        if (state !== 'deleted') {
+          throw new DomainError('conflict', 'DATABASE_NOT_DELETED', 'Only a deleted database can go. Delete it first.');
+        }
+        return { state: 'purged', purge_at: new Date() };
+      }),
+
+    /** What its space calls it; the server calls it something else. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
+    rename: ({ spaceId, id, actor, name }: { spaceId: string; id: string; actor: DatabaseActor; name: string }) =>
+      transaction(database, async (tx) => {
+        const found = await lockOf(tx, { spaceId, id });
+        if (found.name === name) return;
+        const liveName = found.state === 'living' ? nameKey(name) : null;
+        const sql = 'UPDATE space_databases SET name = ?, live_name = ? WHERE id = ?';
+        await execute(tx, sql, [name, liveName, id]).catch(asNameTaken);
+        await appendAudit(tx, spaceId, actor, 'database.renamed', id);
       }),
 
     /**
      * Gives the space's own account a new password. The one before holds for some hours beside it; what was before
-     * that, not any more. The same operation again is the same password. Throws 404, 409 `DATABASE_DELETED`.
+     * that, not any more. `now` lets nobody go on with the one before, and ends the connections of the account. The same
+     * operation again is the same password. Throws 404, 409 `DATABASE_DELETED`.
      */
-    async rotate(asked: { spaceId: string; id: string; actor: DatabaseActor; operationId: string }) {
+    async rotate(asked: { spaceId: string; id: string; actor: DatabaseActor; operationId: string; now: boolean }) {
       const own = await ownAccountOf(database, asked.id);
       if (own === undefined) throw notFound('database');
       const sealed = await sealPassword(envelope, own, newPassword());
       const work = async (tx: Transaction, found: SpaceDatabase) => {
         requireLiving(found);
+        // A password that the server never had is nobody's: the one before it stays the one before.
+        const before = asked.now
+          ? 'previous_sealed = NULL, previous_until = NULL, is_cut = 1'
+          : `previous_sealed = IF(set_version = password_version, sealed, previous_sealed),
+              previous_until = ?`;
         await execute(
           tx,
-          `UPDATE space_database_accounts
-              SET previous_sealed = sealed, previous_until = ?, sealed = ?, password_version = password_version + 1
+          `UPDATE space_database_accounts SET ${before}, sealed = ?, password_version = password_version + 1
             WHERE id = ? AND database_id = ?`,
-          [new Date(Date.now() + rotationMs), sealed, own.id, found.id],
+          [...(asked.now ? [] : [new Date(Date.now() + rotationMs)]), sealed, own.id, found.id],
         );
         return {};
       };
@@ -163,6 +194,7 @@ const auditOf: Readonly<Record<DatabaseOperation, AuditAction>> = {
   createDatabase: 'database.made',
   deleteDatabase: 'database.deleted',
   restoreDatabase: 'database.restored',
+  purgeDatabase: 'database.purged',
   rotateDatabase: 'database.rotated',
   connectApp: 'database.app-connected',
   disconnectApp: 'database.app-disconnected',

@@ -36,6 +36,7 @@ import { databases } from './0036-databases.ts';
 import { appTriggers } from './0037-app-triggers.ts';
 import { appAttempts } from './0038-app-attempts.ts';
 import { desktops } from './0039-desktops.ts';
+import { databaseSizes } from './0041-database-sizes.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -76,4 +77,5 @@ export const migrations: Migration[] = [
   appTriggers,
   appAttempts,
   desktops,
+  databaseSizes,
 ];

@@ -12,6 +12,7 @@ export const databaseOperations = {
   createDatabase: definition,
   deleteDatabase: definition,
   restoreDatabase: definition,
+  purgeDatabase: definition,
   rotateDatabase: definition,
   connectApp: definition,
   disconnectApp: definition,

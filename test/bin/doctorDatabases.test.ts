@@ -1,4 +1,4 @@
-import { checkDatabases } from '../../bin/support/checkDatabases.ts';
+import { checkDatabases, faultOf } from '../../bin/support/checkDatabases.ts';
 import { loadConfig } from '../../config/index.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { tenantServer } from '../support/runServer.ts';
@@ -32,4 +32,13 @@ test('one that does not answer is told', async () => {
   await expect(check({ ATRIUM_TENANT_DATABASE_URL: 'mysql://somebody:secret@127.0.0.1:9/' })).rejects.toThrow(
     'The server for databases of spaces failed: ECONNREFUSED',
   );
+});
+
+test('a server on which rights are anybody’s is told of', () => {
+  const right = {
+    ...{ version: '10.11.6-MariaDB', localInfile: false, eventScheduler: false, functions: true, durations: true },
+    ...{ resolvesNames: false, memoryTables: false, isOpenToAll: false },
+  };
+  expect(faultOf(right)).toBeUndefined();
+  expect(faultOf({ ...right, isOpenToAll: true })).toContain("DELETE FROM mysql.db WHERE User = ''");
 });

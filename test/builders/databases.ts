@@ -24,13 +24,10 @@ export function databasesOf(user: ChatUser) {
     remove: (id: string) => send<void>('DELETE', `/${id}`),
     restore: (id: string) => send<DatabaseBody>('POST', `/${id}/restore`),
     connection: (id: string) => send<ConnectionBody>('GET', `/${id}/connection`),
-    rotate: (id: string, key?: string) =>
-      send<ConnectionBody>(
-        'POST',
-        `/${id}/rotate`,
-        undefined,
-        key === undefined ? undefined : { 'idempotency-key': key },
-      ),
+    rename: (id: string, name: string) => send<DatabaseBody>('PATCH', `/${id}`, { name }),
+    purge: (id: string) => send<void>('POST', `/${id}/purge`),
+    rotate: (id: string, key?: string, body?: { now: boolean }) =>
+      send<ConnectionBody>('POST', `/${id}/rotate`, body, key === undefined ? undefined : { 'idempotency-key': key }),
     /** The status and the code of a refusal. */
     async refusal(method: string, path: string, body?: unknown, as = user): Promise<[number, string | undefined]> {
       const response = await as.fetch(`${root}${path}`, { method, body });

@@ -36,7 +36,7 @@ async function serverNames(id: string): Promise<{ name: string; user: string }> 
 /** An account as it is asked of the server, with the password that it has. */
 const accountOf = (user: string) => {
   const passwords = { password: '', previous: undefined, setsPasswords: false };
-  return { user, ...passwords, isRevoked: false };
+  return { user, ...passwords, isRevoked: false, isCut: false };
 };
 
 describe('made', () => {
@@ -63,7 +63,15 @@ describe('made', () => {
   });
 
   test('not with a name that is none', async () => {
-    for (const body of [{}, { name: '' }, { name: '   ' }, { name: 'x'.repeat(101) }, { name: 'a', more: 1 }]) {
+    for (const body of [
+      {},
+      { name: '' },
+      { name: '   ' },
+      { name: ' a' },
+      { name: 'a\n' },
+      { name: 'x'.repeat(101) },
+      { name: 'a', more: 1 },
+    ]) {
       expect(await own.refusal('POST', '', body)).toEqual([400, 'INVALID_REQUEST']);
     }
     // What would mean something in a statement is a name like any other: the server never sees it.
@@ -165,6 +173,20 @@ describe('a new password', () => {
     expect(await own.rotate(id, key)).toEqual(await own.rotate(id, key));
   });
 
+  test('at once ends the one before, and whoever is in by it', async () => {
+    const { id } = await own.make('left by somebody');
+    const before = await own.connection(id);
+    await using connection = await enter(before);
+    const after = await own.rotate(id, undefined, { now: true });
+    expect(after).toMatchObject({ user: before.user, previousPasswordUntil: null });
+    await expect(connection.query('SELECT 1')).rejects.toBeDefined();
+    expect(await Promise.all([before, after].map(opens))).toEqual([false, true]);
+    // Only once: whoever comes with the new one stays.
+    await using later = await enter(after);
+    await own.rotate(id);
+    expect(await later.query('SELECT 1')).toBeDefined();
+  });
+
   test('mends the account of a tenant who has set its own', async () => {
     const { id } = await own.make('self-made');
     const before = await own.connection(id);
@@ -205,6 +227,35 @@ describe('deleted', () => {
     await own.remove(id);
     await own.make('named');
     expect(await own.refusal('POST', `/${id}/restore`)).toEqual([409, 'DATABASE_NAME_TAKEN']);
+  });
+
+  test('renamed, it can come back beside the other one', async () => {
+    const { id } = await own.make('twice');
+    await own.remove(id);
+    const other = await own.make('twice');
+    expect(await own.refusal('PATCH', `/${other.id}`, { name: ' twice' })).toEqual([400, 'INVALID_REQUEST']);
+    expect(await own.rename(id, 'twice, the first')).toMatchObject({ id, name: 'twice, the first', status: 'deleted' });
+    expect(await own.restore(id)).toMatchObject({ name: 'twice, the first', status: 'ready' });
+    expect(await own.refusal('PATCH', `/${id}`, { name: 'twice' })).toEqual([409, 'DATABASE_NAME_TAKEN']);
+    // An é typed on a Mac is the é typed elsewhere; upper and lower case differ.
+    await own.rename(id, 'caf\u00e9');
+    expect(await own.refusal('PATCH', `/${other.id}`, { name: 'cafe\u0301' })).toEqual([409, 'DATABASE_NAME_TAKEN']);
+    expect(await own.rename(other.id, 'Caf\u00e9')).toMatchObject({ name: 'Caf\u00e9' });
+    const stranger = await product.user();
+    expect(await own.refusal('PATCH', `/${id}`, { name: 'mine' }, stranger)).toEqual([404, 'NOT_FOUND']);
+  });
+
+  test('it goes for good when that is asked, and counts no more', async () => {
+    const { id } = await own.make('in the way');
+    const names = await serverNames(id);
+    expect(await own.refusal('POST', `/${id}/purge`)).toEqual([409, 'DATABASE_NOT_DELETED']);
+    await own.remove(id);
+    await own.purge(id);
+    const { databases, users } = await onServer();
+    expect([databases.includes(names.name), users.includes(names.user)]).toEqual([false, false]);
+    expect(await own.refusal('GET', `/${id}`)).toEqual([404, 'NOT_FOUND']);
+    expect(await own.refusal('POST', `/${id}/purge`)).toEqual([404, 'NOT_FOUND']);
+    expect((await own.list()).map((one) => one.id)).not.toContain(id);
   });
 
   test('when its days are over, it is gone from the server too', async () => {

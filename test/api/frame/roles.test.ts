@@ -85,6 +85,7 @@ const onlyOnceAllowed: Record<string, string> = {
   createDatabase: '422 DATABASES_NOT_CONFIGURED',
   deleteDatabase: '422 DATABASES_NOT_CONFIGURED',
   restoreDatabase: '422 DATABASES_NOT_CONFIGURED',
+  purgeDatabase: '422 DATABASES_NOT_CONFIGURED',
   getDatabaseConnection: '422 DATABASES_NOT_CONFIGURED',
   rotateDatabase: '422 DATABASES_NOT_CONFIGURED',
   connectApp: '422 DATABASES_NOT_CONFIGURED',

@@ -32,7 +32,10 @@ afterAll(async () => {
 
 /** A database of a tenant, with one account. `_` is in its name, which GRANT takes for any letter. */
 function wanted(name = `${prefix}_${randomBytes(4).toString('hex')}`): WantedDatabase {
-  const account = { user: `${name}u`, password, previous: undefined, setsPasswords: false, isRevoked: false };
+  const account = {
+    ...{ user: `${name}u`, password, previous: undefined },
+    ...{ setsPasswords: false, isRevoked: false, isCut: false },
+  };
   const database: WantedDatabase = { name, state: 'open', accounts: [account] };
   made.push(database);
   return database;
@@ -67,6 +70,12 @@ async function refusal(connection: Connection, sql: string): Promise<number | un
     () => undefined,
     (error: { errno: number }) => error.errno,
   );
+}
+
+/** Leaves a prepared transaction of this name, which has a row of the table `notes`. */
+async function prepare(connection: Connection, name: string): Promise<void> {
+  const statements = [`XA START '${name}'`, 'INSERT INTO notes VALUES (1)', `XA END '${name}'`, `XA PREPARE '${name}'`];
+  for (const sql of statements) await connection.query(sql);
 }
 
 test('a tenant works in its own database, and there with all that applications use', async () => {
@@ -225,11 +234,20 @@ test('a database goes whole, whatever its tenant holds on to', async () => {
   const idle = await connect(database);
   await idle.query('START TRANSACTION');
   await idle.query('SELECT * FROM notes');
-  await connection.query("XA START 'left behind'");
-  await connection.query('INSERT INTO notes VALUES (1)');
-  await connection.query("XA END 'left behind'");
-  await connection.query("XA PREPARE 'left behind'");
+  await prepare(connection, database.name);
   connection.destroy();
+  // Which of them are whose, the server does not tell: so those of its neighbours are left alone.
+  const neighbour = await make();
+  const theirs = await connect(neighbour);
+  await theirs.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
+  await prepare(theirs, neighbour.name);
+  theirs.destroy();
+  await expect(align({ ...database, state: 'gone' })).rejects.toThrow('(1205)');
+  const again = await connect(neighbour);
+  await again.query(`XA COMMIT '${neighbour.name}'`);
+  expect((await again.query('SELECT * FROM notes'))[0]).toEqual([{ id: 1 }]);
+  const hurried = createTenantServer(address, { ...limits, queryMs: 500 });
+  await waitFor('what is left behind to end', async () => (await hurried.endAbandoned()) > 0);
   await align({ ...database, state: 'gone' });
   const names = { database: database.name, user: database.accounts[0]?.user ?? '' };
   expect(await server.find(names)).toEqual({ databases: [], users: [], locked: [] });
@@ -291,14 +309,7 @@ test('a prepared transaction that nobody comes back to is rolled back when its t
   const database = await make();
   const connection = await connect(database);
   await connection.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
-  for (const sql of [
-    `XA START '${database.name}'`,
-    'INSERT INTO notes VALUES (1)',
-    `XA END '${database.name}'`,
-    `XA PREPARE '${database.name}'`,
-  ]) {
-    await connection.query(sql);
-  }
+  await prepare(connection, database.name);
   const hurried = createTenantServer(address, { ...limits, queryMs: 500 });
   // For as long as somebody is there who may still end it, it is not touched.
   await hurried.endAbandoned();
@@ -307,6 +318,27 @@ test('a prepared transaction that nobody comes back to is rolled back when its t
   const again = await connect(database);
   expect(await refusal(again, 'INSERT INTO notes VALUES (1)')).toBeUndefined();
 }, 60_000);
+
+test('of prepared transactions that are too many the oldest go before their time', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  await connection.query('CREATE TABLE notes (id INT PRIMARY KEY) ENGINE=InnoDB');
+  await prepare(connection, database.name);
+  const patient = createTenantServer(address, limits);
+  await patient.endAbandoned();
+  connection.destroy();
+  // The server takes a moment to see that nobody is there.
+  await waitFor('it to be rolled back', async () => (await patient.endAbandoned(0)) > 0);
+  expect(await refusal(await connect(database), 'INSERT INTO notes VALUES (1)')).toBeUndefined();
+}, 60_000);
+
+test('an account whose connections are ended once may come back at once', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  await align({ ...database, accounts: database.accounts.map((account) => ({ ...account, isCut: true })) });
+  await expect(connection.query('SELECT 1')).rejects.toBeDefined();
+  await expect(connect(database)).resolves.toBeDefined();
+});
 
 test('whoever comes later takes over, and who was at it before changes nothing any more', async () => {
   const database = await make();

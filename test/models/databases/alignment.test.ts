@@ -42,7 +42,7 @@ test("the space's own account is the one that is no app's, whichever id is the f
   );
   const before = await databases.connection(asked);
   expect(before.user).not.toBe('of_the_app');
-  await databases.wishes.rotate({ ...asked, operationId: newId('operation') });
+  await databases.wishes.rotate({ ...asked, operationId: newId('operation'), now: false });
   const after = await databases.connection(asked);
   expect(after.user).toBe(before.user);
   expect(after.password).not.toBe(before.password);
@@ -70,4 +70,20 @@ test('what a late worker has done, after another has done what is newer, is look
   expect(await finishAlignment(environment.database, newer)).toBe(false);
   expect(await finishAlignment(environment.database, await read())).toBe(true);
   expect(await isDue()).toBe(false);
+});
+
+test('a password that the server never had does not take the place of the one before', async () => {
+  const asked = await make();
+  const read = async () => {
+    const found = await databases.alignment(asked.id);
+    if (found === undefined) throw new Error('It has a row.');
+    return found;
+  };
+  const first = await read();
+  expect(await finishAlignment(environment.database, first)).toBe(true);
+  const rotate = () => databases.wishes.rotate({ ...asked, operationId: newId('operation'), now: false });
+  await rotate();
+  await rotate();
+  const [account] = (await read()).accounts;
+  expect(account?.previous).toBe(first.accounts[0]?.password);
 });
