@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { Config } from '../../config/index.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import type { EgressOwner } from '../egress/guard.ts';
@@ -13,7 +12,7 @@ import { mergeBranches } from './mirror/merge.ts';
 import { pushRefs } from './mirror/push.ts';
 import { keepTags } from './mirror/refMoves.ts';
 import { listRemote, notSmart, Remote } from './mirror/remote.ts';
-import { initRepository, readManifest, replaceFile, requireFewRefs } from './mirror/repository.ts';
+import { idsOf, initRepository, readManifest, requireFewRefs, writeHead } from './mirror/repository.ts';
 import { MirrorRoom } from './mirror/room.ts';
 import { sweepFolders } from './mirror/sweep.ts';
 import { moveRefs, requireConnected, takeInForeign } from './mirror/takeIn.ts';
@@ -180,7 +179,7 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
         if (saved !== undefined) await folder.open(saved);
         else await initRepository(folder.git, null);
         return folder.change(saved, async (git) => {
-          const now = await readManifest(git, saved?.manifest.filter ?? null);
+          const now = saved?.manifest ?? (await readManifest(git, null));
           requireFewRefs(now, refs, config.maxRefs);
           const { filter } = now;
           const targets = [...refs.flatMap(({ to }) => to ?? []), ...(isId(head) ? [head] : [])];
@@ -188,7 +187,11 @@ export function createGitMirrors(deps: GitMirrorsDeps): GitMirrors {
             if (!isId(target)) throw gitError('GIT_OBJECTS_REFUSED', 'A ref is to be moved to what is no object’s id.');
           }
           if (bundle !== undefined) await takeInForeign(git, bundle, { targets, filter, maxBytes: config.maxBytes });
-          else await requireConnected(git, { targets, filter });
+          else {
+            const known = new Set(idsOf(now));
+            const others = targets.filter((id) => !known.has(id));
+            if (others.length > 0) await requireConnected(git, { targets: others, filter });
+          }
           await moveRefs(git, now, refs);
           if (head !== undefined) await moveHead(git, head);
         });
@@ -240,5 +243,5 @@ function isId(text: string | undefined): text is string {
 async function moveHead(git: Git, head: string): Promise<void> {
   const isBranch = head.startsWith('refs/heads/') && isAcceptableRef(head);
   if (!isBranch && !isId(head)) throw gitError('GIT_BRANCH_NAME_REFUSED', 'HEAD cannot be there.');
-  await replaceFile(join(git.dir, 'HEAD'), isBranch ? `ref: ${head}\n` : `${head}\n`);
+  await writeHead(git, head);
 }

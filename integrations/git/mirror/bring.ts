@@ -39,14 +39,15 @@ export async function bring(
   git: Git,
   remote: Remote,
   source: CloneSource,
-  { branch, tip, unusable }: { branch: string; tip: string; unusable: readonly Buffer[] },
+  { branch, tip, unusable, isNew }: { branch: string; tip: string; unusable: readonly Buffer[]; isNew: boolean },
 ): Promise<void> {
   const { depth, filter } = source;
   const refs = fetchedRefs(refspecsOf(depth === undefined ? null : branch), unusable);
   const depths = depth === undefined ? [] : [`--depth=${depth}`];
-  if (await goOn(git, remote, source, { branch, tip, refs, depths })) return;
+  if (!isNew && (await goOn(git, remote, source, { branch, tip, refs, depths }))) return;
   await forgetResumes(git);
-  await initRepository(git, filter ?? null);
+  if (isNew) await configure(git, filter ?? null);
+  else await initRepository(git, filter ?? null);
   const filters = filter === undefined ? [] : [`--filter=${filter}`];
   try {
     await remote.do(git, [...fetchCommand, ...depths, ...filters, ...refs.args], refs.call);

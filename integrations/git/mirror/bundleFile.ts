@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { gitError } from '../rules/failures.ts';
 import type { MadeBundle, RefManifest } from '../types.ts';
 import type { Git } from './git.ts';
-import { idsOf, packsIn } from './repository.ts';
+import { idsOf, onlyPack } from './repository.ts';
 
 const maxHeader = 16 * 1_048_576;
 
@@ -68,10 +68,8 @@ export async function bundleOfOnlyPack(
   manifest: RefManifest,
 ): Promise<Pick<MadeBundle, 'bytes' | 'open'> | null> {
   if (manifest.filter !== null || idsOf(manifest).length === 0) return null;
-  const counted = await git.text(['count-objects', '-v']);
-  const isAll = /^count: 0$/m.test(counted) && /^packs: 1$/m.test(counted) && !/^alternate:/m.test(counted);
-  const [name] = await packsIn(git);
-  return isAll && name !== undefined ? bundleOfPack(git, manifest, name) : null;
+  const name = await onlyPack(git);
+  return name === undefined ? null : bundleOfPack(git, manifest, name);
 }
 
 /** A bundle of all there is, which is in one pack. */

@@ -7,7 +7,7 @@ import type { Git } from './git.ts';
 import { measureTree } from './measure.ts';
 import { fetchMissing } from './missing.ts';
 import { listRemote, type Remote } from './remote.ts';
-import { currentBranch, initRepository } from './repository.ts';
+import { currentBranch, initRepository, namesIn, writeHead } from './repository.ts';
 
 const emptyTree: TreeFacts = { files: 0, bytes: 0, lfsPointers: 0, submodules: [] };
 
@@ -20,7 +20,8 @@ export async function cloneInto(
 ): Promise<CloneResult> {
   const git = folder.partial;
   remote.tell('connecting');
-  const { branches, defaultBranch, unusable } = await listRemote(await repositoryToAsk(git), remote, config);
+  const isNew = await makeToAsk(git);
+  const { branches, defaultBranch, unusable } = await listRemote(git, remote, config);
   const branch = source.branch ?? defaultBranch;
   if (source.branch !== undefined && !branches.has(source.branch)) {
     throw gitError('GIT_REF_UNKNOWN', 'The remote has no such branch.');
@@ -28,27 +29,29 @@ export async function cloneInto(
   let tree = emptyTree;
   if (branch === null) await initRepository(git, source.filter ?? null);
   else {
-    await bring(git, remote, source, { branch, tip: branches.get(branch) ?? '', unusable });
-    const commit = (
-      await git.text(['rev-parse', '--verify', '--end-of-options', `refs/remotes/origin/${branch}^{commit}`])
-    ).trim();
+    await bring(git, remote, source, { branch, tip: branches.get(branch) ?? '', unusable, isNew });
+    const commit = `refs/remotes/origin/${branch}`;
     if (source.filter !== undefined) await bringFiles(git, remote, [commit]);
     remote.tell('checking');
     tree = await measureTree(git, commit, config);
     await git.do(['update-ref', '--no-deref', '--end-of-options', `refs/heads/${branch}`, commit]);
-    await git.do(['symbolic-ref', '--end-of-options', 'HEAD', `refs/heads/${branch}`]);
+    await writeHead(git, `refs/heads/${branch}`);
   }
   remote.tell('saving');
-  const state = await folder.saveFirst(git);
+  const state = await folder.saveFirst(git, source.filter ?? null);
   await folder.adopt(state);
   return { ...state, defaultBranch: branch, tree };
 }
 
-/** A repository is needed to ask with; one that an earlier attempt has left stays as it is. */
-async function repositoryToAsk(git: Git): Promise<Git> {
-  const found = await git.run(['rev-parse', '--is-bare-repository']);
-  if (found.code !== 0) await initRepository(git, null);
-  return git;
+/**
+ * A repository is needed to ask with; one that an earlier attempt has left stays as it is. Answers whether it is a new
+ * one.
+ */
+async function makeToAsk(git: Git): Promise<boolean> {
+  const isThere = (await namesIn(git.dir)).length > 0;
+  if (isThere && (await git.run(['rev-parse', '--is-bare-repository'])).code === 0) return false;
+  await initRepository(git, null);
+  return true;
 }
 
 /** The files of commits of a partial clone. */

@@ -6,7 +6,7 @@ import type { ObjectStore } from '../../storage/objectStore.ts';
 import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
 import { isUnexplained, wasKilled } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
-import type { MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
+import type { GitFilter, MirrorRecords, MirrorState, RepositoryRef, SavedMirror } from '../types.ts';
 import { FolderState } from './folderState.ts';
 import { Git } from './git.ts';
 import { initRepository, namesIn, packsIn, writeManifest } from './repository.ts';
@@ -149,8 +149,8 @@ export class MirrorFolder implements AsyncDisposable {
   }
 
   /** Saves a repository for the first time. */
-  async saveFirst(git: Git): Promise<MirrorState> {
-    const { version, manifest } = await saveRepository(this.#savingOf(git), undefined);
+  async saveFirst(git: Git, filter: GitFilter | null): Promise<MirrorState> {
+    const { version, manifest } = await saveRepository(this.#savingOf(git), undefined, filter);
     return { version, manifest };
   }
 

@@ -86,6 +86,14 @@ export async function hasUnchecked(
   return isPartial && added.some((name) => !names.includes(name.replace(/pack$/, 'promisor')));
 }
 
+/** The pack that has all there is; undefined where that is elsewhere too. */
+export async function onlyPack(git: Git): Promise<string | undefined> {
+  if ((await looseFolders(git)).length > 0) return undefined;
+  if ((await namesIn(join(git.dir, 'objects', 'info'))).includes('alternates')) return undefined;
+  const [name, ...others] = await packsIn(git);
+  return others.length === 0 ? name : undefined;
+}
+
 async function looseFolders({ dir }: Git): Promise<string[]> {
   const objects = join(dir, 'objects');
   return (await namesIn(objects)).filter((name) => /^[0-9a-f]{2}$/.test(name)).map((name) => join(objects, name));
@@ -124,17 +132,18 @@ export async function writeManifest(git: Git, manifest: RefManifest): Promise<vo
     await rm(join(git.dir, 'refs', folder), { recursive: true, force: true });
   }
   await replaceFile(join(git.dir, 'packed-refs'), lines.join(''));
-  await replaceFile(join(git.dir, 'HEAD'), headFile(manifest.head));
+  await writeHead(git, manifest.head);
+}
+
+/** The full name of a branch, or a commit. */
+export function writeHead(git: Git, head: string): Promise<void> {
+  return replaceFile(join(git.dir, 'HEAD'), head.startsWith('refs/') ? `ref: ${head}\n` : `${head}\n`);
 }
 
 export async function writeShallow(git: Git, shallow: readonly string[]): Promise<void> {
   const file = join(git.dir, 'shallow');
   if (shallow.length === 0) await rm(file, { force: true });
   else await replaceFile(file, `${shallow.join('\n')}\n`);
-}
-
-function headFile(head: string): string {
-  return head.startsWith('refs/') ? `ref: ${head}\n` : `${head}\n`;
 }
 
 /** The ids that refs have, each once. */

@@ -14,9 +14,13 @@ const manyRefs = 100;
  * Saves what a repository has now, unless it is what is saved already: a bundle of what is new, or one of everything
  * where there is no other room.
  */
-export async function saveRepository(saving: Saving, saved: SavedMirror | undefined): Promise<SavedMirror> {
+export async function saveRepository(
+  saving: Saving,
+  saved: SavedMirror | undefined,
+  firstFilter: GitFilter | null = null,
+): Promise<SavedMirror> {
   const { git, bundles } = saving;
-  const filter = saved === undefined ? await filterOf(git) : saved.manifest.filter;
+  const filter = saved === undefined ? firstFilter : saved.manifest.filter;
   const manifest = await readManifest(git, filter);
   if (saved !== undefined && isSameManifest(saved.manifest, manifest)) return saved;
   if (countMoved(saved?.manifest, manifest) >= manyRefs) await git.do(['pack-refs', '--all']);
@@ -29,7 +33,9 @@ export async function saveRepository(saving: Saving, saved: SavedMirror | undefi
     // A shallow clone's border belongs to all of it.
     const have = idsOf(saved?.manifest);
     const only = have.length === 0 ? await bundleOfOnlyPack(git, manifest) : null;
-    const own = only === null ? await makeBundle(git, bundles, { manifest, have }) : null;
+    const known = new Set(have);
+    const mayHaveMore = only === null && idsOf(manifest).some((id) => !known.has(id));
+    const own = mayHaveMore ? await makeBundle(git, bundles, { manifest, have }) : null;
     if (own !== null) stack.use(own);
     const added = only ?? own;
     if (added === null) return null;
@@ -97,10 +103,4 @@ async function objectsIn(git: Git, packs: readonly string[]): Promise<string[]> 
     for (const line of listed.trimEnd().split('\n')) ids.push(line.split(' ')[1] ?? '');
   }
   return ids.filter((id) => id !== '');
-}
-
-async function filterOf(git: Git): Promise<GitFilter | null> {
-  const outcome = await git.run(['config', '--file', join(git.dir, 'config'), 'remote.origin.partialclonefilter']);
-  const filter = String(outcome.output).trim();
-  return filter === 'blob:none' || /^blob:limit=\d+$/.test(filter) ? (filter as GitFilter) : null;
 }
