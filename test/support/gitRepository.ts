@@ -1,7 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /** Plain git, as a person at a terminal who has no settings of their own. */
@@ -33,32 +33,37 @@ export function gitWith(
   }).trim();
 }
 
-/** Commits files (`undefined` removes one) on a branch of a bare repository, by a working tree that it forgets. */
+/**
+ * Commits files (`undefined` removes one) on a branch of a bare repository. One that is not there begins where HEAD is.
+ * By fast-import: a clone and a push by hand are twenty processes.
+ */
 export function commitFiles(
   bare: string,
   files: Record<string, string | Buffer | undefined>,
   { branch = 'main', message = 'A change' } = {},
 ): string {
-  const tree = `${bare}.tree`;
-  rmSync(tree, { recursive: true, force: true });
-  gitIn(dirname(bare), 'clone', '--quiet', bare, tree);
-  try {
-    const remote = gitIn(tree, 'branch', '-r', '--format=%(refname:short)').split('\n');
-    if (remote.includes(`origin/${branch}`)) gitIn(tree, 'checkout', '--quiet', branch);
-    else gitIn(tree, 'checkout', '--quiet', '-B', branch);
-    for (const [name, content] of Object.entries(files)) {
-      const path = join(tree, name);
-      mkdirSync(dirname(path), { recursive: true });
-      if (content === undefined) rmSync(path);
-      else writeFileSync(path, content);
-    }
-    gitIn(tree, 'add', '-A');
-    gitIn(tree, 'commit', '--quiet', '--allow-empty', '-m', message);
-    gitIn(tree, 'push', '--quiet', 'origin', branch);
-    return gitIn(tree, 'rev-parse', 'HEAD');
-  } finally {
-    rmSync(tree, { recursive: true, force: true });
-  }
+  const format = '--format=%(refname) %(objectname)';
+  const refs = new Map(
+    gitIn(bare, 'for-each-ref', format, 'refs/heads')
+      .split('\n')
+      .map((line) => line.split(' ') as [string, string]),
+  );
+  const head = readFileSync(join(bare, 'HEAD'), 'utf8').trim().replace('ref: ', '');
+  const parent = refs.get(`refs/heads/${branch}`) ?? refs.get(head);
+  const data = (content: Buffer) => [Buffer.from(`data ${content.length}\n`), content, Buffer.from('\n')];
+  const changes = Object.entries(files).flatMap(([name, content]) => {
+    const path = JSON.stringify(name);
+    if (content === undefined) return [Buffer.from(`D ${path}\n`)];
+    return [Buffer.from(`M 100644 inline ${path}\n`), ...data(Buffer.from(content))];
+  });
+  const input = Buffer.concat([
+    Buffer.from(`commit refs/heads/${branch}\nmark :1\ncommitter Ada <ada@example.com> now\n`),
+    ...data(Buffer.from(`${message}\n`)),
+    Buffer.from(parent === undefined ? '' : `from ${parent}\n`),
+    ...changes,
+    Buffer.from('\nget-mark :1\n'),
+  ]);
+  return gitWith({ cwd: bare, input }, 'fast-import', '--quiet', '--date-format=now');
 }
 
 /** Writes commits at once, by fast-import: `weight` is what each adds that no compression makes smaller. */

@@ -198,10 +198,11 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await tree.post('checkout', { branch: 'main' })).toMatchObject({ status: 200 });
     expect(product.server.requests).toEqual([]);
 
-    // The machine with the mirror is lost, and so are the files: what was saved has none but the first ones.
+    // The machine with the mirror is lost, and so are the files: what had come was saved.
     rmSync(join(product.environment.config.git.dir, id), { recursive: true, force: true });
     await computer.exec(`rm -rf ${repository.treePath}`);
     expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
+    expect(product.server.requests).toEqual([]);
     expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('two\n');
     expect((await tree.status()).body.changes).toEqual([]);
   }, 120_000);
