@@ -4,9 +4,13 @@ import { integer } from './kinds.ts';
 export const databasesSettings = z.object({
   ATRIUM_TENANT_DATABASE_URL: z.url({ protocol: /^mysql$/ }).optional(),
   ATRIUM_TENANT_DATABASE_ADMIN_PORT: integer(1, 65_535).optional(),
+  ATRIUM_TENANT_DATABASE_FOLDER: z.string().optional(),
   ATRIUM_DATABASES_PER_SPACE: integer(1, 1_000).default(10),
   ATRIUM_DATABASE_CONNECTIONS: integer(1, 1_000).default(20),
   ATRIUM_DATABASE_SPACE_CONNECTIONS: integer(1, 10_000).default(60),
+  ATRIUM_DATABASE_SIZE_MB: integer(1, 1_000_000).default(1_024),
+  ATRIUM_DATABASE_TABLES: integer(1, 100_000).default(2_000),
+  ATRIUM_DATABASE_MIN_FREE_MB: integer(0, 1_000_000).default(1_024),
   ATRIUM_DATABASE_QUERY_SECONDS: integer(1, 86_400).default(60),
   ATRIUM_DATABASE_KEPT_DAYS: integer(1, 365).default(7),
   ATRIUM_DATABASE_ROTATION_HOURS: integer(1, 720).default(24),
@@ -19,11 +23,19 @@ export function databasesConfig(env: z.infer<typeof databasesSettings>) {
     url: env.ATRIUM_TENANT_DATABASE_URL,
     /** The server's port for administrators, which lets Atrium in when tenants have taken every connection. */
     adminPort: env.ATRIUM_TENANT_DATABASE_ADMIN_PORT,
+    /** Where the server has its files, if that is on this machine: then its free disk is watched. */
+    folder: env.ATRIUM_TENANT_DATABASE_FOLDER,
     maxPerSpace: env.ATRIUM_DATABASES_PER_SPACE,
     /** Of one account at once. */
     maxConnections: env.ATRIUM_DATABASE_CONNECTIONS,
     /** Of the computers of a space at once, by the relay of each host. */
     maxSpaceConnections: env.ATRIUM_DATABASE_SPACE_CONNECTIONS,
+    /** What is larger, on the disk, is full: nothing more is written to it. */
+    maxBytes: env.ATRIUM_DATABASE_SIZE_MB * 1_048_576,
+    /** So is what has more tables, or partitions: each is a file. */
+    maxTables: env.ATRIUM_DATABASE_TABLES,
+    /** With less free on the server's disk, all of them are. */
+    minFreeBytes: env.ATRIUM_DATABASE_MIN_FREE_MB * 1_048_576,
     /** What a statement may take. */
     queryMs: env.ATRIUM_DATABASE_QUERY_SECONDS * 1_000,
     /** How long a deleted one can be restored. */

@@ -95,6 +95,7 @@ export type AuditAction =
   | 'database.purged'
   | 'database.renamed'
   | 'database.rotated'
+  | 'database.compacted'
   | 'database.connection-read'
   | 'database.app-connected'
   | 'database.app-disconnected';

@@ -40,6 +40,7 @@ export type OperationKind =
   | 'restoreDatabase'
   | 'purgeDatabase'
   | 'rotateDatabase'
+  | 'compactDatabase'
   | 'connectApp'
   | 'disconnectApp';
 

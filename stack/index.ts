@@ -98,8 +98,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     starts.push(
       again(
         (former?: TenantMariaDb) => startTenantMariaDb(context, programs, former),
-        ({ url, adminPort }) => ({
+        ({ url, adminPort, folder }) => ({
           ATRIUM_TENANT_DATABASE_URL: url,
+          ATRIUM_TENANT_DATABASE_FOLDER: folder,
           ATRIUM_TENANT_DATABASE_ADMIN_PORT: String(adminPort),
         }),
       ),

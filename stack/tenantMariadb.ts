@@ -13,6 +13,8 @@ export interface TenantMariaDb {
   /** Lets Atrium in when tenants have taken every connection. */
   adminPort: number;
   address: string;
+  /** Where it has its data. */
+  folder: string;
   /** Atrium's account, which makes databases and accounts there. */
   url: string;
 }
@@ -44,7 +46,7 @@ export async function startTenantMariaDb(
     ],
     probe: urlAt(adminPort),
   });
-  return { service, port, adminPort, address: `127.0.0.1:${port}`, url: urlAt(port) };
+  return { service, port, adminPort, folder: place.folder, address: `127.0.0.1:${port}`, url: urlAt(port) };
 }
 
 /** No statement reads or writes a file of the machine, nor of the client's, and nothing runs by itself. */
@@ -71,6 +73,9 @@ const sharesOfTenants = [
   '--maximum-sort-buffer-size=8M',
   '--maximum-join-buffer-size=8M',
   '--maximum-tmp-table-size=32M',
+  // What a statement puts aside on the disk for one table of its own.
+  '--tmp-disk-table-size=512M',
+  '--maximum-tmp-disk-table-size=512M',
   '--maximum-max-heap-table-size=32M',
   // That is for each table in memory, of which there could be any number.
   '--enforce-storage-engine=InnoDB',

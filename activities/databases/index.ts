@@ -16,9 +16,9 @@ import { createDatabaseSweeps } from './sweeps.ts';
 
 const onServer = { living: 'open', deleted: 'locked', purged: 'gone' } as const satisfies Record<DatabaseState, string>;
 
-function asWanted({ serverName, state, accounts }: Alignment): WantedDatabase {
+function asWanted({ serverName, state, isFull, compacts, accounts }: Alignment): WantedDatabase {
   const asAccount = ({ serverUser: user, ...rest }: AlignedAccount) => ({ user, ...rest });
-  return { name: serverName, state: onServer[state], accounts: accounts.map(asAccount) };
+  return { name: serverName, state: onServer[state], isFull, compacts, accounts: accounts.map(asAccount) };
 }
 
 /** It is tried again. Why is in the log, and not in the history. */

@@ -11,6 +11,7 @@ export const access = {
   purgeDatabase: 'editor',
   getDatabaseConnection: 'editor',
   rotateDatabase: 'editor',
+  compactDatabase: 'editor',
   connectApp: 'editor',
   disconnectApp: 'editor',
 } as const satisfies AccessRows;

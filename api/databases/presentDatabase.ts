@@ -4,12 +4,18 @@ import type { SpaceDatabase } from '../../models/databases/spaceDatabase.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import { optionalTime, time } from '../frame/times.ts';
 
-export function presentDatabase(database: SpaceDatabase, appIds: string[]): AnswerOf<'getDatabase'> {
+export function presentDatabase(
+  database: SpaceDatabase,
+  appIds: string[],
+  { maxBytes, maxTables }: { maxBytes: number; maxTables: number },
+): AnswerOf<'getDatabase'> {
   const { id, spaceId, name, state, isMade, createdBy, createdAt, deletedAt, purgeAt } = database;
+  const { sizeBytes, tableCount, isFull } = database;
   const ready = isMade ? 'ready' : 'creating';
   return {
     ...{ id, spaceId, name, status: state === 'living' ? ready : 'deleted', createdBy },
     ...{ createdAt: time(createdAt), deletedAt: optionalTime(deletedAt), purgeAt: optionalTime(purgeAt), appIds },
+    ...{ sizeBytes, maxSizeBytes: maxBytes, tableCount, maxTables, isFull },
   };
 }
 

@@ -18,7 +18,7 @@ const base = '/api/spaces/:spaceId/databases';
 
 /** The databases of spaces. What changes one is done by its workflow; the request waits for that. */
 export function databaseRoutes(deps: RouteDeps) {
-  const { database, spaceDatabases, tenantServer } = deps;
+  const { config, database, spaceDatabases, tenantServer } = deps;
   const { wishes } = spaceDatabases;
   const router = createRouter();
 
@@ -30,7 +30,7 @@ export function databaseRoutes(deps: RouteDeps) {
       data.map(({ id }) => id),
     );
     answer<'listDatabases'>(res, 200, {
-      data: data.map((one) => presentDatabase(one, apps.get(one.id) ?? [])),
+      data: data.map((one) => presentDatabase(one, apps.get(one.id) ?? [], config.databases)),
       nextCursor,
     });
   });
@@ -72,6 +72,11 @@ export function databaseRoutes(deps: RouteDeps) {
   router.post(`${base}/:databaseId/purge`, async (req, res) => {
     const asked = askedOf(req, pathOf<'purgeDatabase'>(req));
     if (await done(req, res, await wishes.purge(asked))) res.status(204).end();
+  });
+
+  router.post(`${base}/:databaseId/compact`, async (req, res) => {
+    const asked = askedOf(req, pathOf<'compactDatabase'>(req));
+    if (await done(req, res, await wishes.compact(asked))) res.status(204).end();
   });
 
   router.get(`${base}/:databaseId/connection`, async (req, res) => {
@@ -116,7 +121,8 @@ export function databaseRoutes(deps: RouteDeps) {
 
   async function show(where: { spaceId: string; id: string }): Promise<AnswerOf<'getDatabase'>> {
     const found = await getDatabase(database, where);
-    return presentDatabase(found, (await appsConnectedTo(database, [found.id])).get(found.id) ?? []);
+    const apps = await appsConnectedTo(database, [found.id]);
+    return presentDatabase(found, apps.get(found.id) ?? [], config.databases);
   }
 
   type Asked = Parameters<typeof wishes.remove>[0];

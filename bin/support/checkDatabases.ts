@@ -40,6 +40,10 @@ export function faultOf(settings: TenantSettings): string | undefined {
     [settings.memoryTables, `${engines}, or their tables take its memory`],
     [settings.resolvesNames, 'skip_name_resolve to ON, or one space shuts out all'],
     [settings.isOpenToAll, "grants to named accounts alone: DELETE FROM mysql.db WHERE User = '', and drop ''@…"],
+    [
+      !settings.boundsTemporary,
+      'tmp_disk_table_size to 512M, with maximum-tmp_disk_table_size, or one statement fills its disk',
+    ],
     [!settings.durations, 'performance_schema to ON, or nothing ends long statements'],
   ];
   return faults.find(([isWrong]) => isWrong)?.[1];

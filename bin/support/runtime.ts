@@ -3,6 +3,7 @@ import { createMetering } from '../../activities/billing/metering.ts';
 import { AttachmentReader } from '../../activities/chat/context/attachmentReader.ts';
 import type { HeadStarts } from '../../activities/chat/headStarts.ts';
 import { StopWatch } from '../../activities/chat/stopWatch.ts';
+import { watchSizes } from '../../activities/databases/sizes.ts';
 import { createMain, type MainDeps } from '../../activities/main.ts';
 import { createTools } from '../../activities/tools/index.ts';
 import { createWorkerMetrics } from '../../api/frame/metrics.ts';
@@ -90,7 +91,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
       const main = createMain(mainDeps(services, launcher, liveComputers, proxy));
       const worker = await startWorkers({ temporal, config, shutdownGraceMs }, main);
       headStarts = main.headStarts;
-      const watch = watchTenants(services);
+      const watch = watchTenants(services, launcher);
       return {
         ...worker,
         async stop() {
@@ -185,17 +186,19 @@ async function startWorkers(
 }
 
 /** Ends what takes too long on the server for the databases of spaces, where there is one. */
-function watchTenants({ config, logger, tenantServer }: Services): { stop(): Promise<void> } {
+function watchTenants(services: Services, workflows: Launcher): { stop(): Promise<void> } {
+  const { config, logger, tenantServer } = services;
   const stopped = new AbortController();
   const watched = tenantServer?.watch(namesOf(config.installation).user, {
     signal: stopped.signal,
     onFailure: (error) => logger.warn({ err: error }, 'The statements of spaces in their databases cannot be watched.'),
   });
+  const measured = tenantServer && watchSizes({ ...services, workflows }, tenantServer, stopped.signal);
   return {
     async stop() {
       stopped.abort();
       // A server that does not answer holds up nobody.
-      await Promise.race([watched, delay(watchStopMs)]);
+      await Promise.race([Promise.all([watched, measured]), delay(watchStopMs)]);
     },
   };
 }

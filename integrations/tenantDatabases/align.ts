@@ -1,12 +1,10 @@
 import type { TenantConnection } from './connection.ts';
 import { TenantServerError } from './errors.ts';
-import { accountName, databaseName, grantedName } from './names.ts';
+import { accountName, databaseName } from './names.ts';
 import { createAccount, setPasswords } from './passwords.ts';
+import { giveRights } from './rights.ts';
+import { compactDatabase } from './sizes.ts';
 import type { AccountLimits, WantedAccount, WantedDatabase } from './types.ts';
-
-/** What a space may do in its own database, and nowhere else. */
-const rights = `SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES,
-  LOCK TABLES, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EXECUTE, TRIGGER`;
 
 const noSuchThread = 1094;
 const endAttempts = 20;
@@ -28,6 +26,7 @@ export async function alignDatabase(
   )) {
     await endConnection(connection, id);
   }
+  if (database.compacts) await compactDatabase(connection, database.name);
 }
 
 /** Where it is there, nothing is asked: MySQL would have even that wait for any transaction that its tenant has open. */
@@ -41,16 +40,16 @@ async function createDatabase(connection: TenantConnection, name: string): Promi
 async function alignAccount(
   connection: TenantConnection,
   account: WantedAccount,
-  { name, state }: WantedDatabase,
+  database: WantedDatabase,
   { maxConnections, queryMs }: AccountLimits,
 ): Promise<void> {
   const called = accountName(account.user);
   const isThere = await exists(connection, account.user);
   if (!isThere) await createAccount(connection, account);
   if (!isThere || account.setsPasswords) await setPasswords(connection, account);
-  await connection.run(`GRANT ${rights} ON ${grantedName(name)}.* TO ${called}`);
+  await giveRights(connection, account.user, database);
   const time = connection.isMariaDb ? `MAX_STATEMENT_TIME ${queryMs / 1_000}` : '';
-  const lock = state === 'locked' || account.isRevoked ? 'ACCOUNT LOCK' : 'ACCOUNT UNLOCK';
+  const lock = database.state === 'locked' || account.isRevoked ? 'ACCOUNT LOCK' : 'ACCOUNT UNLOCK';
   await connection.run(`ALTER USER ${called} WITH MAX_USER_CONNECTIONS ${maxConnections} ${time} ${lock}`);
 }
 

@@ -10,7 +10,7 @@ const lockWaitSeconds = 5;
 export interface TenantConnection {
   isMariaDb: boolean;
   version: string;
-  run(sql: string, values?: unknown[]): Promise<void>;
+  run(sql: string, values?: unknown[], options?: { timeoutMs: number }): Promise<void>;
   rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
 }
 
@@ -38,9 +38,9 @@ export async function withTenantConnection<T>(
     });
   // The statement that comes next says so.
   connection.on('error', () => undefined);
-  const query = async (sql: string, values: unknown[] = []) => {
+  const query = async (sql: string, values: unknown[] = [], timeout = statementTimeoutMs) => {
     try {
-      const [result] = await connection.query<RowDataPacket[]>({ sql, values, timeout: statementTimeoutMs });
+      const [result] = await connection.query<RowDataPacket[]>({ sql, values, timeout });
       return result;
     } catch (error) {
       throw new TenantServerError(error);
@@ -54,8 +54,8 @@ export async function withTenantConnection<T>(
     return await work({
       version,
       isMariaDb: version.includes('MariaDB'),
-      async run(sql, values) {
-        await query(sql, values);
+      async run(sql, values, options) {
+        await query(sql, values, options?.timeoutMs);
       },
       rows: async <Row>(sql: string, values?: unknown[]) => (await query(sql, values)) as unknown as Row[],
     });

@@ -2,7 +2,8 @@ import { alignDatabase } from './align.ts';
 import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
 import { fenceName, takeFence } from './fence.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
-import type { AccountLimits, Found, WantedDatabase } from './types.ts';
+import { measureDatabases } from './sizes.ts';
+import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
 import { endLongStatements, patience, type WatchOptions, watchServer } from './watchdog.ts';
 
 export interface TenantSettings {
@@ -20,6 +21,8 @@ export interface TenantSettings {
   durations: boolean;
   /** Whether rights in some database are anybody's, as those in `test` are on a server that nobody has secured. */
   isOpenToAll: boolean;
+  /** Whether a statement may put no more than so much aside on the disk. On MySQL the watchdog sees to it. */
+  boundsTemporary: boolean;
 }
 
 const accountsOnMariaDb = `
@@ -29,7 +32,15 @@ const accountsOnMySql = `
   SELECT User AS name, account_locked = 'Y' AS isLocked FROM mysql.user WHERE User LIKE ? AND Host = '%'`;
 
 const namesOf = (rows: { name: string }[]) => rows.map(({ name }) => name);
-type Setting = 'isLocal' | 'scheduled' | 'isLogged' | 'isTrusted' | 'isWatched' | 'skipsNames' | 'engines';
+type Setting =
+  | 'isLocal'
+  | 'scheduled'
+  | 'isLogged'
+  | 'isTrusted'
+  | 'isWatched'
+  | 'skipsNames'
+  | 'engines'
+  | 'temporary';
 const isOn = (value: unknown) => value === 1 || value === 'ON';
 
 /** The server on which the databases of spaces are, which is no other's. */
@@ -88,6 +99,18 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       await Promise.all([watchServer(address, statements, options), watchServer(address, endOldPrepared, options)]);
     },
 
+    /** The sizes of the databases whose names begin so, again and again until it is called off. */
+    watchSizes: (
+      prefix: string,
+      onSizes: (sizes: ReadonlyMap<string, DatabaseSize>) => Promise<void>,
+      options: WatchOptions,
+    ): Promise<void> =>
+      watchServer(address, async (connection) => onSizes(await measureDatabases(connection, prefix)), options),
+
+    /** The same once. */
+    sizes: (prefix: string): Promise<Map<string, DatabaseSize>> =>
+      withTenantConnection(address, (connection) => measureDatabases(connection, prefix)),
+
     /** Its version, and how it is set up where that matters to tenants. */
     settings: (): Promise<TenantSettings> =>
       withTenantConnection(address, async ({ version, isMariaDb, rows }) => {
@@ -95,7 +118,8 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
           `SELECT @@local_infile AS isLocal, @@event_scheduler AS scheduled, @@log_bin AS isLogged,
             @@log_bin_trust_function_creators AS isTrusted, @@performance_schema AS isWatched,
             @@skip_name_resolve AS skipsNames,
-            ${isMariaDb ? '@@enforce_storage_engine' : '@@disabled_storage_engines'} AS engines`,
+            ${isMariaDb ? '@@enforce_storage_engine' : '@@disabled_storage_engines'} AS engines,
+            ${isMariaDb ? '@@tmp_disk_table_size' : '0'} AS temporary`,
         );
         const ofAll = await rows(
           "SELECT 1 FROM mysql.db WHERE User = '' UNION SELECT 1 FROM mysql.user WHERE User = ''",
@@ -108,6 +132,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
           resolvesNames: !isOn(row?.skipsNames),
           memoryTables: !(isMariaDb ? /^innodb$/i : /\bmemory\b/i).test(String(row?.engines)),
           durations: isMariaDb || isOn(row?.isWatched),
+          boundsTemporary: Number(row?.temporary) < 2 ** 40,
           isOpenToAll: ofAll.length > 0,
         };
       }),

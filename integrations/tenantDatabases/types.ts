@@ -3,6 +3,10 @@ export interface WantedDatabase {
   name: string;
   /** `locked` lets nobody in and keeps everything; `gone` is not there at all. */
   state: 'open' | 'locked' | 'gone';
+  /** Its accounts read and delete, and write nothing. */
+  isFull: boolean;
+  /** Whether its tables are written anew, which gives back to the disk what was deleted in them. */
+  compacts: boolean;
   accounts: WantedAccount[];
 }
 
@@ -24,6 +28,13 @@ export interface AccountLimits {
   maxConnections: number;
   /** What a statement may take. */
   queryMs: number;
+}
+
+/** What a database takes of the disk. */
+export interface DatabaseSize {
+  bytes: number;
+  /** Or partitions: each is a file. */
+  tables: number;
 }
 
 /** What the server has of an installation, by name. */

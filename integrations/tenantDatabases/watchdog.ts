@@ -26,7 +26,23 @@ export async function endLongStatements(
   const long = await (connection.isMariaDb ? longOnMariaDb : longOnMySql)(connection, seconds);
   const ours = long.filter(({ user }) => user.startsWith(prefix));
   for (const one of ours) await endConnection(connection, one.id, one.seconds > seconds * patience ? '' : 'QUERY');
-  return ours.length + (await endLongTransactions(connection, prefix, seconds));
+  const large = connection.isMariaDb ? 0 : await endLargeSessions(connection, prefix);
+  return ours.length + large + (await endLongTransactions(connection, prefix, seconds));
+}
+
+/** What a session may put aside on the disk. MariaDB bounds that by itself. */
+const temporaryBytes = 512 * 1_048_576;
+
+/** Ends the connections that put too much aside, in temporary tables of theirs or of the server's, on MySQL. */
+async function endLargeSessions(connection: TenantConnection, prefix: string): Promise<number> {
+  const large = await connection.rows<{ id: number; user: string }>(
+    `SELECT p.ID AS id, p.USER AS user FROM information_schema.INNODB_SESSION_TEMP_TABLESPACES s
+       JOIN information_schema.PROCESSLIST p ON p.ID = s.ID WHERE s.SIZE > ?`,
+    [temporaryBytes],
+  );
+  const ours = large.filter(({ user }) => user.startsWith(prefix));
+  for (const { id } of ours) await endConnection(connection, id);
+  return ours.length;
 }
 
 function longOnMariaDb(connection: TenantConnection, seconds: number): Promise<Running[]> {
@@ -74,20 +90,22 @@ const longestWaitMs = 30_000;
 
 export interface WatchOptions {
   signal: AbortSignal;
+  /** How often; each second without it. */
+  everyMs?: number;
   onFailure(error: unknown): void;
 }
 
-/** Looks each second, over one connection, until it is called off. A server that does not answer is asked again. */
+/** Looks again and again, over one connection, until it is called off. A server that does not answer is asked again. */
 export async function watchServer(
   address: TenantAddress,
   look: (connection: TenantConnection) => Promise<unknown>,
-  { signal, onFailure }: WatchOptions,
+  { signal, onFailure, everyMs = lookEveryMs }: WatchOptions,
 ): Promise<void> {
   const rest = (ms: number) => delay(ms, undefined, { signal }).catch(() => undefined);
   for (let waitMs = lookEveryMs; !signal.aborted; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
     try {
       await withTenantConnection(address, async (connection) => {
-        for (; !signal.aborted; await rest(lookEveryMs)) {
+        for (; !signal.aborted; await rest(everyMs)) {
           await look(connection);
           waitMs = lookEveryMs;
         }

@@ -12,6 +12,8 @@ export interface Alignment {
   version: number;
   serverName: string;
   state: DatabaseState;
+  isFull: boolean;
+  compacts: boolean;
   accounts: AlignedAccount[];
   /** When it is to be had otherwise, by the time alone. */
   nextAt: Date | null;
@@ -47,7 +49,7 @@ export async function readAlignment(
     return { ...row, state: 'purged' as const, version: row.version + 1 };
   });
   if (found === undefined) return undefined;
-  const { version, serverName, state, purgeAt } = found;
+  const { version, serverName, state, purgeAt, isFull, compacts } = found;
   const rows = await accountsOf(database, id);
   // What goes needs no password, and its space's keys may be gone before it.
   const open: OpenSealed =
@@ -58,7 +60,7 @@ export async function readAlignment(
   );
   if (state === 'deleted' && purgeAt !== null) ends.push(purgeAt);
   const nextAt = ends.length === 0 || state === 'purged' ? null : new Date(Math.min(...ends.map(Number)));
-  return { id, version, serverName, state, accounts, nextAt };
+  return { id, version, serverName, state, isFull, compacts, accounts, nextAt };
 }
 
 type OpenSealed = (account: DatabaseAccount, sealed: Buffer) => Promise<string>;
@@ -91,7 +93,7 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
     await execute(tx, 'UPDATE space_database_accounts SET is_cut = 0 WHERE database_id = ? AND is_cut = 1', [
       aligned.id,
     ]);
-    const note = { is_made: aligned.state === 'purged' ? 0 : 1, due_at: aligned.nextAt };
+    const note = { is_made: aligned.state === 'purged' ? 0 : 1, due_at: aligned.nextAt, compacts: 0 };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
     await endOperations(tx, aligned.id, { status: 'succeeded', result: { databaseId: aligned.id } });
     return true;
@@ -118,6 +120,8 @@ export async function giveUpAlignment(
 ): Promise<void> {
   await transaction(database, async (tx) => {
     await lockDatabase(tx, id);
+    // It is not begun again and again: whoever wants it asks once more.
+    await execute(tx, 'UPDATE space_databases SET compacts = 0 WHERE id = ?', [id]);
     await endOperations(tx, id, { status: 'failed', ...failure });
   });
 }

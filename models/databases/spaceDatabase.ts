@@ -27,14 +27,25 @@ export interface SpaceDatabase {
   deletedAt: Date | null;
   /** When a deleted one goes for good. */
   purgeAt: Date | null;
+  /** Of its files, as they were measured last. */
+  sizeBytes: number;
+  tableCount: number;
+  /** It is too large: nothing more is written to it. */
+  isFull: boolean;
+  /** Whether its tables are to be written anew. */
+  compacts: boolean;
 }
 
 const columns = `id, space_id AS spaceId, name, server_name AS serverName, state, is_made AS isMade, version,
-  created_by AS createdBy, created_at AS createdAt, deleted_at AS deletedAt, purge_at AS purgeAt`;
+  created_by AS createdBy, created_at AS createdAt, deleted_at AS deletedAt, purge_at AS purgeAt,
+  size_bytes AS sizeBytes, table_count AS tableCount, is_full AS isFull, compacts`;
+
+type Flag = 'isMade' | 'isFull' | 'compacts';
 
 function read(row: object): SpaceDatabase {
-  const found = row as Omit<SpaceDatabase, 'isMade'> & { isMade: number };
-  return { ...found, isMade: Boolean(found.isMade) };
+  const found = row as Omit<SpaceDatabase, Flag> & Record<Flag, number>;
+  const flags = { isMade: Boolean(found.isMade), isFull: Boolean(found.isFull), compacts: Boolean(found.compacts) };
+  return { ...found, sizeBytes: Number(found.sizeBytes), ...flags };
 }
 
 /** In the order in which they were made, those too that can still be restored. */

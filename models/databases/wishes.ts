@@ -25,6 +25,7 @@ type DatabaseOperation = Extract<
   | 'restoreDatabase'
   | 'purgeDatabase'
   | 'rotateDatabase'
+  | 'compactDatabase'
   | 'connectApp'
   | 'disconnectApp'
 >;
@@ -129,6 +130,13 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         return { state: 'purged', purge_at: new Date() };
       }),
 
+    /** Writes its tables anew, so that what was deleted in them takes no room. Throws 404, 409 `DATABASE_DELETED`. */
+    compact: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
+      change(asked, 'compactDatabase', async (_tx, found) => {
+        requireLiving(found);
+        return { compacts: 1 };
+      }),
+
     /** What its space calls it; the server calls it something else. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
     rename: ({ spaceId, id, actor, name }: { spaceId: string; id: string; actor: DatabaseActor; name: string }) =>
       transaction(database, async (tx) => {
@@ -196,6 +204,7 @@ const auditOf: Readonly<Record<DatabaseOperation, AuditAction>> = {
   restoreDatabase: 'database.restored',
   purgeDatabase: 'database.purged',
   rotateDatabase: 'database.rotated',
+  compactDatabase: 'database.compacted',
   connectApp: 'database.app-connected',
   disconnectApp: 'database.app-disconnected',
 };

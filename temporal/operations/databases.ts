@@ -14,6 +14,7 @@ export const databaseOperations = {
   restoreDatabase: definition,
   purgeDatabase: definition,
   rotateDatabase: definition,
+  compactDatabase: definition,
   connectApp: definition,
   disconnectApp: definition,
 } satisfies Record<string, OperationDefinition>;

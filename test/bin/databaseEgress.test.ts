@@ -78,7 +78,8 @@ async function align(id: string): Promise<void> {
     const wanted = await services.spaceDatabases.alignment(id);
     if (wanted === undefined) throw new Error('It has a row.');
     const accounts = wanted.accounts.map(({ serverUser: user, ...rest }) => ({ user, ...rest }));
-    return { name: wanted.serverName, state: 'open' as const, accounts, wanted };
+    const { serverName: name, isFull, compacts } = wanted;
+    return { name, state: 'open' as const, isFull, compacts, accounts, wanted };
   });
   if (done !== undefined) await finishAlignment(environment.database, done.wanted);
 }

@@ -37,8 +37,9 @@ test('one that does not answer is told', async () => {
 test('a server on which rights are anybody’s is told of', () => {
   const right = {
     ...{ version: '10.11.6-MariaDB', localInfile: false, eventScheduler: false, functions: true, durations: true },
-    ...{ resolvesNames: false, memoryTables: false, isOpenToAll: false },
+    ...{ resolvesNames: false, memoryTables: false, isOpenToAll: false, boundsTemporary: true },
   };
   expect(faultOf(right)).toBeUndefined();
+  expect(faultOf({ ...right, boundsTemporary: false })).toContain('tmp_disk_table_size');
   expect(faultOf({ ...right, isOpenToAll: true })).toContain("DELETE FROM mysql.db WHERE User = ''");
 });

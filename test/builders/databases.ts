@@ -24,6 +24,7 @@ export function databasesOf(user: ChatUser) {
     remove: (id: string) => send<void>('DELETE', `/${id}`),
     restore: (id: string) => send<DatabaseBody>('POST', `/${id}/restore`),
     connection: (id: string) => send<ConnectionBody>('GET', `/${id}/connection`),
+    compact: (id: string) => send<void>('POST', `/${id}/compact`),
     rename: (id: string, name: string) => send<DatabaseBody>('PATCH', `/${id}`, { name }),
     purge: (id: string) => send<void>('POST', `/${id}/purge`),
     rotate: (id: string, key?: string, body?: { now: boolean }) =>

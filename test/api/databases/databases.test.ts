@@ -46,6 +46,7 @@ describe('made', () => {
       ...{ spaceId: user.spaceId, name: 'shop', status: 'ready', createdBy: user.id, deletedAt: null, purgeAt: null },
     });
     expect(await own.get(made.id)).toEqual(made);
+    expect(made).toMatchObject({ sizeBytes: 0, maxSizeBytes: 1_073_741_824, tableCount: 0, isFull: false });
     expect(await own.list()).toContainEqual(made);
     const details = await own.connection(made.id);
     expect(details).toMatchObject({ port: server.port, previousPasswordUntil: null });
@@ -290,12 +291,14 @@ describe('deleted', () => {
   });
 });
 
+const plain = { isFull: false, compacts: false };
+
 describe('the sweeper', () => {
   test('makes again what the server has lost, and tells of what no row knows', async () => {
     const { id } = await own.make('lost');
     const details = await own.connection(id);
     const { name, user: account } = await serverNames(id);
-    await server.align(name, async () => ({ name, state: 'gone', accounts: [accountOf(account)] }));
+    await server.align(name, async () => ({ name, state: 'gone', ...plain, accounts: [accountOf(account)] }));
     await waitFor('it to be made again', () => opens(details));
   });
 
@@ -304,7 +307,7 @@ describe('the sweeper', () => {
     const details = await own.connection(id);
     const { name, user: account } = await serverNames(id);
     await own.remove(id);
-    await server.align(name, async () => ({ name, state: 'open', accounts: [accountOf(account)] }));
+    await server.align(name, async () => ({ name, state: 'open', ...plain, accounts: [accountOf(account)] }));
     await waitFor('it to be shut again', async () => !(await opens(details)));
   });
 });

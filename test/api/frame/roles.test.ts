@@ -88,6 +88,7 @@ const onlyOnceAllowed: Record<string, string> = {
   purgeDatabase: '422 DATABASES_NOT_CONFIGURED',
   getDatabaseConnection: '422 DATABASES_NOT_CONFIGURED',
   rotateDatabase: '422 DATABASES_NOT_CONFIGURED',
+  compactDatabase: '422 DATABASES_NOT_CONFIGURED',
   connectApp: '422 DATABASES_NOT_CONFIGURED',
   disconnectApp: '422 DATABASES_NOT_CONFIGURED',
   // Nor is every folder an app.

@@ -36,7 +36,7 @@ function wanted(name = `${prefix}_${randomBytes(4).toString('hex')}`): WantedDat
     ...{ user: `${name}u`, password, previous: undefined },
     ...{ setsPasswords: false, isRevoked: false, isCut: false },
   };
-  const database: WantedDatabase = { name, state: 'open', accounts: [account] };
+  const database: WantedDatabase = { name, state: 'open', isFull: false, compacts: false, accounts: [account] };
   made.push(database);
   return database;
 }
@@ -331,6 +331,56 @@ test('of prepared transactions that are too many the oldest go before their time
   await waitFor('it to be rolled back', async () => (await patient.endAbandoned(0)) > 0);
   expect(await refusal(await connect(database), 'INSERT INTO notes VALUES (1)')).toBeUndefined();
 }, 60_000);
+
+describe('too large', () => {
+  test('a database is read and emptied, and not written to, also over connections that are open', async () => {
+    const database = await make();
+    const before = await connect(database);
+    await before.query('CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, words TEXT)');
+    await before.query("INSERT INTO notes (words) VALUES ('one'), ('two')");
+    await before.query('CREATE PROCEDURE adds() INSERT INTO notes (words) VALUES (1)');
+    const accounts = database.accounts.map((account) => ({ ...account, isCut: true }));
+    const full = { ...database, accounts, isFull: true };
+    for (const _attempt of [1, 2]) await align(full);
+    await expect(before.query('SELECT 1')).rejects.toBeDefined();
+    const connection = await connect(database);
+    for (const sql of [
+      "INSERT INTO notes (words) VALUES ('three')",
+      "UPDATE notes SET words = REPEAT('x', 1000)",
+      'REPLACE INTO notes (id) VALUES (1)',
+      'CREATE TABLE more (id INT)',
+      'CREATE TABLE more AS SELECT * FROM notes',
+      'CREATE TEMPORARY TABLE more (id INT)',
+      'ALTER TABLE notes ADD COLUMN more INT',
+      'CREATE INDEX by_words ON notes (words(10))',
+      'CALL adds()',
+      'CREATE VIEW more AS SELECT 1',
+    ]) {
+      expect([sql, await refusal(connection, sql)]).toEqual([sql, expect.any(Number)]);
+    }
+    await connection.query('DELETE FROM notes WHERE id = 1');
+    expect((await connection.query('SELECT words FROM notes'))[0]).toEqual([{ words: 'two' }]);
+    await align({ ...database, accounts, isFull: false });
+    await (await connect(database)).query("INSERT INTO notes (words) VALUES ('three')");
+    await (await connect(database)).query('DROP TABLE notes');
+  });
+
+  test('its files are measured, and compacted they are smaller', async () => {
+    const database = await make();
+    const sizeOfIt = async () => (await server.sizes(database.name)).get(database.name);
+    expect(await sizeOfIt()).toBeUndefined();
+    const connection = await connect(database);
+    await connection.query('CREATE TABLE `odd``name` (id INT PRIMARY KEY AUTO_INCREMENT, words LONGTEXT)');
+    await connection.query("INSERT INTO `odd``name` (words) VALUES (REPEAT('x', 8000000)), (REPEAT('x', 8000000))");
+    await waitFor('the files to have grown', async () => ((await sizeOfIt())?.bytes ?? 0) > 16_000_000);
+    await connection.query('DELETE FROM `odd``name`');
+    await connection.query('CREATE VIEW seen AS SELECT * FROM `odd``name`');
+    await align({ ...database, compacts: true });
+    expect(await sizeOfIt()).toMatchObject({ tables: 1 });
+    expect((await sizeOfIt())?.bytes).toBeLessThan(4_000_000);
+    await connection.query("INSERT INTO `odd``name` (words) VALUES ('it works')");
+  }, 120_000);
+});
 
 test('an account whose connections are ended once may come back at once', async () => {
   const database = await make();

@@ -1,0 +1,46 @@
+import { statfs } from 'node:fs/promises';
+import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import { namesOf } from '../../models/databases/names.ts';
+import { recordSizes } from '../../models/databases/sizes.ts';
+import type { DatabaseDeps } from './deps.ts';
+
+const lookEveryMs = 3_000;
+/** So much more than the least must be free before databases are given back the right to write. */
+const recovered = 1.25;
+
+type SizeDeps = Pick<DatabaseDeps, 'config' | 'database' | 'logger' | 'workflows'>;
+
+/**
+ * Looks every few seconds how large the databases are, and takes the right to write from those that are too large, or
+ * from all when the server's disk has no room. What was taken is given back when there is room again.
+ */
+export function watchSizes(deps: SizeDeps, tenantServer: TenantServer, signal: AbortSignal): Promise<void> {
+  const { config, database, logger, workflows } = deps;
+  const { maxBytes, maxTables } = config.databases;
+  let isDiskFull = false;
+  return tenantServer.watchSizes(
+    namesOf(config.installation).database,
+    async (sizes) => {
+      const isFullNow = await diskIsFull(config.databases, isDiskFull);
+      if (isFullNow !== isDiskFull) logger.warn({ isFullNow }, 'The disk of the server for databases: full, or not.');
+      isDiskFull = isFullNow;
+      const changed = await recordSizes(database, sizes, { maxBytes, maxTables, isDiskFull });
+      for (const one of changed) void workflows.startDatabase(one);
+    },
+    {
+      signal,
+      everyMs: lookEveryMs,
+      onFailure: (error) => logger.warn({ err: error }, 'The sizes of databases cannot be looked at.'),
+    },
+  );
+}
+
+async function diskIsFull(
+  { folder, minFreeBytes }: { folder: string | undefined; minFreeBytes: number },
+  wasFull: boolean,
+): Promise<boolean> {
+  if (folder === undefined) return false;
+  const disk = await statfs(folder).catch(() => undefined);
+  if (disk === undefined) return wasFull;
+  return disk.bavail * disk.bsize < minFreeBytes * (wasFull ? recovered : 1);
+}

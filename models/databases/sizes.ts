@@ -1,0 +1,75 @@
+import type { RowDataPacket } from 'mysql2';
+import { type Database, transaction } from '../database.ts';
+import { execute } from '../sql.ts';
+import { lockDatabase } from './spaceDatabase.ts';
+
+export interface SizeLimits {
+  maxBytes: number;
+  maxTables: number;
+  /** Whether the server's disk has no room for more of anybody. */
+  isDiskFull: boolean;
+}
+
+interface Measured {
+  bytes: number;
+  tables: number;
+}
+
+interface Known {
+  id: string;
+  spaceId: string;
+  serverName: string;
+  sizeBytes: number | string;
+  tableCount: number;
+  isFull: number;
+}
+
+const rowsAtOnce = 500;
+const nothing: Measured = { bytes: 0, tables: 0 };
+
+/**
+ * Takes note of how large the databases are, by the names of the server. Returns those that have become full, or are it
+ * no more: the server is to follow.
+ */
+export async function recordSizes(
+  database: Database,
+  sizes: ReadonlyMap<string, Measured>,
+  limits: SizeLimits,
+): Promise<{ id: string; spaceId: string }[]> {
+  const changed: { id: string; spaceId: string }[] = [];
+  for (let after = ''; ; ) {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      `SELECT id, space_id AS spaceId, server_name AS serverName, size_bytes AS sizeBytes, table_count AS tableCount,
+          is_full AS isFull
+         FROM space_databases FORCE INDEX (space_databases_state)
+        WHERE state = 'living' AND id > ? ORDER BY id LIMIT ${rowsAtOnce}`,
+      [after],
+    );
+    const known = rows as unknown as Known[];
+    after = known.at(-1)?.id ?? '';
+    if (after === '') return changed;
+    for (const one of known) {
+      const size = sizes.get(one.serverName) ?? nothing;
+      if (await record(database, one, size, limits)) changed.push({ id: one.id, spaceId: one.spaceId });
+    }
+  }
+}
+
+async function record(database: Database, known: Known, { bytes, tables }: Measured, limits: SizeLimits) {
+  const isFull = limits.isDiskFull || bytes > limits.maxBytes || tables > limits.maxTables;
+  const isSame = Number(known.sizeBytes) === bytes && known.tableCount === tables;
+  if (!isSame) {
+    const sql = 'UPDATE space_databases SET size_bytes = ?, table_count = ? WHERE id = ?';
+    await database.pool.query(sql, [bytes, tables, known.id]);
+  }
+  if (isFull === Boolean(known.isFull)) return false;
+  return transaction(database, async (tx) => {
+    const row = await lockDatabase(tx, known.id);
+    if (row?.state !== 'living' || row.isFull === isFull) return false;
+    const sql = 'UPDATE space_databases SET is_full = ?, version = version + 1, due_at = ? WHERE id = ?';
+    await execute(tx, sql, [isFull, new Date(), known.id]);
+    // Connections that are open have the rights with which they came.
+    await execute(tx, 'UPDATE space_database_accounts SET is_cut = 1 WHERE database_id = ?', [known.id]);
+    return true;
+  });
+}

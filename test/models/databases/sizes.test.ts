@@ -1,0 +1,33 @@
+import { createSpaceDatabases } from '../../../models/databases/index.ts';
+import { recordSizes } from '../../../models/databases/sizes.ts';
+import { openEnvelope } from '../../../models/identity/index.ts';
+import { newId } from '../../../models/ids.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+let environment: TestEnvironment;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+
+test('with a full disk all databases are full, until there is room', async () => {
+  const { config, database } = environment;
+  const databases = createSpaceDatabases(database, await openEnvelope(database, config), config);
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const spaceId = (await buildSpace(identity, user.id)).space.id;
+  const ids = [newId('spaceDatabase'), newId('spaceDatabase')];
+  const actor = { userId: user.id, credentialId: null, address: null };
+  for (const id of ids) await databases.wishes.make({ id, spaceId, name: id }, actor);
+  const record = async (isDiskFull: boolean) => {
+    const changed = await recordSizes(database, new Map(), { maxBytes: 1, maxTables: 1, isDiskFull });
+    return changed.map(({ id }) => id).filter((id) => ids.includes(id));
+  };
+  expect(await record(false)).toEqual([]);
+  expect((await record(true)).sort()).toEqual([...ids].sort());
+  expect(await record(true)).toEqual([]);
+  const wanted = await databases.alignment(ids[0] ?? '');
+  expect(wanted).toMatchObject({ isFull: true, accounts: [{ isCut: true }] });
+  expect((await record(false)).sort()).toEqual([...ids].sort());
+});
