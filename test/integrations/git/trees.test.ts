@@ -464,11 +464,10 @@ end
     expect((await save()).manifest.refs['refs/heads/main']).toBe(id);
     // A filter holds the next one up until the computer has started.
     await run(`cd ${path}; git config filter.slow.clean 'touch ../begun; while [ -e ../hold ]; do sleep 0.1; done; cat';
-      echo '*.txt filter=slow' > .git/info/attributes; touch ../hold; echo started > a.txt`);
+      mkdir -p .git/info; echo '*.txt filter=slow' > .git/info/attributes; touch ../hold; echo started > a.txt`);
     const order = work();
     const committed = trees.commit(order, { message: 'Started', author, at: new Date() }, signal);
-    const begun = `while [ ! -e repositories/begun ]; do sleep 0.05; done`;
-    await run(begun);
+    expect(await run('while [ ! -e repositories/begun ]; do sleep 0.05; done; echo begun')).toBe('begun\n');
     computer.spec.generation += 1;
     await built.host.start(computer.spec);
     await run('rm -f repositories/hold');
