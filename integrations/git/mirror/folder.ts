@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { GitConfig } from '../../../config/git.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 import type { ObjectStore } from '../../storage/objectStore.ts';
+import { noAuthorities } from '../process/environment.ts';
 import { type FolderLock, lockFolder, tryLockFolder } from '../process/lock.ts';
 import { isUnexplained, wasKilled } from '../rules/describeFailure.ts';
 import { gitError } from '../rules/failures.ts';
@@ -67,7 +68,7 @@ export class MirrorFolder implements AsyncDisposable {
     const lock = await lockFolder(`${MirrorFolder.pathOf(deps.config, ref)}.lock`, signal);
     try {
       const folder = MirrorFolder.#of(deps, ref, lock, signal);
-      await mkdir(folder.git.home, { recursive: true, mode: 0o700 });
+      await mkdir(join(folder.git.home, noAuthorities), { recursive: true, mode: 0o700 });
       return folder;
     } catch (error) {
       await lock[Symbol.asyncDispose]();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DomainError } from '../../../models/errors.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, gitIn, gitWith } from '../../support/gitRepository.ts';
+import { pidsWith } from '../../support/processes.ts';
 
 /** What remotes and those who name them try. */
 let world: MirrorsWorld;
@@ -145,6 +146,22 @@ describe('a redirect', () => {
     const same = await clone(world.server.url('mine'), { username: 'me', password: 'the-token-2' });
     expect(same.tree.files).toBe(1);
   });
+});
+
+test('git trusts the authorities that are named, and reads no others', async () => {
+  commitFiles(world.server.create('trusting.git'), { a: 'a' });
+  const trusted: string[][] = [];
+  world.server.interfere = () => {
+    for (const pid of pidsWith('remote-https', world.server.url('trusting.git'))) {
+      const environment = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+      const variable = (name: string) => environment.find((entry) => entry.startsWith(`${name}=`))?.split('=')[1] ?? '';
+      trusted.push([variable('GIT_SSL_CAINFO'), ...readdirSync(variable('GIT_SSL_CAPATH'))]);
+    }
+    return false;
+  };
+  await clone(world.server.url('trusting.git'));
+  expect(trusted.length).toBeGreaterThan(0);
+  expect(trusted).toEqual(trusted.map(() => [world.server.caFile]));
 });
 
 describe('a credential', () => {
