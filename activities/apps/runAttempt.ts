@@ -118,8 +118,8 @@ export function createRunAttempt(deps: AppDeps) {
       const delivered = run.deliveryId === null ? undefined : asInput(await contentOf(database, run.deliveryId));
       const connected = await spaceDatabases.ofApp(run.appId);
       if (connected !== undefined && !may(run, 'databases:write')) throw notAllowed();
-      const shared = databaseVariables(connected);
-      const env = { ...shared, ...spec.env, ...values, ...delivered?.env, ...own, ATRIUM_ATTEMPT: String(run.attempt) };
+      const usual = { ...databaseVariables(connected), ...(spec.port !== undefined && { PORT: String(spec.port) }) };
+      const env = { ...usual, ...spec.env, ...values, ...delivered?.env, ...own, ATRIUM_ATTEMPT: String(run.attempt) };
       const cwd = spec.cwd === '' ? spec.place.folder : `${spec.place.folder}/${spec.cwd}`;
       signal.throwIfAborted();
       const timeoutMs = spec.timeoutSeconds * 1_000;

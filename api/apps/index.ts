@@ -2,11 +2,12 @@ import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
 import { appRoutes } from './appRoutes.ts';
 import { deliveryRoutes } from './deliveryRoutes.ts';
+import { previewRoutes } from './previewRoutes.ts';
 import { runRoutes } from './runRoutes.ts';
 import { scheduleRoutes } from './scheduleRoutes.ts';
 import { webhookRoutes } from './webhookRoutes.ts';
 
 export const apps = {
   access,
-  routes: [appRoutes, runRoutes, deliveryRoutes, webhookRoutes, scheduleRoutes],
+  routes: [appRoutes, runRoutes, deliveryRoutes, webhookRoutes, scheduleRoutes, previewRoutes],
 } as const satisfies Area;

@@ -10,9 +10,6 @@ const fieldsOf = {
   web: { needed: ['port'], own: ['port'] },
 } as const satisfies Record<string, { needed: readonly string[]; own: readonly string[] }>;
 
-/** What this version cannot run is refused, rather than never run. */
-const notRunYet: readonly Kind[] = ['web'];
-
 /** What a schedule component says of its time. */
 export interface WrittenSchedule {
   cron: string;
@@ -59,9 +56,6 @@ function faultsOfKind(component: Record<string, unknown>, pointer: string): Faul
   const { kind } = component;
   if (!isKind(kind)) return [];
   const faults: Fault[] = [];
-  if (notRunYet.includes(kind)) {
-    faults.push({ pointer: `${pointer}/kind`, detail: `components of the kind ${kind} cannot be run yet` });
-  }
   for (const field of fieldsOf[kind].needed) {
     if (component[field] === undefined) faults.push({ pointer, detail: `\`${field}\` is missing` });
   }

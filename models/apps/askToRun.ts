@@ -107,8 +107,15 @@ export async function setComputer(database: Database, app: App, computerId: stri
   return { ...app, computerId };
 }
 
+/** One process at a time, which begins anew after a day. */
+const serving = { timeoutSeconds: 86_400, retry: { attempts: 20, delaySeconds: 1 }, concurrency: 1 };
+
 function specOf(component: AppComponent, place: PlaceOfRuns): RunSpec {
   const { kind, command, cwd, env, secrets, timeoutSeconds, retry, concurrency } = component;
+  if (component.kind === 'web') {
+    // It serves until nobody has a link to it, and is started again when it ends before.
+    return { kind, command, cwd, env, secrets, ...serving, place, port: component.port };
+  }
   return { kind, command, cwd, env, secrets, timeoutSeconds, retry, concurrency, place };
 }
 

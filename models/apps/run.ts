@@ -10,10 +10,14 @@ import type { PlaceOfRuns } from './placeOfRuns.ts';
 export type RunStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'timed_out';
 
 /** Who or what has caused a run. */
-export type RunTrigger = 'request' | 'agent' | 'webhook' | 'replay' | 'schedule';
+export type RunTrigger = 'request' | 'agent' | 'webhook' | 'replay' | 'schedule' | 'preview';
 
 /** What is run, as it was when it was asked for. */
-export type RunSpec = Omit<AppComponent, 'name' | 'isDefault'> & { place: PlaceOfRuns };
+export type RunSpec = Omit<AppComponent, 'name' | 'isDefault'> & {
+  place: PlaceOfRuns;
+  /** That it listens on, of a web component. */
+  port?: number;
+};
 
 export interface Run {
   id: string;
@@ -79,6 +83,12 @@ export function processIdOf({ id, attempt }: Pick<Run, 'id' | 'attempt'>): strin
 export async function findRun({ pool }: Pick<Database, 'pool'>, id: string): Promise<Run | undefined> {
   const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM app_runs WHERE id = ?`, [id]);
   return rows[0] && runOf(rows[0]);
+}
+
+export async function runsOf({ pool }: Pick<Database, 'pool'>, ids: readonly string[]): Promise<Run[]> {
+  if (ids.length === 0) return [];
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM app_runs WHERE id IN (?)`, [ids]);
+  return rows.map(runOf);
 }
 
 /** Throws 404. */

@@ -6,6 +6,7 @@ import { driveModels } from '../drive/models.ts';
 import { select } from '../sql.ts';
 import { endedAs, finishAttempt, insertAttempt, noteLog } from './attempts.ts';
 import type { RunOutcome } from './outcome.ts';
+import { isLookedAt, isStillLinked } from './previews.ts';
 import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
 import { countEnd } from './schedules.ts';
 
@@ -31,7 +32,8 @@ export async function nextRunStep(database: Database, runId: string): Promise<Ru
     const [app] = await select<{ live: number | null }>(tx, sql, [found.appId]);
     const run = await lockRun(tx, runId);
     if (run === undefined || !isActive(run)) return { do: 'rest' };
-    const isUnwanted = run.cancelRequestedAt !== null || app === undefined || app.live === null;
+    const isUnwanted =
+      run.cancelRequestedAt !== null || app === undefined || app.live === null || !(await isLookedAt(tx, run));
     // While an attempt is under way, whoever makes it ends it.
     const isBetween = run.status === 'queued' || run.retryAt !== null;
     if (isUnwanted && isBetween) {
@@ -134,7 +136,7 @@ export async function closeAttempt(database: Database, of: AttemptOf, logKey: st
     }
     const status = (await endedAs(tx, run)) ?? 'failed';
     if (isTriedAgain(run, status)) {
-      const retryAt = new Date(Date.now() + run.spec.retry.delaySeconds * 1_000);
+      const retryAt = new Date(Date.now() + pauseAfter(run) * 1_000);
       return changeRun(tx, run, { retryAt });
     }
     await changeRun(tx, run, { status, endedAt: new Date() });
@@ -142,10 +144,23 @@ export async function closeAttempt(database: Database, of: AttemptOf, logKey: st
   });
 }
 
-/** Whether it is to be tried again after this. */
+/** Whether it is to be tried again after its present attempt, whose end is in the row. */
 function isTriedAgain(run: Run, status: RunOutcome['status']): boolean {
-  const mayHelp = status === 'failed' || status === 'timed_out';
+  const isServing = run.spec.kind === 'web';
+  // What serves is not to end by itself; what could not be started at all will not be the next time. A computer that
+  // was stopped is not woken by what ran on it.
+  const mayHelp = isServing
+    ? run.isStarted && status !== 'cancelled' && run.errorCode !== 'RUN_COMPUTER_STOPPED'
+    : status === 'failed' || status === 'timed_out';
   return mayHelp && run.attempt < run.spec.retry.attempts && run.cancelRequestedAt === null;
+}
+
+const longestPauseSeconds = 60;
+
+/** In seconds; it grows for what serves, so that one that dies at once is not started without end. */
+function pauseAfter({ attempt, spec }: Run): number {
+  const { delaySeconds } = spec.retry;
+  return spec.kind === 'web' ? Math.min(delaySeconds * 2 ** (attempt - 1), longestPauseSeconds) : delaySeconds;
 }
 
 /** Ends an attempt that has no log: as was recorded, else like this. */
@@ -170,8 +185,8 @@ export async function askToCancel(database: Database, run: Run, actor: Actor): P
 export async function isUnwanted({ pool }: Pick<Database, 'pool'>, runId: string): Promise<boolean> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT 1 FROM app_runs r JOIN apps a ON a.id = r.app_id AND a.live = 1
-      WHERE r.id = ? AND r.active = 1 AND r.cancel_requested_at IS NULL`,
-    [runId],
+      WHERE r.id = ? AND r.active = 1 AND r.cancel_requested_at IS NULL AND ${isStillLinked}`,
+    [runId, new Date()],
   );
   return rows.length === 0;
 }

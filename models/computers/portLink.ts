@@ -15,12 +15,14 @@ export interface PortLink {
   createdAt: Date;
   expiresAt: Date;
   revokedAt: Date | null;
+  /** Of the run that serves the port, and lasts no longer than its links; null where none does. */
+  runId: string | null;
 }
 
 export const labelPattern = /^[a-z2-7]{26}$/;
 
 const columns = `l.id, l.space_id AS spaceId, l.computer_id AS computerId, l.port, l.label, l.created_by AS createdBy,
-  l.api_key_id AS apiKeyId, l.created_at AS createdAt, l.expires_at AS expiresAt, l.revoked_at AS revokedAt`;
+  l.api_key_id AS apiKeyId, l.created_at AS createdAt, l.expires_at AS expiresAt, l.revoked_at AS revokedAt, l.run_id AS runId`;
 
 /** The links of the table `l` that this condition names. */
 export async function findLinks({ pool }: Pick<Database, 'pool'>, sql: string, values: unknown[]): Promise<PortLink[]> {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2/promise';
+import type { Transaction } from 'sequelize';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
@@ -20,44 +21,10 @@ export function createPortLinks(database: Database) {
     /**
      * Makes a link; the same id again is the same link. Throws 422 `TOO_MANY_PORT_LINKS`.
      */
-    async create(
-      fields: Pick<PortLink, 'id' | 'spaceId' | 'computerId' | 'port' | 'createdBy' | 'apiKeyId'> & {
-        ttlSeconds: number;
-      },
-      actor: Actor,
-    ): Promise<PortLink> {
-      const { id, spaceId, computerId, port, createdBy, apiKeyId, ttlSeconds } = fields;
-      const now = new Date();
-      await forget(database, spaceId, now);
-      await transaction(database, async (tx) => {
-        // The space’s row keeps two requests from counting past the limit together.
-        const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [
-          spaceId,
-        ]);
-        if (spaces.length === 0) throw notFound('space');
-        const known = await select<{ id: string; holds: number }>(
-          tx,
-          'SELECT id, (revoked_at IS NULL AND expires_at > ?) AS holds FROM port_links WHERE computer_id = ?',
-          [now, computerId],
-        );
-        if (known.some((link) => link.id === id)) return;
-        if (known.filter(({ holds }) => holds === 1).length >= mostLinks) {
-          const detail = `A computer has at most ${mostLinks} links to its ports. Revoke some.`;
-          throw new DomainError('unprocessable', 'TOO_MANY_PORT_LINKS', detail);
-        }
-        await insert(tx, 'port_links', {
-          id,
-          space_id: spaceId,
-          computer_id: computerId,
-          port,
-          label: newLabel(),
-          created_by: createdBy,
-          api_key_id: apiKeyId,
-          created_at: now,
-          expires_at: new Date(now.getTime() + ttlSeconds * 1_000),
-        });
-        await appendAudit(tx, spaceId, actor, 'port-link.created', id);
-      });
+    async create(fields: NewPortLink, actor: Actor): Promise<PortLink> {
+      const { id, spaceId, computerId } = fields;
+      await forget(database, spaceId, new Date());
+      await transaction(database, (tx) => insertPortLink(tx, fields, actor));
       return this.get({ spaceId, computerId, linkId: id });
     },
 
@@ -87,6 +54,44 @@ export function createPortLinks(database: Database) {
 
     ...portVisits(database),
   };
+}
+
+export type NewPortLink = Pick<PortLink, 'id' | 'spaceId' | 'computerId' | 'port' | 'createdBy' | 'apiKeyId'> & {
+  ttlSeconds: number;
+  runId?: string;
+};
+
+/** Writes a link; false where there is one with this id. Throws 404 for a space, 422 `TOO_MANY_PORT_LINKS`. */
+export async function insertPortLink(tx: Transaction, fields: NewPortLink, actor: Actor): Promise<boolean> {
+  const { id, spaceId, computerId, port, createdBy, apiKeyId, ttlSeconds, runId } = fields;
+  const now = new Date();
+  // The space’s row keeps two requests from counting past the limit together.
+  const sql = 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
+  if ((await select(tx, sql, [spaceId])).length === 0) throw notFound('space');
+  const known = await select<{ id: string; holds: number }>(
+    tx,
+    'SELECT id, (revoked_at IS NULL AND expires_at > ?) AS holds FROM port_links WHERE computer_id = ?',
+    [now, computerId],
+  );
+  if (known.some((link) => link.id === id)) return false;
+  if (known.filter(({ holds }) => holds === 1).length >= mostLinks) {
+    const detail = `A computer has at most ${mostLinks} links to its ports. Revoke some.`;
+    throw new DomainError('unprocessable', 'TOO_MANY_PORT_LINKS', detail);
+  }
+  await insert(tx, 'port_links', {
+    id,
+    space_id: spaceId,
+    computer_id: computerId,
+    port,
+    label: newLabel(),
+    created_by: createdBy,
+    api_key_id: apiKeyId,
+    run_id: runId ?? null,
+    created_at: now,
+    expires_at: new Date(now.getTime() + ttlSeconds * 1_000),
+  });
+  await appendAudit(tx, spaceId, actor, 'port-link.created', id);
+  return true;
 }
 
 export type PortLinks = ReturnType<typeof createPortLinks>;

@@ -37,6 +37,7 @@ import { appTriggers } from './0037-app-triggers.ts';
 import { appAttempts } from './0038-app-attempts.ts';
 import { desktops } from './0039-desktops.ts';
 import { databaseSizes } from './0041-database-sizes.ts';
+import { appPreviews } from './0042-app-previews.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -78,4 +79,5 @@ export const migrations: Migration[] = [
   appAttempts,
   desktops,
   databaseSizes,
+  appPreviews,
 ];

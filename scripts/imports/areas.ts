@@ -22,7 +22,7 @@ export const layers: Record<string, Layer> = {
       git: { drive: 'a repository is an item, for whoever may see that' },
       apps: {
         drive: 'an app is an item, for whoever may see that',
-        computers: 'the log of a run is the output of a process',
+        computers: 'the log of a run is the output of a process, and a preview a link to a port',
       },
       automations: { chat: 'they run in threads, for their owners' },
     },

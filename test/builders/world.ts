@@ -11,6 +11,7 @@ import { insertDatabase } from './database.ts';
 import { insertDesktop } from './desktop.ts';
 import { insertDraft } from './draft.ts';
 import { buildSpace, buildUser } from './identity.ts';
+import { insertRows } from './rows.ts';
 
 /** The kinds of signed-in callers: three roles in a space, and a member of another one. */
 export type Kind = Role | 'stranger';
@@ -207,6 +208,33 @@ export const objects: Record<string, Builder> = {
     await database.pool.query('INSERT INTO desktop_links SET ?', [made]);
     return id;
   },
+  // Of the app that was made last: the one in the same path.
+  'Apps.linkId': async ({ database, people, spaceId }) => {
+    const [rows] = await database.pool.query<RowDataPacket[]>(
+      'SELECT id, item_id AS itemId FROM apps WHERE space_id = ? ORDER BY id DESC LIMIT 1',
+      [spaceId],
+    );
+    const { id: app_id = 'app_1', itemId: item_id = 'itm_1' }: Partial<Record<string, string>> = rows[0] ?? {};
+    const [runId, id] = [newId('run'), newId('portLink')];
+    const common = { space_id: spaceId, created_at: new Date() };
+    const spec = JSON.stringify({ place: { kind: 'folder', computerId: 'cmp_1', folder: 'apps' }, port: 8000 });
+    const state = { trigger_kind: 'preview', status: 'succeeded', attempt: 1, is_started: 1 };
+    const user_id = people.owner.id;
+    await insertRows(database, {
+      app_runs: { ...common, ...state, id: runId, app_id, item_id, component: 'site', spec, user_id },
+      port_links: {
+        ...common,
+        id,
+        computer_id: 'cmp_1',
+        port: 8000,
+        label: id.slice(-26).toLowerCase(),
+        created_by: user_id,
+        expires_at: new Date(Date.now() + 3_600_000),
+        run_id: runId,
+      },
+    });
+    return id;
+  },
   version: () => '1',
   uploadId: async (world) => {
     const body = { path: `/file ${randomUUID()}`, size: 1 };
@@ -236,6 +264,7 @@ export const objects: Record<string, Builder> = {
       { ...filledIn, name: 'build', kind: 'process', command: 'true' },
       { ...filledIn, name: 'receive', kind: 'webhook', command: 'true', auth: 'signature' },
       { ...filledIn, ...nightly, name: 'nightly', kind: 'schedule', command: 'true', overlap: 'skip' },
+      { ...filledIn, name: 'site', kind: 'web', command: 'true', port: 8000 },
     ];
     const manifest = JSON.stringify({ name: 'App', components });
     const body = new FormData();

@@ -1,15 +1,15 @@
 import { getComputer } from '../../../models/computers/computer.ts';
 import type { PortLink } from '../../../models/computers/portLink.ts';
-import { DomainError } from '../../../models/errors.ts';
 import { answer } from '../../frame/answer.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
-import { authorityOf, type Caller, callerOf } from '../../frame/auth/caller.ts';
+import { authorityOf, callerOf } from '../../frame/auth/caller.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { makeOnce } from '../../frame/idempotency.ts';
 import { bodyOf, pathOf } from '../../frame/request.ts';
 import { createRouter } from '../../frame/router.ts';
 import { time } from '../../frame/times.ts';
-import { openPath } from './hosts.ts';
+import { linkUrl } from './linkUrl.ts';
+import { requireDomain } from './requireDomain.ts';
 
 const defaultTtlSeconds = 3_600;
 
@@ -29,7 +29,7 @@ export function portRoutes(deps: RouteDeps) {
     const { spaceId, computerId } = pathOf<'createPortLink'>(req);
     const { port, ttlSeconds = defaultTtlSeconds } = bodyOf<'createPortLink'>(req);
     await getComputer(database, spaceId, computerId);
-    if (!config.ports.isReachable) throw noDomain();
+    requireDomain(deps);
     const caller = callerOf(req);
     const { apiKeyId } = authorityOf(caller);
     const fields = { spaceId, computerId, port, ttlSeconds, createdBy: caller.userId, apiKeyId };
@@ -43,7 +43,7 @@ export function portRoutes(deps: RouteDeps) {
         // The token in it is kept as a hash alone.
         show: async ({ id }) => {
           const link = await portLinks.get({ spaceId, computerId, linkId: id });
-          return { ...present(link), url: await urlOf(link, caller) };
+          return { ...present(link), url: await linkUrl(deps, link, caller) };
         },
       },
     );
@@ -56,15 +56,11 @@ export function portRoutes(deps: RouteDeps) {
 
   router.post(`${base}/:linkId/url`, async (req, res) => {
     const link = await portLinks.get(pathOf<'createPortLinkUrl'>(req));
-    answer<'createPortLinkUrl'>(res, 201, { url: await urlOf(link, callerOf(req)), expiresAt: time(link.expiresAt) });
+    answer<'createPortLinkUrl'>(res, 201, {
+      url: await linkUrl(deps, link, callerOf(req)),
+      expiresAt: time(link.expiresAt),
+    });
   });
-
-  async function urlOf(link: PortLink, caller: Caller): Promise<string> {
-    const { apiKeyId } = authorityOf(caller);
-    const sessionId = caller.via === 'session' ? caller.sessionId : null;
-    const token = await portLinks.newToken(link, { userId: caller.userId, apiKeyId, sessionId });
-    return `${config.ports.originOf(link.label)}${openPath}?token=${token}`;
-  }
 
   function present({ id, computerId, port, label, createdBy, createdAt, expiresAt }: PortLink) {
     const origin = config.ports.originOf(label);
@@ -72,10 +68,4 @@ export function portRoutes(deps: RouteDeps) {
   }
 
   return router;
-}
-
-function noDomain(): DomainError {
-  const detail =
-    'Links need a domain: the operator sets ATRIUM_PORTS_DOMAIN to one whose names all lead to this server.';
-  return new DomainError('unprocessable', 'PORTS_DOMAIN_MISSING', detail);
 }

@@ -1,0 +1,78 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { collectOutput } from '../../integrations/computers/collectOutput.ts';
+import { isOutput } from '../../integrations/computers/processes/records.ts';
+import type { OutputRecord } from '../../integrations/computers/types.ts';
+import { findRun, isActive, type Run } from '../../models/apps/run.ts';
+import { DomainError } from '../../models/errors.ts';
+import { lastOf } from '../../models/text.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { logOf } from './runLog.ts';
+
+type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'secrets' | 'storage'>;
+
+/** For the wake of a computer, and the start of what a framework builds first. */
+const longestWaitMs = 60_000;
+const firstLookMs = 50;
+const longestLookMs = 1_000;
+const lastWordsBytes = 2_000;
+const lastWordsLength = 400;
+
+/**
+ * Settles when a run's program answers on its port. Throws 502 `PREVIEW_ENDED` when it has ended for good, or twice, and 504
+ * `PREVIEW_NOT_LISTENING` when it takes too long, both with its last words.
+ */
+export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number, gone: AbortSignal): Promise<void> {
+  const deadline = Date.now() + longestWaitMs;
+  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+    const run = await findRun(deps.database, id);
+    const diesAgain = run !== undefined && run.retryAt !== null && run.attempt >= 2;
+    if (run === undefined || !isActive(run) || diesAgain) {
+      const why = run?.errorDetail ?? 'It was ended.';
+      throw new DomainError('upstream', 'PREVIEW_ENDED', `${why}${await lastWords(deps, run, gone)}`);
+    }
+    if (run.isStarted && (await answers(deps, { spaceId, computerId: run.spec.place.computerId }, port, gone))) return;
+    if (Date.now() > deadline) {
+      const detail = `Nothing listens on the port ${port} yet.${await lastWords(deps, run, gone)}`;
+      throw new DomainError('upstreamTimeout', 'PREVIEW_NOT_LISTENING', detail);
+    }
+    await delay(waitMs, undefined, { signal: gone });
+  }
+}
+
+async function answers(
+  { liveComputers }: Deps,
+  ref: { spaceId: string; computerId: string },
+  port: number,
+  gone: AbortSignal,
+): Promise<boolean> {
+  try {
+    const connection = await (await liveComputers.asIs(ref)).dialPort(port, { signal: gone });
+    connection.destroy();
+    return true;
+  } catch (error) {
+    gone.throwIfAborted();
+    if (error instanceof DomainError) return false;
+    throw error;
+  }
+}
+
+/** What it has put out last, for people: without it nobody knows why it does not serve. */
+async function lastWords(deps: Deps, run: Run | undefined, signal: AbortSignal): Promise<string> {
+  if (run === undefined) return '';
+  try {
+    const log = await logOf(deps, run);
+    const shown = log.records(Math.max(0, log.bytes - lastWordsBytes), { follow: false, signal });
+    const { stdout, stderr } = await collectOutput(outputOf(shown), { maxBytes: lastWordsBytes });
+    const text = lastOf((stdout + stderr).trim(), lastWordsLength);
+    return text === '' ? ' It has put out nothing.' : ` It has put out last: ${text}`;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof DomainError) return '';
+    throw error;
+  }
+}
+
+async function* outputOf(records: ReturnType<Awaited<ReturnType<typeof logOf>>['records']>) {
+  for await (const record of records)
+    if (record.kind !== 'attempt' && isOutput(record.kind)) yield record as OutputRecord;
+}

@@ -1,0 +1,130 @@
+import type { Transaction } from 'sequelize';
+import { type Actor, appendAudit } from '../audit.ts';
+import { findLinks, type PortLink } from '../computers/portLink.ts';
+import { insertPortLink } from '../computers/portLinks.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { type Authority, insufficientScope, may } from '../identity/authority.ts';
+import { select } from '../sql.ts';
+import { type App, lockApp } from './app.ts';
+import { addRun } from './askToRun.ts';
+import type { WebComponent } from './manifest.ts';
+import { placeOfRuns } from './placeOfRuns.ts';
+import { refusedManifest } from './refusedManifest.ts';
+import { getRun, lockRun, type Run, runsOf } from './run.ts';
+
+/** A link to what a web component serves, and the run that serves it. */
+export interface Preview {
+  link: PortLink;
+  run: Run;
+}
+
+export interface PreviewRequest extends Authority {
+  app: App;
+  /** The link's. The same one again is the same link. */
+  linkId: string;
+  /** The run's, if none serves the component already. */
+  runId: string;
+  component: string | undefined;
+  ttlSeconds: number;
+  actor: Actor & { userId: string };
+}
+
+/** Whether a link to what the run serves still holds: without one nobody wants it any more. */
+const isLinked = `EXISTS (SELECT 1 FROM port_links l WHERE l.run_id = r.id AND l.revoked_at IS NULL AND l.expires_at > ?)`;
+/** The same of a run `r` that may be of any kind: what is no preview needs no link. */
+export const isStillLinked = `(r.trigger_kind <> 'preview' OR ${isLinked})`;
+
+/**
+ * Makes a link to a web component, and has it served by a run: the one that there is, however many ask, else a new one,
+ * which a workflow makes. Throws 404, 409 `APP_COMPONENT_UNKNOWN`, and 422 where the manifest cannot be used.
+ */
+export async function openPreview(database: Database, request: PreviewRequest): Promise<Preview> {
+  const { app, linkId, actor, ttlSeconds, apiKeyId, scopes } = request;
+  if (app.problem !== null) throw refusedManifest(app.problem);
+  const component = webComponentOf(app, request.component);
+  if (component.secrets.length > 0 && !may(request, 'secrets:read')) {
+    throw insufficientScope('secrets:read', ', and this component is given secrets');
+  }
+  const place = await placeOfRuns(database, app);
+  const { userId } = actor;
+  await transaction(database, async (tx) => {
+    await lockApp(tx, app);
+    const serving = await servingRun(tx, app.id, component.name);
+    const runId = serving?.id ?? request.runId;
+    const { computerId } = serving?.spec.place ?? place;
+    const port = serving?.spec.port ?? component.port;
+    const fields = {
+      id: linkId,
+      spaceId: app.spaceId,
+      computerId,
+      port,
+      createdBy: userId,
+      apiKeyId,
+      ttlSeconds,
+      runId,
+    };
+    if (!(await insertPortLink(tx, fields, actor)) || serving !== undefined) return;
+    await addRun(tx, { app, id: runId, component, place, trigger: 'preview', userId, apiKeyId, scopes });
+    await appendAudit(tx, app.spaceId, actor, 'app.run', runId);
+  });
+  return getPreview(database, app, linkId);
+}
+
+/** Throws 404. */
+export async function getPreview(database: Database, app: Pick<App, 'id'>, linkId: string): Promise<Preview> {
+  const [link] = await findLinks(database, 'l.id = ?', [linkId]);
+  const run = link?.runId == null ? undefined : await getRun(database, link.runId);
+  if (link === undefined || run?.appId !== app.id) throw notFound('link');
+  return { link, run };
+}
+
+/** Those of an app that hold, newest first. */
+export async function listPreviews(database: Database, app: Pick<App, 'id' | 'spaceId'>): Promise<Preview[]> {
+  const links = await findLinks(
+    database,
+    'l.space_id = ? AND l.run_id IS NOT NULL AND l.revoked_at IS NULL AND l.expires_at > ? ORDER BY l.id DESC',
+    [app.spaceId, new Date()],
+  );
+  const runs = new Map(
+    (
+      await runsOf(
+        database,
+        links.flatMap(({ runId }) => runId ?? []),
+      )
+    ).map((run) => [run.id, run]),
+  );
+  return links.flatMap((link) => {
+    const run = runs.get(link.runId ?? '');
+    return run?.appId === app.id ? [{ link, run }] : [];
+  });
+}
+
+/** Whether somebody still has a link to what a run serves; of any other run, true. */
+export async function isLookedAt(tx: Transaction, run: Pick<Run, 'id' | 'triggerKind'>): Promise<boolean> {
+  if (run.triggerKind !== 'preview') return true;
+  const sql = `SELECT 1 FROM app_runs r WHERE r.id = ? AND ${isLinked}`;
+  return (await select(tx, sql, [run.id, new Date()])).length > 0;
+}
+
+/** The run that serves a component, or will. One that nobody has a link to is about to end, and serves no more. */
+async function servingRun(tx: Transaction, appId: string, component: string): Promise<Run | undefined> {
+  const [row] = await select<{ id: string }>(
+    tx,
+    `SELECT r.id FROM app_runs r WHERE r.app_id = ? AND r.component = ? AND r.status IN ('queued', 'running')
+      AND r.trigger_kind = 'preview' AND r.cancel_requested_at IS NULL AND ${isLinked} ORDER BY r.id DESC LIMIT 1`,
+    [appId, component, new Date()],
+  );
+  return row && lockRun(tx, row.id);
+}
+
+function webComponentOf({ manifest: { components } }: App, name: string | undefined): WebComponent {
+  const web = components.filter((component) => component.kind === 'web');
+  const found = web.find((component) => (name === undefined ? component.isDefault : component.name === name));
+  if (found !== undefined) return found;
+  const detail =
+    name === undefined
+      ? 'No web component of the app is the default. Say which one is to be shown.'
+      : `The app has no web component ${name}.`;
+  throw new DomainError('conflict', 'APP_COMPONENT_UNKNOWN', detail);
+}
