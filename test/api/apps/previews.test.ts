@@ -1,7 +1,7 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
 import type { operations } from '../../../api/types.gen.ts';
 import { appsOf } from '../../builders/app.ts';
-import { buildChatUser, type ChatUser } from '../../builders/chat.ts';
+import { asUser, buildChatUser, type ChatUser } from '../../builders/chat.ts';
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
@@ -52,8 +52,9 @@ while (my $client = $listener->accept) {
 const manifest = JSON.stringify({
   name: 'Site',
   components: [
-    { name: 'site', kind: 'web', command: 'exec perl server.pl', port: 8000 },
-    { name: 'broken', kind: 'web', command: 'echo "no such module" >&2; exit 3', port: 8001, default: false },
+    { name: 'site', kind: 'web', command: 'exec perl server.pl', port: 8000, default: true },
+    { name: 'broken', kind: 'web', command: 'echo "no such module" >&2; exit 3', port: 8001 },
+    { name: 'leaky', kind: 'web', command: 'echo "got $API_TOKEN"; exit 3', port: 8002, secrets: ['API_TOKEN'] },
   ],
 });
 
@@ -180,6 +181,27 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
       body: { code: 'APP_COMPONENT_UNKNOWN' },
     });
     expect(await appsOf(product, user).run(itemId, { component: 'site' })).toMatchObject({ status: 409 });
+  }, 120_000);
+
+  test('a key needs a scope for all that it gets, and what is secret is masked', async () => {
+    const value = 'hunter2-hunter2-hunter2';
+    await user.fetch(`/api/spaces/${user.spaceId}/secrets/API_TOKEN`, { method: 'PUT', body: { value } });
+    const keyWith = async (...scopes: string[]) => {
+      const { key } = await product.identity.keys.create(user.id, { name: 'key', scopes });
+      return asUser(product, { ...user, token: key });
+    };
+    const shown = await keyWith('apps:write', 'computers:write');
+    expect((await preview({}, await keyWith('apps:write'))).body.code).toBe('INSUFFICIENT_SCOPE');
+    expect((await preview({ component: 'leaky' }, shown)).body.code).toBe('INSUFFICIENT_SCOPE');
+    const made = await preview({}, shown);
+    expect(made.status).toBe(201);
+    await revoke(made.body);
+    await appsOf(product, user).ended(made.body.runId);
+
+    const leaky = await preview({ component: 'leaky' });
+    expect(leaky).toMatchObject({ status: 502, body: { code: 'PREVIEW_ENDED' } });
+    expect(JSON.stringify(leaky.body)).toContain('got ***');
+    expect(JSON.stringify(leaky.body)).not.toContain(value);
   }, 120_000);
 });
 

@@ -123,11 +123,18 @@ test.each([
   else expect(text).toMatchObject({ faults: [{ line: 1, detail }] });
 });
 
-test.each(['web'])('a component of the kind %s is not taken for one that runs', async (kind) => {
-  expect(await read(minimal.replace('process', kind))).toMatchObject({
-    faults: expect.arrayContaining([
-      { line: 4, column: 11, detail: `components of the kind ${kind} cannot be run yet` },
-    ]),
+test('a web component says its port, and nobody else does', async () => {
+  const component = { name: 'site', kind: 'web', command: 'x' };
+  const of = (...components: object[]) => read(JSON.stringify({ name: 'App', components }));
+  expect(await of({ ...component, port: 3_000 })).toMatchObject({
+    manifest: { components: [{ kind: 'web', port: 3_000, isDefault: true }] },
+  });
+  expect(await of(component)).toMatchObject({ faults: [{ detail: '`port` is missing' }] });
+  expect(await of({ ...component, port: 70_000 })).toMatchObject({
+    faults: [{ detail: 'port must be at most 65535' }],
+  });
+  expect(await of({ ...component, kind: 'process', port: 80 })).toMatchObject({
+    faults: [{ detail: 'only a web component has `port`' }],
   });
 });
 
