@@ -87,9 +87,15 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
   }
   const revoke = ({ id }: Preview, as = user) => as.fetch(`${path}/${id}`, { method: 'DELETE' });
   const list = async () => (await user.get<{ data: Preview[] }>(path)).data;
+  /** Where the product of this test is reached by that name. */
+  function reached(address: string): string {
+    const url = new URL(address);
+    url.port = new URL(product.url).port;
+    return url.href;
+  }
   async function open({ url }: Preview): Promise<Page> {
     const page = await (await browser.newContext()).newPage();
-    await page.goto(url);
+    await page.goto(reached(url));
     return page;
   }
   const titleOf = (page: Page) => page.textContent('h1');
@@ -133,14 +139,14 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     await product.process.kill('SIGKILL');
     await product.restart();
     await waitFor('the page', async () => {
-      await page.goto(`${first.origin}/`);
+      await page.goto(reached(`${first.origin}/`));
       return (await titleOf(page)) === 'start 1';
     });
 
     // It dies, and is started again.
-    await page.goto(`${first.origin}/die`);
+    await page.goto(reached(`${first.origin}/die`));
     await waitFor('its next start', async () => {
-      await page.goto(`${first.origin}/`).catch(() => undefined);
+      await page.goto(reached(`${first.origin}/`)).catch(() => undefined);
       return (await page.textContent('body'))?.includes('start 2');
     });
     expect((await runOf(runId)).attempt).toBe(2);
@@ -150,7 +156,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     // A revoked link is shut; the others are not.
     expect((await revoke(first)).status).toBe(204);
     expect((await revoke(first)).status).toBe(204);
-    expect((await page.goto(`${first.origin}/`))?.status()).toBe(410);
+    expect((await page.goto(reached(`${first.origin}/`)))?.status()).toBe(410);
     for (const other of [...others, next]) await revoke(other);
     const last = await open(second);
     expect(await titleOf(last)).toBe('start 2');
@@ -166,7 +172,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     const page = await open(body);
     expect(await titleOf(page)).toBe('start 1');
     expect((await appsOf(product, user).ended(body.runId)).status).toBe('cancelled');
-    expect((await page.goto(`${body.origin}/`))?.status()).toBe(410);
+    expect((await page.goto(reached(`${body.origin}/`)))?.status()).toBe(410);
   }, 120_000);
 
   test('what does not serve is told in its own words, and leaves nothing running', async () => {
