@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import { isOutput } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
+import { isForPeople } from '../../models/apps/outcome.ts';
 import { findRun, isActive, type Run } from '../../models/apps/run.ts';
 import { DomainError } from '../../models/errors.ts';
 import { lastOf } from '../../models/text.ts';
@@ -18,8 +19,9 @@ const lastWordsBytes = 2_000;
 const lastWordsLength = 400;
 
 /**
- * Settles when a run's program answers on its port. Throws 502 `PREVIEW_ENDED` when it has ended for good, or twice, and 504
- * `PREVIEW_NOT_LISTENING` when it takes too long, both with its last words.
+ * Settles when a run's program answers on its port. Throws 502 `PREVIEW_ENDED` when it has ended for good, or twice, 504
+ * `PREVIEW_NOT_LISTENING` when it takes too long, both with its last words, and 409 or 503 with the code of what has
+ * kept it from being started.
  */
 export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number, gone: AbortSignal): Promise<void> {
   const deadline = Date.now() + longestWaitMs;
@@ -27,6 +29,7 @@ export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number
     const run = await findRun(deps.database, id);
     const diesAgain = run !== undefined && run.retryAt !== null && run.attempt >= 2;
     if (run === undefined || !isActive(run) || diesAgain) {
+      if (run?.isStarted === false && run.errorCode !== null) throw neverBegun(run.errorCode, run.errorDetail ?? '');
       const why = run?.errorDetail ?? 'It was ended.';
       throw new DomainError('upstream', 'PREVIEW_ENDED', `${why}${await lastWords(deps, run, gone)}`);
     }
@@ -37,6 +40,11 @@ export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number
     }
     await delay(waitMs, undefined, { signal: gone });
   }
+}
+
+/** What has kept it from being started is told as such. */
+function neverBegun(code: string, detail: string): DomainError {
+  return new DomainError(isForPeople(code) ? 'conflict' : 'unavailable', code, detail);
 }
 
 async function answers(

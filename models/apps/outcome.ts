@@ -45,6 +45,13 @@ export function outcomeOf(
   }
 }
 
+/** What stays as it is until somebody mends it: to try again would only be the same again. */
+const forPeople = ['SECRET_MISSING', 'CWD_NOT_FOUND', 'APP_TOO_LARGE', 'RUN_NOT_ALLOWED', 'DELIVERY_GONE', 'NOT_FOUND'];
+
+export function isForPeople(code: string | null): boolean {
+  return code !== null && forPeople.includes(code);
+}
+
 /** Of what could not be run at all. */
 export function notRun(code: string, detail: string): RunOutcome {
   return { status: 'failed', exitCode: null, signal: null, error: { code, detail } };

@@ -217,7 +217,8 @@ export const objects: Record<string, Builder> = {
     const { id: app_id = 'app_1', itemId: item_id = 'itm_1' }: Partial<Record<string, string>> = rows[0] ?? {};
     const [runId, id] = [newId('run'), newId('portLink')];
     const common = { space_id: spaceId, created_at: new Date() };
-    const spec = JSON.stringify({ place: { kind: 'folder', computerId: 'cmp_1', folder: 'apps' }, port: 8000 });
+    const place = { kind: 'folder', computerId: 'cmp_1', folder: 'apps' };
+    const spec = JSON.stringify({ ...filledIn, kind: 'web', command: 'true', port: 8000, place });
     const state = { trigger_kind: 'preview', status: 'succeeded', attempt: 1, is_started: 1 };
     const user_id = people.owner.id;
     await insertRows(database, {

@@ -47,7 +47,7 @@ const onlyOnceAllowed: Record<string, string> = {
   wakeComputer: '503 NO_HOST',
   recoverComputer: '503 NO_HOST',
   execComputer: '503 NO_HOST',
-  createPreview: '502 PREVIEW_ENDED',
+  createPreview: '503 NO_HOST',
   startProcess: '503 NO_HOST',
   createDesktopSession: '503 NO_HOST',
   openTerminal: '426 UPGRADE_REQUIRED',
