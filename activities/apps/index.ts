@@ -14,13 +14,14 @@ const clockSkewMs = 2_000;
 
 /** What the runs of apps are made of. */
 export function createAppActivities(deps: AppDeps) {
-  const { database, workflows } = deps;
+  const { config, database, workflows } = deps;
   return {
     /** What a run does next. The one that has ended tells those that wait for its place. */
     async nextAppRunStep({ runId }: { runId: string }): Promise<RunStep> {
-      const step = await nextRunStep(database, runId);
+      const step = await nextRunStep(database, runId, config.apps);
       const run = step.do === 'rest' ? await findRun(database, runId) : undefined;
-      if (run !== undefined) for (const next of await nextInLine(database, run)) void workflows.startRun(next);
+      // Waited for: whoever is killed before tells them again.
+      if (run !== undefined) await Promise.all((await nextInLine(database, run)).map(workflows.startRun));
       return step;
     },
 
@@ -43,8 +44,12 @@ export function createAppActivities(deps: AppDeps) {
     ...createAppSweeps(deps),
   };
 
+  /** Whether an attempt that took too long is not over all the same. */
   async function goesOn(run: Run): Promise<boolean> {
-    if ((await currentAttempt(database, run))?.status !== null) return false;
+    const attempt = await currentAttempt(database, run);
+    if (attempt?.status !== null) return false;
+    // No worker had room for it in all that time: it is still to be run.
+    if (attempt.takenAt === null) return true;
     try {
       return (await processOf(deps, run)) !== undefined;
     } catch (error) {

@@ -3,7 +3,7 @@ import { collectOutput } from '../../integrations/computers/collectOutput.ts';
 import type { HostClient, OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/maskedOutput.ts';
 import { signatureOf } from '../../integrations/git/rules/person.ts';
-import { currentAttempt, noteAwake } from '../../models/apps/attempts.ts';
+import { currentAttempt, noteAwake, noteTaken } from '../../models/apps/attempts.ts';
 import { contentOf } from '../../models/apps/deliveries.ts';
 import { cancelledBefore, notRun, outcomeOf } from '../../models/apps/outcome.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
@@ -46,6 +46,7 @@ export function createRunAttempt(deps: AppDeps) {
     const stopped = heartbeat.cancelled;
     const run = await findRun(database, runId);
     if (run === undefined || !isActive(run) || run.attempt !== attempt || run.retryAt !== null) return;
+    await noteTaken(database, run);
     const options = { logger, subject: { runId }, intervalMs: watchIntervalMs };
     using watch = new UnwantedWatch(() => isUnwanted(database, runId), options);
     try {

@@ -1,4 +1,4 @@
-import { forgetDeliveries } from '../../models/apps/deliveries.ts';
+import { forgetDeliveries } from '../../models/apps/forgetDeliveries.ts';
 import {
   type ActiveRun,
   activeRuns,

@@ -1,5 +1,5 @@
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
-import { getPreview, listPreviews, openPreview, type Preview } from '../../models/apps/previews.ts';
+import { getPreview, listPreviews, noteServing, openPreview, type Preview } from '../../models/apps/previews.ts';
 import { newId } from '../../models/ids.ts';
 import { linkUrl } from '../computers/ports/linkUrl.ts';
 import { requireDomain } from '../computers/ports/requireDomain.ts';
@@ -38,10 +38,12 @@ export function previewRoutes(deps: RouteDeps) {
       res,
       'portLink',
       async (linkId) => {
-        const { link, run } = await openPreview(database, { ...request, linkId, runId: newId('run') });
+        const preview = await openPreview(database, { ...request, linkId, runId: newId('run') });
+        const { link, run } = preview;
         void launcher.startRun(run);
         try {
           await whenServing(deps, run, link.port, gone);
+          await noteServing(database, preview, ttlSeconds);
         } catch (error) {
           // Nobody has got the link. What was started for it ends, unless others look at it.
           await portLinks.revoke(link, actorOf(req)).catch(() => undefined);

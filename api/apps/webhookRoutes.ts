@@ -50,11 +50,12 @@ export function webhookRoutes(deps: RouteDeps) {
     const body = await readRawBody(req, res, maxBodyBytes);
     const sender = await senderOf(req, res, app, { isOpen, body });
     if (sender.auth === 'signature') await limits.delivery(app.id, res);
-    const { runId, isNew } = await keepDelivery(database, {
+    const delivery = {
       ...{ app, component, body, method: req.method, query: queryOf(req), headers: shownHeaders(req.rawHeaders) },
       ...{ auth: sender.auth, deliveryId: sender.deliveryId ?? null },
       ...{ authority: sender.authority, actor: sender.actor },
-    });
+    };
+    const { runId, isNew } = await keepDelivery(database, delivery, config.apps);
     void launcher.startRun({ id: runId, spaceId });
     const message = isNew ? 'The delivery is kept, and runs.' : 'This delivery was kept before; this is its run.';
     answer<'deliverToApp'>(res, 200, { ok: true, runId, component: component.name, message });

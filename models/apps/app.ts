@@ -124,14 +124,18 @@ export async function lockApp(tx: Transaction, { id }: Pick<App, 'id'>): Promise
   if (rows.length === 0) throw notFound('app');
 }
 
-/** Keeps what its manifest says now, with its schedules, or why it cannot be used. */
+/**
+ * Keeps what its manifest says now, with its schedules, or why it cannot be used. Whoever has read it from another one
+ * than is kept (`fromTag`) may be late, and changes nothing: the next reader looks again.
+ */
 export async function noteManifest(
   database: Database,
   app: Pick<App, 'id' | 'itemId' | 'spaceId' | 'manifest' | 'manifestTag' | 'problem'>,
+  fromTag: string,
 ): Promise<void> {
   const { id, manifest, manifestTag, problem } = app;
   await transaction(database, async (tx) => {
-    if ((await lockedApp(tx, id)) === undefined) return;
+    if ((await lockedApp(tx, id))?.manifestTag !== fromTag) return;
     const sql = 'UPDATE apps SET manifest = ?, manifest_tag = ?, problem = ? WHERE id = ?';
     await execute(tx, sql, [JSON.stringify(manifest), manifestTag, problem && JSON.stringify(problem), id]);
     if (problem === null) await takeSchedules(tx, app);

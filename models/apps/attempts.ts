@@ -10,6 +10,8 @@ export interface Attempt {
   attempt: number;
   /** When it was its turn. */
   beganAt: Date;
+  /** When a worker first had it. */
+  takenAt: Date | null;
   /** When its computer ran, and whether that had to be woken. */
   awakeAt: Date | null;
   woke: boolean | null;
@@ -27,8 +29,8 @@ export interface Attempt {
   logBytes: number | null;
 }
 
-const columns = `attempt, began_at AS beganAt, awake_at AS awakeAt, woke, started_at AS startedAt, ended_at AS endedAt,
-  status, exit_code AS exitCode, end_signal AS endSignal, error_code AS errorCode, error_detail AS errorDetail,
+const columns = `attempt, began_at AS beganAt, taken_at AS takenAt, awake_at AS awakeAt, woke, started_at AS startedAt,
+  ended_at AS endedAt,  status, exit_code AS exitCode, end_signal AS endSignal, error_code AS errorCode, error_detail AS errorDetail,
   log_key AS logKey, log_bytes AS logBytes`;
 
 /** Those of a run, the first one first. */
@@ -56,6 +58,12 @@ export async function currentAttempt(database: Pick<Database, 'pool'>, run: Run)
 export async function insertAttempt(tx: Transaction, { id, attempt, spaceId }: Run): Promise<void> {
   const sql = 'INSERT IGNORE INTO app_run_attempts SET run_id = ?, attempt = ?, space_id = ?, began_at = ?';
   await execute(tx, sql, [id, attempt, spaceId, new Date()]);
+}
+
+/** A worker has it. The first time counts. */
+export async function noteTaken({ pool }: Pick<Database, 'pool'>, { id, attempt }: Run): Promise<void> {
+  const sql = 'UPDATE app_run_attempts SET taken_at = ? WHERE run_id = ? AND attempt = ? AND taken_at IS NULL';
+  await pool.query(sql, [new Date(), id, attempt]);
 }
 
 /** Its computer runs. The first time counts. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
@@ -9,9 +10,11 @@ import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { insert, select } from '../sql.ts';
 import { type App, lockApp } from './app.ts';
 import { addRun } from './askToRun.ts';
+import { makeRoom } from './forgetDeliveries.ts';
 import type { WebhookComponent } from './manifest.ts';
 import { placeOfRuns } from './placeOfRuns.ts';
 import type { RunStatus } from './run.ts';
+import { countDelivered, lockUsage } from './usage.ts';
 
 /** How a delivery has shown that it may come. */
 export type DeliveryAuth = 'signature' | 'bearer' | 'none';
@@ -54,6 +57,19 @@ export interface Delivery {
   createdAt: Date;
 }
 
+interface Limits {
+  deliveredBytesPerSpace: number;
+}
+
+interface KeptDelivery {
+  runId: string;
+  /** False where it was kept before. */
+  isNew: boolean;
+}
+
+/** That a delivery takes besides what came. */
+const rowBytes = 500;
+
 const columns = `d.id, d.app_id AS appId, d.item_id AS itemId, d.space_id AS spaceId, d.component, d.auth,
   d.delivery_id AS deliveryId, d.run_id AS runId, d.method, d.body_bytes AS bodyBytes, d.has_content AS hasContent,
   r.status AS runStatus, d.created_at AS createdAt`;
@@ -64,39 +80,12 @@ function deliveryOf(row: RowDataPacket): Delivery {
 
 /**
  * Keeps what was delivered and asks for its run, in one commit. The same delivery id again is the run that there is,
- * for as long as there is the app. Throws 404 for an app that was removed, and 429 `APP_TOO_MANY_RUNS`.
+ * for as long as it is kept. Throws 404 for an app that was removed, 429 `APP_TOO_MANY_RUNS`, and 429
+ * `APP_DELIVERIES_FULL` where all that the space keeps is still to run.
  */
-export async function keepDelivery(
-  database: Database,
-  delivery: NewDelivery,
-): Promise<{ runId: string; isNew: boolean }> {
-  const { app, component, auth, deliveryId, authority, actor } = delivery;
-  const place = await placeOfRuns(database, app);
+export async function keepDelivery(database: Database, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
   try {
-    return await transaction(database, async (tx) => {
-      await lockApp(tx, app);
-      await requireLivingSpace(tx, app.spaceId);
-      const known = await select<{ runId: string }>(
-        tx,
-        `SELECT run_id AS runId FROM app_deliveries
-          WHERE app_id = ? AND component = ? AND auth = ? AND delivery_id = ?`,
-        [app.id, component.name, auth, deliveryId],
-      );
-      if (known[0] !== undefined) return { runId: known[0].runId, isNew: false };
-      const id = newId('delivery');
-      const runId = newId('run');
-      const { userId, apiKeyId, scopes } = authority;
-      const run = { app, id: runId, component, place, trigger: 'webhook', userId, apiKeyId, scopes } as const;
-      await addRun(tx, { ...run, triggerKey: `delivery:${id}`, deliveryId: id });
-      await insert(tx, 'app_deliveries', {
-        ...{ id, app_id: app.id, item_id: app.itemId, space_id: app.spaceId, component: component.name },
-        ...{ auth, delivery_id: deliveryId, run_id: runId, method: delivery.method, query: delivery.query },
-        ...{ headers: JSON.stringify(delivery.headers), body: delivery.body, body_bytes: delivery.body.length },
-        ...{ has_content: 1, created_at: new Date() },
-      });
-      if (actor !== null) await appendAudit(tx, app.spaceId, actor, 'app.run', runId);
-      return { runId, isNew: true };
-    });
+    return (await tryToKeep(database, delivery, limits)) ?? (await keepInRoomOfOthers(database, delivery, limits));
   } catch (error) {
     if (!(error instanceof DomainError) || error.code !== 'APP_TOO_MANY_RUNS') throw error;
     // Its sender is to come again, as for any limit.
@@ -104,6 +93,64 @@ export async function keepDelivery(
       retryAfterSeconds: error.retryAfterSeconds ?? 30,
     });
   }
+}
+
+/** The oldest goes for it: what was delivered before has run, and may only not be replayed any more. */
+async function keepInRoomOfOthers(database: Database, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
+  await makeRoom(database, delivery.app.spaceId, limits.deliveredBytesPerSpace - sizeOf(delivery));
+  const kept = await tryToKeep(database, delivery, limits);
+  if (kept !== undefined) return kept;
+  const detail = 'The space keeps too much that is still to run. Try again when some of it has.';
+  throw new DomainError('rateLimited', 'APP_DELIVERIES_FULL', detail, { retryAfterSeconds: 30 });
+}
+
+/** Undefined where the space has no room for it. */
+async function tryToKeep(
+  database: Database,
+  delivery: NewDelivery,
+  { deliveredBytesPerSpace }: Limits,
+): Promise<KeptDelivery | undefined> {
+  const { app, component, auth, deliveryId, authority, actor, method, query, headers, body } = delivery;
+  const place = await placeOfRuns(database, app);
+  const contentHash = auth === 'none' ? hashOf(delivery) : '';
+  return transaction(database, async (tx) => {
+    await lockApp(tx, app);
+    await requireLivingSpace(tx, app.spaceId);
+    const known = await select<{ runId: string }>(
+      tx,
+      `SELECT run_id AS runId FROM app_deliveries
+        WHERE app_id = ? AND component = ? AND auth = ? AND delivery_id = ? AND content_hash = ?`,
+      [app.id, component.name, auth, deliveryId, contentHash],
+    );
+    if (known[0] !== undefined) return { runId: known[0].runId, isNew: false };
+    const keptBytes = sizeOf(delivery);
+    const { deliveredBytes } = await lockUsage(tx, app.spaceId);
+    if (deliveredBytes + keptBytes > deliveredBytesPerSpace) return undefined;
+    await countDelivered(tx, app.spaceId, keptBytes);
+    const id = newId('delivery');
+    const runId = newId('run');
+    const { userId, apiKeyId, scopes } = authority;
+    const run = { app, id: runId, component, place, trigger: 'webhook', userId, apiKeyId, scopes } as const;
+    await addRun(tx, { ...run, triggerKey: `delivery:${id}`, deliveryId: id });
+    await insert(tx, 'app_deliveries', {
+      ...{ id, app_id: app.id, item_id: app.itemId, space_id: app.spaceId, component: component.name },
+      ...{ auth, delivery_id: deliveryId, run_id: runId, method, query, headers: JSON.stringify(headers), body },
+      ...{ body_bytes: body.length, kept_bytes: keptBytes, content_hash: contentHash },
+      ...{ has_content: 1, created_at: new Date() },
+    });
+    if (actor !== null) await appendAudit(tx, app.spaceId, actor, 'app.run', runId);
+    return { runId, isNew: true };
+  });
+}
+
+/** What it counts for in what its space keeps. */
+function sizeOf({ query, headers, body }: DeliveryContent): number {
+  return body.length + Buffer.byteLength(query) + Buffer.byteLength(JSON.stringify(headers)) + rowBytes;
+}
+
+/** Where anybody may send it, nobody uses up the name of another's: what differs is another delivery. */
+function hashOf({ method, query, body }: DeliveryContent): string {
+  return createHash('sha256').update(`${method}\0${query}\0`).update(body).digest('hex');
 }
 
 /** An app's, newest first. */
@@ -147,35 +194,4 @@ export async function contentOf(
 
 export function deliveryGone(): DomainError {
   return new DomainError('gone', 'DELIVERY_GONE', 'What this delivery brought is not kept any more.');
-}
-
-const forgottenAtOnce = 200;
-
-/**
- * Forgets what deliveries before this brought, but for those whose run has not ended. What they are known by stays, so
- * that none runs twice; those that are known by nothing go. Returns how many there were.
- */
-export async function forgetDeliveries(
-  { pool }: Pick<Database, 'pool'>,
-  before: Date,
-  onBatch: () => void,
-): Promise<number> {
-  for (let count = 0; ; onBatch()) {
-    const [rows] = await pool.query<RowDataPacket[]>(
-      `SELECT d.id, d.delivery_id AS deliveryId FROM app_deliveries d FORCE INDEX (app_deliveries_old)
-        LEFT JOIN app_runs r ON r.id = d.run_id AND r.active = 1
-        WHERE d.has_content = 1 AND d.created_at < ? AND r.id IS NULL ORDER BY d.created_at, d.id LIMIT ?`,
-      [before, forgottenAtOnce],
-    );
-    const nameless = rows.filter(({ deliveryId }) => deliveryId === null).map(({ id }) => id as string);
-    const named = rows.filter(({ deliveryId }) => deliveryId !== null).map(({ id }) => id as string);
-    if (nameless.length > 0) await pool.query('DELETE FROM app_deliveries WHERE id IN (?)', [nameless]);
-    if (named.length > 0) {
-      const forget =
-        'UPDATE app_deliveries SET has_content = NULL, query = NULL, headers = NULL, body = NULL WHERE id IN (?)';
-      await pool.query(forget, [named]);
-    }
-    count += rows.length;
-    if (rows.length < forgottenAtOnce) return count;
-  }
 }

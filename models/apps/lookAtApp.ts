@@ -53,7 +53,7 @@ export async function lookAtApp(deps: Deps, app: App, item: DriveItem, signal: A
     manifestTag,
     ...(reading.kind === 'read' ? { manifest: reading.manifest, problem: null } : { problem: reading.problem }),
   };
-  await noteManifest(deps.database, now);
+  await noteManifest(deps.database, now, app.manifestTag);
   return now;
 }
 

@@ -30,6 +30,9 @@ export interface PreviewRequest extends Authority {
   actor: Actor & { userId: string };
 }
 
+/** What a link lasts longer than was asked for until `noteServing`. */
+const startSeconds = 90;
+
 /** Whether a link to what the run serves still holds: without one nobody wants it any more. */
 const isLinked = `EXISTS (SELECT 1 FROM port_links l WHERE l.run_id = r.id AND l.revoked_at IS NULL AND l.expires_at > ?)`;
 /** The same of a run `r` that may be of any kind: what is no preview needs no link. */
@@ -61,7 +64,7 @@ export async function openPreview(database: Database, request: PreviewRequest): 
       port,
       createdBy: userId,
       apiKeyId,
-      ttlSeconds,
+      ttlSeconds: ttlSeconds + startSeconds,
       runId,
     };
     if (!(await insertPortLink(tx, fields, actor)) || serving !== undefined) return;
@@ -69,6 +72,16 @@ export async function openPreview(database: Database, request: PreviewRequest): 
     await appendAudit(tx, app.spaceId, actor, 'app.run', runId);
   });
   return getPreview(database, app, linkId);
+}
+
+/** A link begins to count down when what it shows is there, however long that took to start. */
+export async function noteServing(
+  { pool }: Pick<Database, 'pool'>,
+  { link }: Preview,
+  ttlSeconds: number,
+): Promise<void> {
+  const sql = 'UPDATE port_links SET expires_at = ? WHERE id = ? AND revoked_at IS NULL';
+  await pool.query(sql, [new Date(Date.now() + ttlSeconds * 1_000), link.id]);
 }
 
 /** Throws 404. */

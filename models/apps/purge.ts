@@ -1,5 +1,14 @@
 import type { AreaPurge } from '../areaPurge.ts';
 
 export const appsPurge: AreaPurge = {
-  ofSpace: ['app_schedules', 'app_deliveries', 'app_webhook_secrets', 'app_run_attempts', 'app_runs', 'apps'],
+  ofSpace: [
+    'app_schedules',
+    'app_deliveries',
+    'app_webhook_secrets',
+    'app_run_attempts',
+    'app_runs',
+    'apps',
+    // Last: whoever makes it holds an app.
+    'app_usage',
+  ],
 };

@@ -6,6 +6,7 @@ import { revokeAccountsOf } from '../databases/connections.ts';
 import { driveModels } from '../drive/models.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { execute, select } from '../sql.ts';
+import { removeDeliveriesOf } from './forgetDeliveries.ts';
 
 /** In the transaction that removes their items for good: what there is of these apps is swept. */
 export async function removeAppsOf(tx: Transaction, itemIds: readonly string[]): Promise<void> {
@@ -43,7 +44,8 @@ export async function forgetApp(database: Database, { id }: RemovedApp): Promise
     const left = 'SELECT id, space_id AS spaceId FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
     const [active] = await database.pool.query<RowDataPacket[]>(left, [id, runsAtOnce]);
     if (active.length === 0) {
-      for (const table of ['app_schedules', 'app_deliveries', 'app_webhook_secrets']) {
+      await removeDeliveriesOf(database, id);
+      for (const table of ['app_schedules', 'app_webhook_secrets']) {
         await deleteInBatches(database, `DELETE FROM ${table} WHERE app_id = ? LIMIT ?`, [id]);
       }
       await database.pool.query('DELETE FROM apps WHERE id = ? AND live IS NULL', [id]);

@@ -39,6 +39,8 @@ export interface Run {
   /** Whether the process of this attempt is known to have begun. */
   isStarted: boolean;
   retryAt: Date | null;
+  /** Whether it waits for any run of its space to end; null where it does not. */
+  waitsForSpace: true | null;
   exitCode: number | null;
   endSignal: string | null;
   errorCode: string | null;
@@ -53,21 +55,27 @@ export interface Run {
 
 const columns = `id, app_id AS appId, item_id AS itemId, space_id AS spaceId, component, spec,
   trigger_kind AS triggerKind, delivery_id AS deliveryId, user_id AS userId, api_key_id AS apiKeyId, scopes, status, attempt,
-  is_started AS isStarted, retry_at AS retryAt, exit_code AS exitCode, end_signal AS endSignal,
+  is_started AS isStarted, retry_at AS retryAt,
+  waits_for_space AS waitsForSpace, exit_code AS exitCode, end_signal AS endSignal,
   error_code AS errorCode, error_detail AS errorDetail, output,
   cancel_requested_at AS cancelRequestedAt, created_at AS createdAt, started_at AS startedAt, ended_at AS endedAt`;
 
 function runOf(row: object): Run {
-  const { spec, scopes, isStarted, ...rest } = row as Omit<Run, 'spec' | 'scopes' | 'isStarted'> & {
+  const { spec, scopes, isStarted, waitsForSpace, ...rest } = row as Omit<
+    Run,
+    'spec' | 'scopes' | 'isStarted' | 'waitsForSpace'
+  > & {
     spec: string;
     scopes: string | null;
     isStarted: number;
+    waitsForSpace: number | null;
   };
   return {
     ...rest,
     spec: JSON.parse(spec) as RunSpec,
     scopes: scopes === null ? null : (JSON.parse(scopes) as string[]),
     isStarted: isStarted === 1,
+    waitsForSpace: waitsForSpace === 1 ? true : null,
   };
 }
 
@@ -125,6 +133,7 @@ const columnOf = {
   attempt: 'attempt',
   isStarted: 'is_started',
   retryAt: 'retry_at',
+  waitsForSpace: 'waits_for_space',
   exitCode: 'exit_code',
   endSignal: 'end_signal',
   errorCode: 'error_code',

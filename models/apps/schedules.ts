@@ -26,13 +26,16 @@ export interface AppSchedule {
   dueAt: Date | null;
   /** The last tick, with its run or the code of why it had none; null before the first. */
   last: { at: Date; runId: string | null; code: string | null } | null;
+  /** When the manifest lost it; null for one that it has. */
+  goneAt: Date | null;
   /** Counts its changes. */
   version: number;
 }
 
 export const scheduleColumns = `id, app_id AS appId, space_id AS spaceId, component, cron, time_zone AS timeZone,
   jitter_seconds AS jitterSeconds, enabled, pause_code AS pauseCode, pause_detail AS pauseDetail, paused_at AS pausedAt,
-  failures, next_at AS nextAt, due_at AS dueAt, last_at AS lastAt, last_code AS lastCode, last_run_id AS lastRunId, version`;
+  failures, next_at AS nextAt, due_at AS dueAt, last_at AS lastAt, last_code AS lastCode, last_run_id AS lastRunId,
+  gone_at AS goneAt, version`;
 
 export function scheduleOf(row: object): AppSchedule {
   const { enabled, pauseCode, pauseDetail, pausedAt, lastAt, lastCode, lastRunId, ...rest } = row as Omit<
@@ -58,7 +61,8 @@ export function scheduleOf(row: object): AppSchedule {
 
 /** An app's, by the names of their components. */
 export async function schedulesOf({ pool }: Pick<Database, 'pool'>, appId: string): Promise<AppSchedule[]> {
-  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? ORDER BY component`;
+  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? AND gone_at IS NULL
+    ORDER BY component`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
   return rows.map(scheduleOf);
 }
@@ -72,7 +76,8 @@ export async function lockSchedule(
   tx: Transaction,
   { appId, component }: { appId: string; component: string },
 ): Promise<AppSchedule | undefined> {
-  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? AND component = ? FOR UPDATE`;
+  const sql = `SELECT ${scheduleColumns} FROM app_schedules
+    WHERE app_id = ? AND component = ? AND gone_at IS NULL FOR UPDATE`;
   const [row] = await select<object>(tx, sql, [appId, component]);
   return row && scheduleOf(row);
 }

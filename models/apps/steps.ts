@@ -9,6 +9,7 @@ import type { RunOutcome } from './outcome.ts';
 import { isLookedAt, isStillLinked } from './previews.ts';
 import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
 import { countEnd } from './schedules.ts';
+import { lockUsage } from './usage.ts';
 
 /** What a run's workflow does next. */
 export type RunStep =
@@ -23,7 +24,11 @@ const longestWaitMs = 10 * 60_000;
  * Says what is to be done next, and takes a place among those that run where there is one. Asked again, it says the
  * same.
  */
-export async function nextRunStep(database: Database, runId: string): Promise<RunStep> {
+export async function nextRunStep(
+  database: Database,
+  runId: string,
+  limits: { runsPerSpace: number },
+): Promise<RunStep> {
   const found = await findRun(database, runId);
   if (found === undefined) return { do: 'rest' };
   return transaction(database, async (tx) => {
@@ -37,12 +42,20 @@ export async function nextRunStep(database: Database, runId: string): Promise<Ru
     // While an attempt is under way, whoever makes it ends it.
     const isBetween = run.status === 'queued' || run.retryAt !== null;
     if (isUnwanted && isBetween) {
-      await changeRun(tx, run, { status: 'cancelled', retryAt: null, endedAt: new Date() });
+      await changeRun(tx, run, { status: 'cancelled', retryAt: null, endedAt: new Date(), waitsForSpace: null });
       return { do: 'rest' };
     }
     if (run.status === 'queued') {
-      if (!(await hasPlace(tx, run))) return { do: 'wait', forMs: longestWaitMs };
-      await changeRun(tx, run, { status: 'running', attempt: 1, startedAt: new Date() });
+      if (!(await hasPlace(tx, run))) {
+        // It is told by those of its own component.
+        if (run.waitsForSpace) await changeRun(tx, run, { waitsForSpace: null });
+        return { do: 'wait', forMs: longestWaitMs };
+      }
+      if (!(await spaceHasPlace(tx, run, limits))) {
+        await changeRun(tx, run, { waitsForSpace: true });
+        return { do: 'wait', forMs: longestWaitMs };
+      }
+      await changeRun(tx, run, { status: 'running', attempt: 1, startedAt: new Date(), waitsForSpace: null });
       await insertAttempt(tx, run);
     } else if (run.retryAt !== null) {
       const forMs = run.retryAt.getTime() - Date.now();
@@ -66,15 +79,28 @@ async function hasPlace(tx: Transaction, { appId, component, id, spec }: Run): P
   return places > 0 && (await of('queued', places)).some((first) => first.id === id);
 }
 
+/** Whether fewer of its space run than may: one space does not take the places of all others. */
+async function spaceHasPlace(tx: Transaction, { spaceId }: Run, limits: { runsPerSpace: number }): Promise<boolean> {
+  await lockUsage(tx, spaceId);
+  const sql = "SELECT id FROM app_runs WHERE space_id = ? AND status = 'running' LIMIT ?";
+  return (await select(tx, sql, [spaceId, limits.runsPerSpace])).length < limits.runsPerSpace;
+}
+
+/** Of those that wait for any run of their space, how many are told when one has ended: some may wait for others too. */
+const toldOfSpace = 5;
+
 /** The ones whose turn it may be, when another has ended. */
 export async function nextInLine(
   { pool }: Pick<Database, 'pool'>,
-  { appId, component, spec }: Run,
+  { appId, component, spaceId, spec }: Run,
 ): Promise<{ id: string; spaceId: string }[]> {
-  const sql = `SELECT id, space_id AS spaceId FROM app_runs
-    WHERE app_id = ? AND component = ? AND status = 'queued' ORDER BY id LIMIT ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId, component, spec.concurrency]);
-  return rows as unknown as { id: string; spaceId: string }[];
+  const sql = `SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = 'queued' ORDER BY id LIMIT ?`;
+  const [ofComponent] = await pool.query<RowDataPacket[]>(sql, [appId, component, spec.concurrency]);
+  const waiting = `SELECT id FROM app_runs FORCE INDEX (app_runs_waiting)
+    WHERE space_id = ? AND waits_for_space = 1 ORDER BY id LIMIT ?`;
+  const [ofSpace] = await pool.query<RowDataPacket[]>(waiting, [spaceId, toldOfSpace]);
+  const ids = new Set([...ofComponent, ...ofSpace].map(({ id }) => String(id)));
+  return [...ids].map((id) => ({ id, spaceId }));
 }
 
 /** The process of the attempt has begun: from now on, one that is not found was lost and is not started again. */

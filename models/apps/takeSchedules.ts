@@ -10,7 +10,10 @@ interface Of {
   spaceId: string;
 }
 
-/** Makes the schedules of an app that is locked those of its manifest. One that is paused stays so. */
+/** Of those that the manifest has lost, how many are kept for when they come back. */
+const mostGone = 100;
+
+/** Makes the schedules of an app that is locked those of its manifest. One that is paused stays so, also when it was gone. */
 export async function takeSchedules(tx: Transaction, app: Of & { manifest: AppManifest }): Promise<void> {
   const wanted = app.manifest.components.filter((component) => component.kind === 'schedule');
   const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? FOR UPDATE`;
@@ -19,10 +22,31 @@ export async function takeSchedules(tx: Transaction, app: Of & { manifest: AppMa
     const found = known.get(component.name);
     known.delete(component.name);
     if (found === undefined) await addSchedule(tx, app, component);
-    else await changeSchedule(tx, found, component);
+    else if (found.goneAt === null) await changeSchedule(tx, found, component);
+    else await bringBack(tx, found, component);
   }
-  const left = [...known.values()].map(({ id }) => id);
-  if (left.length > 0) await execute(tx, 'DELETE FROM app_schedules WHERE id IN (?)', [left]);
+  const left = [...known.values()];
+  for (const schedule of left) if (schedule.goneAt === null) await leave(tx, schedule);
+  const oldest = left.toSorted((a, b) => (b.goneAt?.getTime() ?? Infinity) - (a.goneAt?.getTime() ?? Infinity));
+  const forgotten = oldest.slice(mostGone).map(({ id }) => id);
+  if (forgotten.length > 0) await execute(tx, 'DELETE FROM app_schedules WHERE id IN (?)', [forgotten]);
+}
+
+/** It has no ticks while the manifest does not name it. */
+async function leave(tx: Transaction, { id, version }: AppSchedule): Promise<void> {
+  const row = { gone_at: new Date(), next_at: null, due_at: null, version: version + 1 };
+  await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, id]);
+}
+
+async function bringBack(
+  tx: Transaction,
+  known: AppSchedule,
+  { cron, timeZone, jitterSeconds }: ScheduleComponent,
+): Promise<void> {
+  const says = { cron, timeZone, jitterSeconds };
+  const next = known.enabled ? nextOf({ ...known, ...says }, new Date()) : {};
+  const row = { cron, time_zone: timeZone, jitter_seconds: jitterSeconds, version: known.version + 1, gone_at: null };
+  await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [{ ...row, ...next }, known.id]);
 }
 
 async function addSchedule(

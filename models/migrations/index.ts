@@ -38,6 +38,7 @@ import { appAttempts } from './0038-app-attempts.ts';
 import { desktops } from './0039-desktops.ts';
 import { databaseSizes } from './0041-database-sizes.ts';
 import { appPreviews } from './0042-app-previews.ts';
+import { appLimits } from './0042b-app-limits.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -80,4 +81,5 @@ export const migrations: Migration[] = [
   desktops,
   databaseSizes,
   appPreviews,
+  appLimits,
 ];

@@ -1,3 +1,4 @@
+import { getAppOf, noteManifest } from '../../../models/apps/app.ts';
 import { takeDueRun } from '../../../models/apps/dueRun.ts';
 import { appsOf, manifestOf, scheduleManifest } from '../../builders/app.ts';
 import { asUser, buildChatUser } from '../../builders/chat.ts';
@@ -159,6 +160,35 @@ test.each([
   await waitFor(statuses.join(), async () => (await runs()).map(({ status }) => status).join() === statuses.join());
   expect((await schedule())?.last?.code).toBe(code);
   for (const { id, endedAt } of await runs()) if (endedAt === null) await apps.cancel(id);
+});
+
+test('a schedule that is paused comes back so, with the manifest that had it', async () => {
+  const manifest = scheduleManifest('true');
+  const { apps, id, schedule } = await setUp(manifest);
+  await apps.pause(id);
+  const { pause } = (await schedule()) ?? {};
+  // As by a switch to another branch, and back.
+  await apps.put(id, 'atrium.yaml', manifestOf('true'));
+  expect(await schedule()).toBeUndefined();
+  expect(await apps.resume(id)).toMatchObject({ status: 404 });
+  await apps.put(id, 'atrium.yaml', manifest);
+  expect(await schedule()).toMatchObject({ enabled: false, nextRunAt: null, pause });
+  await apps.resume(id);
+  await apps.put(id, 'atrium.yaml', manifestOf('true'));
+  expect(await schedule()).toBeUndefined();
+  await apps.put(id, 'atrium.yaml', manifest);
+  expect(await schedule()).toMatchObject({ enabled: true, nextRunAt: expect.any(String), pause: null });
+
+  // Whoever has read the manifest long ago does not bring it back.
+  const { database } = product.environment;
+  const app = await getAppOf(database, id);
+  await noteManifest(
+    database,
+    { ...app, manifest: { ...app.manifest, components: [] }, manifestTag: 'late' },
+    'before',
+  );
+  expect(await getAppOf(database, id)).toEqual(app);
+  expect(await schedule()).toMatchObject({ enabled: true });
 });
 
 test('an app in the trash, or removed, runs nothing', async () => {

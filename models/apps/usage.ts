@@ -1,0 +1,18 @@
+import type { Transaction } from 'sequelize';
+import { execute, select } from '../sql.ts';
+
+/** What a space's apps keep, locked: whoever counts what they keep, or run, waits here for whoever does so too. */
+export async function lockUsage(tx: Transaction, spaceId: string): Promise<{ deliveredBytes: number }> {
+  const make = 'INSERT INTO app_usage (space_id) VALUES (?) ON DUPLICATE KEY UPDATE space_id = app_usage.space_id';
+  await execute(tx, make, [spaceId]);
+  const sql = 'SELECT delivered_bytes AS deliveredBytes FROM app_usage WHERE space_id = ? FOR UPDATE';
+  const [row] = await select<{ deliveredBytes: number | string }>(tx, sql, [spaceId]);
+  return { deliveredBytes: Number(row?.deliveredBytes ?? 0) };
+}
+
+/** Of a usage that is locked. */
+export async function countDelivered(tx: Transaction, spaceId: string, bytes: number): Promise<void> {
+  if (bytes === 0) return;
+  const change = bytes > 0 ? 'delivered_bytes + ?' : 'delivered_bytes - LEAST(delivered_bytes, ?)';
+  await execute(tx, `UPDATE app_usage SET delivered_bytes = ${change} WHERE space_id = ?`, [Math.abs(bytes), spaceId]);
+}
