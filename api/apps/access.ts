@@ -27,4 +27,9 @@ export const access = {
   deliverToAppByPatch: 'signedOrEditor',
   deliverToAppByDelete: 'signedOrEditor',
   deliverToAppByGet: 'signedOrEditor',
+  deliverToComponent: 'signedOrEditor',
+  deliverToComponentByPut: 'signedOrEditor',
+  deliverToComponentByPatch: 'signedOrEditor',
+  deliverToComponentByDelete: 'signedOrEditor',
+  deliverToComponentByGet: 'signedOrEditor',
 } as const satisfies AccessRows;

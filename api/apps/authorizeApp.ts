@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { type App, getAppOf } from '../../models/apps/app.ts';
+import { hasDatabase } from '../../models/databases/connections.ts';
 import type { Placed } from '../../models/drive/changes.ts';
 import { asNotFound } from '../../models/errors.ts';
 import { may } from '../../models/identity/authority.ts';
@@ -26,7 +27,15 @@ export async function authorizeApp(deps: RouteDeps, req: Request, itemId: string
 }
 
 /** For what has an app run by itself: it does so with what its maker may do, and no key grants more than it may itself. */
-export function requireScopesOfMaker(req: Request, { authority }: App): void {
-  if (!may(authority, 'secrets:read')) return;
-  requireScope(callerOf(req), 'secrets:read', ', which what this app runs by itself has');
+export async function requireScopesOfMaker(
+  { database }: Pick<RouteDeps, 'database'>,
+  req: Request,
+  { id, authority }: App,
+): Promise<void> {
+  const caller = callerOf(req);
+  const why = ', which what this app runs by itself has';
+  if (may(authority, 'secrets:read')) requireScope(caller, 'secrets:read', why);
+  if (may(authority, 'databases:write') && (await hasDatabase(database, id))) {
+    requireScope(caller, 'databases:write', why);
+  }
 }

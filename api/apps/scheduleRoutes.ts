@@ -36,7 +36,7 @@ export function scheduleRoutes(deps: RouteDeps) {
   async function change(req: Request, isPaused: boolean): Promise<AnswerOf<'pauseSchedule'>> {
     const { driveItemId, component } = pathOf<'pauseSchedule'>(req);
     const { app } = await authorizeApp(deps, req, driveItemId);
-    if (!isPaused) requireScopesOfMaker(req, app);
+    if (!isPaused) await requireScopesOfMaker(deps, req, app);
     const schedule = await setPaused(database, app, component, { isPaused, actor: actorOf(req) });
     // The sweeper does so too.
     void launcher.scheduleApp(asCalendar(schedule));

@@ -1,12 +1,14 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { type App, getAppOf } from '../../models/apps/app.ts';
 import { type DeliveryAuth, keepDelivery } from '../../models/apps/deliveries.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
 import type { WebhookComponent } from '../../models/apps/manifest.ts';
+import { requireScopes } from '../../models/apps/requireScopes.ts';
 import type { Actor } from '../../models/audit.ts';
 import { openLiving } from '../../models/drive/changes.ts';
+import type { DriveItem } from '../../models/drive/driveItem.ts';
 import { asNotFound, DomainError, type DomainErrorKind, notFound } from '../../models/errors.ts';
-import { type Authority, insufficientScope, may } from '../../models/identity/authority.ts';
+import type { Authority } from '../../models/identity/authority.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
@@ -31,7 +33,13 @@ interface Sender {
   auth: DeliveryAuth;
   authority: Authority & { userId: string };
   actor: Actor | null;
-  deliveryId: string | undefined;
+  deliveryId: string | null;
+}
+
+interface DeliveryPath {
+  spaceId: string;
+  appId: string;
+  component?: string;
 }
 
 /** Endpoint 25: deliveries to the webhooks of apps, and what their senders sign with. */
@@ -41,49 +49,60 @@ export function webhookRoutes(deps: RouteDeps) {
 
   const receive: RequestHandler = async (req, res, next) => {
     // Another area's paths look the same to the router.
-    if (req.operation?.path !== path) return next();
-    const { spaceId, appId: itemId } = pathOf<'deliverToApp'>(req);
-    const app = await openApp(req, res, spaceId, itemId);
-    const component = webhookOf(app);
-    const isOpen = component.auth === 'none';
-    if (isOpen || req.caller !== undefined) await limits.delivery(app.id, res);
-    const body = await readRawBody(req, res, maxBodyBytes);
-    const sender = await senderOf(req, res, app, { isOpen, body });
-    if (sender.auth === 'signature') await limits.delivery(app.id, res);
-    const delivery = {
-      ...{ app, component, body, method: req.method, query: queryOf(req), headers: shownHeaders(req.rawHeaders) },
-      ...{ auth: sender.auth, deliveryId: sender.deliveryId ?? null },
-      ...{ authority: sender.authority, actor: sender.actor },
+    if (!paths.includes(req.operation?.path ?? '')) return next();
+    const { spaceId, appId: itemId, component: name } = pathOf<'deliverToApp'>(req) as DeliveryPath;
+    const { known, item } = await openApp(req, spaceId, itemId);
+    let reading: Promise<Buffer> | undefined;
+    const body = () => {
+      reading ??= readRawBody(req, res, maxBodyBytes);
+      return reading;
     };
-    const { runId, isNew } = await keepDelivery(database, delivery, config.apps);
+    const verify = (app: App) => verifyDelivery(deps, req, res, { body, secrets: () => appSecrets.of(app) });
+    // A signature is looked at before the manifest is read. One that does not hold may not be needed any more; an
+    // address that sends too many of them has nothing read for it.
+    const mayNeedIt = req.caller === undefined && webhookIn(known, name)?.auth === 'signature';
+    const early = mayNeedIt ? await verify(known).then(asSigned, asRefused) : undefined;
+    const app = await look(known, item, goneOf(res));
+    const component = webhookOf(app, name);
+    const isNeeded = req.caller === undefined && component.auth === 'signature';
+    if (isNeeded && early?.refusal !== undefined) throw early.refusal;
+    const signedId = early?.signedId ?? (isNeeded ? await verify(app) : undefined);
+    await limits.delivery(app.id, res);
+    const from = { method: req.method, query: queryOf(req), headers: shownHeaders(req.rawHeaders) };
+    const content = { ...from, body: await body() };
+    const sender = await senderOf(req, app, component, signedId);
+    const { runId, isNew } = await keepDelivery(database, { app, component, ...content, ...sender }, config.apps);
     void launcher.startRun({ id: runId, spaceId });
     const message = isNew ? 'The delivery is kept, and runs.' : 'This delivery was kept before; this is its run.';
     answer<'deliverToApp'>(res, 200, { ok: true, runId, component: component.name, message });
   };
   for (const method of ['post', 'put', 'patch', 'delete', 'get'] as const) {
     router[method]('/api/webhooks/:spaceId/:appId', receive);
+    router[method]('/api/webhooks/:spaceId/:appId/:component', receive);
   }
 
   router.post('/api/apps/:driveItemId/webhook/secret', async (req, res) => {
     const { app } = await authorizeApp(deps, req, pathOf<'renewAppSecret'>(req).driveItemId);
     // Whoever has it can have the webhooks run.
-    requireScopesOfMaker(req, app);
+    await requireScopesOfMaker(deps, req, app);
     const { secret, previousUntil } = await appSecrets.renew(app, actorOf(req));
     const url = new URL(`/api/webhooks/${app.spaceId}/${app.itemId}`, config.http.publicUrl).href;
     answer<'renewAppSecret'>(res, 201, { secret, url, previousUntil: optionalTime(previousUntil) });
   });
 
-  /**
-   * The app, as its manifest says now; where that is wrong, or cannot be read just now, as it was last. For a caller
-   * who is not an editor of its space, it is not there, or not theirs to run.
-   */
-  async function openApp(req: Request, res: Response, spaceId: string, itemId: string): Promise<App> {
-    const app = await getAppOf(database, itemId);
-    if (app.spaceId !== spaceId) throw notFound('app');
+  /** For a caller who is not an editor of its space, it is not there, or not theirs to run. */
+  async function openApp(req: Request, spaceId: string, itemId: string) {
+    const known = await getAppOf(database, itemId);
+    if (known.spaceId !== spaceId) throw notFound('app');
     const { item } = await openLiving(database, spaceId, itemId).catch(asNoApp);
     if (req.caller !== undefined) await requireEditor(req, spaceId);
+    return { known, item };
+  }
+
+  /** The app, as its manifest says now; where that is wrong, or cannot be read just now, as it was last. */
+  async function look(app: App, item: DriveItem, gone: AbortSignal): Promise<App> {
     try {
-      return await lookAtApp(deps, app, item, goneOf(res));
+      return await lookAtApp(deps, app, item, gone);
     } catch (error) {
       if (!(error instanceof DomainError) || !passing.includes(error.kind)) throw error;
       return app;
@@ -94,48 +113,67 @@ export function webhookRoutes(deps: RouteDeps) {
     await authorizeSpace(deps, callerOf(req), spaceId, 'editor').catch(asNoApp);
   }
 
+  /** `signedId` is that of a delivery that was signed. */
   async function senderOf(
     req: Request,
-    res: Response,
     app: App,
-    { isOpen, body }: { isOpen: boolean; body: Buffer },
+    component: WebhookComponent,
+    signedId: string | undefined,
   ): Promise<Sender> {
-    const ofMaker = { authority: { ...app.authority, userId: app.createdBy }, actor: null };
-    const deliveryId = req.get('webhook-id') ?? req.get('x-github-delivery');
-    if (req.caller !== undefined) {
-      // The body may have come slowly.
-      await requireStillAllowed(deps, req);
-      await requireEditor(req, app.spaceId);
-      const authority = { ...authorityOf(req.caller), userId: req.caller.userId };
-      const { secrets } = webhookOf(app);
-      if (secrets.length > 0 && !may(authority, 'secrets:read')) {
-        throw insufficientScope('secrets:read', ', and this webhook is given secrets');
-      }
-      return { auth: 'bearer', authority, actor: actorOf(req), deliveryId };
+    const deliveryId = signedId ?? req.get('webhook-id') ?? req.get('x-github-delivery') ?? null;
+    if (req.caller === undefined) {
+      const authority = { ...app.authority, userId: app.createdBy };
+      return { auth: signedId === undefined ? 'none' : 'signature', authority, actor: null, deliveryId };
     }
-    if (isOpen) return { auth: 'none', ...ofMaker, deliveryId };
-    const signed = await verifyDelivery(deps, req, res, { body, secrets: await appSecrets.of(app) });
-    return { auth: 'signature', ...ofMaker, deliveryId: signed };
+    // The body may have come slowly.
+    await requireStillAllowed(deps, req);
+    await requireEditor(req, app.spaceId);
+    const authority = { ...authorityOf(req.caller), userId: req.caller.userId };
+    await requireScopes(database, app, component, authority);
+    return { auth: 'bearer', authority, actor: actorOf(req), deliveryId };
   }
 
   return router;
 }
 
-const path = '/api/webhooks/{spaceId}/{appId}';
+const paths = ['/api/webhooks/{spaceId}/{appId}', '/api/webhooks/{spaceId}/{appId}/{component}'];
+
+interface Signature {
+  /** The delivery's, where it holds. */
+  signedId?: string;
+  /** Why it does not. */
+  refusal?: DomainError;
+}
+
+function asSigned(signedId: string): Signature {
+  return { signedId };
+}
+
+function asRefused(error: unknown): Signature {
+  if (error instanceof DomainError && error.code === 'INVALID_SIGNATURE') return { refusal: error };
+  throw error;
+}
 
 /** That there is a space or an item of another tenant’s is not to be seen. */
 function asNoApp(error: unknown): never {
   throw asNotFound(error, 'app');
 }
 
-function webhookOf({ manifest: { components } }: App): WebhookComponent {
+/** The webhook of this name, or the default one. */
+function webhookIn({ manifest: { components } }: App, name: string | undefined): WebhookComponent | undefined {
   const webhooks = components.filter((component) => component.kind === 'webhook');
-  const found = webhooks.find(({ isDefault }) => isDefault);
+  return webhooks.find((component) => (name === undefined ? component.isDefault : component.name === name));
+}
+
+function webhookOf(app: App, name: string | undefined): WebhookComponent {
+  const found = webhookIn(app, name);
   if (found !== undefined) return found;
-  const detail =
-    webhooks.length === 0
-      ? 'The app has no webhook component.'
-      : 'None of the webhook components of the app is the default.';
+  const isAny = app.manifest.components.some(({ kind }) => kind === 'webhook');
+  const detail = !isAny
+    ? 'The app has no webhook component.'
+    : name === undefined
+      ? 'None of the webhook components of the app is the default: add the name of one to the address.'
+      : 'The app has no webhook component of this name.';
   throw new DomainError('conflict', 'APP_NO_WEBHOOK', detail);
 }
 

@@ -18,8 +18,10 @@ export function automationDeliveryRoutes(deps: RouteDeps) {
     const { automationId } = pathOf<'receiveAutomationDelivery'>(req);
     const automation = await findAutomation(database, automationId);
     if (automation === undefined) throw notFound('automation');
-    const secrets = await automationSecrets.of(automationId);
-    const id = await verifyDelivery(deps, req, res, { body: req.rawBody ?? Buffer.alloc(0), secrets });
+    const id = await verifyDelivery(deps, req, res, {
+      body: () => req.rawBody ?? Buffer.alloc(0),
+      secrets: () => automationSecrets.of(automationId),
+    });
     // In one line, with everything escaped that could look like an end of it.
     const body = JSON.stringify(req.body);
     if (body.length > maxBodyLength) {

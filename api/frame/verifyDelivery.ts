@@ -1,13 +1,20 @@
 import type { Request, Response } from 'express';
-import { verifyWebhook } from '../../integrations/webhooks/standardWebhooks.ts';
+import { checkWebhookHeaders, verifyWebhook } from '../../integrations/webhooks/standardWebhooks.ts';
+import { DomainError } from '../../models/errors.ts';
 import type { RouteDeps } from './deps.ts';
+
+interface Signed {
+  /** Read when the headers may be right. */
+  body: () => Buffer | Promise<Buffer>;
+  secrets: () => Promise<readonly string[]>;
+}
 
 /** The id of a delivery that one of the secrets has signed. Throws 401; forged ones count against their address. */
 export async function verifyDelivery(
   { limits }: Pick<RouteDeps, 'limits'>,
   req: Request,
   res: Response,
-  { body, secrets }: { body: Buffer; secrets: readonly string[] },
+  { body, secrets }: Signed,
 ): Promise<string> {
   const headers = {
     id: req.get('webhook-id'),
@@ -15,9 +22,12 @@ export async function verifyDelivery(
     signature: req.get('webhook-signature'),
   };
   try {
-    return verifyWebhook(body, headers, secrets, Date.now());
+    checkWebhookHeaders(headers, Date.now());
+    return verifyWebhook(await body(), headers, await secrets(), Date.now());
   } catch (error) {
-    await limits.failedAuthentication(req, res);
+    if (error instanceof DomainError && error.code === 'INVALID_SIGNATURE') {
+      await limits.failedAuthentication(req, res);
+    }
     throw error;
   }
 }

@@ -18,17 +18,8 @@ export interface WebhookHeaders {
   signature: string | undefined;
 }
 
-/**
- * Verifies a delivery by Standard Webhooks (https://www.standardwebhooks.com): one of the secrets (two during a
- * rotation) must have signed its id, its time and its raw bytes, at most five minutes ago or ahead. Returns the
- * delivery's id. Throws 401, with the header that is wrong; what would be right it does not say.
- */
-export function verifyWebhook(
-  raw: Buffer,
-  { id = '', timestamp = '', signature = '' }: WebhookHeaders,
-  secrets: readonly string[],
-  nowMs: number,
-): string {
+/** Whether the headers of a delivery may be right, before its body is read. Throws 401 like `verifyWebhook`. */
+export function checkWebhookHeaders({ id = '', timestamp = '', signature = '' }: WebhookHeaders, nowMs: number): void {
   if (id === '') throw refused('webhook-id', 'is missing');
   if (!deliveryIdPattern.test(id)) {
     throw refused('webhook-id', 'has other characters than letters, digits, "_" and "-", or more than 200 of them');
@@ -41,19 +32,32 @@ export function verifyWebhook(
     throw refused('webhook-timestamp', `is more than ${toleranceSeconds} seconds ahead of our clock`);
   }
   if (signature === '') throw refused('webhook-signature', 'is missing');
-  const given = signature
-    .split(' ', maxSignatures)
-    .filter((one) => one.startsWith('v1,'))
-    .map((one) => Buffer.from(one.slice(3), 'base64'));
-  if (given.length === 0) throw refused('webhook-signature', 'has no signature of the version v1');
+  if (signaturesIn(signature).length === 0) throw refused('webhook-signature', 'has no signature of the version v1');
+}
+
+/**
+ * Verifies a delivery by Standard Webhooks (https://www.standardwebhooks.com): one of the secrets (two during a
+ * rotation) must have signed its id, its time and its raw bytes, at most five minutes ago or ahead. Returns the
+ * delivery's id. Throws 401, with the header that is wrong; what would be right it does not say.
+ */
+export function verifyWebhook(raw: Buffer, headers: WebhookHeaders, secrets: readonly string[], nowMs: number): string {
+  checkWebhookHeaders(headers, nowMs);
+  const { id = '', timestamp = '', signature = '' } = headers;
   const wanted = secrets.map((secret) => digestOf(raw, { id, timestamp }, secret));
   const isSigned = wanted.some((one) =>
-    given.some((other) => one.length === other.length && timingSafeEqual(one, other)),
+    signaturesIn(signature).some((other) => one.length === other.length && timingSafeEqual(one, other)),
   );
   if (!isSigned) {
     throw refused('webhook-signature', 'is not made of this id, time and body by a secret that holds now');
   }
   return id;
+}
+
+function signaturesIn(header: string): Buffer[] {
+  return header
+    .split(' ', maxSignatures)
+    .filter((one) => one.startsWith('v1,'))
+    .map((one) => Buffer.from(one.slice(3), 'base64'));
 }
 
 /** Signs a delivery, as its sender does. */

@@ -3,12 +3,12 @@ import { type Actor, appendAudit } from '../audit.ts';
 import { getComputer } from '../computers/computer.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError } from '../errors.ts';
-import { insufficientScope, may } from '../identity/authority.ts';
 import { execute, insert, select } from '../sql.ts';
 import { type App, lockApp } from './app.ts';
 import type { AppComponent } from './manifest.ts';
 import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
+import { requireScopes } from './requireScopes.ts';
 import { findRun, getRun, type Run, type RunSpec, type RunTrigger, runOfTrigger } from './run.ts';
 
 export interface RunRequest {
@@ -31,7 +31,7 @@ const maxQueued = 2_000;
 
 /**
  * Writes that a component is to be run; a workflow runs it. Throws 404, 409 `APP_COMPONENT_UNKNOWN`,
- * `APP_COMPONENT_KIND` or `APP_TOO_MANY_RUNS`, and 422 where the manifest cannot be used.
+ * `APP_COMPONENT_KIND` or `APP_TOO_MANY_RUNS`, 403 `INSUFFICIENT_SCOPE`, and 422 where the manifest cannot be used.
  */
 export async function askToRun(database: Database, request: RunRequest): Promise<Run> {
   const { app, id, actor, triggerKey } = request;
@@ -39,9 +39,7 @@ export async function askToRun(database: Database, request: RunRequest): Promise
   if (known !== undefined) return known;
   if (app.problem !== null) throw refusedManifest(app.problem);
   const component = componentOf(app, request);
-  if (component.secrets.length > 0 && !may(request, 'secrets:read')) {
-    throw insufficientScope('secrets:read', ', and this component is given secrets');
-  }
+  await requireScopes(database, app, component, request);
   const place = await placeOfRuns(database, app);
   const runId = await transaction(database, async (tx) => {
     await lockApp(tx, app);

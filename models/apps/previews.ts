@@ -4,13 +4,14 @@ import { findLinks, type PortLink } from '../computers/portLink.ts';
 import { insertPortLink } from '../computers/portLinks.ts';
 import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
-import { type Authority, insufficientScope, may } from '../identity/authority.ts';
+import type { Authority } from '../identity/authority.ts';
 import { select } from '../sql.ts';
 import { type App, lockApp } from './app.ts';
 import { addRun } from './askToRun.ts';
 import type { WebComponent } from './manifest.ts';
 import { placeOfRuns } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
+import { requireScopes } from './requireScopes.ts';
 import { getRun, lockRun, type Run, runsOf } from './run.ts';
 
 /** A link to what a web component serves, and the run that serves it. */
@@ -46,9 +47,7 @@ export async function openPreview(database: Database, request: PreviewRequest): 
   const { app, linkId, actor, ttlSeconds, apiKeyId, scopes } = request;
   if (app.problem !== null) throw refusedManifest(app.problem);
   const component = webComponentOf(app, request.component);
-  if (component.secrets.length > 0 && !may(request, 'secrets:read')) {
-    throw insufficientScope('secrets:read', ', and this component is given secrets');
-  }
+  await requireScopes(database, app, component, request);
   const place = await placeOfRuns(database, app);
   const { userId } = actor;
   await transaction(database, async (tx) => {

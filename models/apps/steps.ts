@@ -5,7 +5,7 @@ import { type Database, transaction } from '../database.ts';
 import { driveModels } from '../drive/models.ts';
 import { select } from '../sql.ts';
 import { endedAs, finishAttempt, insertAttempt, noteLog } from './attempts.ts';
-import type { RunOutcome } from './outcome.ts';
+import { isForPeople, type RunOutcome } from './outcome.ts';
 import { isLookedAt, isStillLinked } from './previews.ts';
 import { changeRun, findRun, isActive, lockRun, type Run } from './run.ts';
 import { countEnd } from './schedules.ts';
@@ -19,6 +19,8 @@ export type RunStep =
   | { do: 'attempt'; attempt: number; timeoutMs: number };
 
 const longestWaitMs = 10 * 60_000;
+/** How the attempt before went is in its own row. */
+const asBegun = { exitCode: null, endSignal: null, errorCode: null, errorDetail: null, output: null } as const;
 
 /**
  * Says what is to be done next, and takes a place among those that run where there is one. Asked again, it says the
@@ -60,7 +62,7 @@ export async function nextRunStep(
     } else if (run.retryAt !== null) {
       const forMs = run.retryAt.getTime() - Date.now();
       if (forMs > 0) return { do: 'wait', forMs };
-      await changeRun(tx, run, { attempt: run.attempt + 1, isStarted: false, retryAt: null });
+      await changeRun(tx, run, { ...asBegun, attempt: run.attempt + 1, isStarted: false, retryAt: null });
       await insertAttempt(tx, run);
     }
     return { do: 'attempt', attempt: run.attempt, timeoutMs: run.spec.timeoutSeconds * 1_000 };
@@ -177,7 +179,7 @@ function isTriedAgain(run: Run, status: RunOutcome['status']): boolean {
   // was stopped is not woken by what ran on it.
   const mayHelp = isServing
     ? run.isStarted && status !== 'cancelled' && run.errorCode !== 'RUN_COMPUTER_STOPPED'
-    : status === 'failed' || status === 'timed_out';
+    : (status === 'failed' || status === 'timed_out') && !isForPeople(run.errorCode);
   return mayHelp && run.attempt < run.spec.retry.attempts && run.cancelRequestedAt === null;
 }
 

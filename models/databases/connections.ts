@@ -115,6 +115,13 @@ export async function databaseOfApp(
   return { serverName, user, password: await openPassword(envelope, row, row.sealed) };
 }
 
+/** Whether an app is connected to a database. */
+export async function hasDatabase({ pool }: Pick<Database, 'pool'>, appId: string): Promise<boolean> {
+  const sql = 'SELECT 1 FROM space_database_accounts WHERE app_id = ? AND revoked_at IS NULL LIMIT 1';
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
+  return rows.length > 0;
+}
+
 /** Whether an app of this space is connected to the database of this name: then the space's computers get there. */
 export async function isConnected(
   { pool }: Pick<Database, 'pool'>,

@@ -22,6 +22,8 @@ interface Sent {
   id?: string;
   /** In seconds since 1970. */
   timestamp?: number;
+  /** The default one, if it is left out. */
+  component?: string;
   method?: string;
   query?: string;
   body?: string | Buffer;
@@ -125,26 +127,29 @@ export function appsOf(product: TestProduct, user: ChatUser) {
     /** Sends a delivery to its webhook: signed where there is a secret, else as it is. */
     async deliver(
       itemId: string,
-      { secret, id, timestamp, method = 'POST', query = '', body = '', headers }: Sent = {},
+      { secret, id, timestamp, component, method = 'POST', query = '', body = '', headers }: Sent = {},
     ) {
       const name = id ?? (secret === undefined ? undefined : `msg_${randomUUID()}`);
       const at = `${timestamp ?? Math.floor(Date.now() / 1_000)}`;
-      const response = await fetch(`${product.url}/api/webhooks/${user.spaceId}/${itemId}${query}`, {
-        method,
-        ...(method !== 'GET' && { body }),
-        headers: {
-          ...(name !== undefined && { 'webhook-id': name }),
-          ...(secret !== undefined && {
-            'webhook-timestamp': at,
-            'webhook-signature': signWebhook(
-              Buffer.from(method === 'GET' ? '' : body),
-              { id: name ?? '', timestamp: at },
-              secret,
-            ),
-          }),
-          ...headers,
+      const response = await fetch(
+        `${product.url}/api/webhooks/${user.spaceId}/${itemId}${component === undefined ? '' : `/${component}`}${query}`,
+        {
+          method,
+          ...(method !== 'GET' && { body }),
+          headers: {
+            ...(name !== undefined && { 'webhook-id': name }),
+            ...(secret !== undefined && {
+              'webhook-timestamp': at,
+              'webhook-signature': signWebhook(
+                Buffer.from(method === 'GET' ? '' : body),
+                { id: name ?? '', timestamp: at },
+                secret,
+              ),
+            }),
+            ...headers,
+          },
         },
-      });
+      );
       const text = await response.text();
       return {
         status: response.status,

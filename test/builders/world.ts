@@ -293,6 +293,7 @@ export const objects: Record<string, Builder> = {
     return itemId;
   },
   'Apps.component': () => 'nightly',
+  'Webhooks.component': () => 'receive',
   'Webhooks.appId': (world) => builderOf('driveItemId', 'Apps')(world),
   deliveryId: async (world) => {
     const itemId = await builderOf('driveItemId', 'Apps')(world);

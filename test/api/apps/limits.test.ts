@@ -1,4 +1,5 @@
 import { createAppActivities } from '../../../activities/apps/index.ts';
+import { getAppOf } from '../../../models/apps/app.ts';
 import { noteTaken } from '../../../models/apps/attempts.ts';
 import { getRun } from '../../../models/apps/run.ts';
 import { appsOf, webhookManifest } from '../../builders/app.ts';
@@ -11,7 +12,11 @@ import { waitFor } from '../../support/waitFor.ts';
 
 let product: TestProduct;
 beforeAll(async () => {
-  product = await buildProduct({ ATRIUM_APP_DELIVERIES_MIB: '2', ATRIUM_APP_RUNS_PER_SPACE: '2' });
+  product = await buildProduct({
+    ATRIUM_APP_DELIVERIES_MIB: '2',
+    ATRIUM_APP_RUNS_PER_SPACE: '2',
+    ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: '20',
+  });
 }, 60_000);
 afterAll(() => product.close());
 
@@ -140,4 +145,21 @@ test('an attempt that no worker had room for is not over when its time is', asyn
   await failAppRunAttempt(late);
   expect((await attemptOf())?.status).toBe('failed');
   await apps.cancel(runId);
+});
+
+test('for those who sign nothing right, no manifest is read for long', async () => {
+  const { apps, id } = await setUp();
+  await apps.secret(id);
+  const unsigned = () => apps.deliver(id, { headers: { 'webhook-id': 'msg_1' } });
+  // It may need no signature any more, so it is looked at; but not for as often as an address likes.
+  for (let count = 0; count < 20; count++) await unsigned();
+  expect(await unsigned()).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } });
+  const { database } = product.environment;
+  const before = await getAppOf(database, id);
+  await apps.put(id, 'atrium.yaml', webhookManifest('cat', { auth: 'none' }));
+  expect((await unsigned()).status).toBe(429);
+  expect((await getAppOf(database, id)).manifestTag).toBe(before.manifestTag);
+  // When it is known to take what anybody sends, it does.
+  await apps.get(id);
+  expect((await unsigned()).status).toBe(200);
 });

@@ -92,6 +92,15 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       code: 'CWD_NOT_FOUND',
     });
     expect(await outcomeOf('true', { secrets: ['NONE'] })).toMatchObject({ ...failed, code: 'SECRET_MISSING' });
+    // Nor is it tried again: it would be the same, until somebody mends it.
+    const thrice = { retry: { attempts: 3, delay: 0 } };
+    for (const [more, code] of [
+      [{ secrets: ['NONE'] }, 'SECRET_MISSING'],
+      [{ cwd: 'none' }, 'CWD_NOT_FOUND'],
+    ] as const) {
+      const { body } = await apps.run(await apps.app(manifestOf('true', { ...thrice, ...more })));
+      expect((await apps.getRun(body.runId)).body).toMatchObject({ status: 'failed', attempt: 1, error: { code } });
+    }
     // It succeeds when it is tried again, and what it left is there.
     const again = await outcomeOf('echo >> n; test $(wc -l < n) = 2', { retry: { attempts: 3, delay: 0 } });
     expect(again).toMatchObject({ ok: true, status: 'succeeded', attempt: 2, exitCode: 0 });

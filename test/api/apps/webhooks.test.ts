@@ -129,6 +129,34 @@ test('somebody who may run the app needs no signature, and nobody else gets by w
   expect(await apps.ended(runId)).toMatchObject({ status: 'failed', error: { code: 'RUN_NOT_ALLOWED' } });
 });
 
+test('each webhook of an app has an address of its own', async () => {
+  const component = { kind: 'webhook', command: 'cat' };
+  const components = [
+    { ...component, name: 'one' },
+    { ...component, name: 'two', auth: 'none' },
+    { ...component, name: 'build', kind: 'process' },
+  ];
+  const { apps, id } = await setUp(JSON.stringify({ name: 'App', components }));
+  const secret = await apps.secret(id);
+  const signed = { secret, id: 'msg_1' };
+  const one = await apps.deliver(id, { ...signed, component: 'one' });
+  expect(one).toMatchObject({ status: 200, body: { component: 'one' } });
+  expect((await apps.deliver(id, { ...signed, component: 'one' })).body.runId).toBe(one.body.runId);
+  expect(await apps.deliver(id, { component: 'one' })).toMatchObject(refused('webhook-id'));
+  // What one sender calls by one name for both is a run of each.
+  const two = await apps.deliver(id, { ...signed, component: 'two', method: 'GET', query: '?a=1' });
+  expect(two).toMatchObject({ status: 200, body: { component: 'two' } });
+  expect(two.body.runId).not.toBe(one.body.runId);
+  const none = { status: 409, body: { code: 'APP_NO_WEBHOOK' } };
+  expect(await apps.deliver(id, signed)).toMatchObject({
+    ...none,
+    body: { detail: expect.stringContaining('add the name of one to the address') },
+  });
+  for (const name of ['build', 'three']) expect(await apps.deliver(id, { component: name })).toMatchObject(none);
+  const [delivery] = (await apps.deliveries(id)).body.data;
+  expect(delivery).toMatchObject({ component: 'two', method: 'GET' });
+});
+
 test('a webhook without a proof takes what comes, and tells repeats apart where they have a name', async () => {
   const { apps, id } = await setUp(webhookManifest('cat', { auth: 'none' }));
   const same = { headers: { 'x-github-delivery': randomUUID() } };

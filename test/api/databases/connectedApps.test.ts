@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { appsOf, manifestOf } from '../../builders/app.ts';
+import { appsOf, manifestOf, webhookManifest } from '../../builders/app.ts';
 import { asUser, type ChatUser } from '../../builders/chat.ts';
 import { buildHostingProduct } from '../../builders/computer.ts';
 import { databasesOf, enter, opens } from '../../builders/databases.ts';
@@ -120,6 +120,14 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     const made = await user.fetch('/api/keys', { method: 'POST', body: { name: 'bot', scopes } });
     const { key } = (await made.json()) as { key: string };
     const bot = appsOf(product, asUser(product, { ...user, token: key }));
-    expect((await bot.run(app)).body).toMatchObject({ ok: false, status: 'failed' });
+    const refused = {
+      status: 403,
+      body: { code: 'INSUFFICIENT_SCOPE', detail: expect.stringContaining('databases:write') },
+    };
+    expect(await bot.run(app)).toMatchObject(refused);
+    await apps.put(app, 'atrium.yaml', webhookManifest('true'));
+    expect(await bot.deliver(app, { headers: { authorization: `Bearer ${key}` } })).toMatchObject(refused);
+    expect(await bot.send('POST', `/api/apps/${app}/webhook/secret`)).toMatchObject({ status: 403 });
+    expect((await apps.runs(app)).body.data).toEqual([]);
   }, 120_000);
 });

@@ -1,0 +1,20 @@
+import type { Database } from '../database.ts';
+import { hasDatabase } from '../databases/connections.ts';
+import { type Authority, insufficientScope, may } from '../identity/authority.ts';
+import type { App } from './app.ts';
+import type { AppComponent } from './manifest.ts';
+
+/** Throws 403 `INSUFFICIENT_SCOPE` where a component is given what its caller may not have: nothing is asked to run then. */
+export async function requireScopes(
+  database: Pick<Database, 'pool'>,
+  { id }: Pick<App, 'id'>,
+  { secrets }: Pick<AppComponent, 'secrets'>,
+  by: Pick<Authority, 'scopes'>,
+): Promise<void> {
+  if (secrets.length > 0 && !may(by, 'secrets:read')) {
+    throw insufficientScope('secrets:read', ', and this component is given secrets');
+  }
+  if (!may(by, 'databases:write') && (await hasDatabase(database, id))) {
+    throw insufficientScope('databases:write', ', and this app is connected to a database');
+  }
+}
