@@ -2,6 +2,14 @@
 const minLength = 6;
 /** Of a single line of a longer value, for the same reason. */
 const minLineLength = 16;
+/** Of a value of many lines, so many are looked for encoded, too: a private key has fewer. */
+const mostEncodedLines = 100;
+/** Where programs break lines: `base64` and MIME, PEM and `openssl`, `xxd -p`, and `fold` as people use it. */
+const base64Widths = [64, 76];
+const hexWidths = [60];
+const plainWidths = [40, 60, 64, 72, 76, 80];
+/** Longer texts are not looked for at each of these widths. */
+const mostFolded = 1_000;
 /** Fewer different characters make a ruler, or an indentation. */
 const minDistinct = 6;
 /** Longer texts are looked for in pieces of this length, so each piece of a long secret is one too. */
@@ -9,13 +17,16 @@ export const pieceLength = 64;
 
 /**
  * What to look for so that a secret is found: the value in the spellings in which it would turn up, as it is and as
- * JSON, URLs, base64 and hexadecimal write it, and each of its lines. None is longer than `pieceLength`.
+ * JSON, URLs, base64 and hexadecimal write it, also in lines as programs break them, and the same of each of its own
+ * lines. None is longer than `pieceLength`.
  */
 export function secretForms(value: string): string[] {
   const text = value.trim();
   if (text.length < minLength) return [];
-  const forms = [...plainSpellings(text), ...encodings(text), ...linesOf(text).flatMap(plainSpellings)];
-  return [...new Set(forms.flatMap(piecesOf))];
+  const lines = linesOf(text);
+  const forms = [text, ...lines].flatMap(plainSpellings);
+  const encoded = [text, ...lines.slice(0, mostEncodedLines)].flatMap(encodings);
+  return [...new Set([...forms, ...encoded, ...inLines(text)].flatMap(piecesOf))];
 }
 
 /** The replacement of a secret. */
@@ -57,6 +68,32 @@ function base64Forms(bytes: Buffer): string[] {
   });
   const forms = [whole, whole.replace(/=+$/, ''), ...within];
   return [...forms, ...forms.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))];
+}
+
+/** As programs write it that break long lines. A terminal has `\r\n` for each `\n`. */
+function inLines(text: string): string[] {
+  const bytes = Buffer.from(text, 'utf8');
+  const hex = bytes.toString('hex');
+  // Without the last characters, in which a newline after it has a share.
+  const base64 = bytes.toString('base64').slice(0, Math.floor((bytes.length * 8) / 6));
+  const isFolded = text.length <= mostFolded && !/[\r\n]/.test(text);
+  return [
+    ...broken(base64, base64Widths),
+    ...broken(base64.replaceAll('+', '-').replaceAll('/', '_'), base64Widths),
+    ...broken(hex, hexWidths),
+    ...broken(hex.toUpperCase(), hexWidths),
+    ...(isFolded ? broken(text, plainWidths) : []),
+  ];
+}
+
+function broken(text: string, widths: readonly number[]): string[] {
+  return widths.flatMap((width) => {
+    if (text.length <= width) return [];
+    const lines = Array.from({ length: Math.ceil(text.length / width) }, (_, at) =>
+      text.slice(at * width, (at + 1) * width),
+    );
+    return [lines.join('\n'), lines.join('\r\n')];
+  });
 }
 
 /** Programs differ in what they leave as it is, in how they write a space, and in the case of the digits. */

@@ -111,6 +111,60 @@ test.each(spellings)('%s', (_name, spelled) => {
   expect(redactor.text(spelled)).toBe(redacted);
 });
 
+/** As `base64`, `xxd -p` and `fold` do. */
+const fold = (text: string, width: number, end = '\n') =>
+  `${(text.match(new RegExp(`.{1,${width}}`, 'gs')) ?? []).join(end)}${end}`;
+const longValue = Array.from({ length: 5 }, (_none, n) => hashed(`part ${n}`)).join('');
+const longLines = Array.from({ length: 8 }, (_none, n) => hashed(`line ${n}`) + hashed(`more ${n}`));
+const pem = ['-----BEGIN KEY-----', ...longLines, '-----END KEY-----', ''].join('\n');
+
+/** What is not looked for: the last characters of base64, which a newline after the value changes, and a line's end. */
+const mostShown = 6;
+
+/** The longest part of it that is shown. */
+function longestShown(secret: string, shown: string): number {
+  for (let length = secret.length; length > 0; length--) {
+    for (let at = 0; at + length <= secret.length; at++)
+      if (shown.includes(secret.slice(at, at + length))) return length;
+  }
+  return 0;
+}
+
+const programs: [string, (text: string) => string][] = [
+  ['base64', (text) => fold(Buffer.from(text).toString('base64'), 76)],
+  ['base64 of a line', (text) => fold(Buffer.from(`${text}\n`).toString('base64'), 76)],
+  ['openssl base64', (text) => fold(Buffer.from(text).toString('base64'), 64)],
+  ['base64url in lines', (text) => fold(Buffer.from(text).toString('base64url'), 76)],
+  ['base64 at a terminal', (text) => fold(Buffer.from(text).toString('base64'), 76, '\r\n')],
+  ['xxd -p', (text) => fold(Buffer.from(text).toString('hex'), 60)],
+  ['xxd -p -u of a line', (text) => fold(Buffer.from(`${text}\n`).toString('hex').toUpperCase(), 60)],
+];
+for (const width of [40, 60, 72, 80]) programs.push([`fold -w ${width}`, (text) => fold(text, width)]);
+
+test.each(programs)('a long value in lines, by %s', (name, spell) => {
+  for (const secret of name.startsWith('fold') ? [longValue] : [longValue, pem.trim()]) {
+    const spelled = spell(secret);
+    const clean = createRedactor(secretForms(secret)).text(`before ${spelled}after`);
+    expect(longestShown(spelled, clean.replace('before ', '').replace('after', ''))).toBeLessThanOrEqual(mostShown);
+  }
+});
+
+test('each line of a value of many is found, however it is written', () => {
+  const redactor = createRedactor(secretForms(pem));
+  for (const line of longLines) {
+    for (const spelled of [
+      line,
+      Buffer.from(line).toString('base64'),
+      Buffer.from(`${line}\n`).toString('base64'),
+      Buffer.from(line).toString('hex'),
+    ]) {
+      expect(
+        longestShown(spelled, redactor.text(`before ${spelled} after`).replace('before ', '')),
+      ).toBeLessThanOrEqual(mostShown);
+    }
+  }
+});
+
 describe.each(['base64', 'base64url'] as const)('%s of something that the secret is in', (encoding) => {
   test.each(['', 'u:', 'user:', 'a user:', 'admin@example.com:'])('Basic %ssecret', (user) => {
     for (const [secret, after] of ['correct horse', 'hunter2', 'sk_live_0123456789abcdef', 'ÿÿÿ>>>???'].flatMap(
