@@ -1,3 +1,5 @@
+import { patternWords } from './patternWords.ts';
+
 const types: Record<string, string> = {
   string: 'a string',
   integer: 'an integer',
@@ -40,7 +42,7 @@ const words: [RegExp, string | ((...found: string[]) => string)][] = [
   [/^must be > (\S+)$/, (bound) => `must be more than ${bound}`],
   [/^must be < (\S+)$/, (bound) => `must be less than ${bound}`],
   [/^must be multiple of (\S+)$/, (of) => `must be a multiple of ${of}`],
-  [/^must match pattern "(.*)"$/s, (pattern) => `must match the pattern ${pattern}`],
+  [/^must match pattern "(.*)"$/s, (pattern) => patternWords.get(pattern) ?? 'has not the form that it must have'],
   [/^must match format "(.*)"$/, (format) => `must be a valid ${format}`],
   [
     /^must be equal to one of the allowed values(?:: (.*))?$/s,

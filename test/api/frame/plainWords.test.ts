@@ -1,5 +1,7 @@
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import { loadContract } from '../../../api/frame/contract.ts';
+import { patternWords } from '../../../api/frame/patternWords.ts';
 import { plainWords } from '../../../api/frame/plainWords.ts';
 
 const ajv = new Ajv2020.default({ strict: false });
@@ -37,7 +39,8 @@ test.each<[object, unknown, string]>([
   [{ exclusiveMinimum: 0 }, 0, 'must be more than 0'],
   [{ exclusiveMaximum: 1 }, 1, 'must be less than 1'],
   [{ multipleOf: 5 }, 1, 'must be a multiple of 5'],
-  [{ pattern: '^a"b$' }, 'c', 'must match the pattern ^a"b$'],
+  [{ pattern: '^a"b$' }, 'c', 'has not the form that it must have'],
+  [{ pattern: '^[A-Za-z0-9_-]+$' }, 'a b', 'must be letters, digits, "_" and "-"'],
   [{ format: 'date-time' }, 'c', 'must be a valid date-time'],
   [{ enum: ['a', 'b'] }, 'c', 'is not one of the allowed values'],
   [{ const: 1 }, 2, 'has another value than it must have'],
@@ -50,6 +53,26 @@ test.each<[object, unknown, string]>([
 test('the validator of requests names the values that are allowed', () => {
   expect(plainWords('must be equal to one of the allowed values: a, b')).toBe('must be one of: a, b');
   expect(plainWords('must match exactly one schema in oneOf')).toBe('has none of the forms that it may have');
+});
+
+test('each pattern of the contract has words, which hold', () => {
+  const patterns = new Set<string>();
+  const collect = (value: unknown, seen: Set<unknown>): void => {
+    if (typeof value !== 'object' || value === null || seen.has(value)) return;
+    seen.add(value);
+    for (const [key, child] of Object.entries(value)) {
+      if (key === 'pattern' && typeof child === 'string') patterns.add(child);
+      else collect(child, seen);
+    }
+  };
+  collect(loadContract().document, new Set());
+  expect([...patterns].filter((pattern) => !patternWords.has(pattern))).toEqual([]);
+  expect([...patternWords.keys()].filter((pattern) => !patterns.has(pattern))).toEqual([]);
+  // What they name as an example is one.
+  for (const [pattern, words] of patternWords) {
+    const [, example] = /such as (\S.*)$/.exec(words) ?? [];
+    if (example !== undefined) expect([example, new RegExp(pattern, 'u').test(example)]).toEqual([example, true]);
+  }
 });
 
 test('what is not known is told as it was said', () => {

@@ -1,0 +1,43 @@
+const control = 'must have no control characters in it';
+const notBlank = 'must not be blank';
+
+/** What the patterns of the contract ask for, in words. A test says that each of them is here. */
+export const patternWords: ReadonlyMap<string, string> = new Map([
+  [String.raw`\S`, notBlank],
+  ['^0?[0-7]{3}$', 'must be three octal digits, such as 644'],
+  [
+    '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
+    'must be the name of a variable: letters, digits and "_", at most 128, not beginning with a digit',
+  ],
+  ['^[A-Za-z_][A-Za-z0-9_]*$', 'must be the name of a variable: letters, digits and "_", not beginning with a digit'],
+  ['^[a-z0-9]([a-z0-9-]*[a-z0-9])?$', 'must be small letters and digits, with "-" between them'],
+  [
+    '^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/-]+){4}$',
+    'must be a cron expression: five fields with a space between them, such as 0 8 * * MON-FRI',
+  ],
+  ['^[A-Za-z][A-Za-z0-9_+/-]*$', 'must be the name of a time zone, such as Europe/Berlin'],
+  ['^[A-Za-z][A-Za-z0-9_-]*$', 'must be letters, digits, "_" and "-", beginning with a letter'],
+  ["^[A-Za-z0-9!#$%&'*+.^_|~-]{1,100}$", 'must be the name of a header, with at most 100 characters'],
+  ['^[1-9][0-9]{2,3}x[1-9][0-9]{2,3}$', 'must be a width and a height in pixels, such as 1280x800'],
+  [String.raw`^[^\u0000]*[^\s\u0000][^\u0000]*$`, 'must not be blank, and have no NUL in it'],
+  ['^/[A-Za-z0-9._~/-]*$', 'must be a path that begins with "/", of letters, digits, ".", "_", "~" and "-"'],
+  [String.raw`^[^:\u0000-\u001F\u007F]+$`, 'must have no colon and no control characters in it'],
+  [String.raw`^[^\u0000-\u001F\u007F]+$`, control],
+  ['^[0-9]{1,20}$', 'must be a number of at most 20 digits'],
+  ['^blob:(none|limit=[0-9]{1,12})$', 'must be blob:none, or blob:limit= and a number of bytes'],
+  [
+    String.raw`^[^-\u0000-\u0020\u007F][^\u0000-\u0020\u007F]*$`,
+    'must have no spaces and no control characters in it, and not begin with "-"',
+  ],
+  [String.raw`^[^\u0000]*$`, 'must have no NUL in it'],
+  [
+    String.raw`^[^\u0000-\u001F\u007F]*[^\s\u0000-\u001F\u007F][^\u0000-\u001F\u007F]*$`,
+    `${notBlank}, and ${control.slice(5)}`,
+  ],
+  ['^[a-z][a-z0-9-]*$', 'must be small letters, digits and "-", beginning with a letter'],
+  ['^[A-Za-z0-9-]{1,100}$', 'must be the name of a header: letters, digits and "-", at most 100'],
+  [String.raw`^[\x20-\x7e]*$`, 'must have printable characters of ASCII only'],
+  ['^[A-Za-z0-9][A-Za-z0-9._-]*$', 'must be letters, digits, ".", "_" and "-", beginning with a letter or a digit'],
+  ['^[A-Za-z0-9._-]+$', 'must be letters, digits, ".", "_" and "-"'],
+  ['^[A-Za-z0-9_-]+$', 'must be letters, digits, "_" and "-"'],
+]);
