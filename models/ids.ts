@@ -36,6 +36,7 @@ export const idPrefixes = {
   app: 'app',
   run: 'run',
   delivery: 'dlv',
+  webhookSecret: 'whs',
   appSchedule: 'sch',
   automation: 'atm',
   automationRun: 'arn',

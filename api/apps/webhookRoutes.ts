@@ -15,8 +15,9 @@ import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import { authorityOf, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { goneOf } from '../frame/goneOf.ts';
+import { makeOnce } from '../frame/idempotency.ts';
 import { readRawBody } from '../frame/rawBody.ts';
-import { pathOf } from '../frame/request.ts';
+import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { requireStillAllowed } from '../frame/stillAllowed.ts';
 import { optionalTime } from '../frame/times.ts';
@@ -85,9 +86,19 @@ export function webhookRoutes(deps: RouteDeps) {
     const { app } = await authorizeApp(deps, req, pathOf<'renewAppSecret'>(req).driveItemId);
     // Whoever has it can have the webhooks run.
     await requireScopesOfMaker(deps, req, app);
-    const { secret, previousUntil } = await appSecrets.renew(app, actorOf(req));
+    const { revokePrevious = false } = bodyOf<'renewAppSecret'>(req) ?? {};
     const url = new URL(`/api/webhooks/${app.spaceId}/${app.itemId}`, config.http.publicUrl).href;
-    answer<'renewAppSecret'>(res, 201, { secret, url, previousUntil: optionalTime(previousUntil) });
+    const make = async (id: string) => {
+      await appSecrets.renew(app, { id, revokePrevious }, actorOf(req));
+      return { id };
+    };
+    await makeOnce<'renewAppSecret', { id: string }>(deps, req, res, 'webhookSecret', make, {
+      // It is kept sealed alone.
+      show: async ({ id }) => {
+        const { secret, previousUntil } = await appSecrets.shown(app, id);
+        return { secret, url, previousUntil: optionalTime(previousUntil) };
+      },
+    });
   });
 
   /** For a caller who is not an editor of its space, it is not there, or not theirs to run. */

@@ -6,7 +6,7 @@ import { actorOf } from '../frame/auth/actor.ts';
 import { authorityOf, type Caller, callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
-import { pageOf, pathOf } from '../frame/request.ts';
+import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { optionalTime } from '../frame/times.ts';
 import { presentRun, webhookUrl } from './presentAutomation.ts';
@@ -37,9 +37,18 @@ export function automationRunRoutes(deps: RouteDeps) {
   router.post('/api/spaces/:spaceId/automations/:automationId/webhook/secret', async (req, res) => {
     const { spaceId, automationId: id } = pathOf<'renewAutomationSecret'>(req);
     await authorizeStart(callerOf(req), spaceId, id);
-    const { secret, previousUntil } = await automationSecrets.renew({ spaceId, id }, actorOf(req));
-    const url = webhookUrl(deps, id);
-    answer<'renewAutomationSecret'>(res, 201, { secret, url, previousUntil: optionalTime(previousUntil) });
+    const { revokePrevious = false } = bodyOf<'renewAutomationSecret'>(req) ?? {};
+    const make = async (secretId: string) => {
+      await automationSecrets.renew({ spaceId, id }, { id: secretId, revokePrevious }, actorOf(req));
+      return { id: secretId };
+    };
+    await makeOnce<'renewAutomationSecret', { id: string }>(deps, req, res, 'webhookSecret', make, {
+      // It is kept sealed alone.
+      show: async ({ id: secretId }) => {
+        const { secret, previousUntil } = await automationSecrets.shown({ spaceId, id }, secretId);
+        return { secret, url: webhookUrl(deps, id), previousUntil: optionalTime(previousUntil) };
+      },
+    });
   });
 
   /** A key must not have more done by an automation than it may do itself. */

@@ -3,8 +3,17 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import { type Actor, appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { execute, insert, select } from '../sql.ts';
-import { newWebhookSecret, openWebhookSecrets, rotationMs } from '../webhookSecrets.ts';
+import {
+  newWebhookSecret,
+  openWebhookSecrets,
+  renewedRow,
+  type SecretRequest,
+  type SecretRow,
+  shownSecret,
+} from '../webhookSecrets.ts';
 import { type App, lockApp } from './app.ts';
+
+const secretColumns = 'secret_id AS secretId, secret, old_secret_until AS oldUntil FROM app_webhook_secrets';
 
 type Of = Pick<App, 'id' | 'spaceId' | 'itemId'>;
 
@@ -12,23 +21,27 @@ type Of = Pick<App, 'id' | 'spaceId' | 'itemId'>;
 export function createAppSecrets(database: Database, envelope: Envelope) {
   const placeOf = ({ id, spaceId }: Pick<Of, 'id' | 'spaceId'>) => ({ spaceId, context: `app_webhook_secrets/${id}` });
   return {
-    /** Makes a new one. The one before holds for another day. Throws 404. */
-    async renew(app: Of, actor: Actor): Promise<{ secret: string; previousUntil: Date | null }> {
-      const { secret, sealed } = await newWebhookSecret(envelope, placeOf(app));
-      return transaction(database, async (tx) => {
+    /** Makes a new one. The one before holds for another day. Throws 404, and 409 `SECRET_RENEWED_LATELY`. */
+    async renew(app: Of, request: SecretRequest, actor: Actor): Promise<void> {
+      const sealed = await newWebhookSecret(envelope, placeOf(app));
+      await transaction(database, async (tx) => {
         await lockApp(tx, app);
-        const sql = 'SELECT secret FROM app_webhook_secrets WHERE app_id = ? FOR UPDATE';
-        const [known] = await select<{ secret: Buffer }>(tx, sql, [app.id]);
-        const previousUntil = known === undefined ? null : new Date(Date.now() + rotationMs);
-        const row = { secret: sealed, old_secret: known?.secret ?? null, old_secret_until: previousUntil };
+        const [known] = await select<SecretRow>(tx, `SELECT ${secretColumns} WHERE app_id = ? FOR UPDATE`, [app.id]);
+        if (known?.secretId === request.id) return;
+        const row = renewedRow(known, sealed, request);
         if (known === undefined) {
           await insert(tx, 'app_webhook_secrets', { app_id: app.id, space_id: app.spaceId, ...row });
         } else {
           await execute(tx, 'UPDATE app_webhook_secrets SET ? WHERE app_id = ?', [row, app.id]);
         }
         await appendAudit(tx, app.spaceId, actor, 'app.webhook-secret-made', app.itemId);
-        return { secret, previousUntil };
       });
+    },
+
+    /** The one of this id, while it is the present one. Throws 409 `SECRET_RENEWED`. */
+    async shown(app: Of, id: string): Promise<{ secret: string; previousUntil: Date | null }> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(`SELECT ${secretColumns} WHERE app_id = ?`, [app.id]);
+      return shownSecret(envelope, placeOf(app), rows[0] as SecretRow | undefined, id);
     },
 
     /** Those that hold now; none where none was ever made. */

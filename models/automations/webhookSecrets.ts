@@ -4,31 +4,42 @@ import { appendAudit } from '../audit.ts';
 import { type Database, transaction } from '../database.ts';
 import { notFound } from '../errors.ts';
 import { execute, select } from '../sql.ts';
-import { newWebhookSecret, openWebhookSecrets, rotationMs } from '../webhookSecrets.ts';
+import {
+  newWebhookSecret,
+  openWebhookSecrets,
+  renewedRow,
+  type SecretRequest,
+  type SecretRow,
+  shownSecret,
+} from '../webhookSecrets.ts';
 import { lockOwn, type OwnActor } from './changes.ts';
+
+const secretColumns = 'secret_id AS secretId, secret, old_secret_until AS oldUntil FROM automations';
+
+interface Of {
+  spaceId: string;
+  id: string;
+}
 
 /** The secrets that senders of webhooks sign with. They are sealed, and shown once. */
 export function createAutomationSecrets(database: Database, envelope: Envelope) {
   return {
-    /** Makes a new one. The one before holds for another day. Throws 404. */
-    async renew(
-      { spaceId, id }: { spaceId: string; id: string },
-      actor: OwnActor,
-    ): Promise<{ secret: string; previousUntil: Date | null }> {
-      const { secret, sealed } = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
-      return transaction(database, async (tx) => {
+    /** Makes a new one. The one before holds for another day. Throws 404, and 409 `SECRET_RENEWED_LATELY`. */
+    async renew({ spaceId, id }: Of, request: SecretRequest, actor: OwnActor): Promise<void> {
+      const sealed = await newWebhookSecret(envelope, { spaceId, context: sealedContext(id) });
+      await transaction(database, async (tx) => {
         await lockOwn(tx, { spaceId, userId: actor.userId, id });
-        const [{ known } = { known: null }] = await select<{ known: Buffer | null }>(
-          tx,
-          'SELECT secret AS known FROM automations WHERE id = ?',
-          [id],
-        );
-        const previousUntil = known === null ? null : new Date(Date.now() + rotationMs);
-        const row = { secret: sealed, old_secret: known, old_secret_until: previousUntil };
-        await execute(tx, 'UPDATE automations SET ? WHERE id = ?', [row, id]);
+        const [known] = await select<SecretRow>(tx, `SELECT ${secretColumns} WHERE id = ?`, [id]);
+        if (known?.secretId === request.id) return;
+        await execute(tx, 'UPDATE automations SET ? WHERE id = ?', [renewedRow(known, sealed, request), id]);
         await appendAudit(tx, spaceId, actor, 'automation.secret-made', id);
-        return { secret, previousUntil };
       });
+    },
+
+    /** The one of this id, while it is the present one. Throws 409 `SECRET_RENEWED`. */
+    async shown({ spaceId, id }: Of, secretId: string): Promise<{ secret: string; previousUntil: Date | null }> {
+      const [rows] = await database.pool.query<RowDataPacket[]>(`SELECT ${secretColumns} WHERE id = ?`, [id]);
+      return shownSecret(envelope, { spaceId, context: sealedContext(id) }, rows[0] as SecretRow | undefined, secretId);
     },
 
     /** Those that hold now; none where none was ever made. Throws 404. */

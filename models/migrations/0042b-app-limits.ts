@@ -38,6 +38,11 @@ export const appLimits: Migration = {
     if (!(await has('app_run_attempts', 'taken_at'))) {
       await sequelize.query('ALTER TABLE app_run_attempts ADD COLUMN taken_at DATETIME(3) NULL');
     }
+    // Names the present secret, so that whoever asks for it again by one Idempotency-Key gets the same.
+    for (const table of ['app_webhook_secrets', 'automations']) {
+      if (await has(table, 'secret_id')) continue;
+      await sequelize.query(`ALTER TABLE ${table} ADD COLUMN secret_id VARCHAR(40) NULL`);
+    }
     // When the manifest lost it. Whether it was paused, and why, is kept for when it comes back.
     if (!(await has('app_schedules', 'gone_at'))) {
       await sequelize.query('ALTER TABLE app_schedules ADD COLUMN gone_at DATETIME(3) NULL');

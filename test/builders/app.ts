@@ -113,8 +113,8 @@ export function appsOf(product: TestProduct, user: ChatUser) {
       return { status: response.status, text: await response.text(), position };
     },
     /** A new secret for the webhooks of the app. */
-    async secret(itemId: string): Promise<string> {
-      return (await send<{ secret: string }>('POST', `/api/apps/${itemId}/webhook/secret`)).body.secret;
+    async secret(itemId: string, body?: { revokePrevious: boolean }): Promise<string> {
+      return (await send<{ secret: string }>('POST', `/api/apps/${itemId}/webhook/secret`, body)).body.secret;
     },
     schedules: (itemId: string) => send<{ data: ScheduleBody[] }>('GET', `/api/apps/${itemId}/schedules`),
     pause: (itemId: string, component = 'nightly') =>

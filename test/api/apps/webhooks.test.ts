@@ -84,12 +84,26 @@ test('two secrets hold while one takes over from the other', async () => {
   const second = await apps.secret(id);
   expect((await apps.deliver(id, { secret: first })).status).toBe(200);
   expect((await apps.deliver(id, { secret: second })).status).toBe(200);
-  const third = await apps.secret(id);
-  expect((await apps.deliver(id, { secret: first })).status).toBe(401);
-  expect((await apps.deliver(id, { secret: third })).status).toBe(200);
+  // No third one shuts out a sender unseen.
+  const path = `/api/apps/${id}/webhook/secret`;
+  const renew = (body: object, key = randomUUID()) =>
+    apps.send<{ secret: string; previousUntil: string | null }>('POST', path, body, { 'idempotency-key': key });
+  expect(await renew({})).toMatchObject({ status: 409, body: { code: 'SECRET_RENEWED_LATELY' } });
+  expect((await apps.deliver(id, { secret: first })).status).toBe(200);
   const { pool } = product.environment.database;
   await pool.query('UPDATE app_webhook_secrets SET old_secret_until = ?', [new Date(Date.now() - 1_000)]);
-  expect((await apps.deliver(id, { secret: second })).status).toBe(401);
+  expect((await apps.deliver(id, { secret: first })).status).toBe(401);
+  // Whoever has not heard the answer asks for the same again.
+  const key = randomUUID();
+  const renewed = await renew({}, key);
+  expect(renewed).toMatchObject({ status: 201, body: { previousUntil: expect.any(String) } });
+  expect((await renew({}, key)).body).toEqual(renewed.body);
+  expect((await apps.deliver(id, { secret: second })).status).toBe(200);
+  const third = await apps.secret(id, { revokePrevious: true });
+  for (const secret of [second, renewed.body.secret]) expect((await apps.deliver(id, { secret })).status).toBe(401);
+  expect((await apps.deliver(id, { secret: third })).status).toBe(200);
+  expect(await renew({}, key)).toMatchObject({ status: 409, body: { code: 'SECRET_RENEWED' } });
+  expect(await renew({ revokePrevius: true })).toMatchObject({ status: 400 });
   // What is known of a secret is that it was made.
   expect(product.process.log()).not.toContain(third.slice('whsec_'.length));
 });

@@ -232,7 +232,10 @@ describe('by a webhook', () => {
     expect(renewed.previousUntil).not.toBeNull();
     expect((await deliver(product.url, made.id, first)).status).toBe(200);
     expect((await deliver(product.url, made.id, renewed.secret)).status).toBe(200);
-    await own.secret(made.id);
+    // No third one shuts out a sender unseen, unless that is what is wanted.
+    const path = `/${made.id}/webhook/secret`;
+    expect(await refusal('POST', path)).toEqual([409, 'SECRET_RENEWED_LATELY']);
+    await own.send('POST', path, { revokePrevious: true });
     const gone = await deliver(product.url, made.id, first);
     expect([gone.status, await gone.json()]).toMatchObject([401, { code: 'INVALID_SIGNATURE' }]);
     const old = await deliver(product.url, made.id, renewed.secret, {
