@@ -47,7 +47,7 @@ export function createAppManifests({ storage, documents, liveComputers, checkSch
         const reading = await documents.yaml(bytes, { spaceId: source.spaceId, signal });
         const value = manifestOf(reading.kind === 'read' ? reading.value : { faults: [unreadable] }, checkSchedule);
         if ('manifest' in value) return { kind: 'read', tag: file.tag, manifest: value.manifest };
-        return refused(file.tag, 'APP_MANIFEST_INVALID', 'The manifest does not say what an app is.', value.faults);
+        return refused(file.tag, 'APP_MANIFEST_INVALID', detailOf(value.faults), value.faults);
       } finally {
         file.close();
       }
@@ -89,6 +89,12 @@ function isNoFile(error: unknown): boolean {
 }
 
 const unreadable: ManifestFault = { line: 1, column: 1, detail: 'could not be read' };
+
+/** With the first of its faults: of many that is often the cause of the others. */
+function detailOf([first]: ManifestFault[]): string {
+  if (first === undefined) return 'The manifest is wrong.';
+  return `Line ${first.line} of the manifest is wrong: ${first.detail}`;
+}
 
 function missing(): Reading {
   return refused(missingTag, 'APP_MANIFEST_MISSING', 'There is no file atrium.yaml in it.');

@@ -2,7 +2,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { diskBytesOf } from './logRoom.ts';
 
 interface KeptLimits {
-  /** At most so many are kept, and for so long. */
+  /** At most so many are kept, and for so long; of those of apps' runs, so many besides. */
   maxKept: number;
   maxKeptMs: number;
 }
@@ -44,14 +44,19 @@ export class KeptProcesses {
   /** Deletes what there are too many of, and what is too old. */
   async prune(): Promise<void> {
     const oldest = Date.now() - this.#limits.maxKeptMs;
-    for (const [id, { startedAt }] of [...this.#kept]) {
-      if (this.#kept.size > this.#limits.maxKept || Date.parse(startedAt) <= oldest) await this.remove(id);
+    const kinds = Map.groupBy([...this.#kept], ([id]) => isOfRun(id));
+    for (const kind of kinds.values()) {
+      const excess = kind.length - this.#limits.maxKept;
+      for (const [index, [id, { startedAt }]] of kind.entries()) {
+        if (index < excess || Date.parse(startedAt) <= oldest) await this.remove(id);
+      }
     }
   }
 
-  /** Deletes the one that has ended first; undefined where there is none. */
+  /** Deletes the one that has ended first, that of a run only where there is no other; undefined where there is none. */
   dropOldest(): Promise<void> | undefined {
-    const [oldest] = this.#kept.keys();
+    const ids = [...this.#kept.keys()];
+    const oldest = ids.find((id) => !isOfRun(id)) ?? ids[0];
     return oldest === undefined ? undefined : this.remove(oldest);
   }
 
@@ -64,6 +69,11 @@ export class KeptProcesses {
     this.#diskBytes -= this.#kept.get(id)?.diskBytes ?? 0;
     this.#kept.delete(id);
   }
+}
+
+/** How a run's process has ended is looked up by its run, however many others have ended since: callers have no such ids. */
+function isOfRun(id: string): boolean {
+  return id.startsWith('run_');
 }
 
 /** The names in a folder that can be ids; none where there is no folder. */

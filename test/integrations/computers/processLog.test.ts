@@ -336,6 +336,18 @@ describe('a store', () => {
     expect(await store.list()).toEqual([]);
   });
 
+  it('keeps how the process of a run has ended, however many others end after it', async () => {
+    const folder = newFolder();
+    const store = open(folder, { maxKept: 2 });
+    for (const id of ['run_1', 'a', 'b', 'c', 'd']) await (await take(store, id)).process?.end(exit);
+    await store.prune();
+    const kept = async () => (await store.list()).map(({ processId }) => processId).sort();
+    expect(await kept()).toEqual(['c', 'd', 'run_1']);
+    for (const id of ['run_2', 'run_3']) await (await take(store, id)).process?.end(exit);
+    await store.prune();
+    expect(await kept()).toEqual(['c', 'd', 'run_2', 'run_3']);
+  });
+
   it('follows no link, and waits for no FIFO, of the computer’s user', async () => {
     const folder = newFolder();
     const outside = newFolder();
