@@ -4,6 +4,7 @@ const notBlank = 'must not be blank';
 /** What the patterns of the contract ask for, in words. A test says that each of them is here. */
 export const patternWords: ReadonlyMap<string, string> = new Map([
   [String.raw`\S`, notBlank],
+  [String.raw`^\S(?:[^\n\r]*\S)?$`, 'must be one line, and neither begin nor end with a space'],
   ['^0?[0-7]{3}$', 'must be three octal digits, such as 644'],
   [
     '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
