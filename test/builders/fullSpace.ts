@@ -104,6 +104,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       body_bytes: 0,
       created_at: new Date(),
     },
+    app_usage: { space_id: user.spaceId },
     app_webhook_secrets: { app_id: newId('app'), space_id: user.spaceId, secret: randomBytes(8) },
     app_schedules: {
       id: newId('appSchedule'),
