@@ -95,22 +95,20 @@ test('a space runs so many at once; those of others do not wait for it', async (
   const manifest = webhookManifest('cat', { ...unending, auth: 'none', concurrency: 20 });
   const { apps, id } = await setUp(manifest);
   const second = await apps.app(manifest);
-  const statusOf = async (runId: string) => (await apps.getRun(runId)).body.status;
-  const [one, two, three, four] = [
-    await apps.deliver(id),
-    await apps.deliver(second),
-    await apps.deliver(id),
-    await apps.deliver(second),
-  ].map((answer) => answer.body.runId) as [string, string, string, string];
-  const { pool } = product.environment.database;
+  const { database } = product.environment;
+  const statusOf = async (runId: string) => (await getRun(database, runId)).status;
+  const deliver = async (itemId: string) => (await apps.deliver(itemId)).body.runId;
+  const [one, two] = [await deliver(id), await deliver(second)];
+  // They wait to be tried again, so that whoever ends them has not to wait for anything.
+  await waitFor('the first two', async () => {
+    const both = [await getRun(database, one), await getRun(database, two)];
+    return both.every(({ status, retryAt }) => status === 'running' && retryAt !== null);
+  });
+  const [three, four] = [await deliver(id), await deliver(second)];
   const waiting = async () => {
-    const [rows] = await pool.query('SELECT id FROM app_runs WHERE waits_for_space = 1 AND id IN (?)', [[three, four]]);
-    return (rows as unknown[]).length;
+    const sql = 'SELECT id FROM app_runs WHERE waits_for_space = 1 AND id IN (?)';
+    return ((await database.pool.query(sql, [[three, four]]))[0] as unknown[]).length;
   };
-  await waitFor(
-    'the first two',
-    async () => (await statusOf(one)) === 'running' && (await statusOf(two)) === 'running',
-  );
   await waitFor('the others to wait', async () => (await waiting()) === 2);
   expect([await statusOf(three), await statusOf(four)]).toEqual(['queued', 'queued']);
   const other = await setUp(manifest);
