@@ -4,8 +4,10 @@ import {
   type DesktopSession,
   endCodeOf,
   endDetailOf,
+  findDesktop,
   getDesktop,
 } from '../../models/desktops/session.ts';
+import { endDesktop } from '../../models/desktops/sessions.ts';
 import { failDesktop } from '../../models/desktops/steps.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -19,7 +21,9 @@ export async function lookAtDesktop(deps: LookDeps, ref: DesktopRef): Promise<De
 
 /** What its computer cannot be asked now is as its row says. */
 export async function asItIs(deps: LookDeps, session: DesktopSession): Promise<DesktopSession> {
-  if (endCodeOf(session) !== undefined || session.status !== 'running') return session;
+  const code = endCodeOf(session);
+  if (code !== undefined) return session.endedAt === null ? withEnd(deps, session, code) : session;
+  if (session.status !== 'running') return session;
   try {
     const client = await deps.liveComputers.asIs(session);
     if (await new Desktop(client, session).isAlive()) return session;
@@ -28,6 +32,12 @@ export async function asItIs(deps: LookDeps, session: DesktopSession): Promise<D
     throw error;
   }
   return noteDeath(deps, session);
+}
+
+/** One that has ended with its computer has a time for that as soon as somebody looks. */
+async function withEnd({ database }: LookDeps, session: DesktopSession, code: string): Promise<DesktopSession> {
+  await endDesktop(database, session.id, code);
+  return (await findDesktop(database, session.id)) ?? session;
 }
 
 /** Notes that its X server has ended, unless more is known. */

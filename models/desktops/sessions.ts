@@ -25,7 +25,7 @@ export interface Resolution {
 export function resolutionOf(text: string): Resolution {
   const [width = 0, height = 0] = text.split('x').map(Number);
   const isFine =
-    /^\d{3,4}x\d{3,4}$/.test(text) &&
+    /^[1-9]\d{2,3}x[1-9]\d{2,3}$/.test(text) &&
     width >= smallest.width &&
     height >= smallest.height &&
     width <= largest.width &&

@@ -80,7 +80,7 @@ export function desktopHosts(deps: ApiDeps): OwnHosts {
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       await failures.failedAuthentication(req, res);
-      return viewCodes.over;
+      return viewCodes.unknown;
     }
     const link = await findDesktopLink(database, viewer.linkId);
     const session = link === undefined ? undefined : await findDesktop(database, link.sessionId);

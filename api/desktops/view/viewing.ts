@@ -29,6 +29,7 @@ export interface Viewed {
 export const viewCodes = {
   ended: 4001,
   over: { code: 4002, reason: 'This link has expired or was revoked. Ask for a new one.' },
+  unknown: { code: 4002, reason: 'This address is not right, or holds no more. Ask for a new one.' },
   forbidden: { code: 4003, reason: 'Whoever was given this link may no longer do this.' },
   violation: 4004,
   lost: { code: 4005, reason: 'The connection to the computer was lost.' },

@@ -309,14 +309,15 @@ describe('the page of a desktop', () => {
     const { id, url } = await linkTo(computer, session, { ttlSeconds: 600 });
     const { pool } = product.environment.database;
     await pool.query('UPDATE desktop_links SET expires_at = NOW() - INTERVAL 1 DAY WHERE id = ?', [id]);
-    for (const address of [
-      url,
-      `${url}x`,
-      url.replace(/#.*/, '#a.b.c'),
-      `${url.replace(/#.*/, '#')}${computer.user.token}`,
-    ]) {
+    const none = 'is not right, or holds no more';
+    for (const [address, why] of [
+      [url, 'expired or was revoked'],
+      [`${url}x`, none],
+      [url.replace(/#.*/, '#a.b.c'), none],
+      [`${url.replace(/#.*/, '#')}${computer.user.token}`, none],
+    ] as const) {
       const page = await open(address, await browser.newContext());
-      await overSays(page, 'expired or was revoked');
+      await overSays(page, why);
       await page.context().close();
     }
     const page = await open(url.replace(/#.*/, ''), await browser.newContext());
@@ -354,10 +355,13 @@ describe('the page of a desktop', () => {
 
   test('says that the session has ended, and why', async () => {
     const other = await start(computer);
-    const page = await open(other.viewUrl ?? '');
-    await says(page, 'You are looking');
+    const page = await open((await linkTo(computer, other, { control: true })).url);
+    await says(page, 'You are in control');
     await computer.exec(`kill -9 $(cat /tmp/.X${other.display.slice(1)}-lock)`);
     await overSays(page, 'Its X server has ended by itself.');
+    // Nothing of it looks as if it went on.
+    for (const part of ['#take', '#quality', '#whole']) expect(await page.locator(part).isVisible()).toBe(false);
+    expect(await page.locator('canvas').count()).toBe(0);
     const third = await start(computer);
     await page.goto('about:blank');
     await page.goto(third.viewUrl ?? '');
