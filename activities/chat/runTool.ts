@@ -1,6 +1,6 @@
 import { shorten } from '../../models/chat/largeResults.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { keepPicture, type NewPicture } from '../../models/chat/resultPictures.ts';
+import { keepPicture } from '../../models/chat/resultPictures.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult, type ResultChunk, succeededResult } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
@@ -108,8 +108,18 @@ async function run(
   const isGivenUp = () => stopped.aborted || late.aborted || isStopByWorkflow(cancelled);
   const live = new CallOutput(deps, call, turn.spaceId);
   const { id: toolCallId } = call;
-  const keep = (picture: NewPicture) => keepPicture(store, turn, toolCallId, picture);
-  const context = { turn, toolCallId, isRepeated, signal, isGivenUp, live, admitLarge, keepPicture: keep, record };
+  const context: ToolContext = {
+    turn,
+    toolCallId,
+    isRepeated,
+    signal,
+    isGivenUp,
+    live,
+    admitLarge,
+    keepPicture: (picture) => keepPicture(store, turn, toolCallId, picture),
+    noteControl: (control) => chatModels(database).ToolCall.noteControl(toolCallId, control),
+    record,
+  };
   let hasRun = false;
   try {
     const output = await untilAborted(callTool(), signal);

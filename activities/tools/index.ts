@@ -12,6 +12,7 @@ import { automationTools } from './automations/index.ts';
 import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
 import { computerTools } from './computers/index.ts';
+import { desktopTools } from './desktops/index.ts';
 import { driveTools } from './drive/index.ts';
 import { gitTools } from './git/index.ts';
 import { mcpToolSource } from './mcp/mcp.ts';
@@ -35,6 +36,7 @@ export function createTools(deps: ToolDeps): ToolRegistry {
     tools: [
       ...driveTools(deps),
       ...computerTools(deps),
+      ...desktopTools(deps),
       ...gitTools(deps),
       ...appTools(deps),
       ...automationTools(deps),

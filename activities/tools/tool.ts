@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { NewPicture, ResultPicture } from '../../models/chat/resultPictures.ts';
+import type { ControlOfCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { type Authority, may } from '../../models/identity/authority.ts';
 import type { Scope } from '../../models/identity/scopes.ts';
@@ -97,6 +98,8 @@ export interface ToolContext {
    * that see images are then shown it. A call has one; the text beside it must be short.
    */
   keepPicture(picture: NewPicture): Promise<ResultPicture>;
+  /** Notes in the turn’s timeline whether it was in control of the screen that it typed on. */
+  noteControl(control: ControlOfCall): Promise<void>;
   /**
    * Records the result in the transaction that has the effect, so that both happen once, whatever is killed. Throws, so
    * that nothing happens, when the call is already done or has ended.

@@ -69,7 +69,20 @@ function presentModelCall(call: ModelCall, micro: number): Timeline['modelCalls'
 }
 
 function presentToolCall(call: ToolCallTimes): Timeline['toolCalls'][number] {
-  const { id, toolName, step, status, waitsFor, decision, deadlineAt, answeredAt, createdAt, begunAt, endedAt } = call;
+  const {
+    id,
+    toolName,
+    step,
+    status,
+    waitsFor,
+    decision,
+    deadlineAt,
+    answeredAt,
+    createdAt,
+    begunAt,
+    endedAt,
+    control,
+  } = call;
   const askedForApproval = waitsFor === 'approval' || decision !== null;
   return {
     toolCallId: id,
@@ -82,5 +95,6 @@ function presentToolCall(call: ToolCallTimes): Timeline['toolCalls'][number] {
     answeredAt: optionalTime(answeredAt),
     startedAt: optionalTime(begunAt),
     endedAt: optionalTime(endedAt),
+    control,
   };
 }

@@ -75,9 +75,7 @@ export function desktopLinkRoutes(deps: RouteDeps) {
         : await releaseControl(database, ref.sessionId, me);
     if (isChanged) controlChanges.emit(ref.sessionId);
     const now = await controllerOf(database, ref.sessionId);
-    const controller =
-      now === undefined ? 'none' : now.kind === 'page' ? 'page' : isController(now, me) ? 'you' : 'user';
-    answer<'controlDesktop'>(res, 200, { controller });
+    answer<'controlDesktop'>(res, 200, { controller: nameOf(now, me) });
   });
 
   async function present(
@@ -91,6 +89,12 @@ export function desktopLinkRoutes(deps: RouteDeps) {
   }
 
   return router;
+}
+
+function nameOf(controller: Controller | undefined, me: Controller): AnswerOf<'controlDesktop'>['controller'] {
+  if (controller === undefined) return 'none';
+  if (isController(controller, me)) return 'you';
+  return controller.kind === 'turn' ? 'agent' : controller.kind;
 }
 
 function noDomain(): DomainError {

@@ -4,7 +4,8 @@ import { DomainError } from '../../models/errors.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { encodePng } from './png.ts';
 import { ConnectionEnded } from './rfb/byteReader.ts';
-import { RfbClient, RfbViolation, type Size } from './rfb/rfbClient.ts';
+import { type Picture, RfbClient, RfbViolation, type Size } from './rfb/rfbClient.ts';
+import { scaledDown, shownSize } from './shownSize.ts';
 import { missingProgram, startRequest, viewerSocket, type XServer } from './xServer.ts';
 
 const answerMs = 15_000;
@@ -59,11 +60,35 @@ export class Desktop {
 
   /** What it shows, as PNG. Throws 409 `DISPLAY_TOO_LARGE`. */
   async screenshot(): Promise<Buffer> {
-    const picture = await this.#asClient((rfb) => {
+    return encodePng(await this.#picture());
+  }
+
+  /** The same as models are shown it, with the size of the display itself. */
+  async shown(): Promise<Size & { png: Buffer; display: Size }> {
+    const picture = await this.#picture();
+    const scaled = await scaledDown(picture, shownSize(picture));
+    const { width, height } = scaled;
+    return {
+      width,
+      height,
+      png: await encodePng(scaled),
+      display: { width: picture.width, height: picture.height },
+    };
+  }
+
+  /** Types and points there, as one of its viewers, who is cut off after `timeoutMs` and where the signal is aborted. */
+  drive<T>(
+    act: (rfb: RfbClient) => Promise<T>,
+    { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
+  ): Promise<T> {
+    return this.#asClient(act, { signal, timeoutMs });
+  }
+
+  #picture(): Promise<Picture> {
+    return this.#asClient((rfb) => {
       this.#requireNoLarger(rfb.size);
       return rfb.picture();
     });
-    return encodePng(picture);
   }
 
   /** Gives its screen another size; answers with the one that it has then. */
@@ -80,12 +105,16 @@ export class Desktop {
     return this.#client.dialSocket(viewerSocket(this.#server), { signal }).catch(asEnded);
   }
 
-  async #asClient<T>(act: (rfb: RfbClient) => Promise<T>): Promise<T> {
-    const late = AbortSignal.timeout(answerMs);
-    const socket = await this.view(late);
+  async #asClient<T>(
+    act: (rfb: RfbClient) => Promise<T>,
+    { signal, timeoutMs = answerMs }: { signal?: AbortSignal; timeoutMs?: number } = {},
+  ): Promise<T> {
+    const late = AbortSignal.timeout(timeoutMs);
+    const ends = signal === undefined ? late : AbortSignal.any([late, signal]);
     try {
-      return await greeted(socket, late, act);
+      return await greeted(await this.view(ends), ends, act);
     } catch (error) {
+      signal?.throwIfAborted();
       throw failureOf(error, late);
     }
   }

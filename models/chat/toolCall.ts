@@ -9,6 +9,18 @@ export type ToolCallStatus = 'pending' | 'succeeded' | 'failed';
 /** What a call needs before it has a result: a run on the server, the client's answer, or approval to run. */
 export type WaitsFor = 'nothing' | 'client' | 'approval';
 
+/**
+ * Whether a call was in control of a screen that people use too: it had it to the end, lost it to a person, or never got
+ * it since somebody else had it.
+ */
+export interface ControlOfCall {
+  surface: 'desktop' | 'browser';
+  sessionId: string;
+  outcome: 'held' | 'lost' | 'refused';
+  from: string;
+  until: string;
+}
+
 /** A tool call that a model made. Its result is in the turn's log; this row says whether it is there yet. */
 export type ToolCall = InstanceType<ReturnType<typeof defineToolCall>>;
 
@@ -26,6 +38,7 @@ export type ToolCallTimes = Pick<
   | 'createdAt'
   | 'begunAt'
   | 'endedAt'
+  | 'control'
 >;
 
 export function defineToolCall(sequelize: Sequelize) {
@@ -49,6 +62,8 @@ export function defineToolCall(sequelize: Sequelize) {
     declare begunAt: Date | null;
     /** Its recorded effect, written in the transaction that had it; null until then. */
     declare effect: { result: unknown } | null;
+    /** Of the screen that it typed on; null where it did not. */
+    declare control: ControlOfCall | null;
     declare createdAt: Date;
     declare endedAt: Date | null;
 
@@ -63,8 +78,10 @@ export function defineToolCall(sequelize: Sequelize) {
         ['step', 'ASC'],
         ['id', 'ASC'],
       ];
-      const times = ['createdAt', 'begunAt', 'endedAt'];
-      return ToolCall.findAll({ where: { turnId }, attributes: [...attributes, ...times], order, limit, raw: true });
+      const times = ['createdAt', 'begunAt', 'endedAt', 'control'];
+      const where = { turnId };
+      const calls = await ToolCall.findAll({ where, attributes: [...attributes, ...times], order, limit });
+      return calls.map((call) => call.get());
     }
 
     /** Those of a turn that have no result yet. */
@@ -141,6 +158,11 @@ export function defineToolCall(sequelize: Sequelize) {
       return changed === 1;
     }
 
+    /** Notes whether it was in control of a screen. */
+    static async noteControl(id: string, control: ControlOfCall): Promise<void> {
+      await ToolCall.update({ control }, { where: { id } });
+    }
+
     /** Marks it done; false when another run of it was first. */
     static async settle(id: string, status: 'succeeded' | 'failed', tx: Transaction): Promise<boolean> {
       const [changed] = await ToolCall.update(
@@ -201,6 +223,7 @@ export function defineToolCall(sequelize: Sequelize) {
       answeredAt: DataTypes.DATE(3),
       begunAt: DataTypes.DATE(3),
       effect: jsonText('effect'),
+      control: jsonText('control'),
       createdAt: DataTypes.DATE(3),
       endedAt: DataTypes.DATE(3),
     },

@@ -2,15 +2,23 @@ import type { ResultSetHeader } from 'mysql2/promise';
 import type { Database } from '../database.ts';
 import { type DesktopSession, findDesktop } from './session.ts';
 
-/** Whoever may type: one at a time, a page that somebody has open or a caller of the API. */
-export type Controller = { kind: 'page'; viewer: string } | { kind: 'user'; userId: string };
+/** Whoever may type: one at a time, a page that somebody has open, a caller of the API, or an agent in its turn. */
+export type Controller =
+  | { kind: 'page'; viewer: string }
+  | { kind: 'user'; userId: string }
+  | { kind: 'turn'; turnId: string };
 
 /** A page says that it is there more often than that; one that has gone without a word is not waited for longer. */
-const pageMs = 30_000;
-const userMs = 600_000;
+const leaseMs = {
+  page: 30_000,
+  user: 600_000,
+  /** From one call to the next: while it thinks, somebody who wants to type takes it. */
+  turn: 15_000,
+} as const;
 
 function textOf(controller: Controller): string {
-  return controller.kind === 'page' ? `page:${controller.viewer}` : `user:${controller.userId}`;
+  if (controller.kind === 'page') return `page:${controller.viewer}`;
+  return controller.kind === 'user' ? `user:${controller.userId}` : `turn:${controller.turnId}`;
 }
 
 /** Takes the control, from whoever has it where `isTakeover`. False where another has it, or the session has ended. */
@@ -21,7 +29,7 @@ export async function takeControl(
   { isTakeover }: { isTakeover: boolean },
 ): Promise<boolean> {
   const now = new Date();
-  const until = new Date(now.getTime() + (controller.kind === 'page' ? pageMs : userMs));
+  const until = new Date(now.getTime() + leaseMs[controller.kind]);
   const free = isTakeover ? '' : 'AND (controller IS NULL OR controller = ? OR controller_until < ?)';
   const [{ affectedRows }] = await pool.query<ResultSetHeader>(
     `UPDATE desktop_sessions SET controller = ?, controller_until = ?
@@ -37,7 +45,7 @@ export async function keepControl(
   sessionId: string,
   controller: Controller,
 ): Promise<boolean> {
-  const until = new Date(Date.now() + (controller.kind === 'page' ? pageMs : userMs));
+  const until = new Date(Date.now() + leaseMs[controller.kind]);
   const [{ affectedRows }] = await pool.query<ResultSetHeader>(
     'UPDATE desktop_sessions SET controller_until = ? WHERE id = ? AND controller = ?',
     [until, sessionId, textOf(controller)],
@@ -68,7 +76,8 @@ export function controllerIn(session: DesktopSession | undefined): Controller | 
   const { controller = null, controllerUntil = null } = session ?? {};
   if (controller === null || controllerUntil === null || controllerUntil.getTime() < Date.now()) return undefined;
   const [kind = '', who = ''] = controller.split(/:(.*)/s);
-  return kind === 'page' ? { kind, viewer: who } : { kind: 'user', userId: who };
+  if (kind === 'page') return { kind, viewer: who };
+  return kind === 'turn' ? { kind, turnId: who } : { kind: 'user', userId: who };
 }
 
 export function isController(one: Controller, other: Controller): boolean {

@@ -62,6 +62,18 @@ export async function findDesktop({ pool }: Pick<Database, 'pool'>, id: string):
   return rows[0] as DesktopSession | undefined;
 }
 
+/** The newest session of a computer that has not ended, if there is one. */
+export async function newestOpenDesktop(
+  { pool }: Pick<Database, 'pool'>,
+  computerId: string,
+): Promise<DesktopSession | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM ${tables} WHERE d.computer_id = ? AND d.status IN ('starting', 'running') ORDER BY d.id DESC`,
+    [computerId],
+  );
+  return (rows as unknown as DesktopSession[]).find((session) => !hasEnded(session));
+}
+
 /** A computer’s sessions, newest first. */
 export async function listDesktops(
   { pool }: Pick<Database, 'pool'>,

@@ -39,6 +39,7 @@ import { desktops } from './0039-desktops.ts';
 import { databaseSizes } from './0041-database-sizes.ts';
 import { appPreviews } from './0042-app-previews.ts';
 import { appLimits } from './0042b-app-limits.ts';
+import { toolCallControl } from './0043-tool-call-control.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -82,4 +83,5 @@ export const migrations: Migration[] = [
   databaseSizes,
   appPreviews,
   appLimits,
+  toolCallControl,
 ];

@@ -7,11 +7,17 @@ import type { ChatUser } from './chat.ts';
 import { buildProduct, type TestProduct } from './product.ts';
 
 /** An Atrium that hosts computers, which end with it. */
-export async function buildHostingProduct(overrides: Environment = {}): Promise<TestProduct> {
+export async function buildHostingProduct(
+  overrides: Environment | ((providerUrl: string) => Environment) = {},
+): Promise<TestProduct> {
   const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
   // The computers’ own users go through it.
   chmodSync(dir, 0o755);
-  const product = await buildProduct({ ATRIUM_COMPUTERS: 'auto', ATRIUM_COMPUTERS_DIR: dir, ...overrides });
+  const product = await buildProduct((providerUrl) => ({
+    ATRIUM_COMPUTERS: 'auto',
+    ATRIUM_COMPUTERS_DIR: dir,
+    ...(typeof overrides === 'function' ? overrides(providerUrl) : overrides),
+  }));
   const { close } = product;
   return Object.assign(product, {
     async close() {

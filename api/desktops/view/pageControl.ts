@@ -72,10 +72,11 @@ export class PageControl {
   }
 
   /** Hears who is in control, and says it as the page is told. */
-  note(controller: Controller | undefined): 'none' | 'you' | 'other' {
+  note(controller: Controller | undefined): 'none' | 'you' | 'other' | 'agent' {
     this.#isHeld = controller !== undefined && isController(controller, this.#page);
     if (controller === undefined) return 'none';
-    return this.#isHeld ? 'you' : 'other';
+    if (this.#isHeld) return 'you';
+    return controller.kind === 'turn' ? 'agent' : 'other';
   }
 
   async #follow(data: Buffer): Promise<void> {

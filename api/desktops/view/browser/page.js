@@ -103,7 +103,12 @@ function hear(message) {
 function show() {
   const mine = control === 'you';
   if (rfb) rfb.viewOnly = !mine;
-  const who = { you: 'You are in control', other: 'Somebody else is in control', none: 'Nobody is in control' };
+  const who = {
+    you: 'You are in control',
+    other: 'Somebody else is in control',
+    agent: 'An agent is in control',
+    none: 'Nobody is in control',
+  };
   part('state').textContent = mayControl ? who[control] : 'You are looking';
   part('take').hidden = !mayControl || mine;
   for (const id of ['release', 'keyboard', 'clipboard']) part(id).hidden = !mine;
@@ -112,9 +117,10 @@ function show() {
 
 function closed(code, reason) {
   control = 'none';
+  mayControl = false;
   show();
   if (code === codes.ended) return over('The desktop session has ended', reason);
-  if (code === codes.over) return over('This link has ended', reason);
+  if (code === codes.over) return over('This link does not hold', reason);
   if (code === codes.forbidden) return over('This is no longer yours to see', reason);
   say('The connection was lost', reason || 'Trying again …');
   part('again').hidden = false;
@@ -127,6 +133,9 @@ function closed(code, reason) {
 function over(title, why) {
   isOver = true;
   sessionStorage.removeItem(key);
+  // What was shown last is not what there is.
+  part('screen').replaceChildren();
+  for (const control of document.querySelectorAll('header button, header label')) control.hidden = true;
   say(title, why);
 }
 

@@ -1,0 +1,90 @@
+import { chatModels } from '../../../models/chat/models.ts';
+import type { ControlOfCall } from '../../../models/chat/toolCall.ts';
+import type { Database } from '../../../models/database.ts';
+import {
+  type Controller,
+  controllerOf,
+  keepControl,
+  releaseControl,
+  takeControl,
+} from '../../../models/desktops/control.ts';
+import { DomainError } from '../../../models/errors.ts';
+import { beforehand, type ToolContext } from '../tool.ts';
+
+/** What a call does meanwhile. It asks between two steps whether it still is in control: that throws where it is not. */
+export type Controlled<T> = (stillInControl: () => Promise<void>) => Promise<T>;
+
+/** The calls of a step run side by side, and one pointer follows one of them at a time. */
+const last = new Map<string, Promise<unknown>>();
+
+/**
+ * Does something as the one who is in control of a desktop. A person who is, is not overruled: throws 409
+ * `DESKTOP_CONTROLLED`, also where one takes it meanwhile. The turn keeps it for a while after, for its next call.
+ */
+export async function inControl<T>(
+  database: Database,
+  sessionId: string,
+  context: ToolContext,
+  act: Controlled<T>,
+): Promise<T> {
+  const key = `${context.turn.id} ${sessionId}`;
+  const before = last.get(key) ?? Promise.resolve();
+  const mine = before.then(() => controlled(database, sessionId, context, act));
+  const over = mine.catch(() => undefined).then(() => void (last.get(key) === over && last.delete(key)));
+  last.set(key, over);
+  return mine;
+}
+
+async function controlled<T>(
+  database: Database,
+  sessionId: string,
+  context: ToolContext,
+  act: Controlled<T>,
+): Promise<T> {
+  const me: Controller = { kind: 'turn', turnId: context.turn.id };
+  context.signal.throwIfAborted();
+  const from = new Date();
+  const note = (outcome: ControlOfCall['outcome']) =>
+    context.noteControl({
+      surface: 'desktop',
+      sessionId,
+      outcome,
+      from: from.toISOString(),
+      until: new Date().toISOString(),
+    });
+  if (!(await beforehand(take(database, sessionId, me)))) {
+    const other = await controllerOf(database, sessionId);
+    await note('refused');
+    throw new DomainError('conflict', 'DESKTOP_CONTROLLED', `Nothing was done. ${inWords(other)}`);
+  }
+  let isLost = false;
+  try {
+    return await act(async () => {
+      context.signal.throwIfAborted();
+      isLost = !(await keepControl(database, sessionId, me));
+      if (!isLost) return;
+      const other = await controllerOf(database, sessionId);
+      throw new DomainError('conflict', 'DESKTOP_CONTROLLED', `It was broken off in the middle. ${inWords(other)}`);
+    });
+  } finally {
+    if (context.isGivenUp()) await releaseControl(database, sessionId, me);
+    await note(isLost ? 'lost' : 'held');
+  }
+}
+
+/** What a turn that has ended still has is free. */
+async function take(database: Database, sessionId: string, me: Controller): Promise<boolean> {
+  if (await takeControl(database, sessionId, me, { isTakeover: false })) return true;
+  const other = await controllerOf(database, sessionId);
+  if (other?.kind !== 'turn') return false;
+  const turn = await chatModels(database).Turn.findByPk(other.turnId);
+  if (turn !== null && !turn.isTerminal) return false;
+  await releaseControl(database, sessionId, other);
+  return takeControl(database, sessionId, me, { isTakeover: false });
+}
+
+function inWords(controller: Controller | undefined): string {
+  if (controller === undefined) return 'The desktop has just ended, or changed hands. Look at it again.';
+  if (controller.kind === 'turn') return 'Another turn is in control of this desktop. Try again in some seconds.';
+  return 'A person is in control of this desktop. Ask them to give control back, or wait until they have.';
+}

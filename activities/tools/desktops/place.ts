@@ -1,0 +1,73 @@
+import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
+import { Desktop } from '../../../integrations/desktops/desktop.ts';
+import type { Size } from '../../../integrations/desktops/rfb/rfbClient.ts';
+import { onDisplay, shownSize } from '../../../integrations/desktops/shownSize.ts';
+import type { Turn } from '../../../models/chat/turn.ts';
+import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
+import type { Database } from '../../../models/database.ts';
+import {
+  type DesktopSession,
+  endCodeOf,
+  endDetailOf,
+  findDesktop,
+  newestOpenDesktop,
+} from '../../../models/desktops/session.ts';
+import { DomainError, notFound } from '../../../models/errors.ts';
+import type { CommonDeps } from '../../deps.ts';
+
+export interface DesktopToolDeps extends Pick<CommonDeps, 'workflows'> {
+  database: Database;
+  liveComputers: LiveComputers;
+}
+
+export interface DesktopInput {
+  sessionId?: string;
+  computerId?: string;
+}
+
+const id = { type: 'string', minLength: 1, maxLength: 80 };
+
+export const desktopProperties = {
+  sessionId: { ...id, description: 'Of the desktop; the newest one of the computer without it.' },
+  computerId: { ...id, description: 'The id of a computer of the space; its default one without it.' },
+};
+
+/** The desktop that a call means, of the turn’s own space, with the way to it. Looking wakes nothing. */
+export async function desktopFor(
+  deps: DesktopToolDeps,
+  turn: Turn,
+  input: DesktopInput,
+): Promise<{ session: DesktopSession; server: Desktop }> {
+  const session = await sessionFor(deps, turn, input);
+  const code = endCodeOf(session);
+  if (code !== undefined) {
+    throw new DomainError('gone', 'DESKTOP_ENDED', `The desktop ${session.id} has ended. ${endDetailOf(code)}`);
+  }
+  if (session.status === 'starting') {
+    throw new DomainError('conflict', 'DESKTOP_STARTING', 'The desktop is starting. Try again in a moment.');
+  }
+  return { session, server: new Desktop(await deps.liveComputers.unpaused(session), session) };
+}
+
+async function sessionFor({ database }: DesktopToolDeps, turn: Turn, input: DesktopInput): Promise<DesktopSession> {
+  const { spaceId } = turn;
+  if (input.sessionId !== undefined) {
+    const session = await findDesktop(database, input.sessionId);
+    if (session?.spaceId !== spaceId) throw notFound('desktop session');
+    return session;
+  }
+  const computerId = input.computerId ?? (await defaultComputer(database, spaceId)).id;
+  const session = await newestOpenDesktop(database, computerId);
+  if (session?.spaceId !== spaceId) {
+    throw new DomainError('notFound', 'DESKTOP_MISSING', 'This computer has no desktop. desktop_start starts one.');
+  }
+  return session;
+}
+
+/** A point of what is shown, on a display of this size. Throws 422 for one beside it. */
+export function pointOn(display: Size, { x, y }: { x: number; y: number }): { x: number; y: number } {
+  const { width, height } = shownSize(display);
+  if (x < width && y < height) return onDisplay({ x, y }, display);
+  const detail = `(${x}, ${y}) is not on the screen, whose picture is ${width} pixels wide and ${height} high. Look at it again.`;
+  throw new DomainError('unprocessable', 'POINT_OUTSIDE', detail);
+}

@@ -1,0 +1,87 @@
+/** What there is no X key for, in words for whoever asked for it. */
+export class UnknownKey extends Error {
+  override readonly name = 'UnknownKey';
+}
+
+const returnKey = 0xff0d;
+const tabKey = 0xff09;
+
+/** Names of keys as people and browsers write them, in lower case, with their keysyms (keysymdef.h). */
+const named = new Map<string, number>(
+  Object.entries({
+    return: returnKey,
+    enter: returnKey,
+    tab: tabKey,
+    escape: 0xff1b,
+    esc: 0xff1b,
+    backspace: 0xff08,
+    delete: 0xffff,
+    insert: 0xff63,
+    home: 0xff50,
+    end: 0xff57,
+    pageup: 0xff55,
+    pagedown: 0xff56,
+    left: 0xff51,
+    up: 0xff52,
+    right: 0xff53,
+    down: 0xff54,
+    arrowleft: 0xff51,
+    arrowup: 0xff52,
+    arrowright: 0xff53,
+    arrowdown: 0xff54,
+    space: 0x20,
+    plus: 0x2b,
+    menu: 0xff67,
+    print: 0xff61,
+    ...Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`f${index + 1}`, 0xffbe + index])),
+  }),
+);
+
+const modifiers = new Map<string, number>(
+  Object.entries({
+    shift: 0xffe1,
+    ctrl: 0xffe3,
+    control: 0xffe3,
+    alt: 0xffe9,
+    meta: 0xffeb,
+    super: 0xffeb,
+    cmd: 0xffeb,
+  }),
+);
+
+/** The keysym that types a character. Throws {@link UnknownKey} for control characters. */
+export function keysymOf(character: string): number {
+  const code = character.codePointAt(0) ?? 0;
+  if (code === 0x0a || code === 0x0d) return returnKey;
+  if (code === 0x09) return tabKey;
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+    throw new UnknownKey(`The text has a control character, U+${code.toString(16).padStart(4, '0')}.`);
+  }
+  // Of Latin-1 the keysym is the code itself; all others of Unicode have a range of their own.
+  return code <= 0xff ? code : 0x0100_0000 + code;
+}
+
+/**
+ * The keysyms of keys that are pressed together, such as `ctrl+shift+t`, in the order in which they go down. Throws
+ * {@link UnknownKey}.
+ */
+export function chordOf(text: string): number[] {
+  // The plus is a key too: `ctrl++`.
+  const names = text.endsWith('++')
+    ? [...text.slice(0, -2).split('+'), 'plus']
+    : text === '+'
+      ? ['plus']
+      : text.split('+');
+  return names.map((name, index) => {
+    const key = name.trim().toLowerCase();
+    const modifier = modifiers.get(key);
+    if (modifier !== undefined) return modifier;
+    if (index < names.length - 1) throw new UnknownKey(`"${name}" is not shift, ctrl, alt or meta.`);
+    const known = named.get(key);
+    if (known !== undefined) return known;
+    if ([...name.trim()].length === 1) return keysymOf(name.trim());
+    throw new UnknownKey(
+      `There is no key "${name}". Keys are single characters and names such as Return, Escape or F5.`,
+    );
+  });
+}
