@@ -13,6 +13,8 @@ export const databasesSettings = z.object({
   ATRIUM_DATABASE_MIN_FREE_MB: integer(0, 1_000_000).default(1_024),
   ATRIUM_DATABASE_QUERY_SECONDS: integer(1, 86_400).default(60),
   ATRIUM_DATABASE_KEPT_DAYS: integer(1, 365).default(7),
+  ATRIUM_DATABASE_BACKUP_HOURS: integer(0, 8_760).default(24),
+  ATRIUM_DATABASE_BACKUPS_KEPT: integer(1, 1_000).default(7),
   ATRIUM_DATABASE_ROTATION_HOURS: integer(1, 720).default(24),
 });
 
@@ -40,6 +42,9 @@ export function databasesConfig(env: z.infer<typeof databasesSettings>) {
     queryMs: env.ATRIUM_DATABASE_QUERY_SECONDS * 1_000,
     /** How long a deleted one can be restored. */
     keptMs: env.ATRIUM_DATABASE_KEPT_DAYS * 86_400_000,
+    /** How long after one backup the next one begins; 0 for none by itself. */
+    backupMs: env.ATRIUM_DATABASE_BACKUP_HOURS * 3_600_000,
+    backupsKept: env.ATRIUM_DATABASE_BACKUPS_KEPT,
     /** How long the password before holds beside a new one. */
     rotationMs: env.ATRIUM_DATABASE_ROTATION_HOURS * 3_600_000,
   });

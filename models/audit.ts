@@ -96,6 +96,8 @@ export type AuditAction =
   | 'database.renamed'
   | 'database.rotated'
   | 'database.compacted'
+  | 'database.backed-up'
+  | 'database.backup-removed'
   | 'database.connection-read'
   | 'database.app-connected'
   | 'database.app-disconnected';

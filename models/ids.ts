@@ -42,6 +42,7 @@ export const idPrefixes = {
   automationRun: 'arn',
   spaceDatabase: 'dbs',
   databaseAccount: 'dba',
+  databaseBackup: 'dbb',
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

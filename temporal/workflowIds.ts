@@ -29,6 +29,11 @@ export function databaseWorkflowId(databaseId: string): string {
   return `spaceDatabase/${databaseId}`;
 }
 
+/** A backup's of a space's database, until it is made. */
+export function databaseBackupWorkflowId(backupId: string): string {
+  return `databaseBackup/${backupId}`;
+}
+
 /** A run's of an app's component, from when it is asked for until it has ended. */
 export function appRunWorkflowId(runId: string): string {
   return `appRun/${runId}`;

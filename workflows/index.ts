@@ -9,6 +9,7 @@ export { setUpBilling } from './billing/setUpBilling.ts';
 export { topUp } from './billing/topUp.ts';
 export { runChatTurn } from './chat/runChatTurn.ts';
 export { computer } from './computers/computer.ts';
+export { databaseBackup } from './databases/databaseBackup.ts';
 export { spaceDatabase } from './databases/spaceDatabase.ts';
 export { desktop } from './desktops/desktop.ts';
 export { completeUpload } from './drive/completeUpload.ts';

@@ -1,8 +1,8 @@
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { currentAttempt } from '../../models/apps/attempts.ts';
 import type { Run } from '../../models/apps/run.ts';
-import { beginLog } from '../../models/apps/runLogs.ts';
 import { closeAttempt } from '../../models/apps/steps.ts';
+import { beginObject } from '../../models/drive/arrivingObject.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { AppDeps } from './deps.ts';
 import { isPassing } from './passing.ts';
@@ -27,7 +27,7 @@ export async function keepLogAndClose(
   const patience = AbortSignal.timeout(patienceMs);
   try {
     const { quotaBytes } = config.drive;
-    await using log = await beginLog({ database, store: storage, quotaBytes }, run.spaceId);
+    await using log = await beginObject({ database, store: storage, quotaBytes }, run.spaceId);
     const { objectKey, reserve } = log;
     const bytes = recordBytes(await records(AbortSignal.any([stopped, patience])));
     await storage.write(objectKey, bytes, { fileName: 'log', maxBytes: Number.MAX_SAFE_INTEGER, reserve });

@@ -1,9 +1,11 @@
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
 import type { SpaceDatabases } from '../../models/databases/index.ts';
 import type { CommonDeps } from '../deps.ts';
 
 export interface DatabaseDeps extends CommonDeps {
-  spaceDatabases: Pick<SpaceDatabases, 'alignment'>;
+  spaceDatabases: Pick<SpaceDatabases, 'alignment' | 'readerOf'>;
+  storage: ObjectStore;
   /** Undefined where none is configured. */
   tenantServer: TenantServer | undefined;
 }

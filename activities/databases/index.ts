@@ -1,18 +1,27 @@
 import { ApplicationFailure } from '@temporalio/activity';
-import { TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { RestoreRefused, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
 import type { WantedDatabase } from '../../integrations/tenantDatabases/types.ts';
 import {
   type AlignedAccount,
   type Alignment,
+  failRestore,
   finishAlignment,
   giveUpAlignment,
 } from '../../models/databases/alignment.ts';
 import { purgeDatabasesOf } from '../../models/databases/purge.ts';
 import type { DatabaseState } from '../../models/databases/spaceDatabase.ts';
+import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder } from '../order.ts';
+import { createBackupActivities } from './backups.ts';
 import type { DatabaseDeps } from './deps.ts';
+import { fillOf } from './fill.ts';
 import { createDatabaseSweeps } from './sweeps.ts';
+
+const restoreFailed = {
+  code: 'DATABASE_RESTORE_FAILED',
+  detail: 'The server refuses what is in this backup, or it is not whole. The log says why.',
+};
 
 const onServer = { living: 'open', deleted: 'locked', purged: 'gone' } as const satisfies Record<DatabaseState, string>;
 
@@ -30,15 +39,22 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
   const { database, logger, spaceDatabases, tenantServer, workflows } = deps;
 
   /** Undefined when there is no such row. */
-  async function apply(databaseId: string): Promise<Alignment | undefined> {
+  async function apply(databaseId: string, signal: AbortSignal): Promise<Alignment | 'failed' | undefined> {
     if (tenantServer === undefined) throw away('NOT_CONFIGURED', { nonRetryable: true });
     try {
       const done = await tenantServer.align(databaseId, async () => {
         const aligned = await spaceDatabases.alignment(databaseId);
-        return aligned && { ...asWanted(aligned), aligned };
+        return aligned && { ...asWanted(aligned), fill: await fillOf(deps, aligned, signal), aligned };
       });
       return done?.aligned;
     } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof RestoreRefused) {
+        logger.warn({ err: error, databaseId }, 'A database could not be made from its backup.');
+        await failRestore(database, databaseId, restoreFailed);
+        return 'failed';
+      }
+      if (error instanceof DomainError && error.kind === 'unavailable') throw away(error.code);
       if (!(error instanceof TenantServerError)) throw error;
       logger.warn({ err: error, databaseId }, 'The server does not have a database as it is wanted yet.');
       throw away('DATABASE_SERVER_FAILED');
@@ -54,7 +70,8 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
       using heartbeat = keepAlive();
       for (;;) {
         heartbeat.cancelled.throwIfAborted();
-        const done = await apply(databaseId);
+        const done = await apply(databaseId, heartbeat.cancelled);
+        if (done === 'failed') continue;
         if (done === undefined || (await finishAlignment(database, done))) return;
       }
     },
@@ -82,6 +99,7 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
       return left.length;
     },
 
+    ...createBackupActivities(deps),
     ...createDatabaseSweeps(deps),
   };
 }

@@ -1,3 +1,4 @@
+import { beginDueBackup, type DueBackup, databasesToBackUp, dueBackups } from '../../models/databases/backups.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import {
   type DueDatabase,
@@ -18,6 +19,8 @@ export interface DatabaseComparison {
   unknown: number;
 }
 
+/** When it is asked again whether backups are wanted, where none are. */
+const idleMs = 86_400_000;
 const keptAfterPurgeMs = 7 * 86_400_000;
 
 /** What the sweeper does for databases. Rows are the truth; the server follows. */
@@ -30,6 +33,29 @@ export function createDatabaseSweeps({ config, database, logger, tenantServer, w
         before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
         page: (page) => dueDatabases(database, page),
         look: async (due) => asSwept(await workflows.startDatabase(due), 'started'),
+      }),
+
+    /** Databases whose next backup is to begin. */
+    beginDatabaseBackups: (): Promise<SweepReport> =>
+      sweepEach<DueBackup>({
+        logger,
+        before: new Date(),
+        page: (page) => databasesToBackUp(database, page),
+        async look({ id }) {
+          const { backupMs } = config.databases;
+          const nextAt = new Date(Date.now() + (backupMs || idleMs));
+          const begun = await beginDueBackup(database, id, { nextAt, isWanted: backupMs > 0 });
+          return begun === undefined ? 'left' : asSwept(await workflows.startDatabaseBackup(begun), 'started');
+        },
+      }),
+
+    /** Backups that nobody makes. */
+    sweepDatabaseBackups: (): Promise<SweepReport> =>
+      sweepEach<DueBackup>({
+        logger,
+        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
+        page: (page) => dueBackups(database, page),
+        look: async (due) => asSwept(await workflows.startDatabaseBackup(due), 'started'),
       }),
 
     /**
@@ -82,6 +108,8 @@ function differs(known: KnownDatabase, onServer: ReadonlySet<string>, locked: Re
 
 export const databaseSweeps = [
   'sweepDatabases',
+  'beginDatabaseBackups',
+  'sweepDatabaseBackups',
   'compareDatabases',
   'forgetPurgedDatabases',
 ] as const satisfies readonly (keyof ReturnType<typeof createDatabaseSweeps>)[];

@@ -12,6 +12,10 @@ export const access = {
   getDatabaseConnection: 'editor',
   rotateDatabase: 'editor',
   compactDatabase: 'editor',
+  listDatabaseBackups: 'viewer',
+  backUpDatabase: 'editor',
+  deleteDatabaseBackup: 'editor',
+  restoreDatabaseBackup: 'editor',
   connectApp: 'editor',
   disconnectApp: 'editor',
 } as const satisfies AccessRows;

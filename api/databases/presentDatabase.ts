@@ -1,4 +1,5 @@
 import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import type { DatabaseBackup } from '../../models/databases/backupRows.ts';
 import type { ConnectionDetails } from '../../models/databases/connectionDetails.ts';
 import type { SpaceDatabase } from '../../models/databases/spaceDatabase.ts';
 import type { AnswerOf } from '../frame/answer.ts';
@@ -26,4 +27,10 @@ export function presentConnection(
   // Names and passwords are letters and digits.
   const url = `mysql://${user}:${password}@${host}:${port}/${database}`;
   return { host, port, database, user, password, url, previousPasswordUntil: optionalTime(previousUntil) };
+}
+
+export function presentBackup(backup: DatabaseBackup): AnswerOf<'backUpDatabase'> {
+  const { id, databaseId, state: status, sizeBytes, errorCode, createdBy, createdAt, endedAt } = backup;
+  const times = { createdAt: time(createdAt), endedAt: optionalTime(endedAt) };
+  return { id, databaseId, status, sizeBytes, errorCode, createdBy, ...times };
 }

@@ -1,9 +1,8 @@
 import type { Request, Response } from 'express';
-import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
 import { getAppOf } from '../../models/apps/app.ts';
 import { appsConnectedTo } from '../../models/databases/connections.ts';
 import { getDatabase, listDatabases } from '../../models/databases/spaceDatabase.ts';
-import { DomainError, notFound } from '../../models/errors.ts';
+import { notFound } from '../../models/errors.ts';
 import type { Operation } from '../../models/operation.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
@@ -13,6 +12,7 @@ import { doneOrLater, GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentConnection, presentDatabase } from './presentDatabase.ts';
+import { requireServer } from './requireServer.ts';
 
 const base = '/api/spaces/:spaceId/databases';
 
@@ -140,10 +140,4 @@ export function databaseRoutes(deps: RouteDeps) {
     doneOrLater(deps, req, res, operation);
 
   return router;
-}
-
-function requireServer(server: TenantServer | undefined): TenantServer {
-  if (server !== undefined) return server;
-  const detail = 'This installation has no server for databases: an operator sets ATRIUM_TENANT_DATABASE_URL.';
-  throw new DomainError('unprocessable', 'DATABASES_NOT_CONFIGURED', detail);
 }

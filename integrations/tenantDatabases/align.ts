@@ -16,6 +16,8 @@ export async function alignDatabase(
   limits: AccountLimits,
 ): Promise<void> {
   if (database.state === 'gone') return remove(connection, database);
+  // Nobody has been let in yet: what is there is what an attempt before this has left.
+  if (database.fill !== undefined) await connection.run(`DROP DATABASE IF EXISTS ${databaseName(database.name)}`);
   await createDatabase(connection, database.name);
   for (const account of database.accounts) await alignAccount(connection, account, database, limits);
   const shut = database.accounts.filter(({ isRevoked }) => isRevoked || database.state === 'locked');
@@ -47,7 +49,7 @@ async function alignAccount(
   const isThere = await exists(connection, account.user);
   if (!isThere) await createAccount(connection, account);
   if (!isThere || account.setsPasswords) await setPasswords(connection, account);
-  await giveRights(connection, account.user, database);
+  await giveRights(connection, account, database);
   const time = connection.isMariaDb ? `MAX_STATEMENT_TIME ${queryMs / 1_000}` : '';
   const lock = database.state === 'locked' || account.isRevoked ? 'ACCOUNT LOCK' : 'ACCOUNT UNLOCK';
   await connection.run(`ALTER USER ${called} WITH MAX_USER_CONNECTIONS ${maxConnections} ${time} ${lock}`);

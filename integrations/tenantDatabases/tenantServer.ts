@@ -1,9 +1,14 @@
+import { withAccountConnection } from './accountConnection.ts';
 import { alignDatabase } from './align.ts';
 import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
+import { dumpDatabase } from './dump/dump.ts';
+import { entriesOf, linesOf } from './dump/entries.ts';
+import { notWhole, restoreDatabase } from './dump/restore.ts';
+import { RestoreRefused, TenantServerError } from './errors.ts';
 import { fenceName, takeFence } from './fence.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
 import { measureDatabases } from './sizes.ts';
-import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
+import type { AccountLimits, DatabaseSize, Fill, Found, WantedDatabase } from './types.ts';
 import { endLongStatements, patience, type WatchOptions, watchServer } from './watchdog.ts';
 
 export interface TenantSettings {
@@ -27,9 +32,10 @@ export interface TenantSettings {
 
 const accountsOnMariaDb = `
   SELECT User AS name, IFNULL(JSON_VALUE(Priv, '$.account_locked'), '0') IN ('1', 'true') AS isLocked
-    FROM mysql.global_priv WHERE User LIKE ? AND Host = '%'`;
+    FROM mysql.global_priv WHERE (User LIKE ? OR User LIKE ?) AND Host = '%'`;
 const accountsOnMySql = `
-  SELECT User AS name, account_locked = 'Y' AS isLocked FROM mysql.user WHERE User LIKE ? AND Host = '%'`;
+  SELECT User AS name, account_locked = 'Y' AS isLocked FROM mysql.user
+   WHERE (User LIKE ? OR User LIKE ?) AND Host = '%'`;
 
 const namesOf = (rows: { name: string }[]) => rows.map(({ name }) => name);
 type Setting =
@@ -46,13 +52,13 @@ const isOn = (value: unknown) => value === 1 || value === 'ON';
 /** The server on which the databases of spaces are, which is no other's. */
 export function createTenantServer(address: TenantAddress, limits: AccountLimits) {
   const { hostname, port } = new URL(address.url);
+  const place = { host: hostname, port: port === '' ? 3306 : Number(port) };
   const prepared = new PreparedTransactions();
   const endOldPrepared = (connection: TenantConnection) =>
     prepared.endOld(connection, { ageMs: limits.queryMs * patience });
   return {
     /** Where clients find it. */
-    host: hostname,
-    port: port === '' ? 3306 : Number(port),
+    ...place,
 
     /**
      * Makes the server have a database as it is wanted, and returns that. It is read once nobody else is at it: whoever
@@ -64,11 +70,12 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         await takeFence(connection, fenceName(address.url, key));
         const database = await read();
         if (database !== undefined) await alignDatabase(connection, database, limits);
+        if (database?.fill !== undefined) await fill(place, database, database.fill);
         return database;
       }),
 
     /** The databases and accounts whose names begin with these. */
-    find: ({ database, user }: { database: string; user: string }): Promise<Found> =>
+    find: ({ database, user, keeper = user }: { database: string; user: string; keeper?: string }): Promise<Found> =>
       withTenantConnection(address, async (connection) => {
         const databases = await connection.rows<{ name: string }>(
           'SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE ?',
@@ -76,7 +83,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         );
         const users = await connection.rows<{ name: string; isLocked: number }>(
           connection.isMariaDb ? accountsOnMariaDb : accountsOnMySql,
-          [`${user}%`],
+          [`${user}%`, `${keeper}%`],
         );
         const locked = users.filter(({ isLocked }) => Number(isLocked) === 1);
         return { databases: namesOf(databases), users: namesOf(users), locked: namesOf(locked) };
@@ -98,6 +105,21 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       // Two connections: to roll back takes as long as what is rolled back.
       await Promise.all([watchServer(address, statements, options), watchServer(address, endOldPrepared, options)]);
     },
+
+    /**
+     * All that is in a database, for as long as `work` reads it. The account may only read there. Throws
+     * {@link TenantServerError}.
+     */
+    dump: <T>(
+      account: { user: string; password: string; database: string },
+      signal: AbortSignal,
+      work: (bytes: AsyncIterable<Buffer>) => Promise<T>,
+    ): Promise<T> =>
+      withTenantConnection(address, (admin) =>
+        withAccountConnection({ ...place, ...account }, signal, (connection) =>
+          work(linesOf(dumpDatabase(connection, admin, account.database))),
+        ),
+      ),
 
     /** The sizes of the databases whose names begin so, again and again until it is called off. */
     watchSizes: (
@@ -137,6 +159,32 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         };
       }),
   };
+}
+
+/** As the tenant, and never as Atrium: what was backed up is whatever somebody had made there. */
+async function fill(
+  place: { host: string; port: number },
+  { name, accounts }: WantedDatabase,
+  { user, read, signal }: Fill,
+) {
+  const account = accounts.find((one) => one.user === user);
+  if (account === undefined) throw new TenantServerError({ code: 'NO_SUCH_ACCOUNT' });
+  const details = { ...place, user, password: account.password, database: name };
+  await withAccountConnection(details, signal, (connection) =>
+    read((bytes) => restoreDatabase(connection, entriesOf(bytes), name)),
+  ).catch((error: unknown) => {
+    if (!(error instanceof TenantServerError) || mayPass(error)) throw error;
+    throw new RestoreRefused(error.message);
+  });
+}
+
+/** Of too many connections, locks, a statement or a server that was ended; the connection itself has negative ones. */
+const passing: ReadonlySet<number> = new Set([
+  1040, 1053, 1158, 1159, 1160, 1161, 1203, 1205, 1213, 1226, 1317, 1969, 3024,
+]);
+
+function mayPass({ errno = 0, code }: TenantServerError): boolean {
+  return code !== notWhole && (errno <= 0 || passing.has(errno));
 }
 
 export type TenantServer = ReturnType<typeof createTenantServer>;

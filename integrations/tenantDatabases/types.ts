@@ -8,6 +8,16 @@ export interface WantedDatabase {
   /** Whether its tables are written anew, which gives back to the disk what was deleted in them. */
   compacts: boolean;
   accounts: WantedAccount[];
+  /** What is in it from the beginning, until it is noted that the server has it so. */
+  fill?: Fill | undefined;
+}
+
+/** Puts all of a dump into it, as the account of this name. */
+export interface Fill {
+  user: string;
+  /** Called with what takes the dump's bytes. */
+  read(take: (bytes: AsyncIterable<Buffer>) => Promise<void>): Promise<void>;
+  signal: AbortSignal;
 }
 
 export interface WantedAccount {
@@ -21,6 +31,8 @@ export interface WantedAccount {
   isRevoked: boolean;
   /** Whether the connections that it has are ended once; it may come back. */
   isCut: boolean;
+  /** It is Atrium's own. */
+  onlyReads: boolean;
 }
 
 /** What one account may take of the server. */

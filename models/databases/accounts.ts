@@ -4,6 +4,14 @@ import { DecryptionError } from '../../crypto/errors.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import type { Database } from '../database.ts';
 
+/**
+ * What Atrium's own accounts are for. Both only read: `reader` what agents ask for, `keeper` what goes into backups, for
+ * as long as it takes.
+ */
+export type AccountPurpose = 'reader' | 'keeper';
+
+export const purposes: readonly AccountPurpose[] = ['reader', 'keeper'];
+
 /** An account that gets into a space's database. */
 export interface DatabaseAccount {
   id: string;
@@ -27,12 +35,14 @@ export interface DatabaseAccount {
   revokedAt: Date | null;
   /** Whether whoever is in by it is to be cut off once. */
   isCut: boolean;
+  /** Null for those of the space and of its apps. */
+  purpose: AccountPurpose | null;
 }
 
 const columns = `id, database_id AS databaseId, space_id AS spaceId, server_user AS serverUser, sealed,
   previous_sealed AS previousSealed, previous_until AS previousUntil, password_version AS passwordVersion,
   set_version AS setVersion, app_id AS appId, item_id AS itemId, revoked_at AS revokedAt,
-  is_cut AS isCut`;
+  is_cut AS isCut, purpose`;
 
 /** The accounts of a database: the space's own, and those of its apps. */
 export async function accountsOf({ pool }: Pick<Database, 'pool'>, databaseId: string): Promise<DatabaseAccount[]> {
@@ -46,7 +56,7 @@ export async function ownAccountOf(
   { pool }: Pick<Database, 'pool'>,
   databaseId: string,
 ): Promise<DatabaseAccount | undefined> {
-  const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? AND app_id IS NULL`;
+  const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? AND app_id IS NULL AND purpose IS NULL`;
   const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId]);
   return rows[0] as unknown as DatabaseAccount | undefined;
 }
@@ -72,6 +82,18 @@ export async function openPassword(
 
 function sealedContext(id: string): string {
   return `space_database_accounts/${id}`;
+}
+
+/** One of Atrium's own, once the server has it. */
+export async function atriumAccountOf(
+  { pool }: Pick<Database, 'pool'>,
+  databaseId: string,
+  purpose: AccountPurpose,
+): Promise<DatabaseAccount | undefined> {
+  const sql = `SELECT ${columns} FROM space_database_accounts
+    WHERE database_id = ? AND purpose = ? AND set_version = password_version`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId, purpose]);
+  return rows[0] as unknown as DatabaseAccount | undefined;
 }
 
 /** The account that an app has, or has had, in a database. */

@@ -4,6 +4,7 @@ import { type Database, transaction } from '../database.ts';
 import { type OperationEnd, operationModels } from '../operation.ts';
 import { execute, select } from '../sql.ts';
 import { accountsOf, type DatabaseAccount, openPassword } from './accounts.ts';
+import { dropBackupsOf } from './backupRows.ts';
 import { type DatabaseState, lockDatabase } from './spaceDatabase.ts';
 
 /** How the server should have a database now. */
@@ -14,6 +15,8 @@ export interface Alignment {
   state: DatabaseState;
   isFull: boolean;
   compacts: boolean;
+  /** The backup from which it is to be made. */
+  restores: string | null;
   accounts: AlignedAccount[];
   /** When it is to be had otherwise, by the time alone. */
   nextAt: Date | null;
@@ -30,6 +33,10 @@ export interface AlignedAccount {
   isRevoked: boolean;
   /** Whether whoever is in by it is cut off once. */
   isCut: boolean;
+  /** Whether it is one of those with which Atrium reads. */
+  onlyReads: boolean;
+  /** Whether it is the space's own. */
+  isOwn: boolean;
 }
 
 /** What the server should have now; undefined when there is no such row. A deleted one whose days are over is gone. */
@@ -50,6 +57,7 @@ export async function readAlignment(
   });
   if (found === undefined) return undefined;
   const { version, serverName, state, purgeAt, isFull, compacts } = found;
+  const restores = found.isMade ? null : found.restores;
   const rows = await accountsOf(database, id);
   // What goes needs no password, and its space's keys may be gone before it.
   const open: OpenSealed =
@@ -60,7 +68,7 @@ export async function readAlignment(
   );
   if (state === 'deleted' && purgeAt !== null) ends.push(purgeAt);
   const nextAt = ends.length === 0 || state === 'purged' ? null : new Date(Math.min(...ends.map(Number)));
-  return { id, version, serverName, state, isFull, compacts, accounts, nextAt };
+  return { id, version, serverName, state, isFull, compacts, restores, accounts, nextAt };
 }
 
 type OpenSealed = (account: DatabaseAccount, sealed: Buffer) => Promise<string>;
@@ -72,7 +80,9 @@ async function asAligned(open: OpenSealed, account: DatabaseAccount, now: Date):
   const password = await open(account, sealed);
   const setsPasswords = passwordVersion !== setVersion || isOver;
   const ends = { isRevoked: account.revokedAt !== null, isCut: Boolean(account.isCut) };
-  return { id, serverUser, password, previous, passwordVersion, setsPasswords, ...ends };
+  const onlyReads = account.purpose !== null;
+  const isOwn = !onlyReads && account.appId === null;
+  return { id, serverUser, password, previous, passwordVersion, setsPasswords, onlyReads, isOwn, ...ends };
 }
 
 /**
@@ -93,8 +103,9 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
     await execute(tx, 'UPDATE space_database_accounts SET is_cut = 0 WHERE database_id = ? AND is_cut = 1', [
       aligned.id,
     ]);
-    const note = { is_made: aligned.state === 'purged' ? 0 : 1, due_at: aligned.nextAt, compacts: 0 };
+    const note = { is_made: aligned.state === 'purged' ? 0 : 1, due_at: aligned.nextAt, compacts: 0, restores: null };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
+    if (aligned.state === 'purged') await dropBackupsOf(tx, aligned.id);
     await endOperations(tx, aligned.id, { status: 'succeeded', result: { databaseId: aligned.id } });
     return true;
   });
@@ -122,6 +133,27 @@ export async function giveUpAlignment(
     await lockDatabase(tx, id);
     // It is not begun again and again: whoever wants it asks once more.
     await execute(tx, 'UPDATE space_databases SET compacts = 0 WHERE id = ?', [id]);
+    await endOperations(tx, id, { status: 'failed', ...failure });
+  });
+}
+
+/** What cannot be made from its backup goes, and whoever waits is told. */
+export async function failRestore(
+  database: Database,
+  id: string,
+  failure: { code: string; detail: string },
+): Promise<void> {
+  const now = new Date();
+  await transaction(database, async (tx) => {
+    const row = await lockDatabase(tx, id);
+    if (row === undefined || row.isMade) return;
+    await execute(
+      tx,
+      `UPDATE space_databases
+          SET state = 'purged', live_name = NULL, restores = NULL, purge_at = ?, due_at = ?, version = version + 1
+        WHERE id = ?`,
+      [now, now, id],
+    );
     await endOperations(tx, id, { status: 'failed', ...failure });
   });
 }

@@ -1,8 +1,11 @@
 import type { Envelope } from '../../crypto/envelope.ts';
 import type { Database } from '../database.ts';
+import type { AccountPurpose } from './accounts.ts';
 import { type Alignment, readAlignment } from './alignment.ts';
+import { giveAtriumAccounts, readAtriumAccount } from './atriumAccounts.ts';
 import { type ConnectionDetails, readConnectionDetails } from './connectionDetails.ts';
 import { type AppDatabase, databaseOfApp } from './connections.ts';
+import { namesOf } from './names.ts';
 import { createDatabaseWishes, type DatabaseActor, type DatabaseSettings } from './wishes.ts';
 
 /** What of spaces' databases needs their passwords: to ask for one, to get into one, to make the server have it. */
@@ -16,7 +19,14 @@ export function createSpaceDatabases(database: Database, envelope: Envelope, set
     /** For the runs of an app. */
     ofApp: (appId: string): Promise<AppDatabase | undefined> => databaseOfApp(database, envelope, appId),
 
-    alignment: (id: string): Promise<Alignment | undefined> => readAlignment(database, envelope, id),
+    alignment: async (id: string): Promise<Alignment | undefined> => {
+      await giveAtriumAccounts(database, envelope, namesOf(settings.installation), id);
+      return readAlignment(database, envelope, id);
+    },
+
+    /** With what Atrium itself reads a database; undefined while the server does not have it. */
+    readerOf: (id: string, purpose: AccountPurpose): Promise<{ user: string; password: string } | undefined> =>
+      readAtriumAccount(database, envelope, id, purpose),
   };
 }
 

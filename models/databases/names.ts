@@ -7,11 +7,11 @@ const passwordLetters = 40;
 
 /**
  * What an installation's databases and accounts are called on the server: how their names begin. Installations can so
- * share a server. No `_` is in them, which GRANT takes for any letter.
+ * share a server. What `keeper`s ask for takes as long as it takes; all others are watched. No `_` is in them, which GRANT takes for any letter.
  */
-export function namesOf(installation: string): { database: string; user: string } {
+export function namesOf(installation: string): { database: string; user: string; keeper: string } {
   const mark = createHash('sha256').update(installation).digest('hex').slice(0, 6);
-  return { database: `d${mark}`, user: `u${mark}` };
+  return { database: `d${mark}`, user: `u${mark}`, keeper: `k${mark}` };
 }
 
 /** A name that nobody guesses: MySQL lets every tenant see what databases there are. */

@@ -5,8 +5,10 @@ import type { Database } from '../database.ts';
 
 /** After {@link purgeDatabasesOf}: then the server has none of them any more, where there is one. */
 export const databasesPurge: AreaPurge = {
-  own: ['space_database_accounts', 'space_databases'],
+  own: ['space_database_accounts', 'space_database_backups', 'space_databases'],
   async finish(database, spaceId) {
+    // Their objects go with those of the space.
+    await deleteInBatches(database, 'DELETE FROM space_database_backups WHERE space_id = ? LIMIT ?', [spaceId]);
     // What a server has that is not configured now stays known: it is removed when there is one again.
     await deleteInBatches(
       database,

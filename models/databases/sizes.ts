@@ -42,7 +42,7 @@ export async function recordSizes(
       `SELECT id, space_id AS spaceId, server_name AS serverName, size_bytes AS sizeBytes, table_count AS tableCount,
           is_full AS isFull
          FROM space_databases FORCE INDEX (space_databases_state)
-        WHERE state = 'living' AND id > ? ORDER BY id LIMIT ${rowsAtOnce}`,
+        WHERE state = 'living' AND is_made = 1 AND id > ? ORDER BY id LIMIT ${rowsAtOnce}`,
       [after],
     );
     const known = rows as unknown as Known[];

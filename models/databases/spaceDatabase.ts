@@ -34,11 +34,13 @@ export interface SpaceDatabase {
   isFull: boolean;
   /** Whether its tables are to be written anew. */
   compacts: boolean;
+  /** The backup from which it is being made. */
+  restores: string | null;
 }
 
 const columns = `id, space_id AS spaceId, name, server_name AS serverName, state, is_made AS isMade, version,
   created_by AS createdBy, created_at AS createdAt, deleted_at AS deletedAt, purge_at AS purgeAt,
-  size_bytes AS sizeBytes, table_count AS tableCount, is_full AS isFull, compacts`;
+  size_bytes AS sizeBytes, table_count AS tableCount, is_full AS isFull, compacts, restores`;
 
 type Flag = 'isMade' | 'isFull' | 'compacts';
 

@@ -7,6 +7,7 @@ import { newId } from '../ids.ts';
 import { type Operation, type OperationKind, operationModels } from '../operation.ts';
 import { execute, insert, select } from '../sql.ts';
 import { findAccountOf, ownAccountOf, sealPassword } from './accounts.ts';
+import { lockBackup } from './backupRows.ts';
 import { type ConnectedApp, connectApp, disconnectApp } from './connections.ts';
 import { nameKey, namesOf, newName, newPassword } from './names.ts';
 import { lockOf, requireLiving, type SpaceDatabase } from './spaceDatabase.ts';
@@ -15,7 +16,7 @@ export type DatabaseActor = Actor & { userId: string };
 
 export interface DatabaseSettings {
   installation: string;
-  databases: { maxPerSpace: number; keptMs: number; rotationMs: number };
+  databases: { maxPerSpace: number; keptMs: number; rotationMs: number; backupMs: number };
 }
 
 type DatabaseOperation = Extract<
@@ -35,7 +36,7 @@ type DatabaseOperation = Extract<
  * a workflow sees to that.
  */
 export function createDatabaseWishes(database: Database, envelope: Envelope, settings: DatabaseSettings) {
-  const { maxPerSpace, keptMs, rotationMs } = settings.databases;
+  const { maxPerSpace, keptMs, rotationMs, backupMs } = settings.databases;
   const names = namesOf(settings.installation);
 
   /** The operation of a wish; undefined where there was nothing to change. */
@@ -65,9 +66,12 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
   }
 
   return {
-    /** The same id again is the same database. Throws 404, 409 `DATABASE_NAME_TAKEN`, 422 `TOO_MANY_DATABASES`. */
+    /**
+     * Empty, or with all that was in a backup. The same id again is the same database. Throws 404, 409
+     * `DATABASE_NAME_TAKEN` or `BACKUP_NOT_KEPT`, 422 `TOO_MANY_DATABASES`.
+     */
     async make(
-      { id, spaceId, name }: Pick<SpaceDatabase, 'id' | 'spaceId' | 'name'>,
+      { id, spaceId, name, from }: Pick<SpaceDatabase, 'id' | 'spaceId' | 'name'> & { from?: BackupReference },
       actor: DatabaseActor,
     ): Promise<Operation | undefined> {
       const account = { id: newId('databaseAccount'), spaceId };
@@ -85,8 +89,17 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
           );
         }
         if (there.length >= maxPerSpace) throw tooMany(maxPerSpace);
+        if (from !== undefined) await requireKept(tx, spaceId, from);
         const now = new Date();
-        const row = { id, space_id: spaceId, name, live_name: nameKey(name), server_name: newName(names.database) };
+        const backups = { restores: from?.id ?? null, backup_at: new Date(now.getTime() + backupMs) };
+        const row = {
+          ...backups,
+          id,
+          space_id: spaceId,
+          name,
+          live_name: nameKey(name),
+          server_name: newName(names.database),
+        };
         const state = { state: 'living', version: 1, due_at: now, created_by: actor.userId, created_at: now };
         await insert(tx, 'space_databases', { ...row, ...state }).catch(asNameTaken);
         await insert(tx, 'space_database_accounts', {
@@ -194,6 +207,20 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
     disconnect: (asked: { spaceId: string; id: string; actor: DatabaseActor; itemId: string }) =>
       change(asked, 'disconnectApp', (tx, found) => disconnectApp(tx, found, asked.itemId)),
   };
+}
+
+interface BackupReference {
+  id: string;
+  databaseId: string;
+}
+
+/** Of a database of this space that has not gone for good. */
+async function requireKept(tx: Transaction, spaceId: string, { id, databaseId }: BackupReference): Promise<void> {
+  await lockOf(tx, { spaceId, id: databaseId });
+  const backup = await lockBackup(tx, id);
+  if (backup?.databaseId !== databaseId) throw notFound('backup');
+  if (backup.state === 'kept') return;
+  throw new DomainError('conflict', 'BACKUP_NOT_KEPT', 'This backup is still being made, or has failed.');
 }
 
 export type DatabaseWishes = ReturnType<typeof createDatabaseWishes>;

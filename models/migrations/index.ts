@@ -37,6 +37,7 @@ import { appTriggers } from './0037-app-triggers.ts';
 import { appAttempts } from './0038-app-attempts.ts';
 import { desktops } from './0039-desktops.ts';
 import { databaseSizes } from './0041-database-sizes.ts';
+import { databaseBackups } from './0041b-database-backups.ts';
 import { appPreviews } from './0042-app-previews.ts';
 import { appLimits } from './0042b-app-limits.ts';
 import { toolCallControl } from './0043-tool-call-control.ts';
@@ -81,6 +82,7 @@ export const migrations: Migration[] = [
   appAttempts,
   desktops,
   databaseSizes,
+  databaseBackups,
   appPreviews,
   appLimits,
   toolCallControl,

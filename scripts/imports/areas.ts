@@ -78,6 +78,7 @@ export const layers: Record<string, Layer> = {
         secrets: 'a placeholder stands for a secret of the space',
         billing: 'a running computer costs by the minute',
       },
+      databases: { drive: 'a backup is an object of the drive' },
       secrets: { databases: 'the passwords of databases are masked like secrets' },
       identity: { mail: 'links to sign in go by mail', computers: 'every space has a computer from the beginning' },
     },

@@ -1,8 +1,9 @@
 import type { Config } from '../../config/index.ts';
+import { databaseBackup } from '../../workflows/databases/databaseBackup.ts';
 import { databaseChangedSignal, spaceDatabase } from '../../workflows/databases/spaceDatabase.ts';
 import type { LauncherKit, Reached } from '../launcherKit.ts';
 import { kindKey, spaceIdKey } from '../searchKeys.ts';
-import { databaseWorkflowId } from '../workflowIds.ts';
+import { databaseBackupWorkflowId, databaseWorkflowId } from '../workflowIds.ts';
 
 export function createDatabaseLauncher(kit: LauncherKit, { temporal: { heartbeatTimeoutMs } }: Config) {
   return {
@@ -16,6 +17,18 @@ export function createDatabaseLauncher(kit: LauncherKit, { temporal: { heartbeat
           { key: kindKey, value: 'spaceDatabase' },
         ],
         summary: 'Database',
+        mayStartAgain: true,
+      }),
+
+    startDatabaseBackup: ({ id, spaceId }: { id: string; spaceId: string }): Promise<Reached> =>
+      kit.start(databaseBackup, {
+        workflowId: databaseBackupWorkflowId(id),
+        args: [{ backupId: id, heartbeatTimeoutMs }],
+        attributes: [
+          { key: spaceIdKey, value: spaceId },
+          { key: kindKey, value: 'databaseBackup' },
+        ],
+        summary: 'Backup of a database',
         mayStartAgain: true,
       }),
   };

@@ -19,3 +19,19 @@ export async function insertDatabase(
   await pool.query('INSERT INTO space_databases SET ?', [row]);
   return row.id;
 }
+
+/** The row of a backup that the store does not have. */
+export function backupRow({ spaceId, databaseId }: { spaceId: string; databaseId: string }) {
+  const [id, now] = [newId('databaseBackup'), new Date()];
+  const times = { created_at: now, ended_at: now };
+  return { id, space_id: spaceId, database_id: databaseId, state: 'kept', size_bytes: 10, ...times };
+}
+
+export async function insertBackup(
+  { pool }: Pick<Database, 'pool'>,
+  fields: { spaceId: string; databaseId: string },
+): Promise<string> {
+  const row = backupRow(fields);
+  await pool.query('INSERT INTO space_database_backups SET ?', [row]);
+  return row.id;
+}

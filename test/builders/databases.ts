@@ -5,6 +5,8 @@ import type { ChatUser } from './chat.ts';
 export type DatabaseBody = operations['getDatabase']['responses'][200]['content']['application/json'];
 export type ConnectionBody = operations['getDatabaseConnection']['responses'][200]['content']['application/json'];
 
+export type BackupBody = operations['backUpDatabase']['responses'][201]['content']['application/json'];
+
 /** The databases of a person's space, as a client of the HTTP API. */
 export function databasesOf(user: ChatUser) {
   const root = `/api/spaces/${user.spaceId}/databases`;
@@ -24,6 +26,16 @@ export function databasesOf(user: ChatUser) {
     remove: (id: string) => send<void>('DELETE', `/${id}`),
     restore: (id: string) => send<DatabaseBody>('POST', `/${id}/restore`),
     connection: (id: string) => send<ConnectionBody>('GET', `/${id}/connection`),
+    backups: async (id: string) => (await send<{ data: BackupBody[] }>('GET', `/${id}/backups`)).data,
+    backUp: (id: string, key?: string) =>
+      send<BackupBody>('POST', `/${id}/backups`, undefined, key === undefined ? undefined : { 'idempotency-key': key }),
+    restoreFrom: (id: string, backup: string, name: string, key?: string) =>
+      send<DatabaseBody>(
+        'POST',
+        `/${id}/backups/${backup}/restore`,
+        { name },
+        key === undefined ? undefined : { 'idempotency-key': key },
+      ),
     compact: (id: string) => send<void>('POST', `/${id}/compact`),
     rename: (id: string, name: string) => send<DatabaseBody>('PATCH', `/${id}`, { name }),
     purge: (id: string) => send<void>('POST', `/${id}/purge`),

@@ -3,7 +3,7 @@ import type { Database } from '../../models/database.ts';
 import { newName } from '../../models/databases/names.ts';
 import { newId } from '../../models/ids.ts';
 import type { ChatUser } from './chat.ts';
-import { databaseRow } from './database.ts';
+import { backupRow, databaseRow } from './database.ts';
 import { desktopRow } from './desktop.ts';
 import { draftRow } from './draft.ts';
 import { driveOf } from './drive.ts';
@@ -170,6 +170,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       created_at: new Date(),
     },
     space_databases: databaseRow({ spaceId: user.spaceId, createdBy: user.id }),
+    space_database_backups: backupRow({ spaceId: user.spaceId, databaseId: 'dbs_1' }),
     space_database_accounts: {
       id: newId('databaseAccount'),
       database_id: 'dbs_1',

@@ -7,7 +7,7 @@ import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { newId } from '../../models/ids.ts';
 import { operationModels } from '../../models/operation.ts';
-import { insertDatabase } from './database.ts';
+import { insertBackup, insertDatabase } from './database.ts';
 import { insertDesktop } from './desktop.ts';
 import { insertDraft } from './draft.ts';
 import { buildSpace, buildUser } from './identity.ts';
@@ -334,6 +334,12 @@ export const objects: Record<string, Builder> = {
   // The server has it as soon as somebody looks after it, where there is one.
   databaseId: async ({ database, people, spaceId }) =>
     insertDatabase(database, { spaceId, createdBy: people.owner.id }),
+  'deleteDatabaseBackup.databaseId': databaseWithBackups,
+  'restoreDatabaseBackup.databaseId': databaseWithBackups,
+  backupId: async (world) => {
+    const databaseId = await databaseWithBackups(world);
+    return insertBackup(world.database, { spaceId: world.spaceId, databaseId });
+  },
   credentialId: async (world) => {
     const body = { name: 'Git server', host: 'git.example.com', secret: 'a token' };
     const path = `/api/spaces/${world.spaceId}/git/credentials`;
@@ -354,6 +360,15 @@ export const objects: Record<string, Builder> = {
     return (await operationModels(database).Operation.begin(operation)).id;
   },
 };
+
+const backedUp = new WeakMap<World, Promise<string>>();
+
+/** One for each world, whose backups there are. */
+function databaseWithBackups(world: World): Promise<string> {
+  const known = backedUp.get(world) ?? Promise.resolve(builderOf('databaseId', 'Databases')(world));
+  backedUp.set(world, known);
+  return known;
+}
 
 async function invite(world: World): Promise<{ id: string; link: string }> {
   const body = { email: `${randomUUID()}@example.com`, role: 'viewer' };

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { createTenantServer, type TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import type { ChatUser } from '../builders/chat.ts';
-import { databasesOf, opens } from '../builders/databases.ts';
+import { databasesOf, enter, opens } from '../builders/databases.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { tenantServer } from '../support/runServer.ts';
@@ -65,6 +65,8 @@ async function namesInRows(): Promise<string[]> {
 }
 
 const making = ['CREATE DATABASE', 'CREATE USER', 'GRANT', 'ACCOUNT UNLOCK'];
+const backingUp = ['SET SESSION TRANSACTION', 'START TRANSACTION', 'SHOW CREATE TABLE', 'SELECT `words`', 'TRIGGERS'];
+const restoring = ['DROP DATABASE', 'ACCOUNT UNLOCK', 'foreign_key_checks', 'CREATE TABLE `notes`', 'INSERT INTO'];
 const removing = ['ACCOUNT LOCK', 'DROP DATABASE', 'DROP USER'];
 const some = <T>(all: T[]): T[] => (kills >= all.length ? all : all.slice(-kills));
 
@@ -102,6 +104,45 @@ test.each(some(removing))('removed for good, and killed at %s', async (words) =>
   await waitFor('it to be gone', async () => {
     const { databases } = await server.find({ database: before.database, user: 'none' });
     return databases.length === 0;
+  });
+});
+
+/** A database with a table that has one row. */
+async function makeFilled(name: string): Promise<string> {
+  const { id } = await own.make(name);
+  await using connection = await enter(await direct(id));
+  await connection.query('CREATE TABLE notes (words VARCHAR(50))');
+  await connection.query("INSERT INTO notes VALUES ('kept')");
+  return id;
+}
+
+test.each(some(backingUp))('backed up, and killed at %s', async (words) => {
+  const id = await makeFilled(`backed up at ${words}`);
+  await killAt([words], () => own.backUp(id));
+  await waitFor('the backup to be made', async () => (await own.backups(id))[0]?.status === 'kept');
+  expect(await own.backups(id)).toHaveLength(1);
+});
+
+test.each(some(restoring))('restored, and killed at %s', async (words) => {
+  const id = await makeFilled(`to be restored at ${words}`);
+  const name = `restored at ${words}`;
+  const { id: backup } = await own.backUp(id);
+  await killAt([words], () => own.restoreFrom(id, backup, name));
+  const [made, ...more] = (await own.list()).filter((one) => one.name === name);
+  await waitFor('it to be ready', async () => (await own.get(made?.id ?? '')).status === 'ready');
+  expect(more).toEqual([]);
+  await using connection = await enter(await direct(made?.id ?? ''));
+  expect((await connection.query('SELECT words FROM notes'))[0]).toEqual([{ words: 'kept' }]);
+});
+
+test('the store has the backups of the rows, and nothing else', async () => {
+  const query = async <T>(sql: string) => (await product.environment.database.pool.query(sql))[0] as T[];
+  // Whoever sent them was killed.
+  await query("UPDATE drive_objects SET lease_expires_at = '2000-01-01' WHERE state = 'arriving'");
+  await waitFor('the store to be as the rows', async () => {
+    const backups = await query<{ name: string }>('SELECT object_key AS name FROM space_database_backups ORDER BY 1');
+    const objects = await query<{ name: string }>("SELECT object_key AS name FROM drive_objects WHERE size > 0 ORDER BY 1");
+    return JSON.stringify(objects) === JSON.stringify(backups);
   });
 });
 

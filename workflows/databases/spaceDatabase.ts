@@ -22,7 +22,8 @@ const { giveUpDatabase } = proxyActivities<Activities>({
 export async function spaceDatabase({ databaseId, heartbeatTimeoutMs }: SpaceDatabaseInput): Promise<void> {
   // Each step of it can be repeated. Given up while the request still waits, so that it hears why.
   const { alignDatabase } = proxyActivities<Activities>({
-    startToCloseTimeout: '10 minutes',
+    // Longest where it is filled from a backup.
+    startToCloseTimeout: '2 hours',
     heartbeatTimeout: heartbeatTimeoutMs,
     retry: { initialInterval: '500 milliseconds', maximumInterval: '10 seconds', maximumAttempts: 6 },
   });

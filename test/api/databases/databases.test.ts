@@ -27,7 +27,7 @@ const onServer = () => server.find(namesOf(product.environment.config.installati
 async function serverNames(id: string): Promise<{ name: string; user: string }> {
   const [rows] = await query(
     `SELECT d.server_name AS name, a.server_user AS user FROM space_databases d
-       JOIN space_database_accounts a ON a.database_id = d.id WHERE d.id = ?`,
+       JOIN space_database_accounts a ON a.database_id = d.id AND a.purpose IS NULL WHERE d.id = ?`,
     [id],
   );
   return (rows as { name: string; user: string }[])[0] ?? { name: '', user: '' };
@@ -36,7 +36,7 @@ async function serverNames(id: string): Promise<{ name: string; user: string }> 
 /** An account as it is asked of the server, with the password that it has. */
 const accountOf = (user: string) => {
   const passwords = { password: '', previous: undefined, setsPasswords: false };
-  return { user, ...passwords, isRevoked: false, isCut: false };
+  return { user, ...passwords, isRevoked: false, isCut: false, onlyReads: false };
 };
 
 describe('made', () => {

@@ -90,6 +90,8 @@ const onlyOnceAllowed: Record<string, string> = {
   getDatabaseConnection: '422 DATABASES_NOT_CONFIGURED',
   rotateDatabase: '422 DATABASES_NOT_CONFIGURED',
   compactDatabase: '422 DATABASES_NOT_CONFIGURED',
+  backUpDatabase: '422 DATABASES_NOT_CONFIGURED',
+  restoreDatabaseBackup: '422 DATABASES_NOT_CONFIGURED',
   connectApp: '422 DATABASES_NOT_CONFIGURED',
   disconnectApp: '422 DATABASES_NOT_CONFIGURED',
   // Nor is every folder an app.

@@ -34,7 +34,7 @@ afterAll(async () => {
 function wanted(name = `${prefix}_${randomBytes(4).toString('hex')}`): WantedDatabase {
   const account = {
     ...{ user: `${name}u`, password, previous: undefined },
-    ...{ setsPasswords: false, isRevoked: false, isCut: false },
+    ...{ setsPasswords: false, isRevoked: false, isCut: false, onlyReads: false },
   };
   const database: WantedDatabase = { name, state: 'open', isFull: false, compacts: false, accounts: [account] };
   made.push(database);

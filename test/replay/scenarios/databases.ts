@@ -1,4 +1,4 @@
-import { databaseWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
+import { databaseBackupWorkflowId, databaseWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import { databasesOf } from '../../builders/databases.ts';
 import { tenantServer } from '../../support/runServer.ts';
 import type { Scenario } from './scenario.ts';
@@ -20,6 +20,38 @@ export const databaseScenarios: Scenario[] = [
       const own = databasesOf(user);
       await user.fetch(own.root, { method: 'POST', body: { name: 'shop' } });
       return databaseWorkflowId((await own.list())[0]?.id ?? '');
+    },
+  },
+  {
+    name: 'databaseBackup/made',
+    environment: tenantServer,
+    async run(_product, user) {
+      const own = databasesOf(user);
+      const { id } = await own.make('shop');
+      return databaseBackupWorkflowId((await own.backUp(id)).id);
+    },
+  },
+  {
+    name: 'databaseBackup/noRoom',
+    environment: tenantServer,
+    async run({ environment }, user) {
+      const own = databasesOf(user);
+      const { id } = await own.make('shop');
+      const { database, config } = environment;
+      await database.pool.query(
+        'INSERT INTO drives (space_id, used_bytes) VALUES (?, ?) ON DUPLICATE KEY UPDATE used_bytes = VALUES(used_bytes)',
+        [user.spaceId, config.drive.quotaBytes],
+      );
+      return databaseBackupWorkflowId((await own.backUp(id)).id);
+    },
+  },
+  {
+    name: 'spaceDatabase/restored',
+    environment: tenantServer,
+    async run(_product, user) {
+      const own = databasesOf(user);
+      const { id } = await own.make('shop');
+      return databaseWorkflowId((await own.restoreFrom(id, (await own.backUp(id)).id, 'shop as it was')).id);
     },
   },
   {

@@ -1,21 +1,21 @@
 import type { Database } from '../database.ts';
-import { leaseMs, newObjectKey } from '../drive/driveObject.ts';
-import { driveModels } from '../drive/models.ts';
-import { removeObjects } from '../drive/removeObjects.ts';
-import type { ByteStore } from '../drive/uploadSession.ts';
+import { leaseMs, newObjectKey } from './driveObject.ts';
+import { driveModels } from './models.ts';
+import { removeObjects } from './removeObjects.ts';
+import type { ByteStore } from './uploadSession.ts';
 
-/** A log on its way to the store. Disposing of it gives it up, unless its run has kept it. */
-export interface ArrivingLog extends AsyncDisposable {
+/** An object on its way to the store that is no file of the tree. Disposing of it gives it up, unless it was kept. */
+export interface ArrivingObject extends AsyncDisposable {
   objectKey: string;
   /** Counts bytes against the space's quota, before they are stored. Throws 413 `QUOTA_EXCEEDED`. */
   reserve(bytes: number): Promise<void>;
 }
 
-/** Notes a log before its first byte is sent: the store never holds what no row tells of. */
-export async function beginLog(
+/** Notes an object before its first byte is sent: the store never holds what no row tells of. */
+export async function beginObject(
   deps: { database: Database; store: Pick<ByteStore, 'remove'>; quotaBytes: number },
   spaceId: string,
-): Promise<ArrivingLog> {
+): Promise<ArrivingObject> {
   const { database, store, quotaBytes } = deps;
   const { DriveObject } = driveModels(database);
   const objectKey = newObjectKey();

@@ -1,0 +1,74 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { ApplicationFailure } from '@temporalio/activity';
+import { TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { backupOrder, failBackup, keepBackup } from '../../models/databases/backups.ts';
+import { beginObject } from '../../models/drive/arrivingObject.ts';
+import { DomainError } from '../../models/errors.ts';
+import { keepAlive } from '../keepAlive.ts';
+import type { DatabaseDeps } from './deps.ts';
+import { Turns } from './turns.ts';
+
+/** Each reads as fast as the server gives, which is not there for backups alone. */
+const backupsAtOnce = 2;
+
+export function createBackupActivities(deps: DatabaseDeps) {
+  const { config, database, logger, spaceDatabases, storage, tenantServer, workflows } = deps;
+  const kept = config.databases.backupsKept;
+  const turns = new Turns(backupsAtOnce);
+
+  return {
+    /** Makes a backup. What is killed begins anew, and what it has sent to the store is removed. */
+    async backUpDatabase({ backupId }: { backupId: string }): Promise<void> {
+      using heartbeat = keepAlive();
+      const signal = heartbeat.cancelled;
+      using _turn = await turns.take(signal);
+      const order = await backupOrder(database, backupId);
+      if (order === undefined) return failBackup(database, backupId, 'DATABASE_DELETED', kept);
+      if (tenantServer === undefined) throw failure('DATABASES_NOT_CONFIGURED', { nonRetryable: true });
+      const { databaseId, spaceId, serverName } = order;
+      const keeper = await spaceDatabases.readerOf(databaseId, 'keeper');
+      if (keeper === undefined) {
+        void workflows.startDatabase({ id: databaseId, spaceId });
+        throw failure('DATABASE_NOT_READY');
+      }
+      try {
+        await using arriving = await beginObject(
+          { database, store: storage, quotaBytes: config.drive.quotaBytes },
+          spaceId,
+        );
+        const { objectKey, reserve } = arriving;
+        const sent = { fileName: 'backup.gz', maxBytes: Number.MAX_SAFE_INTEGER, reserve };
+        const { size } = await tenantServer.dump({ ...keeper, database: serverName }, signal, (bytes) =>
+          pipeline(
+            Readable.from(bytes),
+            createGzip(),
+            (zipped: AsyncIterable<Buffer>) => storage.write(objectKey, zipped, sent),
+            { signal },
+          ),
+        );
+        await keepBackup(database, { id: backupId, objectKey, sizeBytes: size, kept });
+      } catch (error) {
+        signal.throwIfAborted();
+        logger.warn({ err: error, backupId, databaseId }, 'A backup of a database could not be made.');
+        throw asFailure(error);
+      }
+    },
+
+    /** It is not tried again; the next one is made at its time. */
+    failDatabaseBackup: ({ backupId, code }: { backupId: string; code: string }): Promise<void> =>
+      failBackup(database, backupId, code, kept),
+  };
+}
+
+/** By its code alone: texts would stay in the history. */
+function failure(code: string, { nonRetryable = false } = {}): ApplicationFailure {
+  return ApplicationFailure.create({ type: code, message: code, nonRetryable });
+}
+
+function asFailure(error: unknown): unknown {
+  if (error instanceof TenantServerError) return failure('DATABASE_SERVER_UNAVAILABLE');
+  if (error instanceof DomainError) return failure(error.code, { nonRetryable: error.kind !== 'unavailable' });
+  return failure('BACKUP_FAILED');
+}

@@ -1,0 +1,40 @@
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { RestoreRefused } from '../../integrations/tenantDatabases/errors.ts';
+import type { Fill } from '../../integrations/tenantDatabases/types.ts';
+import type { Alignment } from '../../models/databases/alignment.ts';
+import { findBackup } from '../../models/databases/backupRows.ts';
+import { DomainError } from '../../models/errors.ts';
+import type { DatabaseDeps } from './deps.ts';
+
+/** What a database is made from, where it is made from a backup. */
+export async function fillOf(
+  { database, storage }: Pick<DatabaseDeps, 'database' | 'storage'>,
+  { restores, state, accounts }: Alignment,
+  signal: AbortSignal,
+): Promise<Fill | undefined> {
+  if (restores === null || state !== 'living') return undefined;
+  const objectKey = (await findBackup(database, restores))?.objectKey;
+  const own = accounts.find(({ isOwn }) => isOwn);
+  if (!objectKey || own === undefined) throw new RestoreRefused('There is no such backup any more.');
+  return {
+    user: own.serverUser,
+    signal,
+    async read(take) {
+      const zipped = await storage.read(objectKey).catch(absent);
+      await pipeline(zipped, createGunzip(), (bytes: AsyncIterable<Buffer>) => take(bytes), { signal }).catch(refused);
+    },
+  };
+}
+
+function absent(error: unknown): never {
+  const isAbsent = error instanceof DomainError && error.kind !== 'unavailable';
+  throw isAbsent ? new RestoreRefused('The object store has this backup no more.') : error;
+}
+
+/** What is not as it was written never will be. */
+function refused(error: unknown): never {
+  const { code } = error as { code?: unknown };
+  const isBroken = error instanceof SyntaxError || String(code).startsWith('Z_');
+  throw isBroken ? new RestoreRefused('The backup is broken.') : error;
+}

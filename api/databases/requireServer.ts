@@ -1,0 +1,9 @@
+import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import { DomainError } from '../../models/errors.ts';
+
+/** Throws 422 `DATABASES_NOT_CONFIGURED`. */
+export function requireServer(server: TenantServer | undefined): TenantServer {
+  if (server !== undefined) return server;
+  const detail = 'This installation has no server for databases: an operator sets ATRIUM_TENANT_DATABASE_URL.';
+  throw new DomainError('unprocessable', 'DATABASES_NOT_CONFIGURED', detail);
+}

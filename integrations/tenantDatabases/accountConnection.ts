@@ -1,0 +1,76 @@
+import { createConnection, type RowDataPacket } from 'mysql2';
+import { TenantServerError } from './errors.ts';
+
+const connectTimeoutMs = 10_000;
+const statementTimeoutMs = 10 * 60_000;
+const silenceMs = 2 * 60_000;
+
+/** Who gets in, and where. */
+export interface AccountDetails {
+  host: string;
+  port: number;
+  user: string;
+  password: string;
+  database: string;
+}
+
+/** A connection of a tenant's account, or of one of Atrium's that reads its database. */
+export interface AccountConnection {
+  run(sql: string, values?: unknown[]): Promise<void>;
+  /** By a prepared statement, whose values are no part of a text. */
+  put(sql: string, values: (string | Buffer | null)[]): Promise<void>;
+  rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
+  /** Each value as the server sends it. */
+  stream(sql: string): AsyncGenerator<(Buffer | null)[]>;
+}
+
+/** Everything ends in its time, or when the signal is aborted, and no error has a statement in it. */
+export async function withAccountConnection<T>(
+  details: AccountDetails,
+  signal: AbortSignal,
+  work: (connection: AccountConnection) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const core = createConnection({ ...details, connectTimeout: connectTimeoutMs, charset: 'utf8mb4' });
+  core.on('error', () => undefined); // the statement that comes next says so
+  const connection = core.promise();
+  const aborted = Promise.withResolvers<never>();
+  aborted.promise.catch(() => undefined);
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  const asked = <R>(answer: Promise<R>): Promise<R> =>
+    Promise.race([answer.catch((error: unknown) => Promise.reject(new TenantServerError(error))), aborted.promise]);
+  try {
+    await asked(connection.connect());
+    return await work({
+      async run(sql, values) {
+        await asked(connection.query({ sql, values, timeout: statementTimeoutMs }));
+      },
+      async put(sql, values) {
+        await asked(connection.execute({ sql, values, timeout: statementTimeoutMs }));
+        connection.unprepare(sql);
+      },
+      async rows<Row>(sql: string, values: unknown[] = []) {
+        const [rows] = await asked(connection.query<RowDataPacket[]>({ sql, values, timeout: statementTimeoutMs }));
+        return rows as unknown as Row[];
+      },
+      async *stream(sql) {
+        const rows = core.query({ sql, rowsAsArray: true, typeCast: (field) => field.buffer() }).stream();
+        const iterator = rows[Symbol.asyncIterator]() as AsyncIterator<(Buffer | null)[]>;
+        try {
+          for (;;) {
+            const silent = setTimeout(() => rows.destroy(new TenantServerError({ code: 'SILENT' })), silenceMs);
+            const { done, value } = await asked(iterator.next()).finally(() => clearTimeout(silent));
+            if (done === true) return;
+            yield value;
+          }
+        } finally {
+          rows.destroy();
+        }
+      },
+    });
+  } finally {
+    signal.removeEventListener('abort', abort);
+    core.destroy(); // not `end()`, which would wait for an answer
+  }
+}

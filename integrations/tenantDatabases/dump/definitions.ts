@@ -1,0 +1,70 @@
+import type { AccountConnection } from '../accountConnection.ts';
+import type { TenantConnection } from '../connection.ts';
+import { TenantServerError } from '../errors.ts';
+import { databaseName } from '../names.ts';
+import type { Entry } from './entries.ts';
+import { quote } from './values.ts';
+
+type Shown = Record<string, string | null>;
+
+/** What the server shows of something that was made with a definer; undefined where it has gone, or does not work. */
+function definitionOf(shown: Shown | undefined, last?: 'view' | 'trigger'): Entry | undefined {
+  const [, text] = Object.entries(shown ?? {}).find(([key]) => /^(create |sql original)/i.test(key)) ?? [];
+  if (text === undefined || text === null) return undefined;
+  const { sql_mode: mode, collation_connection: collation } = shown ?? {};
+  return { define: withoutDefiner(text), mode: mode ?? '', collation: collation ?? undefined, last };
+}
+
+/** Whoever restores it is its definer. The name is one that Atrium has given, so nothing else looks like it. */
+function withoutDefiner(text: string): string {
+  return text.replace(/^(CREATE (?:OR REPLACE )?(?:ALGORITHM ?= ?\w+ )?)DEFINER ?= ?`[^`]*`@`[^`]*` /i, '$1');
+}
+
+/**
+ * Functions, procedures and triggers. Only Atrium's own account sees what others have defined; it reads their texts, and
+ * runs none of them.
+ */
+export async function* routinesOf(admin: TenantConnection, name: string): AsyncGenerator<Entry> {
+  const place = databaseName(name);
+  const routines = await admin.rows<{ name: string; type: string }>(
+    `SELECT ROUTINE_NAME AS name, ROUTINE_TYPE AS type FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = ?
+      ORDER BY ROUTINE_TYPE, ROUTINE_NAME`,
+    [name],
+  );
+  for (const routine of routines) {
+    const [shown] = await shownBy(() =>
+      admin.rows<Shown>(`SHOW CREATE ${routine.type} ${place}.${quote(routine.name)}`),
+    );
+    const entry = definitionOf(shown);
+    if (entry !== undefined) yield entry;
+  }
+  const triggers = await admin.rows<{ name: string }>(
+    `SELECT TRIGGER_NAME AS name FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = ?
+      ORDER BY EVENT_OBJECT_TABLE, ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER`,
+    [name],
+  );
+  for (const trigger of triggers) {
+    const [shown] = await shownBy(() => admin.rows<Shown>(`SHOW CREATE TRIGGER ${place}.${quote(trigger.name)}`));
+    const entry = definitionOf(shown, 'trigger');
+    if (entry !== undefined) yield entry;
+  }
+}
+
+/** Asked within the database, so that their texts do not name it. */
+export async function* viewsOf(connection: AccountConnection, names: readonly string[]): AsyncGenerator<Entry> {
+  for (const name of names) {
+    const [shown] = await shownBy(() => connection.rows<Shown>(`SHOW CREATE VIEW ${quote(name)}`));
+    const entry = definitionOf(shown, 'view');
+    if (entry !== undefined) yield entry;
+  }
+}
+
+const gone: ReadonlySet<number | undefined> = new Set([1146, 1305, 1347, 1356, 1360]);
+
+/** What has gone meanwhile, and a view of something that is not there, is left out. */
+async function shownBy(ask: () => Promise<Shown[]>): Promise<Shown[]> {
+  return ask().catch((error: unknown) => {
+    if (error instanceof TenantServerError && gone.has(error.errno)) return [];
+    throw error;
+  });
+}

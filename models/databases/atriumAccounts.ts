@@ -1,0 +1,49 @@
+import type { Envelope } from '../../crypto/envelope.ts';
+import { type Database, transaction } from '../database.ts';
+import { newId } from '../ids.ts';
+import { insert } from '../sql.ts';
+import { type AccountPurpose, accountsOf, atriumAccountOf, openPassword, purposes, sealPassword } from './accounts.ts';
+import { newName, newPassword } from './names.ts';
+import { lockDatabase } from './spaceDatabase.ts';
+
+/** Gives a living database the accounts with which Atrium reads it, where it has none yet. */
+export async function giveAtriumAccounts(
+  database: Database,
+  envelope: Envelope,
+  names: { user: string; keeper: string },
+  databaseId: string,
+): Promise<void> {
+  const missing = missingOf(await accountsOf(database, databaseId));
+  if (missing.length === 0) return;
+  const found = await transaction(database, (tx) => lockDatabase(tx, databaseId));
+  if (found?.state !== 'living') return;
+  const { spaceId } = found;
+  for (const purpose of missing) {
+    const account = { id: newId('databaseAccount'), spaceId };
+    const sealed = await sealPassword(envelope, account, newPassword());
+    await transaction(database, async (tx) => {
+      const locked = await lockDatabase(tx, databaseId);
+      if (locked?.state !== 'living') return;
+      const known = await accountsOf(database, databaseId);
+      if (!missingOf(known).includes(purpose)) return;
+      const user = newName(purpose === 'keeper' ? names.keeper : names.user);
+      const row = { id: account.id, database_id: databaseId, space_id: spaceId, server_user: user, sealed, purpose };
+      await insert(tx, 'space_database_accounts', row);
+    });
+  }
+}
+
+function missingOf(accounts: readonly { purpose: AccountPurpose | null }[]): AccountPurpose[] {
+  return purposes.filter((purpose) => !accounts.some((account) => account.purpose === purpose));
+}
+
+export async function readAtriumAccount(
+  database: Database,
+  envelope: Envelope,
+  databaseId: string,
+  purpose: AccountPurpose,
+): Promise<{ user: string; password: string } | undefined> {
+  const account = await atriumAccountOf(database, databaseId, purpose);
+  if (account === undefined) return undefined;
+  return { user: account.serverUser, password: await openPassword(envelope, account, account.sealed) };
+}

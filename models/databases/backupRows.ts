@@ -1,0 +1,103 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { driveModels } from '../drive/models.ts';
+import { notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { execute, select } from '../sql.ts';
+
+export type BackupState = 'making' | 'kept' | 'failed';
+
+/** What was in a database at one moment. */
+export interface DatabaseBackup {
+  id: string;
+  databaseId: string;
+  spaceId: string;
+  state: BackupState;
+  /** The object that it is in. */
+  objectKey: string | null;
+  sizeBytes: number | null;
+  errorCode: string | null;
+  /** Null where it was made by itself. */
+  createdBy: string | null;
+  createdAt: Date;
+  endedAt: Date | null;
+}
+
+const columns = `id, database_id AS databaseId, space_id AS spaceId, state, object_key AS objectKey,
+  size_bytes AS sizeBytes, error_code AS errorCode, created_by AS createdBy, created_at AS createdAt, ended_at AS endedAt`;
+
+function read(row: object): DatabaseBackup {
+  const found = row as DatabaseBackup;
+  return { ...found, sizeBytes: found.sizeBytes === null ? null : Number(found.sizeBytes) };
+}
+
+/** Newest first. */
+export async function listBackups(
+  { pool }: Pick<Database, 'pool'>,
+  databaseId: string,
+  page: PageRequest,
+): Promise<Page<DatabaseBackup>> {
+  const before = decodeCursor(page.cursor) ?? '~';
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM space_database_backups WHERE database_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
+    [databaseId, before, page.limit + 1],
+  );
+  return toPage(rows.map(read), page.limit, ({ id }) => id);
+}
+
+export async function findBackup({ pool }: Pick<Database, 'pool'>, id: string): Promise<DatabaseBackup | undefined> {
+  const sql = `SELECT ${columns} FROM space_database_backups WHERE id = ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
+  return rows[0] && read(rows[0]);
+}
+
+/** Throws 404. */
+export async function getBackup(
+  database: Pick<Database, 'pool'>,
+  { databaseId, id }: { databaseId: string; id: string },
+): Promise<DatabaseBackup> {
+  const found = await findBackup(database, id);
+  if (found?.databaseId !== databaseId) throw notFound('backup');
+  return found;
+}
+
+/** Locked; undefined when there is none. */
+export async function lockBackup(tx: Transaction, id: string): Promise<DatabaseBackup | undefined> {
+  const sql = `SELECT ${columns} FROM space_database_backups WHERE id = ? FOR UPDATE`;
+  const [row] = await select<object>(tx, sql, [id]);
+  return row && read(row);
+}
+
+/** With their objects, which the sweeper removes. */
+export async function dropBackups(tx: Transaction, backups: readonly Pick<DatabaseBackup, 'id' | 'objectKey'>[]) {
+  if (backups.length === 0) return;
+  const keys = backups.flatMap(({ objectKey }) => objectKey ?? []);
+  await driveModels(tx).DriveObject.doom(keys, tx);
+  await execute(tx, 'DELETE FROM space_database_backups WHERE id IN (?)', [backups.map(({ id }) => id)]);
+}
+
+/** Of a database that has gone for good. */
+export async function dropBackupsOf(tx: Transaction, databaseId: string): Promise<void> {
+  await dropBackups(tx, await backupsOf(tx, databaseId));
+}
+
+/** Those beyond the newest, unless a database is being made from them. */
+export async function dropOldBackups(tx: Transaction, databaseId: string, kept: number): Promise<void> {
+  const ended = (await backupsOf(tx, databaseId)).filter(({ state }) => state !== 'making');
+  const beyond = (state: BackupState) => ended.filter((one) => one.state === state).slice(kept);
+  const old = [...beyond('kept'), ...beyond('failed')];
+  if (old.length === 0) return;
+  const sql = 'SELECT restores FROM space_databases WHERE restores IN (?)';
+  const used = await select<{ restores: string }>(tx, sql, [old.map(({ id }) => id)]);
+  await dropBackups(
+    tx,
+    old.filter(({ id }) => !used.some(({ restores }) => restores === id)),
+  );
+}
+
+/** Newest first. */
+async function backupsOf(tx: Transaction, databaseId: string): Promise<DatabaseBackup[]> {
+  const sql = `SELECT ${columns} FROM space_database_backups WHERE database_id = ? ORDER BY id DESC FOR UPDATE`;
+  return (await select<object>(tx, sql, [databaseId])).map(read);
+}

@@ -1,0 +1,148 @@
+import type { Transaction } from 'sequelize';
+import { appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { driveModels } from '../drive/models.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { newId } from '../ids.ts';
+import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
+import { execute, insert, select } from '../sql.ts';
+import { type DatabaseBackup, dropBackups, dropOldBackups, lockBackup } from './backupRows.ts';
+import { lockDatabase, lockOf, requireLiving } from './spaceDatabase.ts';
+import type { DatabaseActor } from './wishes.ts';
+
+interface Asked {
+  spaceId: string;
+  databaseId: string;
+  id: string;
+  actor: DatabaseActor;
+}
+
+/**
+ * Has a backup made; the same id again is the same one. Throws 404, 409 `DATABASE_DELETED`, `DATABASE_NOT_READY` or
+ * `BACKUP_UNDER_WAY`.
+ */
+export async function askForBackup(database: Database, { spaceId, databaseId, id, actor }: Asked): Promise<void> {
+  await transaction(database, async (tx) => {
+    const found = await lockOf(tx, { spaceId, id: databaseId });
+    if ((await lockBackup(tx, id)) !== undefined) return;
+    requireLiving(found);
+    if (!found.isMade) {
+      const detail = 'The database is still being made.';
+      throw new DomainError('conflict', 'DATABASE_NOT_READY', detail, { retryAfterSeconds: 1 });
+    }
+    if (await isUnderWay(tx, databaseId)) {
+      throw new DomainError('conflict', 'BACKUP_UNDER_WAY', 'A backup of this database is being made.');
+    }
+    await begin(tx, { id, spaceId, databaseId, createdBy: actor.userId });
+    await appendAudit(tx, spaceId, actor, 'database.backed-up', databaseId);
+  });
+}
+
+async function isUnderWay(tx: Transaction, databaseId: string): Promise<boolean> {
+  const sql = "SELECT id FROM space_database_backups WHERE database_id = ? AND state = 'making' LIMIT 1";
+  return (await select(tx, sql, [databaseId])).length > 0;
+}
+
+async function begin(
+  tx: Transaction,
+  {
+    id,
+    spaceId,
+    databaseId,
+    createdBy,
+  }: Record<'id' | 'spaceId' | 'databaseId', string> & { createdBy: string | null },
+): Promise<void> {
+  const now = new Date();
+  const row = { id, space_id: spaceId, database_id: databaseId, state: 'making', created_by: createdBy };
+  await insert(tx, 'space_database_backups', { ...row, created_at: now, due_at: now });
+}
+
+/** Throws 404, 409 `BACKUP_IN_USE` where it is being made, or a database from it. */
+export async function removeBackup(database: Database, { spaceId, databaseId, id, actor }: Asked): Promise<void> {
+  await transaction(database, async (tx) => {
+    await lockOf(tx, { spaceId, id: databaseId });
+    const found = await lockBackup(tx, id);
+    if (found?.databaseId !== databaseId) throw notFound('backup');
+    const used = await select(tx, 'SELECT id FROM space_databases WHERE restores = ? LIMIT 1', [id]);
+    if (found.state === 'making' || used.length > 0) {
+      throw new DomainError('conflict', 'BACKUP_IN_USE', 'It is being made, or a database is being made from it.');
+    }
+    await dropBackups(tx, [found]);
+    await appendAudit(tx, spaceId, actor, 'database.backup-removed', databaseId);
+  });
+}
+
+/** What is to be backed up now; undefined where nobody wants it any more. */
+export async function backupOrder(
+  database: Database,
+  id: string,
+): Promise<(DatabaseBackup & { serverName: string }) | undefined> {
+  return transaction(database, async (tx) => {
+    const backup = await lockBackup(tx, id);
+    if (backup?.state !== 'making') return undefined;
+    const found = await lockDatabase(tx, backup.databaseId);
+    return found?.state === 'living' ? { ...backup, serverName: found.serverName } : undefined;
+  });
+}
+
+/** Its object is complete in the store. The oldest beyond those that are kept go. */
+export async function keepBackup(
+  database: Database,
+  { id, objectKey, sizeBytes, kept }: { id: string; objectKey: string; sizeBytes: number; kept: number },
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const backup = await lockBackup(tx, id);
+    // Another worker has done it, or the database has gone meanwhile: then the object is given up.
+    if (backup?.state !== 'making') return;
+    await driveModels(tx).DriveObject.keep(objectKey, tx);
+    const end = { state: 'kept', object_key: objectKey, size_bytes: sizeBytes, due_at: null, ended_at: new Date() };
+    await execute(tx, 'UPDATE space_database_backups SET ? WHERE id = ?', [end, id]);
+    await dropOldBackups(tx, backup.databaseId, kept);
+  });
+}
+
+/** It is not tried again. */
+export async function failBackup(database: Database, id: string, code: string, kept: number): Promise<void> {
+  await transaction(database, async (tx) => {
+    const backup = await lockBackup(tx, id);
+    if (backup?.state !== 'making') return;
+    const end = { state: 'failed', error_code: code, due_at: null, ended_at: new Date() };
+    await execute(tx, 'UPDATE space_database_backups SET ? WHERE id = ?', [end, id]);
+    await dropOldBackups(tx, backup.databaseId, kept);
+  });
+}
+
+export type DueBackup = Waiting & { spaceId: string };
+
+/** Backups that are to be made, since before a time. */
+export function dueBackups(database: Pick<Database, 'pool'>, page: OldestFirst<DueBackup>): Promise<DueBackup[]> {
+  const list = { table: 'space_database_backups', columns: ['space_id AS spaceId'], time: 'due_at' };
+  return oldestFirst(database, { ...list, index: 'space_database_backups_due', where: 'due_at IS NOT NULL' }, page);
+}
+
+/** Databases whose next backup is to begin, since before a time. */
+export function databasesToBackUp(
+  database: Pick<Database, 'pool'>,
+  page: OldestFirst<DueBackup>,
+): Promise<DueBackup[]> {
+  const list = { table: 'space_databases', columns: ['space_id AS spaceId'], time: 'backup_at' };
+  return oldestFirst(database, { ...list, index: 'space_databases_backup', where: 'backup_at IS NOT NULL' }, page);
+}
+
+/** Begins a database's next backup, where it is wanted, and says when the one after that is. */
+export async function beginDueBackup(
+  database: Database,
+  databaseId: string,
+  { nextAt, isWanted }: { nextAt: Date; isWanted: boolean },
+): Promise<{ id: string; spaceId: string } | undefined> {
+  return transaction(database, async (tx) => {
+    const found = await lockDatabase(tx, databaseId);
+    if (found === undefined) return undefined;
+    const isLiving = found.state === 'living';
+    await execute(tx, 'UPDATE space_databases SET backup_at = ? WHERE id = ?', [isLiving ? nextAt : null, databaseId]);
+    if (!isWanted || !isLiving || !found.isMade || (await isUnderWay(tx, databaseId))) return undefined;
+    const id = newId('databaseBackup');
+    await begin(tx, { id, spaceId: found.spaceId, databaseId, createdBy: null });
+    return { id, spaceId: found.spaceId };
+  });
+}

@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto';
+import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
+import { namesOf } from '../../../models/databases/names.ts';
+import { driveModels } from '../../../models/drive/models.ts';
+import type { ChatUser } from '../../builders/chat.ts';
+import { databasesOf, enter } from '../../builders/databases.ts';
+import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { hurriedSweeper } from '../../support/productSettings.ts';
+import { tenantServer } from '../../support/runServer.ts';
+import { waitFor } from '../../support/waitFor.ts';
+
+let product: TestProduct;
+let server: TenantServer;
+let user: ChatUser;
+let own: ReturnType<typeof databasesOf>;
+beforeAll(async () => {
+  product = await buildProduct({
+    ...hurriedSweeper,
+    ...(await tenantServer()),
+    ATRIUM_DATABASES_PER_SPACE: '20',
+    ATRIUM_DATABASE_BACKUPS_KEPT: '2',
+  });
+  const { url = '', adminPort, ...limits } = product.environment.config.databases;
+  server = createTenantServer({ url, adminPort }, limits);
+  user = await product.user();
+  own = databasesOf(user);
+}, 120_000);
+afterAll(() => product.close());
+
+const query = (sql: string, values: unknown[] = []) => product.environment.database.pool.query(sql, values);
+
+/** A database with one row. */
+async function makeFilled(name: string): Promise<string> {
+  const { id } = await own.make(name);
+  await using connection = await enter(await own.connection(id));
+  await connection.query('CREATE TABLE notes (words VARCHAR(50))');
+  await connection.query("INSERT INTO notes VALUES ('as it was')");
+  return id;
+}
+
+async function wordsIn(id: string): Promise<unknown> {
+  await using connection = await enter(await own.connection(id));
+  return (await connection.query('SELECT words FROM notes'))[0];
+}
+
+async function objectOf(backupId: string): Promise<string> {
+  const [rows] = await query('SELECT object_key AS objectKey FROM space_database_backups WHERE id = ?', [backupId]);
+  return (rows as { objectKey: string }[])[0]?.objectKey ?? '';
+}
+
+const isStored = async (objectKey: string) =>
+  (await driveModels(product.environment.database).DriveObject.findByPk(objectKey))?.state === 'kept';
+
+test('a database is made from what another one was', async () => {
+  const id = await makeFilled('shop');
+  const key = randomUUID();
+  const backup = await own.backUp(id, key);
+  expect(backup).toMatchObject({ databaseId: id, status: 'kept', createdBy: user.id, errorCode: null });
+  expect(backup.sizeBytes).toBeGreaterThan(50);
+  expect(await own.backUp(id, key)).toEqual(backup);
+  expect(await own.backups(id)).toEqual([backup]);
+  {
+    await using connection = await enter(await own.connection(id));
+    await connection.query("UPDATE notes SET words = 'as it is'");
+  }
+  const restoring = randomUUID();
+  const restored = await own.restoreFrom(id, backup.id, 'shop as it was', restoring);
+  expect(restored).toMatchObject({ name: 'shop as it was', status: 'ready', appIds: [] });
+  expect(await own.restoreFrom(id, backup.id, 'shop as it was', restoring)).toMatchObject({ id: restored.id });
+  expect(await wordsIn(restored.id)).toEqual([{ words: 'as it was' }]);
+  expect(await wordsIn(id)).toEqual([{ words: 'as it is' }]);
+});
+
+test('a deleted database has its backups until it is gone', async () => {
+  const id = await makeFilled('deleted');
+  const { id: backupId } = await own.backUp(id);
+  const objectKey = await objectOf(backupId);
+  await own.remove(id);
+  expect(await own.refusal('POST', `/${id}/backups`)).toEqual([409, 'DATABASE_DELETED']);
+  expect(await wordsIn((await own.restoreFrom(id, backupId, 'undeleted')).id)).toEqual([{ words: 'as it was' }]);
+  expect(await isStored(objectKey)).toBe(true);
+  await own.purge(id);
+  expect(await own.refusal('GET', `/${id}/backups`)).toEqual([404, 'NOT_FOUND']);
+  await waitFor('its backup to be gone', async () => {
+    const [rows] = await query('SELECT 1 FROM space_database_backups WHERE id = ?', [backupId]);
+    return (rows as unknown[]).length === 0 && !(await isStored(objectKey));
+  });
+});
+
+test('the newest are kept, and what is deleted takes no room', async () => {
+  const { id } = await own.make('often');
+  const first = await own.backUp(id);
+  const objectKey = await objectOf(first.id);
+  const [second, third] = [await own.backUp(id), await own.backUp(id)];
+  expect((await own.backups(id)).map((one) => one.id)).toEqual([third.id, second.id]);
+  await waitFor('the first to be gone', async () => !(await isStored(objectKey)));
+  await own.send('DELETE', `/${id}/backups/${third.id}`);
+  expect((await own.backups(id)).map((one) => one.id)).toEqual([second.id]);
+  expect(await own.refusal('DELETE', `/${id}/backups/${third.id}`)).toEqual([404, 'NOT_FOUND']);
+  expect(await own.refusal('POST', `/${id}/backups/${third.id}/restore`, { name: 'x' })).toEqual([404, 'NOT_FOUND']);
+});
+
+test('when its time has come, one is made by itself', async () => {
+  const id = await makeFilled('regular');
+  await query('UPDATE space_databases SET backup_at = ? WHERE id = ?', [new Date(0), id]);
+  await waitFor('a backup', async () => (await own.backups(id)).some(({ status }) => status === 'kept'));
+  expect(await own.backups(id)).toMatchObject([{ createdBy: null, status: 'kept' }]);
+  const [rows] = await query('SELECT backup_at > NOW(3) AS isLater FROM space_databases WHERE id = ?', [id]);
+  expect(rows).toEqual([{ isLater: 1 }]);
+});
+
+test('one that nobody makes is made by whoever sweeps', async () => {
+  const id = await makeFilled('forgotten');
+  const row = { id: `dbb_${randomUUID()}`, space_id: user.spaceId, database_id: id, state: 'making' };
+  await query('INSERT INTO space_database_backups SET ?', [{ ...row, due_at: new Date(0), created_at: new Date(0) }]);
+  expect(await own.refusal('POST', `/${id}/backups`)).toEqual([409, 'BACKUP_UNDER_WAY']);
+  expect((await own.refusal('DELETE', `/${id}/backups/${row.id}`))[0]).toBe(409);
+  await waitFor('it to be made', async () => (await own.backups(id))[0]?.status === 'kept');
+});
+
+test('where there is no room for it, it says so', async () => {
+  const crowded = await product.user();
+  const theirs = databasesOf(crowded);
+  const { id } = await theirs.make('crowded');
+  const { quotaBytes } = product.environment.config.drive;
+  await crowded.fetch(`/api/spaces/${crowded.spaceId}/drive`);
+  await query(
+    `INSERT INTO drives (space_id, used_bytes) VALUES (?, ?) ON DUPLICATE KEY UPDATE used_bytes = VALUES(used_bytes)`,
+    [crowded.spaceId, quotaBytes],
+  );
+  expect(await theirs.backUp(id)).toMatchObject({ status: 'failed', errorCode: 'QUOTA_EXCEEDED', sizeBytes: null });
+});
+
+test('of a backup that the server refuses, or the store has lost, nothing is left', async () => {
+  const id = await makeFilled('refused');
+  const backup = await own.backUp(id);
+  const before = await server.find(namesOf(product.environment.config.installation));
+  await query('UPDATE space_database_backups SET object_key = ? WHERE id = ?', ['nowhere', backup.id]);
+  const path = `/${id}/backups/${backup.id}/restore`;
+  expect(await own.refusal('POST', path, { name: 'from nothing' })).toEqual([422, 'DATABASE_RESTORE_FAILED']);
+  await waitFor('nothing to be left', async () => {
+    const after = await server.find(namesOf(product.environment.config.installation));
+    return after.databases.length === before.databases.length && after.users.length === before.users.length;
+  });
+  // Its name is free.
+  await own.make('from nothing');
+});
+
+test('bad input', async () => {
+  const id = await makeFilled('bad input');
+  const { id: backupId } = await own.backUp(id);
+  const other = await product.user();
+  for (const [method, path, body] of [
+    ['GET', `/${id}/backups`, undefined],
+    ['POST', `/${id}/backups`, undefined],
+    ['DELETE', `/${id}/backups/${backupId}`, undefined],
+    ['POST', `/${id}/backups/${backupId}/restore`, { name: 'mine' }],
+  ] as const) {
+    expect([path, await databasesOf(other).refusal(method, path, body)]).toEqual([path, [404, 'NOT_FOUND']]);
+  }
+  const { id: another } = await own.make('another');
+  const path = `/${another}/backups/${backupId}`;
+  expect(await own.refusal('POST', `${path}/restore`, { name: 'x' })).toEqual([404, 'NOT_FOUND']);
+  expect(await own.refusal('DELETE', path)).toEqual([404, 'NOT_FOUND']);
+  const restore = `/${id}/backups/${backupId}/restore`;
+  expect(await own.refusal('POST', restore, { name: 'another' })).toEqual([409, 'DATABASE_NAME_TAKEN']);
+  expect(await own.refusal('POST', restore, {})).toEqual([400, 'INVALID_REQUEST']);
+});

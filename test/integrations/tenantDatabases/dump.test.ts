@@ -1,0 +1,251 @@
+import { randomBytes } from 'node:crypto';
+import mysql, { type Connection } from 'mysql2/promise';
+import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
+import type { Fill, WantedDatabase } from '../../../integrations/tenantDatabases/types.ts';
+import { tenantServer } from '../../support/runServer.ts';
+
+// What is in a database comes back as it was, on the server of this run: MariaDB, or MySQL.
+
+const prefix = `b${randomBytes(3).toString('hex')}`;
+const password = 'aPassword1';
+const signal = new AbortController().signal;
+
+let server: TenantServer;
+let isMariaDb: boolean;
+const made: WantedDatabase[] = [];
+const open: Connection[] = [];
+
+beforeAll(async () => {
+  const { ATRIUM_TENANT_DATABASE_URL: url = '', ATRIUM_TENANT_DATABASE_ADMIN_PORT: port } = await tenantServer();
+  server = createTenantServer({ url, adminPort: Number(port) }, { maxConnections: 5, queryMs: 60_000 });
+  isMariaDb = !(await server.settings()).version.startsWith('MySQL');
+}, 120_000);
+afterAll(async () => {
+  for (const connection of open) connection.destroy();
+  for (const database of made) await align({ ...database, fill: undefined, state: 'gone' });
+});
+
+const align = (database: WantedDatabase) => server.align(database.name, async () => database);
+
+function wanted(): WantedDatabase {
+  const name = prefix + randomBytes(6).toString('hex');
+  const account = { password, previous: undefined, setsPasswords: false, isRevoked: false, isCut: false };
+  const accounts = [
+    { ...account, user: `${name}u`, onlyReads: false },
+    { ...account, user: `${name}k`, onlyReads: true },
+  ];
+  const database = { name, state: 'open' as const, isFull: false, compacts: false, accounts };
+  made.push(database);
+  return database;
+}
+
+async function make(): Promise<WantedDatabase> {
+  const database = wanted();
+  await align(database);
+  return database;
+}
+
+async function connect({ name: database }: WantedDatabase): Promise<Connection> {
+  const { host, port } = server;
+  const dates = { dateStrings: true }; // some of them are none in JavaScript
+  const connection = await mysql.createConnection({ host, port, user: `${database}u`, password, database, ...dates });
+  connection.on('error', () => undefined);
+  open.push(connection);
+  return connection;
+}
+
+/** As its keeper reads it. */
+async function dump({ name }: WantedDatabase): Promise<Buffer> {
+  return server.dump({ user: `${name}k`, password, database: name }, signal, async (bytes) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of bytes) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  });
+}
+
+/** A new database that is made from a dump. */
+async function restore(bytes: Buffer, change: Partial<Fill> = {}): Promise<WantedDatabase> {
+  const database = wanted();
+  const parts = async function* () {
+    for (let at = 0; at < bytes.length; at += 1_000) yield bytes.subarray(at, at + 1_000);
+  };
+  await align({ ...database, fill: { user: `${database.name}u`, signal, read: (take) => take(parts()), ...change } });
+  return database;
+}
+
+async function rowsOf(connection: Connection, sql: string): Promise<unknown> {
+  return (await connection.query(sql))[0];
+}
+
+test('all kinds of values come back as they were', async () => {
+  const source = await connect(await make());
+  await source.query("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
+  await source.query(`CREATE TABLE \`odd\`\`name\` (
+    id BIGINT UNSIGNED NOT NULL PRIMARY KEY AUTO_INCREMENT, small TINYINT, price DECIMAL(30, 10), f FLOAT, d DOUBLE,
+    flags BIT(10), day DATE, at DATETIME(6), stamp TIMESTAMP NULL, span TIME, born YEAR,
+    words TEXT CHARACTER SET utf8mb4, old VARCHAR(20) CHARACTER SET latin1, raw BLOB, fixed BINARY(4),
+    kind ENUM('a', 'b''c'), some SET('x', 'y'), doc JSON, place POINT, total INT AS (small * 2) STORED,
+    \`semi;colon\` VARCHAR(50))`);
+  await source.query(
+    `INSERT INTO \`odd\`\`name\` (id, small, price, f, d, flags, day, at, stamp, span, born, words, old, raw, fixed, kind, some,
+        doc, place, \`semi;colon\`)
+      VALUES (0, -1, 12345678901234567890.0123456789, 0.1, 1e-300, b'1000000001', '2026-02-28', '0000-00-00 00:00:00',
+        '2026-03-29 02:30:00', '-838:59:59', 2026, ?, 'ärger', ?, ?, 'b''c', 'x,y', '{"a": [1, null, "ü"]}',
+        ST_GeomFromText('POINT(1 2)'), ?),
+      (18446744073709551615, NULL, NULL, 16777216, 0.1, NULL, NULL, '2026-01-01 12:00:00.123456', NULL, NULL, NULL, '', '',
+        '', '', NULL, '', NULL, NULL, NULL)`,
+    [
+      '😀 \\\' " \n\r\0 \u001a ; -- \\! echo',
+      randomBytes(300),
+      Buffer.from([0, 39, 92, 255]),
+      '\\! touch /tmp/x; DELIMITER ;',
+    ],
+  );
+  const shown = 'SELECT *, HEX(raw), HEX(flags), ST_AsText(place), f + 0E0 FROM `odd``name` ORDER BY id';
+  const before = await rowsOf(source, shown);
+  const target = await connect(await restore(await dump(made.at(-1) as WantedDatabase)));
+  expect(await rowsOf(target, shown)).toEqual(before);
+  const shownTable = 'SHOW CREATE TABLE `odd``name`';
+  expect(await rowsOf(target, shownTable)).toEqual(await rowsOf(source, shownTable));
+});
+
+test('what is defined comes back, and works there without the other', async () => {
+  const database = await make();
+  const source = await connect(database);
+  for (const sql of [
+    'CREATE TABLE authors (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(50))',
+    'CREATE TABLE books (id INT PRIMARY KEY AUTO_INCREMENT, author INT, title VARCHAR(50), FOREIGN KEY (author) REFERENCES authors (id))',
+    'CREATE TABLE changes (words VARCHAR(100))',
+    'CREATE FUNCTION shout(words VARCHAR(50)) RETURNS VARCHAR(51) DETERMINISTIC RETURN CONCAT(words, "!")',
+    `CREATE PROCEDURE adds(title VARCHAR(50)) BEGIN INSERT INTO ${database.name}.books (title) VALUES (title); END`,
+    'CREATE TRIGGER notes AFTER INSERT ON books FOR EACH ROW INSERT INTO changes VALUES (CONCAT("new ", NEW.title))',
+    'CREATE VIEW b_titles AS SELECT shout(title) AS title FROM books',
+    'CREATE VIEW a_titles AS SELECT title FROM b_titles',
+    'CREATE TABLE gone (id INT)',
+    'CREATE VIEW broken AS SELECT * FROM gone',
+    'DROP TABLE gone',
+    "INSERT INTO authors (name) VALUES ('Ada')",
+    "INSERT INTO books (author, title) VALUES (1, 'Notes')",
+    ...(isMariaDb ? ['CREATE SEQUENCE numbers START WITH 5', 'DO NEXTVAL(numbers)'] : []),
+  ]) {
+    await source.query(sql);
+  }
+  const restored = await restore(await dump(database));
+  await align({ ...database, state: 'gone' });
+  const target = await connect(restored);
+  expect(await rowsOf(target, 'SELECT * FROM changes')).toEqual([{ words: 'new Notes' }]); // made by no trigger now
+  await target.query("CALL adds('More')");
+  expect(await rowsOf(target, 'SELECT * FROM a_titles ORDER BY title')).toEqual([
+    { title: 'More!' },
+    { title: 'Notes!' },
+  ]);
+  expect(await rowsOf(target, 'SELECT COUNT(*) AS n FROM changes')).toEqual([{ n: 2 }]);
+  await expect(target.query("INSERT INTO books (author, title) VALUES (9, 'Nobody')")).rejects.toMatchObject({
+    errno: 1452,
+  });
+  const sql = 'SELECT DISTINCT DEFINER AS definer FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE()';
+  expect(await rowsOf(target, sql)).toEqual([{ definer: `${restored.name}u@%` }]);
+  if (isMariaDb)
+    expect(Number(((await rowsOf(target, 'SELECT NEXTVAL(numbers) AS n')) as { n: number }[])[0]?.n)).toBeGreaterThan(
+      5,
+    );
+});
+
+test('a large row comes back, and so do many', async () => {
+  const database = await make();
+  const source = await connect(database);
+  await source.query('CREATE TABLE files (id INT PRIMARY KEY, raw LONGBLOB, words LONGTEXT)');
+  const raw = randomBytes(4_000_000);
+  await source.query('INSERT INTO files VALUES (1, ?, ?)', [raw, 'ü'.repeat(2_000_000)]);
+  await source.query('CREATE TABLE many (id INT PRIMARY KEY AUTO_INCREMENT, words VARCHAR(100))');
+  await source.query("INSERT INTO many (words) VALUES ('some words'), ('some more')");
+  for (let times = 0; times < 13; times++) await source.query('INSERT INTO many (words) SELECT words FROM many');
+  const sum = 'SELECT COUNT(*) AS n, SUM(CRC32(CONCAT(id, words))) AS sum FROM many';
+  const before = await rowsOf(source, sum);
+  const target = await connect(await restore(await dump(database)));
+  expect(await rowsOf(target, sum)).toEqual(before);
+  const [[file]] = (await target.query('SELECT * FROM files')) as unknown as [[{ raw: Buffer; words: string }]];
+  expect(file.raw.equals(raw)).toBe(true);
+  expect(file.words).toBe('ü'.repeat(2_000_000));
+}, 60_000);
+
+test('it is what was there at one moment', async () => {
+  const database = await make();
+  const source = await connect(database);
+  await source.query('CREATE TABLE a (id INT)');
+  await source.query('CREATE TABLE b (id INT)');
+  const bytes = await server.dump(
+    { user: `${database.name}k`, password, database: database.name },
+    signal,
+    async (lines) => {
+      const chunks: Buffer[] = [];
+      for await (const line of lines) {
+        // After it has begun, and before it has come to the second table.
+        if (chunks.length === 0) await source.query('INSERT INTO b VALUES (1)');
+        chunks.push(line);
+      }
+      return Buffer.concat(chunks);
+    },
+  );
+  const target = await connect(await restore(bytes));
+  expect(await rowsOf(target, 'SELECT * FROM b')).toEqual([]);
+});
+
+test('a dump does no more than its tenant may', async () => {
+  const victim = await make();
+  await (await connect(victim)).query('CREATE TABLE private (id INT)');
+  const begin = JSON.stringify({ begin: 'atrium-database/1', name: 'other' });
+  const evil = (sql: string) => Buffer.from([begin, JSON.stringify({ rows: sql }), '{"end":true}', ''].join('\n'));
+  for (const sql of [
+    `DROP TABLE ${victim.name}.private`,
+    'SELECT * FROM mysql.user',
+    "CREATE USER 'evil'@'%'",
+    "SELECT 1 INTO OUTFILE '/tmp/atrium-evil'",
+    '\\! touch /tmp/atrium-evil',
+    'SELECT 1; SELECT 2',
+  ]) {
+    await expect(restore(evil(sql))).rejects.toThrow('The server for databases of spaces failed');
+  }
+});
+
+test('a keeper reads, and neither writes nor runs what its tenant has made', async () => {
+  const database = await make();
+  const owner = await connect(database);
+  await owner.query('CREATE TABLE notes (id INT)');
+  await owner.query('CREATE FUNCTION adds() RETURNS INT BEGIN INSERT INTO notes VALUES (1); RETURN 1; END');
+  const { host, port } = server;
+  const keeper = await mysql.createConnection({
+    host,
+    port,
+    user: `${database.name}k`,
+    password,
+    database: database.name,
+  });
+  open.push(keeper);
+  for (const sql of [
+    'INSERT INTO notes VALUES (1)',
+    'SELECT adds()',
+    'DROP TABLE notes',
+    'CREATE TABLE more (id INT)',
+  ]) {
+    await expect(keeper.query(sql)).rejects.toMatchObject({ errno: expect.any(Number) });
+  }
+  expect(await rowsOf(keeper, 'SELECT * FROM notes')).toEqual([]);
+});
+
+test('one that is cut short is refused, and one that was interrupted is made anew', async () => {
+  const database = await make();
+  const source = await connect(database);
+  await source.query('CREATE TABLE notes (id INT PRIMARY KEY)');
+  await source.query('INSERT INTO notes VALUES (1), (2)');
+  const bytes = await dump(database);
+  const lines = bytes.toString().trimEnd().split('\n');
+  await expect(restore(Buffer.from(`${lines.slice(0, -1).join('\n')}\n`))).rejects.toThrow('DUMP_IS_NOT_WHOLE');
+  const half = made.at(-1) as WantedDatabase;
+  await align({ ...half, fill: { user: `${half.name}u`, signal, read: (take) => take(once(bytes)) } });
+  expect(await rowsOf(await connect(half), 'SELECT * FROM notes')).toEqual([{ id: 1 }, { id: 2 }]);
+});
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}

@@ -1,0 +1,30 @@
+import { ActivityFailure, isCancellation, proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../../activities/main.ts';
+import { failureCode } from '../failureCode.ts';
+
+export interface DatabaseBackupInput {
+  backupId: string;
+  heartbeatTimeoutMs: number;
+}
+
+// Only a row is touched: safe to repeat for as long as the database is down.
+const { failDatabaseBackup } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '500 milliseconds', maximumInterval: '30 seconds' },
+});
+
+/** One backup of a space's database. */
+export async function databaseBackup({ backupId, heartbeatTimeoutMs }: DatabaseBackupInput): Promise<void> {
+  // Each attempt begins anew. What still fails after minutes is left to the next backup.
+  const { backUpDatabase } = proxyActivities<Activities>({
+    startToCloseTimeout: '4 hours',
+    heartbeatTimeout: heartbeatTimeoutMs,
+    retry: { initialInterval: '1 second', maximumInterval: '1 minute', maximumAttempts: 8 },
+  });
+  try {
+    await backUpDatabase({ backupId });
+  } catch (error) {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    await failDatabaseBackup({ backupId, code: failureCode(error) });
+  }
+}
