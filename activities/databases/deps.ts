@@ -4,7 +4,7 @@ import type { SpaceDatabases } from '../../models/databases/index.ts';
 import type { CommonDeps } from '../deps.ts';
 
 export interface DatabaseDeps extends CommonDeps {
-  spaceDatabases: Pick<SpaceDatabases, 'alignment' | 'readerOf'>;
+  spaceDatabases: Pick<SpaceDatabases, 'alignment' | 'ownerOf' | 'readerOf'>;
   storage: ObjectStore;
   /** Undefined where none is configured. */
   tenantServer: TenantServer | undefined;

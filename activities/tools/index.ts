@@ -12,6 +12,7 @@ import { automationTools } from './automations/index.ts';
 import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
 import { computerTools } from './computers/index.ts';
+import { type DatabaseToolDeps, databaseTools } from './databases/index.ts';
 import { desktopTools } from './desktops/index.ts';
 import { driveTools } from './drive/index.ts';
 import { gitTools } from './git/index.ts';
@@ -20,7 +21,10 @@ import { ToolRegistry } from './registry.ts';
 import { type WebFetchDeps, webFetchTool } from './web/webFetch.ts';
 
 /** What tools need. An area whose tools need more adds a field here. */
-export interface ToolDeps extends WebFetchDeps, Pick<CommonDeps, 'config' | 'database' | 'logger' | 'workflows'> {
+export interface ToolDeps
+  extends WebFetchDeps,
+    Pick<DatabaseToolDeps, 'spaceDatabases' | 'tenantServer'>,
+    Pick<CommonDeps, 'config' | 'database' | 'logger' | 'workflows'> {
   storage: ObjectStore;
   mcpServers: McpServers;
   liveComputers: LiveComputers;
@@ -40,6 +44,7 @@ export function createTools(deps: ToolDeps): ToolRegistry {
       ...gitTools(deps),
       ...appTools(deps),
       ...automationTools(deps),
+      ...databaseTools(deps),
       webFetchTool(deps),
       askUserTool,
     ],

@@ -1,5 +1,6 @@
 import { withAccountConnection } from './accountConnection.ts';
 import { alignDatabase } from './align.ts';
+import { type Answer, type AskOptions, askDatabase } from './askDatabase.ts';
 import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
 import { dumpDatabase } from './dump/dump.ts';
 import { entriesOf, linesOf } from './dump/entries.ts';
@@ -120,6 +121,13 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
           work(linesOf(dumpDatabase(connection, admin, account.database))),
         ),
       ),
+
+    /** The server's answer to one statement of an account. */
+    ask: (
+      account: { user: string; password: string; database: string },
+      sql: string,
+      options: AskOptions,
+    ): Promise<Answer> => askDatabase({ ...place, ...account }, sql, options),
 
     /** The sizes of the databases whose names begin so, again and again until it is called off. */
     watchSizes: (

@@ -2,7 +2,15 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import { type Database, transaction } from '../database.ts';
 import { newId } from '../ids.ts';
 import { insert } from '../sql.ts';
-import { type AccountPurpose, accountsOf, atriumAccountOf, openPassword, purposes, sealPassword } from './accounts.ts';
+import {
+  type AccountPurpose,
+  accountsOf,
+  atriumAccountOf,
+  openPassword,
+  ownAccountOf,
+  purposes,
+  sealPassword,
+} from './accounts.ts';
 import { newName, newPassword } from './names.ts';
 import { lockDatabase } from './spaceDatabase.ts';
 
@@ -35,6 +43,16 @@ export async function giveAtriumAccounts(
 
 function missingOf(accounts: readonly { purpose: AccountPurpose | null }[]): AccountPurpose[] {
   return purposes.filter((purpose) => !accounts.some((account) => account.purpose === purpose));
+}
+
+export async function readOwnAccount(
+  database: Database,
+  envelope: Envelope,
+  databaseId: string,
+): Promise<{ user: string; password: string } | undefined> {
+  const account = await ownAccountOf(database, databaseId);
+  if (account === undefined || account.setVersion !== account.passwordVersion) return undefined;
+  return { user: account.serverUser, password: await openPassword(envelope, account, account.sealed) };
 }
 
 export async function readAtriumAccount(

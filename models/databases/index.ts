@@ -2,7 +2,7 @@ import type { Envelope } from '../../crypto/envelope.ts';
 import type { Database } from '../database.ts';
 import type { AccountPurpose } from './accounts.ts';
 import { type Alignment, readAlignment } from './alignment.ts';
-import { giveAtriumAccounts, readAtriumAccount } from './atriumAccounts.ts';
+import { giveAtriumAccounts, readAtriumAccount, readOwnAccount } from './atriumAccounts.ts';
 import { type ConnectionDetails, readConnectionDetails } from './connectionDetails.ts';
 import { type AppDatabase, databaseOfApp } from './connections.ts';
 import { namesOf } from './names.ts';
@@ -23,6 +23,10 @@ export function createSpaceDatabases(database: Database, envelope: Envelope, set
       await giveAtriumAccounts(database, envelope, namesOf(settings.installation), id);
       return readAlignment(database, envelope, id);
     },
+
+    /** With what its space writes to it. */
+    ownerOf: (id: string): Promise<{ user: string; password: string } | undefined> =>
+      readOwnAccount(database, envelope, id),
 
     /** With what Atrium itself reads a database; undefined while the server does not have it. */
     readerOf: (id: string, purpose: AccountPurpose): Promise<{ user: string; password: string } | undefined> =>

@@ -4,6 +4,7 @@ import type { Database } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { select } from '../sql.ts';
+import { nameKey } from './names.ts';
 
 /** `living` and `deleted` ones are there on the server, deleted ones for nobody; `purged` is gone. */
 export type DatabaseState = 'living' | 'deleted' | 'purged';
@@ -73,6 +74,17 @@ export async function getDatabase(
     `SELECT ${columns} FROM space_databases WHERE id = ? AND space_id = ? AND state <> 'purged'`,
     [id, spaceId],
   );
+  if (rows[0] === undefined) throw notFound('database');
+  return read(rows[0]);
+}
+
+/** The living one of this name. Throws 404. */
+export async function findByName(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, name }: { spaceId: string; name: string },
+): Promise<SpaceDatabase> {
+  const sql = `SELECT ${columns} FROM space_databases WHERE space_id = ? AND live_name = ?`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId, nameKey(name)]);
   if (rows[0] === undefined) throw notFound('database');
   return read(rows[0]);
 }

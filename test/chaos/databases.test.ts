@@ -141,7 +141,9 @@ test('the store has the backups of the rows, and nothing else', async () => {
   await query("UPDATE drive_objects SET lease_expires_at = '2000-01-01' WHERE state = 'arriving'");
   await waitFor('the store to be as the rows', async () => {
     const backups = await query<{ name: string }>('SELECT object_key AS name FROM space_database_backups ORDER BY 1');
-    const objects = await query<{ name: string }>("SELECT object_key AS name FROM drive_objects WHERE size > 0 ORDER BY 1");
+    const objects = await query<{ name: string }>(
+      'SELECT object_key AS name FROM drive_objects WHERE size > 0 ORDER BY 1',
+    );
     return JSON.stringify(objects) === JSON.stringify(backups);
   });
 });
