@@ -103,7 +103,10 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
     await execute(tx, 'UPDATE space_database_accounts SET is_cut = 0 WHERE database_id = ? AND is_cut = 1', [
       aligned.id,
     ]);
-    const note = { is_made: aligned.state === 'purged' ? 0 : 1, due_at: aligned.nextAt, compacts: 0, restores: null };
+    // What is deleted before it was filled is filled when it is restored.
+    const isFilled = aligned.restores === null || aligned.state === 'living';
+    const made = isFilled ? { is_made: aligned.state === 'purged' ? 0 : 1, restores: null } : {};
+    const note = { due_at: aligned.nextAt, compacts: 0, ...made };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
     if (aligned.state === 'purged') await dropBackupsOf(tx, aligned.id);
     await endOperations(tx, aligned.id, { status: 'succeeded', result: { databaseId: aligned.id } });

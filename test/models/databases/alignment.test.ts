@@ -87,3 +87,20 @@ test('a password that the server never had does not take the place of the one be
   const [account] = (await read()).accounts;
   expect(account?.previous).toBe(first.accounts[0]?.password);
 });
+
+test('what is deleted before it was filled from its backup is not taken for made', async () => {
+  const asked = await make();
+  await query("UPDATE space_databases SET restores = 'dbb_1' WHERE id = ?", [asked.id]);
+  const settle = async () => {
+    const wanted = await databases.alignment(asked.id);
+    if (wanted === undefined) throw new Error('It has a row.');
+    expect(await finishAlignment(environment.database, wanted)).toBe(true);
+    return wanted;
+  };
+  await databases.wishes.remove(asked);
+  await settle();
+  await databases.wishes.restore(asked);
+  expect(await settle()).toMatchObject({ state: 'living', restores: 'dbb_1' });
+  const [rows] = await query('SELECT is_made AS isMade, restores FROM space_databases WHERE id = ?', [asked.id]);
+  expect(rows).toEqual([{ isMade: 1, restores: null }]);
+});
