@@ -8,8 +8,10 @@ import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { openAsOwner } from '../../support/plans.ts';
+import { sizeOf } from '../../support/size.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
+const outputBytes = sizeOf('RUN_OUTPUT_BYTES', 100_000_000);
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
 describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
@@ -113,17 +115,17 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
 
   test('what prints much, and what leaves others behind, ends', async () => {
     const { apps } = await setUp();
-    const much = await apps.app(manifestOf('head -c 100000000 /dev/zero | tr "\\0" x; echo; echo end >&2'));
+    const much = await apps.app(manifestOf(`head -c ${outputBytes} /dev/zero | tr "\\0" x; echo; echo end >&2`));
     const run = (await apps.run(much)).body;
     const ended = await apps.ended(run.runId);
     expect(ended.status).toBe('succeeded');
     expect(ended.output?.length).toBeLessThan(200_000);
     const log = await apps.log(run.runId);
     expect(log.text).toContain('bytes were dropped here');
-    expect(log.position).toBe(100_000_005);
+    expect(log.position).toBe(outputBytes + 5);
     const forking = await apps.app(manifestOf('sleep 1000 & echo begun'));
     expect((await apps.run(forking)).body).toMatchObject({ ok: true, output: 'begun\n' });
-  }, 180_000);
+  }, 180_000 + outputBytes / 1_000);
 
   test('a run is what its program made of it, also where there is no room for its log', async () => {
     const { user, apps, computer } = await setUp();
