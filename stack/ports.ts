@@ -33,3 +33,15 @@ export async function listenOn(port: number): Promise<Server> {
   await once(server, 'listening');
   return server;
 }
+
+/** Listens on the usual port where it is free, else on any free one: two starts at once never choose the same. */
+export async function listenOnFree(usual?: number): Promise<Server> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    try {
+      return await listenOn(await choosePort(usual));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    }
+  }
+  throw new Error('No free port was found on 127.0.0.1.');
+}

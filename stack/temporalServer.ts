@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, openSync } from 'node:fs';
+import type { AddressInfo, Server } from 'node:net';
 import { join } from 'node:path';
 import { Connection, isGrpcServiceError } from '@temporalio/client';
 import { searchAttributes } from '../temporal/searchAttributes.ts';
@@ -7,7 +8,7 @@ import type { StackContext } from './context.ts';
 import type { GateOrder } from './gate/messages.ts';
 import { findPrivateNetwork } from './gate/privateNetwork.ts';
 import { uiLink } from './gate/uiFront.ts';
-import { choosePort, listenOn } from './ports.ts';
+import { choosePort, listenOn, listenOnFree } from './ports.ts';
 import { timed } from './report.ts';
 import { type Service, startService } from './services.ts';
 import { tied } from './tied.ts';
@@ -114,10 +115,17 @@ async function startGated(
   { context, program, folder, user, port, formerUi }: StartOptions,
   wrap: (command: string[]) => string[],
 ): Promise<{ service: Service; ui: Ui }> {
-  const ui = formerUi ?? {
-    port: await choosePort(context.ports === 'usual' ? usualUiPort : undefined),
-    key: randomBytes(24).toString('base64url'),
-  };
+  // Taken before the server starts, which takes seconds: somebody else may start another one meanwhile.
+  const door = await listenOn(port);
+  const uiDoor = await (formerUi === undefined
+    ? listenOnFree(context.ports === 'usual' ? usualUiPort : undefined)
+    : listenOn(formerUi.port)
+  ).catch((error: unknown) => {
+    door.close();
+    throw error;
+  });
+  const { port: uiPort } = uiDoor.address() as AddressInfo;
+  const ui = formerUi ?? { port: uiPort, key: randomBytes(24).toString('base64url') };
   const uiArguments = ['--ui-port', String(innerPorts.ui)];
   const server = tied(context.environment, [program, ...serverArguments(folder, innerPorts.server, uiArguments)], user);
   const gate = [process.execPath, join(import.meta.dirname, 'gate', 'program.ts'), ...server];
@@ -132,13 +140,17 @@ async function startGated(
       user: undefined, // the gate is ours; the server is its user's
       channel: { descriptors: [connections] },
     });
+  } catch (error) {
+    door.close();
+    uiDoor.close();
+    throw error;
   } finally {
     closeSync(connections);
   }
-  const send = async (order: GateOrder, at: number) => service.send(order, await listenOn(at));
+  const send = (order: GateOrder, at: Server) => service.send(order, at);
   try {
-    await send({ open: 'server', user: process.getuid?.() ?? 0, upstreamPort: innerPorts.server }, port);
-    await send({ open: 'ui', ...ui, upstreamPort: innerPorts.ui }, ui.port);
+    await send({ open: 'server', user: process.getuid?.() ?? 0, upstreamPort: innerPorts.server }, door);
+    await send({ open: 'ui', ...ui, upstreamPort: innerPorts.ui }, uiDoor);
   } catch (error) {
     await service.stop();
     throw error;

@@ -3,7 +3,7 @@ import type { Part } from '../../models/identity/overview.ts';
 import { print } from '../support/answer.ts';
 import { CommandFailure } from '../support/failure.ts';
 import { findActiveUser, withIdentity } from '../support/installation.ts';
-import { addListOptions, dayOf, printList } from '../support/lists.ts';
+import { addListOptions, counted, dayOf, printList } from '../support/lists.ts';
 import { parseName } from '../support/names.ts';
 
 /** `atrium space add|list|delete`. */
@@ -34,7 +34,7 @@ export function addSpace(program: Command): void {
         none: 'There is no space.',
         cells: ({ name, owners, members, createdAt }) => [
           owners.join(', '),
-          `${members} members, since ${dayOf(createdAt)}`,
+          `${counted(members, 'member')}, since ${dayOf(createdAt)}`,
           name,
         ],
       });

@@ -4,7 +4,7 @@ import type { Part } from '../../models/identity/overview.ts';
 import { print } from '../support/answer.ts';
 import { commandLine } from '../support/commandLine.ts';
 import { findUser, withIdentity } from '../support/installation.ts';
-import { addListOptions, dayOf, printList } from '../support/lists.ts';
+import { addListOptions, counted, dayOf, printList } from '../support/lists.ts';
 import { parseName } from '../support/names.ts';
 
 const spaceName = 'Home';
@@ -41,7 +41,7 @@ export function addUser(program: Command): void {
         none: 'There is no user.',
         cells: ({ email, name, spaces, createdAt, disabledAt }) => [
           email,
-          `${spaces} spaces, since ${dayOf(createdAt)}${disabledAt === null ? '' : `, disabled ${dayOf(disabledAt)}`}`,
+          `${counted(spaces, 'space')}, since ${dayOf(createdAt)}${disabledAt === null ? '' : `, disabled ${dayOf(disabledAt)}`}`,
           name,
         ],
       });

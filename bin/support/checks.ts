@@ -177,8 +177,15 @@ function programsOf(launch: LaunchConfig): Look[] {
     }));
 }
 
+/** Its process may stand still: then this gets no answer, which is told after its time. */
+async function checkRunning({ apiUrl }: RunningAtrium): Promise<CheckResult> {
+  if (apiUrl === undefined) return off('the Atrium that runs has not taken it yet');
+  const { status } = await fetch(new URL('/healthz', apiUrl));
+  return status === 200 ? ok(`${apiUrl}, by the Atrium that runs`) : wrong(`${apiUrl} answers ${status} to /healthz`);
+}
+
 async function checkPort({ http }: LaunchConfig, running: RunningAtrium | undefined): Promise<CheckResult> {
-  if (running !== undefined) return ok(`${running.apiUrl ?? 'not yet taken'}, by the Atrium that runs`);
+  if (running !== undefined) return checkRunning(running);
   if (http.port === 0 || (await isPortFree(http.port, http.host))) return ok(`${http.port} is free`);
   return wrong(`${http.port} is taken. Stop what uses it, or set ATRIUM_PORT to another.`);
 }

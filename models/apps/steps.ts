@@ -209,10 +209,11 @@ export async function askToCancel(database: Database, run: Run, actor: Actor): P
   });
 }
 
-/** Whether somebody wants a run to end, or it is not wanted any more. */
+/** Whether somebody wants a run to end, or it is not wanted any more, or whoever asked for it has been disabled. */
 export async function isUnwanted({ pool }: Pick<Database, 'pool'>, runId: string): Promise<boolean> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT 1 FROM app_runs r JOIN apps a ON a.id = r.app_id AND a.live = 1
+            JOIN users u ON u.id = r.user_id AND u.disabled_at IS NULL
       WHERE r.id = ? AND r.active = 1 AND r.cancel_requested_at IS NULL AND ${isStillLinked}`,
     [runId, new Date()],
   );

@@ -55,7 +55,7 @@ export function createUsers(database: Database) {
 
     /**
      * Shuts a user out, within a second for every process: their sessions end, their keys rest, and what runs in their
-     * name (automations, schedules, webhooks) may do nothing any more. Or lets them in again, with the keys they had.
+     * name ends or may do nothing any more (runs of apps; automations, schedules, webhooks). Or lets them in again, with the keys they had.
      * False when that is so already.
      */
     async setDisabled(id: string, isDisabled: boolean): Promise<boolean> {

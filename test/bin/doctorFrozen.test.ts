@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { checkDisk } from '../../bin/support/checkDisk.ts';
+import { announceOurselves } from '../../bin/support/running.ts';
 import { runAtrium } from '../support/atrium.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
@@ -23,8 +24,13 @@ test('parts that are frozen are said not to answer, and what else there is to sa
   const frozen = createServer().listen(0, '127.0.0.1');
   await once(frozen, 'listening');
   const address = `127.0.0.1:${(frozen.address() as AddressInfo).port}`;
+  // So is the Atrium that runs.
+  const dataDir = temporaryFolder();
+  const running = announceOurselves(dataDir);
+  running.update({ state: 'running', apiUrl: `http://${address}` });
   const { code, checks } = await doctor(
     {
+      ATRIUM_DATA_DIR: dataDir,
       ATRIUM_DATABASE_URL: `mysql://atrium@${address}/atrium`,
       ATRIUM_TEMPORAL_ADDRESS: address,
       ATRIUM_S3_ENDPOINT: `http://${address}`,
@@ -34,10 +40,17 @@ test('parts that are frozen are said not to answer, and what else there is to sa
     '--timeout',
     '0.5',
   );
+  running.withdraw();
   frozen.close();
   expect(code).toBe(1);
   const silent = { state: 'wrong', detail: 'no answer within 0.5 s' };
-  expect(checks).toMatchObject({ database: silent, temporal: silent, storage: silent, Node: { state: 'ok' } });
+  expect(checks).toMatchObject({
+    port: silent,
+    database: silent,
+    temporal: silent,
+    storage: silent,
+    Node: { state: 'ok' },
+  });
 });
 
 test('a part that is configured elsewhere is checked where nothing runs; the others are said not to run', async () => {

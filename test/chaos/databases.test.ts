@@ -150,7 +150,15 @@ test('the store has the backups of the rows, and nothing else', async () => {
 
 test('a server that is away is told of, and what was asked comes about when it is back', async () => {
   proxy.shut();
-  expect(await own.refusal('POST', '', { name: 'patient' })).toEqual([503, 'DATABASE_SERVER_UNAVAILABLE']);
+  // As the answer, or as the operation's end where the caller did not want to wait for that.
+  const answer = await user.fetch(`/api/spaces/${user.spaceId}/databases`, {
+    method: 'POST',
+    body: { name: 'patient' },
+  });
+  expect([202, 503]).toContain(answer.status);
+  const told = (await answer.json()) as { id?: string; code?: string };
+  const code = answer.status === 503 ? told.code : await failureOf(told.id ?? '');
+  expect(code).toBe('DATABASE_SERVER_UNAVAILABLE');
   const [made] = (await own.list()).filter(({ name }) => name === 'patient');
   expect(made?.status).toBe('creating');
   expect(await own.refusal('GET', `/${made?.id}/connection`)).toEqual([409, 'DATABASE_NOT_READY']);
@@ -164,6 +172,15 @@ test('the server has what the rows say, and nothing else', async () => {
     return JSON.stringify([...databases, ...users].sort()) === JSON.stringify(await namesInRows());
   });
 });
+
+/** The code with which an operation has failed. */
+function failureOf(operationId: string): Promise<string> {
+  return waitFor('the operation to fail', async () => {
+    const response = await user.fetch(`/api/operations/${operationId}`);
+    const { status, error } = (await response.json()) as { status: string; error?: { code: string } };
+    return status === 'failed' ? error?.code : undefined;
+  });
+}
 
 /** How to get in, past the proxy. */
 async function direct(id: string) {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AppDeps } from '../../../activities/apps/deps.ts';
 import { createAppActivities } from '../../../activities/apps/index.ts';
+import { createUsers } from '../../../models/identity/users.ts';
 import { appsOf, manifestOf, type TimelineBody } from '../../builders/app.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
@@ -113,19 +114,23 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     });
   }, 180_000);
 
-  test('what prints much, and what leaves others behind, ends', async () => {
-    const { apps } = await setUp();
-    const much = await apps.app(manifestOf(`head -c ${outputBytes} /dev/zero | tr "\\0" x; echo; echo end >&2`));
-    const run = (await apps.run(much)).body;
-    const ended = await apps.ended(run.runId);
-    expect(ended.status).toBe('succeeded');
-    expect(ended.output?.length).toBeLessThan(200_000);
-    const log = await apps.log(run.runId);
-    expect(log.text).toContain('bytes were dropped here');
-    expect(log.position).toBe(outputBytes + 5);
-    const forking = await apps.app(manifestOf('sleep 1000 & echo begun'));
-    expect((await apps.run(forking)).body).toMatchObject({ ok: true, output: 'begun\n' });
-  }, 180_000 + outputBytes / 1_000);
+  test(
+    'what prints much, and what leaves others behind, ends',
+    async () => {
+      const { apps } = await setUp();
+      const much = await apps.app(manifestOf(`head -c ${outputBytes} /dev/zero | tr "\\0" x; echo; echo end >&2`));
+      const run = (await apps.run(much)).body;
+      const ended = await apps.ended(run.runId);
+      expect(ended.status).toBe('succeeded');
+      expect(ended.output?.length).toBeLessThan(200_000);
+      const log = await apps.log(run.runId);
+      expect(log.text).toContain('bytes were dropped here');
+      expect(log.position).toBe(outputBytes + 5);
+      const forking = await apps.app(manifestOf('sleep 1000 & echo begun'));
+      expect((await apps.run(forking)).body).toMatchObject({ ok: true, output: 'begun\n' });
+    },
+    180_000 + outputBytes / 1_000,
+  );
 
   test('a run is what its program made of it, also where there is no room for its log', async () => {
     const { user, apps, computer } = await setUp();
@@ -171,6 +176,20 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     await computer.exec('rm hold');
     expect(await apps.ended(run?.id ?? '')).toMatchObject({ status: 'succeeded', attempt: 1 });
     await running;
+  }, 120_000);
+
+  test('runs end with the user who has asked for them, when they are disabled', async () => {
+    const { user, apps, computer } = await setUp();
+    const id = await apps.app(manifestOf('touch ~/begun; sleep 1000'));
+    const { database } = product.environment;
+    const asked = apps.run(id).catch(() => undefined);
+    await waitFor('it to begin', async () => (await computer.exec('ls begun')).exitCode === 0);
+    await createUsers(database).setDisabled(user.id, true);
+    await waitFor('it to end', async () => {
+      const [rows] = await database.pool.query('SELECT status FROM app_runs WHERE user_id = ?', [user.id]);
+      return (rows as { status: string }[])[0]?.status === 'cancelled';
+    });
+    await asked;
   }, 120_000);
 
   test('the same key runs once', async () => {
