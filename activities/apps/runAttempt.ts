@@ -55,8 +55,10 @@ export function createRunAttempt(deps: AppDeps) {
       await keepLogAndClose(deps, run, (signal) => logOf(run, signal), stopped);
     } catch (error) {
       stopped.throwIfAborted();
-      if (isPassing(error)) throw again(error);
-      await giveUp(run, error, { stopped, unwanted: watch.signal });
+      // What is called off does not wait for a computer that takes long to wake.
+      const isCalledOff = watch.signal.aborted || (await isUnwanted(database, runId).catch(() => false));
+      if (isPassing(error) && !isCalledOff) throw again(error);
+      await giveUp(run, error, { stopped, isCalledOff });
     }
   };
 
@@ -81,12 +83,16 @@ export function createRunAttempt(deps: AppDeps) {
   }
 
   /** Ends an attempt whose process nobody follows any more. */
-  async function giveUp(run: Run, error: unknown, { stopped, unwanted }: Signals): Promise<void> {
+  async function giveUp(
+    run: Run,
+    error: unknown,
+    { stopped, isCalledOff }: { stopped: AbortSignal; isCalledOff: boolean },
+  ): Promise<void> {
     await endProcessOf(deps, run, stopped).catch((failure: unknown) => {
       throw again(failure);
     });
     const of = { runId: run.id, attempt: run.attempt };
-    if (unwanted.aborted) return endAttempt(database, of, cancelledBefore);
+    if (isCalledOff) return endAttempt(database, of, cancelledBefore);
     if (error instanceof DomainError) return endAttempt(database, of, notRun(error.code, error.message));
     logger.error({ err: error, runId: run.id }, 'A run could not be made.');
     throw ApplicationFailure.create({ type: ownFailure, message: ownFailure, nonRetryable: true });

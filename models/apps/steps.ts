@@ -33,11 +33,18 @@ export async function nextRunStep(
 ): Promise<RunStep> {
   const found = await findRun(database, runId);
   if (found === undefined) return { do: 'rest' };
-  return transaction(database, async (tx) => {
+  const look = () => lookForStep(database, found, limits);
+  // Whoever has ended while the first look was under way could not see that this one waits for it, and told it nothing.
+  return (await look()) ?? (await look()) ?? { do: 'wait', forMs: longestWaitMs };
+}
+
+/** Undefined where it has been noted just now that the run waits for others of its space. */
+function lookForStep(database: Database, found: Run, limits: { runsPerSpace: number }): Promise<RunStep | undefined> {
+  return transaction(database, async (tx): Promise<RunStep | undefined> => {
     // One after the other, so that no two take the same place.
     const sql = 'SELECT live FROM apps WHERE id = ? FOR UPDATE';
     const [app] = await select<{ live: number | null }>(tx, sql, [found.appId]);
-    const run = await lockRun(tx, runId);
+    const run = await lockRun(tx, found.id);
     if (run === undefined || !isActive(run)) return { do: 'rest' };
     const isUnwanted =
       run.cancelRequestedAt !== null || app === undefined || app.live === null || !(await isLookedAt(tx, run));
@@ -54,8 +61,9 @@ export async function nextRunStep(
         return { do: 'wait', forMs: longestWaitMs };
       }
       if (!(await spaceHasPlace(tx, run, limits))) {
+        if (run.waitsForSpace) return { do: 'wait', forMs: longestWaitMs };
         await changeRun(tx, run, { waitsForSpace: true });
-        return { do: 'wait', forMs: longestWaitMs };
+        return undefined;
       }
       await changeRun(tx, run, { status: 'running', attempt: 1, startedAt: new Date(), waitsForSpace: null });
       await insertAttempt(tx, run);
