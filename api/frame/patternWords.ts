@@ -19,7 +19,6 @@ export const patternWords: ReadonlyMap<string, string> = new Map([
   ['^[A-Za-z][A-Za-z0-9_+/-]*$', 'must be the name of a time zone, such as Europe/Berlin'],
   ['^[A-Za-z][A-Za-z0-9_-]*$', 'must be letters, digits, "_" and "-", beginning with a letter'],
   ["^[A-Za-z0-9!#$%&'*+.^_|~-]{1,100}$", 'must be the name of a header, with at most 100 characters'],
-  ['^[1-9][0-9]{2,3}x[1-9][0-9]{2,3}$', 'must be a width and a height in pixels, such as 1280x800'],
   [String.raw`^[^\u0000]*[^\s\u0000][^\u0000]*$`, 'must not be blank, and have no NUL in it'],
   ['^/[A-Za-z0-9._~/-]*$', 'must be a path that begins with "/", of letters, digits, ".", "_", "~" and "-"'],
   [String.raw`^[^:\u0000-\u001F\u007F]+$`, 'must have no colon and no control characters in it'],

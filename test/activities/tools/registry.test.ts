@@ -2,8 +2,10 @@ import { createTools, type ToolDeps } from '../../../activities/tools/index.ts';
 import { ToolRegistry } from '../../../activities/tools/registry.ts';
 import type { Tool } from '../../../activities/tools/tool.ts';
 
-/** Any dependency of any tool: tools are only described here. */
-const nothing: unknown = new Proxy(() => nothing, { get: () => nothing });
+/** Any dependency of any tool, or a number of its configuration: tools are only described here. */
+const nothing: unknown = new Proxy(() => nothing, {
+  get: (_target, name) => (name === Symbol.toPrimitive ? () => 0 : nothing),
+});
 
 const toolOf = (inputSchema: object) => ({ name: 'odd', inputSchema }) as Tool;
 const registryOf = (tool: Tool) => new ToolRegistry({ tools: [tool], standingOf: () => Promise.reject(new Error()) });
