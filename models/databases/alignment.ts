@@ -4,7 +4,7 @@ import { type Database, transaction } from '../database.ts';
 import { type OperationEnd, operationModels } from '../operation.ts';
 import { execute, select } from '../sql.ts';
 import { accountsOf, type DatabaseAccount, openPassword } from './accounts.ts';
-import { dropBackupsOf } from './backupRows.ts';
+import { dropBackupsOf, dropIfLeft } from './backupRows.ts';
 import { type DatabaseState, lockDatabase } from './spaceDatabase.ts';
 
 /** How the server should have a database now. */
@@ -109,6 +109,7 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
     const note = { due_at: aligned.nextAt, compacts: 0, ...made };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
     if (aligned.state === 'purged') await dropBackupsOf(tx, aligned.id);
+    if (aligned.restores !== null && isFilled) await dropIfLeft(tx, aligned.restores);
     await endOperations(tx, aligned.id, { status: 'succeeded', result: { databaseId: aligned.id } });
     return true;
   });
@@ -157,6 +158,7 @@ export async function failRestore(
         WHERE id = ?`,
       [now, now, id],
     );
+    if (row.restores !== null) await dropIfLeft(tx, row.restores);
     await endOperations(tx, id, { status: 'failed', ...failure });
   });
 }

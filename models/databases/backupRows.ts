@@ -77,9 +77,23 @@ export async function dropBackups(tx: Transaction, backups: readonly Pick<Databa
   await execute(tx, 'DELETE FROM space_database_backups WHERE id IN (?)', [backups.map(({ id }) => id)]);
 }
 
-/** Of a database that has gone for good. */
+/** Of a database that has gone for good, but for those from which one is being made. */
 export async function dropBackupsOf(tx: Transaction, databaseId: string): Promise<void> {
-  await dropBackups(tx, await backupsOf(tx, databaseId));
+  await dropBackups(tx, await unused(tx, await backupsOf(tx, databaseId)));
+}
+
+/** After a database was made from it, or could not be: it was kept for that alone where its own database has gone. */
+export async function dropIfLeft(tx: Transaction, id: string): Promise<void> {
+  const found = await lockBackup(tx, id);
+  if (found === undefined) return;
+  const sql = "SELECT id FROM space_databases WHERE id = ? AND state <> 'purged'";
+  if ((await select(tx, sql, [found.databaseId])).length === 0) await dropBackups(tx, await unused(tx, [found]));
+}
+
+/** Whether a database is being made from one of another's. */
+export async function isRestoredFrom(tx: Transaction, databaseId: string): Promise<boolean> {
+  const all = await backupsOf(tx, databaseId);
+  return (await unused(tx, all)).length < all.length;
 }
 
 /** Those beyond the newest, unless a database is being made from them. */
@@ -87,13 +101,14 @@ export async function dropOldBackups(tx: Transaction, databaseId: string, kept: 
   const ended = (await backupsOf(tx, databaseId)).filter(({ state }) => state !== 'making');
   const beyond = (state: BackupState) => ended.filter((one) => one.state === state).slice(kept);
   const old = [...beyond('kept'), ...beyond('failed')];
-  if (old.length === 0) return;
+  await dropBackups(tx, await unused(tx, old));
+}
+
+async function unused(tx: Transaction, backups: readonly DatabaseBackup[]): Promise<DatabaseBackup[]> {
+  if (backups.length === 0) return [];
   const sql = 'SELECT restores FROM space_databases WHERE restores IN (?)';
-  const used = await select<{ restores: string }>(tx, sql, [old.map(({ id }) => id)]);
-  await dropBackups(
-    tx,
-    old.filter(({ id }) => !used.some(({ restores }) => restores === id)),
-  );
+  const used = await select<{ restores: string }>(tx, sql, [backups.map(({ id }) => id)]);
+  return backups.filter(({ id }) => !used.some(({ restores }) => restores === id));
 }
 
 /** Newest first. */

@@ -7,7 +7,7 @@ import { newId } from '../ids.ts';
 import { type Operation, type OperationKind, operationModels } from '../operation.ts';
 import { execute, insert, select } from '../sql.ts';
 import { findAccountOf, ownAccountOf, sealPassword } from './accounts.ts';
-import { lockBackup } from './backupRows.ts';
+import { isRestoredFrom, lockBackup } from './backupRows.ts';
 import { type ConnectedApp, connectApp, disconnectApp } from './connections.ts';
 import { nameKey, namesOf, newName, newPassword } from './names.ts';
 import { lockOf, requireLiving, type SpaceDatabase } from './spaceDatabase.ts';
@@ -131,14 +131,19 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         if (purgeAt !== null && purgeAt <= new Date()) throw notFound('database');
         const sql = 'SELECT id FROM space_databases WHERE space_id = ? AND live_name = ? AND id <> ?';
         if ((await select(tx, sql, [spaceId, nameKey(name), id])).length > 0) throw nameTaken();
-        return { state: 'living', live_name: nameKey(name), deleted_at: null, purge_at: null };
+        // A deleted one is backed up no more; its time may have come and gone.
+        return { state: 'living', live_name: nameKey(name), deleted_at: null, purge_at: null, backup_at: new Date() };
       }),
 
-    /** A deleted one goes for good now. Throws 404, 409 `DATABASE_NOT_DELETED`. */
+    /** A deleted one goes for good now. Throws 404, 409 `DATABASE_NOT_DELETED` or `BACKUP_IN_USE`. */
     purge: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
-      change(asked, 'purgeDatabase', async (_tx, { state }) => {
+      change(asked, 'purgeDatabase', async (tx, { id, state }) => {
         if (state !== 'deleted') {
           throw new DomainError('conflict', 'DATABASE_NOT_DELETED', 'Only a deleted database can go. Delete it first.');
+        }
+        if (await isRestoredFrom(tx, id)) {
+          const detail = 'A database is being made from one of its backups. Wait for that.';
+          throw new DomainError('conflict', 'BACKUP_IN_USE', detail);
         }
         return { state: 'purged', purge_at: new Date() };
       }),

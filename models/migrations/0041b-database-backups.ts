@@ -42,7 +42,9 @@ export const databaseBackups: Migration = {
       KEY space_database_backups_due (due_at, id)
     ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin`);
     // The databases that there are get the accounts of Atrium's own, and a backup.
-    await sequelize.query(`UPDATE space_databases SET due_at = NOW(3), backup_at = NOW(3), version = version + 1
-      WHERE state = 'living' AND due_at IS NULL AND backup_at IS NULL`);
+    // Those are spread over a day, as they will be on all days after it.
+    await sequelize.query(`UPDATE space_databases SET due_at = NOW(3), version = version + 1,
+        backup_at = NOW(3) + INTERVAL (CRC32(id) % 86400) SECOND
+      WHERE state = 'living' AND backup_at IS NULL`);
   },
 };

@@ -87,6 +87,37 @@ test('a deleted database has its backups until it is gone', async () => {
   });
 });
 
+test('one that is restored after its time has come is backed up again', async () => {
+  const id = await makeFilled('again');
+  await own.remove(id);
+  // Its time has come while it was deleted.
+  await query('UPDATE space_databases SET backup_at = ? WHERE id = ?', [new Date(0), id]);
+  await waitFor('that to be seen', async () => {
+    const [rows] = await query('SELECT backup_at AS at FROM space_databases WHERE id = ?', [id]);
+    return (rows as { at: Date | null }[])[0]?.at === null;
+  });
+  await own.restore(id);
+  await waitFor('a backup', async () => (await own.backups(id)).some(({ status }) => status === 'kept'));
+});
+
+test('what a database is made from stays until it is made', async () => {
+  const [id, other] = [await makeFilled('source'), await makeFilled('other')];
+  const { id: backupId } = await own.backUp(id);
+  const objectKey = await objectOf(backupId);
+  await own.remove(id);
+  // As while a database is being made from it.
+  await query('UPDATE space_databases SET restores = ?, is_made = 0 WHERE id = ?', [backupId, other]);
+  expect(await own.refusal('POST', `/${id}/purge`)).toEqual([409, 'BACKUP_IN_USE']);
+  // Its days are over.
+  await query('UPDATE space_databases SET purge_at = ?, due_at = ? WHERE id = ?', [new Date(0), new Date(0), id]);
+  await waitFor('it to be gone', async () => (await own.refusal('GET', `/${id}`))[0] === 404);
+  expect(await isStored(objectKey)).toBe(true);
+  await query('UPDATE space_databases SET due_at = ? WHERE id = ?', [new Date(0), other]);
+  await waitFor('the other to be made', async () => (await own.get(other)).status === 'ready');
+  expect(await wordsIn(other)).toEqual([{ words: 'as it was' }]);
+  await waitFor('its backup to be gone', async () => !(await isStored(objectKey)));
+});
+
 test('the newest are kept, and what is deleted takes no room', async () => {
   const { id } = await own.make('often');
   const first = await own.backUp(id);
