@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import { checkDisk } from '../../bin/support/checkDisk.ts';
 import { announceOurselves } from '../../bin/support/running.ts';
 import { runAtrium } from '../support/atrium.ts';
@@ -26,6 +28,7 @@ test('parts that are frozen are said not to answer, and what else there is to sa
   const address = `127.0.0.1:${(frozen.address() as AddressInfo).port}`;
   // So is the Atrium that runs.
   const dataDir = temporaryFolder();
+  mkdirSync(join(dataDir, 'run'));
   const running = announceOurselves(dataDir);
   running.update({ state: 'running', apiUrl: `http://${address}` });
   const { code, checks } = await doctor(
