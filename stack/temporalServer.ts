@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, openSync } from 'node:fs';
-import type { AddressInfo, Server } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Connection, isGrpcServiceError } from '@temporalio/client';
 import { searchAttributes } from '../temporal/searchAttributes.ts';
@@ -147,10 +147,12 @@ async function startGated(
   } finally {
     closeSync(connections);
   }
-  const send = (order: GateOrder, at: Server) => service.send(order, at);
   try {
-    await send({ open: 'server', user: process.getuid?.() ?? 0, upstreamPort: innerPorts.server }, door);
-    await send({ open: 'ui', ...ui, upstreamPort: innerPorts.ui }, uiDoor);
+    await service.send(
+      { open: 'server', user: process.getuid?.() ?? 0, upstreamPort: innerPorts.server } satisfies GateOrder,
+      door,
+    );
+    await service.send({ open: 'ui', ...ui, upstreamPort: innerPorts.ui } satisfies GateOrder, uiDoor);
   } catch (error) {
     await service.stop();
     throw error;

@@ -15,14 +15,8 @@ export function wantsJson(command: Command): boolean {
   return command.optsWithGlobals<{ json?: boolean }>().json === true;
 }
 
-/** Lines up the second column: `[['API', 'http://…']]`. */
-export function columns(rows: (readonly [string, string])[]): string {
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join('\n');
-}
-
 /** Lines up all columns but the last, with two spaces between them: `[['usr_1', 'ada@example.org', 'Ada']]`. */
-export function table(rows: (readonly string[])[]): string {
+export function columns(rows: (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>
     row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join('  ');

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Part } from '../../models/identity/overview.ts';
-import { print, table } from './answer.ts';
+import { columns, print } from './answer.ts';
 
 const maxLimit = 10_000;
 
@@ -20,7 +20,7 @@ export function printList<Row extends { id: string }>(
   { none, cells }: { none: string; cells: (row: Row) => readonly string[] },
 ): void {
   const more = rows.length < limit ? [] : [`There may be more: --after ${rows.at(-1)?.id}`];
-  const text = rows.length === 0 ? none : [table(rows.map((row) => [row.id, ...cells(row)])), ...more].join('\n');
+  const text = rows.length === 0 ? none : [columns(rows.map((row) => [row.id, ...cells(row)])), ...more].join('\n');
   print(command, { json: rows, text });
 }
 

@@ -104,7 +104,8 @@ export async function dropOldBackups(tx: Transaction, databaseId: string, kept: 
   await dropBackups(tx, await unused(tx, old));
 }
 
-async function unused(tx: Transaction, backups: readonly DatabaseBackup[]): Promise<DatabaseBackup[]> {
+/** Those from which no database is being made. */
+export async function unused(tx: Transaction, backups: readonly DatabaseBackup[]): Promise<DatabaseBackup[]> {
   if (backups.length === 0) return [];
   const sql = 'SELECT restores FROM space_databases WHERE restores IN (?)';
   const used = await select<{ restores: string }>(tx, sql, [backups.map(({ id }) => id)]);

@@ -6,7 +6,7 @@ import { DomainError, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { execute, insert, select } from '../sql.ts';
-import { type DatabaseBackup, dropBackups, dropOldBackups, lockBackup } from './backupRows.ts';
+import { type DatabaseBackup, dropBackups, dropOldBackups, lockBackup, unused } from './backupRows.ts';
 import { lockDatabase, lockOf, requireLiving } from './spaceDatabase.ts';
 import type { DatabaseActor } from './wishes.ts';
 
@@ -63,8 +63,7 @@ export async function removeBackup(database: Database, { spaceId, databaseId, id
     await lockOf(tx, { spaceId, id: databaseId });
     const found = await lockBackup(tx, id);
     if (found?.databaseId !== databaseId) throw notFound('backup');
-    const used = await select(tx, 'SELECT id FROM space_databases WHERE restores = ? LIMIT 1', [id]);
-    if (found.state === 'making' || used.length > 0) {
+    if (found.state === 'making' || (await unused(tx, [found])).length === 0) {
       throw new DomainError('conflict', 'BACKUP_IN_USE', 'It is being made, or a database is being made from it.');
     }
     await dropBackups(tx, [found]);
