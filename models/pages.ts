@@ -35,9 +35,33 @@ export function encodeCursor(key: string): string {
   return Buffer.from(key, 'utf8').toString('base64url');
 }
 
+/** A page of a list that is read in either order. */
+export interface TwoWayPage<T> extends Page<T> {
+  /** The place of its first row: with the other order, it leads to what is before the page. Null for an empty list. */
+  previousCursor: string | null;
+}
+
 /** Makes a page of rows that were read with `limit + 1`: the one too many says whether there is more. */
 export function toPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => string): Page<T> {
   const data = rows.slice(0, limit);
   const last = data.at(-1);
   return { data, nextCursor: rows.length > limit && last !== undefined ? encodeCursor(keyOf(last)) : null };
+}
+
+/**
+ * The same for a list that is read in either order; `hasMore` where the rows are not one too many. An empty page is at
+ * the place that was asked for.
+ */
+export function toTwoWayPage<T>(
+  rows: readonly T[],
+  { limit, cursor, hasMore = rows.length > limit }: PageRequest & { hasMore?: boolean },
+  keyOf: (row: T) => string,
+): TwoWayPage<T> {
+  const data = rows.slice(0, limit);
+  const [first, last] = [data[0], data.at(-1)];
+  return {
+    data,
+    nextCursor: hasMore && last !== undefined ? encodeCursor(keyOf(last)) : null,
+    previousCursor: first === undefined ? (cursor ?? null) : encodeCursor(keyOf(first)),
+  };
 }

@@ -2,10 +2,10 @@ import { pipeline } from 'node:stream/promises';
 import { listCheckouts } from '../../models/billing/checkouts.ts';
 import { readLedger } from '../../models/billing/report.ts';
 import type { Database } from '../../models/database.ts';
-import { decodeCursor, toPage } from '../../models/pages.ts';
+import { decodeCursor, toPage, toTwoWayPage } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
-import { pageOf, pathOf } from '../frame/request.ts';
+import { pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { csvHeader, csvLines, presentCheckout, presentLedgerRecord } from './presentBilling.ts';
 
@@ -18,9 +18,11 @@ export function billingEntryRoutes(deps: RouteDeps) {
   router.get('/api/billing/:spaceId/entries', async (req, res) => {
     const { spaceId } = pathOf<'listBillingEntries'>(req);
     const { limit, cursor } = pageOf(req);
-    const records = await readLedger(deps.database, spaceId, { limit: limit + 1, before: decodeCursor(cursor) });
-    const page = toPage(records, limit, ({ id }) => id);
-    answer<'listBillingEntries'>(res, 200, { data: page.data.map(presentLedgerRecord), nextCursor: page.nextCursor });
+    const { order } = queryOf<'listBillingEntries'>(req);
+    const behind = decodeCursor(cursor);
+    const records = await readLedger(deps.database, spaceId, { order, limit: limit + 1, behind });
+    const page = toTwoWayPage(records, { limit, cursor }, ({ id }) => id);
+    answer<'listBillingEntries'>(res, 200, { ...page, data: page.data.map(presentLedgerRecord) });
   });
 
   router.get('/api/billing/:spaceId/entries.csv', async (req, res) => {
@@ -46,10 +48,10 @@ export function billingEntryRoutes(deps: RouteDeps) {
 
 async function* exportLines(database: Database, spaceId: string): AsyncGenerator<string> {
   yield csvHeader;
-  for (let before: string | undefined; ; ) {
-    const records = await readLedger(database, spaceId, { limit: recordsPerRead, before });
+  for (let behind: string | undefined; ; ) {
+    const records = await readLedger(database, spaceId, { limit: recordsPerRead, behind });
     yield records.map(csvLines).join('');
     if (records.length < recordsPerRead) return;
-    before = records.at(-1)?.id;
+    behind = records.at(-1)?.id;
   }
 }

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { deleteThread } from '../../models/chat/deleteThread.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Thread } from '../../models/chat/thread.ts';
-import { decodeCursor, encodeCursor, toPage } from '../../models/pages.ts';
+import { decodeCursor, toTwoWayPage } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -26,20 +26,22 @@ export function threadRoutes(deps: RouteDeps) {
   router.get('/api/spaces/:spaceId/threads', async (req, res) => {
     const caller = callerOf(req);
     const { spaceId } = pathOf<'listThreads'>(req);
+    const { needsInput, order = 'desc' } = queryOf<'listThreads'>(req);
     const { limit, cursor } = pageOf(req);
     const [updatedAt, id] = decodeCursor(cursor, threadKey)?.split(' ') ?? [];
     const threads = await Thread.page({
       spaceId,
       userId: caller.userId,
-      needsInput: queryOf<'listThreads'>(req).needsInput,
+      needsInput,
+      order,
       limit: limit + 1,
       cursor: updatedAt === undefined || id === undefined ? undefined : { updatedAt: new Date(updatedAt), id },
     });
-    const page = toPage(threads, limit, (thread) => `${thread.updatedAt.toISOString()} ${thread.id}`);
+    const page = toTwoWayPage(threads, { limit, cursor }, (thread) => `${thread.updatedAt.toISOString()} ${thread.id}`);
     const waiting = await Turn.waitingOf(page.data.map(({ activeTurnId }) => activeTurnId));
     answer<'listThreads'>(res, 200, {
+      ...page,
       data: page.data.map((thread) => presentThread(thread, waiting)),
-      nextCursor: page.nextCursor,
     });
   });
 
@@ -79,9 +81,10 @@ export function threadRoutes(deps: RouteDeps) {
       limit,
       after: turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position },
     });
-    const last = hasMore ? messages.at(-1) : undefined;
-    const nextCursor = last === undefined ? null : encodeCursor(`${last.turnOrdinal} ${last.position}`);
-    answer<'listMessages'>(res, 200, { data: messages.map(presentMessage), nextCursor });
+    const page = toTwoWayPage(messages, { limit, cursor, hasMore }, ({ turnOrdinal: ordinal, position: at }) => {
+      return `${ordinal} ${at}`;
+    });
+    answer<'listMessages'>(res, 200, { ...page, data: messages.map(presentMessage) });
   });
 
   router.get('/api/threads/:threadId/turns', async (req, res) => {
@@ -94,9 +97,9 @@ export function threadRoutes(deps: RouteDeps) {
       limit: limit + 1,
       after: key === undefined ? undefined : Number(key),
     });
-    const page = toPage(turns, limit, (turn) => String(turn.ordinal));
+    const page = toTwoWayPage(turns, { limit, cursor }, (turn) => String(turn.ordinal));
     const data = await presentTurns(deps.database, page.data);
-    answer<'listTurns'>(res, 200, { data, nextCursor: page.nextCursor });
+    answer<'listTurns'>(res, 200, { ...page, data });
   });
 
   /** By its own id or by its client's; all operations on one thread name it in the same places. */

@@ -24,17 +24,21 @@ export async function readBalances(database: Database, spaceId: string): Promise
   return (rows as (Balances & { lowSince: Date | null })[])[0] ?? { spaceId, ...nothing, lowSince: null };
 }
 
-/** The newest transactions first. */
-export async function readLedger(
-  database: Database,
-  spaceId: string,
-  { limit, before }: { limit: number; before?: string | undefined },
-): Promise<LedgerRecord[]> {
-  const wanted = await transactionsBefore(database, spaceId, { limit, before });
+interface LedgerPage {
+  /** The newest first, unless it says otherwise. */
+  order?: 'asc' | 'desc';
+  limit: number;
+  /** The transaction behind which the page begins, in its order. */
+  behind?: string | undefined;
+}
+
+/** A page of a space's transactions. */
+export async function readLedger(database: Database, spaceId: string, page: LedgerPage): Promise<LedgerRecord[]> {
+  const wanted = await transactionsOf(database, spaceId, page);
   if (wanted.length === 0) return [];
   const [heads] = await database.pool.query(
     `SELECT id, source_id AS sourceId, kind, user_id AS userId, turn_id AS turnId, detail, created_at AS createdAt
-       FROM ledger_transactions WHERE id IN (?) ORDER BY id DESC`,
+       FROM ledger_transactions WHERE id IN (?) ORDER BY id ${page.order === 'asc' ? 'ASC' : 'DESC'}`,
     [wanted],
   );
   const [lines] = await database.pool.query(
@@ -59,17 +63,18 @@ const entriesOfTransaction = 2;
 /**
  * The ids alone, read entry by entry until there are enough: for a DISTINCT, MariaDB reads all that is older as well.
  */
-async function transactionsBefore(
+async function transactionsOf(
   { pool }: Database,
   spaceId: string,
-  { limit, before }: { limit: number; before?: string | undefined },
+  { order = 'desc', limit, behind }: LedgerPage,
 ): Promise<string[]> {
+  const [direction, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
   const found = new Set<string>();
-  for (let last = before; ; ) {
+  for (let last = behind; ; ) {
     const count = (limit - found.size) * entriesOfTransaction + 1;
     const [rows] = await pool.query(
       `SELECT transaction_id AS id FROM ledger_entries FORCE INDEX (ledger_entries_space)
-        WHERE space_id = ? ${last === undefined ? '' : 'AND transaction_id < ?'} ORDER BY transaction_id DESC LIMIT ?`,
+        WHERE space_id = ? ${last === undefined ? '' : `AND transaction_id ${beyond} ?`} ORDER BY transaction_id ${direction} LIMIT ?`,
       last === undefined ? [spaceId, count] : [spaceId, last, count],
     );
     const entries = rows as { id: string }[];

@@ -72,21 +72,22 @@ export function defineThread(sequelize: Sequelize) {
       });
     }
 
-    /** The owner's threads of a space, the latest used first. `cursor` is the last row's `updatedAt,id`. */
+    /** The owner's threads of a space, by when they were last used. `cursor` is the last row's `updatedAt,id`. */
     static async page(options: {
       spaceId: string;
       userId: string;
+      order?: 'asc' | 'desc';
       limit: number;
       cursor?: { updatedAt: Date; id: string };
       /** Only those whose turn waits for its client, or only the others. */
       needsInput?: boolean | undefined;
     }): Promise<Thread[]> {
-      const { spaceId, userId, limit, cursor, needsInput } = options;
+      const { spaceId, userId, order = 'desc', limit, cursor, needsInput } = options;
       if (needsInput === true) return Thread.waitingPage(options);
       const waiting = literal("(SELECT id FROM turns WHERE turns.id = active_turn_id AND turns.status = 'waiting')");
       const after =
         cursor &&
-        behind('descending', [
+        behind(order === 'asc' ? 'ascending' : 'descending', [
           ['updatedAt', cursor.updatedAt],
           ['id', cursor.id],
         ]);
@@ -100,8 +101,8 @@ export function defineThread(sequelize: Sequelize) {
         },
         ...along('threads_space_user'),
         order: [
-          ['updatedAt', 'DESC'],
-          ['id', 'DESC'],
+          ['updatedAt', order],
+          ['id', order],
         ],
         limit,
       });
@@ -111,19 +112,21 @@ export function defineThread(sequelize: Sequelize) {
     private static async waitingPage(options: {
       spaceId: string;
       userId: string;
+      order?: 'asc' | 'desc';
       limit: number;
       cursor?: { updatedAt: Date; id: string };
     }): Promise<Thread[]> {
-      const { spaceId, userId, limit, cursor } = options;
+      const { spaceId, userId, order = 'desc', limit, cursor } = options;
+      const [direction, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
       const behindCursor =
         cursor === undefined
           ? ''
-          : `AND threads.updated_at <= :updatedAt AND (threads.updated_at < :updatedAt OR threads.id < :id)`;
+          : `AND threads.updated_at ${beyond}= :updatedAt AND (threads.updated_at ${beyond} :updatedAt OR threads.id ${beyond} :id)`;
       return sequelize.query(
         `SELECT STRAIGHT_JOIN threads.* FROM turns JOIN threads ON threads.id = turns.thread_id
           WHERE turns.space_id = :spaceId AND turns.terminal = 0 AND turns.status = 'waiting' AND turns.user_id = :userId
             AND threads.active_turn_id = turns.id AND threads.deleted_at IS NULL ${behindCursor}
-          ORDER BY threads.updated_at DESC, threads.id DESC LIMIT :limit`,
+          ORDER BY threads.updated_at ${direction}, threads.id ${direction} LIMIT :limit`,
         { replacements: { spaceId, userId, limit, ...cursor }, model: Thread, mapToModel: true },
       );
     }

@@ -145,13 +145,17 @@ test('the ledger: a deep page, with transactions of one entry and of many', asyn
       })),
     ),
   );
-  const read = (before?: string) => (database: Database) => readLedger(database, spaceId, { limit, before });
+  const read = (behind?: string) => (database: Database) => readLedger(database, spaceId, { limit, behind });
   const page = await readsOnlyItsPage(read(idOf('ltx', 300)));
   expect(page.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('ltx', 299 - index)));
   expect(page.map(({ lines }) => lines.length)).toEqual(page.map((_, index) => entriesOf(299 - index)));
   // Much that is older.
   await readsOnlyItsPage(read(idOf('ltx', 3_900)));
   expect(await readsOnlyItsPage(read(idOf('ltx', 3)))).toHaveLength(3);
+  const later = await readsOnlyItsPage((database) =>
+    readLedger(database, spaceId, { order: 'asc', limit, behind: idOf('ltx', 3_900) }),
+  );
+  expect(later.map(({ id }) => id)).toEqual(Array.from({ length: limit }, (_, index) => idOf('ltx', 3_901 + index)));
   expect(await readsOnlyItsPage(read())).toHaveLength(limit);
 });
 

@@ -195,4 +195,15 @@ test('the ledger is listed in pages and as a file, and caps and automatic top-up
   expect(await put('auto-top-up', auto)).toMatchObject({ status: 200, body: auto });
   // One charge fits into the month's ceiling, and lifts the balance over the threshold.
   await waitFor('the automatic top-up', async () => (await billing(user)).balance === 1050);
+  const entries = async (query: string) => {
+    const answered = await user.get<{ data: { kind: string }[]; nextCursor: string; previousCursor: string }>(
+      `/api/billing/${user.spaceId}/entries?${query}`,
+    );
+    return { ...answered, kinds: answered.data.map(({ kind }) => kind) };
+  };
+  const oldest = await entries('order=asc&limit=1');
+  expect(oldest.kinds).toEqual(['grant']);
+  const later = await entries(`order=asc&cursor=${oldest.nextCursor}`);
+  expect(later.kinds.at(-1)).toBe('topUp');
+  expect((await entries(`cursor=${later.previousCursor}`)).kinds).toEqual(['grant']);
 });

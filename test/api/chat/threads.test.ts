@@ -28,6 +28,7 @@ async function createThread(person: ChatUser, title?: string): Promise<ThreadBod
 interface Page<T> {
   data: T[];
   nextCursor: string | null;
+  previousCursor: string | null;
 }
 
 /** Every page of a list, by its cursors. */
@@ -175,6 +176,37 @@ describe('lists', () => {
       expect(await from('asc')).toEqual(all.slice(1 - limit));
       expect((await user.fetch(`${path}?order=newest`)).status).toBe(400);
     }
+  });
+
+  test('of threads, messages and turns: on and back, and what has come since', async () => {
+    const owner = await product.user();
+    const ids = async (path: string) => {
+      const page = await owner.get<Page<{ id: string }>>(path);
+      return { ...page, ids: page.data.map((each) => each.id) };
+    };
+    const threads = `/api/spaces/${owner.spaceId}/threads`;
+    expect(await owner.get(threads)).toEqual({ data: [], nextCursor: null, previousCursor: null });
+    const turns = [];
+    for (const content of ['One', 'Two', 'Three']) turns.push(await owner.ask({ content }));
+    const [{ threadId } = { threadId: '' }] = turns;
+    for (const content of ['Four', 'Five', 'Six']) await owner.ask({ content, threadId });
+    for (const path of [threads, `/api/threads/${threadId}/messages`, `/api/threads/${threadId}/turns`]) {
+      const all = (await ids(`${path}?order=desc`)).ids;
+      expect(all.length).toBeGreaterThan(2);
+      const end = await ids(`${path}?order=desc&limit=2`);
+      expect([path, end.ids]).toEqual([path, all.slice(0, 2)]);
+      const older = await ids(`${path}?order=desc&limit=1&cursor=${end.nextCursor}`);
+      expect([path, older.ids]).toEqual([path, all.slice(2, 3)]);
+      const back = await ids(`${path}?order=asc&cursor=${older.previousCursor}`);
+      expect([path, back.ids]).toEqual([path, all.slice(0, 2).toReversed()]);
+      const since = await ids(`${path}?order=asc&cursor=${end.previousCursor}`);
+      expect(since).toMatchObject({ ids: [], nextCursor: null, previousCursor: end.previousCursor });
+      await owner.ask({ content: 'Later', threadId });
+      expect((await ids(`${path}?order=asc&cursor=${end.previousCursor}`)).ids.length).toBeGreaterThan(0);
+      expect((await owner.fetch(`${path}?order=newest`)).status).toBe(400);
+    }
+    expect((await ids(threads)).ids[0]).toBe(threadId);
+    expect((await ids(`${threads}?order=asc`)).ids.at(-1)).toBe(threadId);
   });
 
   test('400 for a limit or a cursor that is none', async () => {
