@@ -1,4 +1,5 @@
 import { endTurn } from '../../models/chat/endTurn.ts';
+import { indexDueTexts } from '../../models/chat/indexTexts.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { purgeOldTurns } from '../../models/chat/oldTurns.ts';
 import { purgeTurnLogs } from '../../models/chat/purge.ts';
@@ -10,6 +11,9 @@ import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.t
 import type { ChatDeps } from './deps.ts';
 import { audienceOf } from './endTurn.ts';
 import { describeTurnError } from './turnErrors.ts';
+
+/** The other sweeps wait for it: those of a large installation that is new to the index take many. */
+const textsPerSweep = 2_000;
 
 /**
  * What the sweeper does for the chat. Each is idempotent and leaves rows younger than the grace period alone: their API
@@ -78,6 +82,17 @@ export function createChatSweeps(deps: ChatDeps) {
       }
     },
 
+    /** Words by which messages and titles are found: of new ones, and of those that have changed. */
+    async indexThreadTexts(): Promise<number> {
+      using heartbeat = keepAlive();
+      return indexDueTexts(database, {
+        most: textsPerSweep,
+        onBatch: () => heartbeat.cancelled.throwIfAborted(),
+        onFailure: (threadId, error) =>
+          logger.warn({ err: error, threadId }, 'A text could not be indexed; the next sweep tries again.'),
+      });
+    },
+
     /** The working data of turns, once it is no longer needed. The messages stay. */
     async purgeOldTurns(): Promise<number> {
       using heartbeat = keepAlive();
@@ -99,6 +114,7 @@ const lostTurn = { status: 'failed', code: 'WORKFLOW_LOST', detail: describeTurn
 export const chatSweeps = [
   'sweepTurns',
   'sweepToolAnswers',
+  'indexThreadTexts',
   'purgeOldTurnLogs',
   'purgeOldTurns',
 ] as const satisfies readonly (keyof ReturnType<typeof createChatSweeps>)[];

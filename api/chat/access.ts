@@ -14,6 +14,7 @@ export const access = {
   putChatSettings: 'editor',
   decideToolCall: 'threadOwner',
   listThreads: 'viewer',
+  searchThreads: 'viewer',
   createThread: 'viewer',
   getThread: 'threadOwner',
   updateThread: 'threadOwner',

@@ -1,8 +1,10 @@
-import type { Message } from '../../models/chat/message.ts';
+import type { Message, MessagePlace } from '../../models/chat/message.ts';
+import type { FoundText } from '../../models/chat/search.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Scope } from '../../models/identity/scopes.ts';
+import { encodeCursor } from '../../models/pages.ts';
 import type { Usage } from '../../models/turnLog/chunks.ts';
 
 /** `waiting` are the ids of turns that wait for their client. */
@@ -62,4 +64,17 @@ export function presentMessage(message: Message) {
     turnId: message.turnId,
     createdAt: message.createdAt.toISOString(),
   };
+}
+
+/** What the cursors of a list of messages hold. */
+export function messageKeyOf({ turnOrdinal, position }: MessagePlace): string {
+  return `${turnOrdinal} ${position}`;
+}
+
+export function presentFoundText({ thread, message, snippet }: FoundText) {
+  if (message === null) return { thread, message, snippet };
+  const { id, turnId, role, createdAt } = message;
+  // Just before it, so that a list that goes on from there begins with it.
+  const cursor = encodeCursor(messageKeyOf({ ...message, position: message.position - 0.5 }));
+  return { thread, message: { id, turnId, role, createdAt: createdAt.toISOString(), cursor }, snippet };
 }

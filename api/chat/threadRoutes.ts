@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { deleteThread } from '../../models/chat/deleteThread.ts';
 import { chatModels } from '../../models/chat/models.ts';
+import { searchThreads } from '../../models/chat/search.ts';
 import type { Thread } from '../../models/chat/thread.ts';
 import { decodeCursor, toTwoWayPage } from '../../models/pages.ts';
 import { answer } from '../frame/answer.ts';
@@ -9,13 +10,14 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
+import { decodeSearch, encodeSearch } from '../frame/searchCursor.ts';
 import { authorizeListedThread } from './authorizeThread.ts';
-import { presentMessage, presentThread } from './presentThread.ts';
+import { messageKeyOf, presentFoundText, presentMessage, presentThread } from './presentThread.ts';
 import { presentTurns } from './presentTurns.ts';
 
 /** The contents of the three lists' cursors: time and id, ordinal and position, ordinal. */
 const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;
-const messageKey = /^\d{1,9} [01]$/;
+const messageKey = /^\d{1,9} ([01]|-?0\.5)$/;
 const turnKey = /^\d{1,9}$/;
 
 /** Threads, for their owner only: its messages, its turns. */
@@ -54,13 +56,31 @@ export function threadRoutes(deps: RouteDeps) {
     });
   });
 
+  router.get('/api/spaces/:spaceId/threads/search', async (req, res) => {
+    const { userId } = callerOf(req);
+    const { spaceId } = pathOf<'searchThreads'>(req);
+    const { q, in: field, limit = 20, cursor } = queryOf<'searchThreads'>(req);
+    const { found, next } = await searchThreads(deps.database, {
+      spaceId,
+      userId,
+      query: q,
+      fields: field === undefined ? ['title', 'text'] : [field],
+      limit,
+      after: decodeSearch(cursor),
+    });
+    answer<'searchThreads'>(res, 200, {
+      data: found.map(presentFoundText),
+      nextCursor: next === undefined ? null : encodeSearch(next),
+    });
+  });
+
   router.get('/api/threads/:threadId', async (req, res) => {
     answer<'getThread'>(res, 200, await present(await threadOf(req)));
   });
 
   router.patch('/api/threads/:threadId', async (req, res) => {
     const thread = await threadOf(req);
-    await thread.update({ title: bodyOf<'updateThread'>(req).title });
+    await thread.rename(bodyOf<'updateThread'>(req).title);
     answer<'updateThread'>(res, 200, await present(thread));
   });
 
@@ -81,9 +101,7 @@ export function threadRoutes(deps: RouteDeps) {
       limit,
       after: turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position },
     });
-    const page = toTwoWayPage(messages, { limit, cursor, hasMore }, ({ turnOrdinal: ordinal, position: at }) => {
-      return `${ordinal} ${at}`;
-    });
+    const page = toTwoWayPage(messages, { limit, cursor, hasMore }, messageKeyOf);
     answer<'listMessages'>(res, 200, { ...page, data: messages.map(presentMessage) });
   });
 

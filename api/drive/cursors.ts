@@ -1,6 +1,5 @@
 import type { ChildPosition } from '../../models/drive/driveItem.ts';
 import type { Cut } from '../../models/drive/fsTree.ts';
-import type { SearchPosition } from '../../models/drive/search.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../models/pages.ts';
 
 /** Cursors of a drive's lists. Opaque to clients; one that does not decode is 400. */
@@ -22,15 +21,6 @@ export function decodeCut(cursor: string | undefined): { folderId: string; cut: 
   const [, folderId, shown, isFile, name] = parse(cursor, /^(\S+) (\d{1,15}) ([01]) (.+)$/s) ?? [];
   if (folderId === undefined || name === undefined) return undefined;
   return { folderId, cut: { after: { isFile: isFile === '1', nameKey: Buffer.from(name) }, shown: Number(shown) } };
-}
-
-export function encodeSearch({ asked, itemNumber, word }: SearchPosition): string {
-  return encodeCursor(`${asked} ${itemNumber} ${word}`);
-}
-
-export function decodeSearch(cursor: string | undefined): SearchPosition | undefined {
-  const [, asked, itemNumber, word] = parse(cursor, /^(\d) (\d{1,19}) (\S+)$/) ?? [];
-  return word === undefined ? undefined : { asked: Number(asked), itemNumber: Number(itemNumber), word };
 }
 
 export function encodeTrashed({ trashedAt, number }: { trashedAt: Date | null; number: number }): string {

@@ -1,4 +1,5 @@
-import type { Transaction } from 'sequelize';
+import { QueryTypes, type Transaction } from 'sequelize';
+import { type On, sequelizeOf, transactionOf } from '../bound.ts';
 import type { Database } from '../database.ts';
 import { insert } from '../sql.ts';
 import { firstOf } from '../text.ts';
@@ -9,6 +10,7 @@ import type { StoredPart } from './message.ts';
 const pieceCharacters = 128 * 1024;
 /** So many of them are read at a time: about 8 MB. */
 export const piecesAtOnce = 64;
+const firstPieces = 8;
 /** What is kept of an answer that the database refuses. */
 const keptCharacters = 32 * 1024;
 
@@ -67,6 +69,19 @@ export async function readPieces(
     }
     if (rows.length < piecesAtOnce) return parts;
   }
+}
+
+/** The parts at the beginning of such an answer, as far as the first megabyte has them whole. */
+export async function readFirstPieces(on: On, turnId: string): Promise<StoredPart[]> {
+  const rows = await sequelizeOf(on).query<{ parts: string }>(
+    'SELECT parts FROM answer_pieces WHERE turn_id = ? ORDER BY piece LIMIT ?',
+    { replacements: [turnId, firstPieces], type: QueryTypes.SELECT, transaction: transactionOf(on) },
+  );
+  const lines = rows
+    .map(({ parts }) => parts)
+    .join('')
+    .split('\n');
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as StoredPart);
 }
 
 /** Of an answer that cannot be stored whole: texts from its beginning, as much as any row takes. */

@@ -69,6 +69,8 @@ export function defineMessage(sequelize: Sequelize) {
     declare metadata: Record<string, unknown> | null;
     declare createdAt: Date;
     declare replacedAt: Date | null;
+    /** 1 until the index of words has its text as it is. */
+    declare wordsDue: number;
 
     /** A thread's messages behind a place, in this order. Answers that were regenerated are left out. */
     static async page(options: {
@@ -168,6 +170,7 @@ export function defineMessage(sequelize: Sequelize) {
       metadata: jsonText('metadata'),
       createdAt: DataTypes.DATE(3),
       replacedAt: DataTypes.DATE(3),
+      wordsDue: DataTypes.INTEGER.UNSIGNED,
     },
     { sequelize, tableName: 'messages', timestamps: false, underscored: true },
   );

@@ -6,12 +6,13 @@ import type { Database } from '../database.ts';
 export type PurgeScope = { threadId: string } | { spaceId: string };
 
 const turnsPerBatch = 50;
+const textsPerBatch = 20;
 
 export const chatPurge: AreaPurge = {
   ofTurn: ['turn_segments', 'answer_pieces', 'turn_contexts', 'model_calls', 'tool_calls'],
   ofThread: ['messages', 'thread_summaries', 'thread_aliases'],
   ofSpace: ['chat_settings'],
-  own: ['threads', 'turns'],
+  own: ['threads', 'turns', 'thread_texts', 'thread_words'],
 };
 
 /**
@@ -38,6 +39,12 @@ async function purgeThread(
   { ofTurn, ofThread }: { ofTurn: readonly string[]; ofThread: readonly string[] },
   onBatch: () => void,
 ): Promise<void> {
+  // From now on its title gets no words any more.
+  await remove(
+    database,
+    'UPDATE threads SET deleted_at = UTC_TIMESTAMP(3) WHERE id = ? AND deleted_at IS NULL',
+    threadId,
+  );
   for (;;) {
     const turns = await database.sequelize.query<{ id: string }>(
       'SELECT id FROM turns WHERE thread_id = ? ORDER BY ordinal LIMIT ?',
@@ -50,8 +57,24 @@ async function purgeThread(
     onBatch();
   }
   for (const table of ofThread) await remove(database, `DELETE FROM ${table} WHERE thread_id = ?`, threadId);
+  // Messages get no words either once they are gone.
+  await purgeTexts(database, threadId, onBatch);
   await remove(database, 'DELETE FROM threads WHERE id = ?', threadId);
   onBatch();
+}
+
+async function purgeTexts(database: Database, threadId: string, onBatch: () => void): Promise<void> {
+  for (;;) {
+    const texts = await database.sequelize.query<{ number: number }>(
+      'SELECT number FROM thread_texts WHERE thread_id = ? LIMIT ?',
+      { replacements: [threadId, textsPerBatch], type: QueryTypes.SELECT },
+    );
+    if (texts.length === 0) return;
+    const numbers = texts.map(({ number }) => number);
+    await remove(database, 'DELETE FROM thread_words WHERE text_number IN (?)', numbers);
+    await remove(database, 'DELETE FROM thread_texts WHERE number IN (?)', numbers);
+    onBatch();
+  }
 }
 
 /** Drops the logs of turns that ended before `before`, a batch at a time, and returns how many turns that were. */
@@ -79,6 +102,6 @@ async function anyThreadOf(database: Database, spaceId: string): Promise<string 
   return thread?.id;
 }
 
-async function remove(database: Database, sql: string, value: string | string[]): Promise<void> {
+async function remove(database: Database, sql: string, value: string | string[] | number[]): Promise<void> {
   await database.sequelize.query(sql, { replacements: [value] });
 }

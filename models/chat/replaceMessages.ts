@@ -33,9 +33,12 @@ export async function replaceFrom(
   const from = message.turnOrdinal;
   const place = { threadId: thread.id, turnOrdinal: from, position: userPosition };
   // Its place in the order is its key, so it moves by itself: first out of the range that is replaced.
-  await Message.update({ turnOrdinal: ordinal, turnId, ...(parts && { parts }) }, { where: place, transaction: tx });
   await Message.update(
-    { replacedAt: now },
+    { turnOrdinal: ordinal, turnId, ...(parts && { parts, wordsDue: 1 }) },
+    { where: place, transaction: tx },
+  );
+  await Message.update(
+    { replacedAt: now, wordsDue: 1 },
     {
       where: { threadId: thread.id, turnOrdinal: { [Op.gte]: from, [Op.lt]: ordinal }, replacedAt: null },
       transaction: tx,

@@ -19,6 +19,8 @@ export function defineThread(sequelize: Sequelize) {
     declare createdAt: Date;
     declare updatedAt: Date;
     declare deletedAt: Date | null;
+    /** 1 until the index of words has its title as it is. */
+    declare wordsDue: number;
 
     static async open(id: string, tx?: Transaction): Promise<Thread | null> {
       return Thread.findOne({ where: { id, deletedAt: null }, transaction: tx });
@@ -69,6 +71,7 @@ export function defineThread(sequelize: Sequelize) {
         createdAt: now,
         updatedAt: now,
         deletedAt: null,
+        wordsDue: fields.title == null ? 0 : 1,
       });
     }
 
@@ -131,9 +134,13 @@ export function defineThread(sequelize: Sequelize) {
       );
     }
 
+    async rename(title: string): Promise<void> {
+      await this.update({ title, wordsDue: 1 });
+    }
+
     /** Names a thread that has no name. */
     static async nameOnce(id: string, title: string, tx: Transaction): Promise<void> {
-      await Thread.update({ title }, { where: { id, title: null, deletedAt: null }, transaction: tx });
+      await Thread.update({ title, wordsDue: 1 }, { where: { id, title: null, deletedAt: null }, transaction: tx });
     }
 
     /** Takes the thread's next place in order for a turn. The caller holds the row's lock and saves it. */
@@ -155,6 +162,7 @@ export function defineThread(sequelize: Sequelize) {
       createdAt: DataTypes.DATE(3),
       updatedAt: DataTypes.DATE(3),
       deletedAt: DataTypes.DATE(3),
+      wordsDue: DataTypes.INTEGER.UNSIGNED,
     },
     { sequelize, tableName: 'threads', timestamps: false, underscored: true },
   );

@@ -1,12 +1,11 @@
-import { QueryTypes, type Transaction } from 'sequelize';
-import { sequelizeOf } from '../bound.ts';
-import { wordsOf } from './words.ts';
+import type { Transaction } from 'sequelize';
+import { storeWords, type WordTable } from '../words/wordTable.ts';
 
 /** Where a word stands; a row's `fields` is the sum of those that hold. */
 export const fieldBits = { name: 1, text: 2 } as const;
 export type Field = keyof typeof fieldBits;
 
-const rowsPerStatement = 1_000;
+export const driveWords: WordTable = { table: 'drive_words', owner: 'drive_number', thing: 'item_number' };
 
 export interface Indexed {
   driveNumber: number;
@@ -20,19 +19,6 @@ export interface Indexed {
  * and nothing else. An empty text has no words.
  */
 export async function indexWords(item: Indexed, field: Field, text: string, tx: Transaction): Promise<void> {
-  const bit = fieldBits[field];
-  const run = (sql: string, replacements: unknown[]) =>
-    sequelizeOf(tx).query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
-  if (item.isNew !== true) {
-    await run('DELETE FROM drive_words WHERE item_number = ? AND fields = ?', [item.itemNumber, bit]);
-    await run('UPDATE drive_words SET fields = fields & (255 - ?) WHERE item_number = ?', [bit, item.itemNumber]);
-  }
-  const rows = [...wordsOf(text)].map((word) => [item.driveNumber, Buffer.from(word), item.itemNumber, bit]);
-  for (let at = 0; at < rows.length; at += rowsPerStatement) {
-    await run(
-      `INSERT INTO drive_words (drive_number, word, item_number, fields) VALUES ?
-         ON DUPLICATE KEY UPDATE fields = drive_words.fields | VALUES(fields)`,
-      [rows.slice(at, at + rowsPerStatement)],
-    );
-  }
+  const { driveNumber: owner, itemNumber: thing, isNew } = item;
+  await storeWords(driveWords, { owner, thing, ...(isNew && { isNew }) }, { bit: fieldBits[field], text }, tx);
 }

@@ -41,6 +41,7 @@ import { databaseBackups } from './0041b-database-backups.ts';
 import { appPreviews } from './0042-app-previews.ts';
 import { appLimits } from './0042b-app-limits.ts';
 import { toolCallControl } from './0043-tool-call-control.ts';
+import { chatSearch } from './0045-chat-search.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -86,4 +87,5 @@ export const migrations: Migration[] = [
   appPreviews,
   appLimits,
   toolCallControl,
+  chatSearch,
 ];

@@ -43,6 +43,7 @@ export const layers: Record<string, Layer> = {
     },
   },
   models: {
+    common: ['words'],
     joins: ['purge.ts'],
     named: {
       'migrate.ts': { migrations: 'it runs them' },

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { indexDueTexts } from '../../models/chat/indexTexts.ts';
 import type { Database } from '../../models/database.ts';
 import { newName } from '../../models/databases/names.ts';
 import { newId } from '../../models/ids.ts';
@@ -34,7 +35,16 @@ export async function fillThread(product: TestProduct, user: ChatUser): Promise<
     answer_pieces: { turn_id: turnId, piece: 1, parts: '[]' },
     turn_receipts: { turn_id: turnId, seq: 3 },
   });
+  await indexTexts(product.environment.database);
   return threadId;
+}
+
+/** Brings the index of words up to date, as the sweeper does it. */
+export async function indexTexts(database: Database): Promise<void> {
+  const fail = (_threadId: string, error: unknown) => {
+    throw error;
+  };
+  await indexDueTexts(database, { most: 100_000, onBatch: () => undefined, onFailure: fail });
 }
 
 /** A space with rows in every table that has rows of spaces. */
@@ -215,6 +225,8 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       at: new Date(),
     },
   });
+  // An automation has a thread of its own.
+  await indexTexts(product.environment.database);
 }
 
 /** What each of these tables holds: its rows as texts, in the order of the texts. */

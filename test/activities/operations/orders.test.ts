@@ -5,7 +5,7 @@ import { mainTaskQueue } from '../../../temporal/taskQueues.ts';
 import { operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { driveOf } from '../../builders/drive.ts';
-import { contentsOf, fillSpace } from '../../builders/fullSpace.ts';
+import { contentsOf, fillSpace, indexTexts } from '../../builders/fullSpace.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 
 const tables = areaPurges.flatMap(({ ofTurn = [], ofThread = [], ofSpace = [], own = [] }) => [
@@ -31,6 +31,7 @@ beforeAll(async () => {
   const trashed = await drive.put('/c.txt', 'stays in the trash');
   await drive.send('DELETE', `/items/${trashed.id}`);
   threadId = (await user.ask({ content: '/say hello', modelId: 'demo' })).threadId;
+  await indexTexts(product.environment.database);
 });
 afterAll(async () => {
   await connection.close();

@@ -17,7 +17,7 @@ const hump = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
 export function wordsOf(text: string): Set<string> {
   const words = new Set<string>();
   for (const [whole] of text.normalize('NFC').matchAll(word)) {
-    for (const part of [whole, ...whole.split(hump)]) words.add(fold(part));
+    for (const part of [whole, ...whole.split(hump)]) words.add(foldWord(part));
     if (words.size >= maxWords) break;
   }
   words.delete('');
@@ -26,11 +26,26 @@ export function wordsOf(text: string): Set<string> {
 
 /** The words that somebody asks for, as they typed them: `camelCase` is one word here. */
 export function wordsAskedFor(query: string): string[] {
-  const asked = [...query.normalize('NFC').matchAll(word)].map(([whole]) => fold(whole));
+  const asked = [...query.normalize('NFC').matchAll(word)].map(([whole]) => foldWord(whole));
   return [...new Set(asked)].filter((each) => each !== '').slice(0, maxWordsAskedFor);
 }
 
-function fold(text: string): string {
+/** Where a word of a text stands, in UTF-16 units; the end is behind it. */
+export interface WordPlace {
+  start: number;
+  end: number;
+}
+
+/** The words of a text that begin with what is asked for, whole or in their parts, and with which; the text is NFC. */
+export function* placesOf(text: string, asked: readonly string[]): Generator<WordPlace & { found: string[] }> {
+  for (const { 0: whole, index: start } of text.matchAll(word)) {
+    const parts = [whole, ...whole.split(hump)].map(foldWord);
+    const found = asked.filter((each) => parts.some((part) => part.startsWith(each)));
+    if (found.length > 0) yield { found, start, end: start + whole.length };
+  }
+}
+
+function foldWord(text: string): string {
   const folded = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
   // Cut at a whole character, so that a word that is asked for is cut like the one that is there.
   return firstBytesOf(folded, maxWordBytes);

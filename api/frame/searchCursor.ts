@@ -1,0 +1,14 @@
+import { decodeCursor, encodeCursor } from '../../models/pages.ts';
+import type { SearchPosition } from '../../models/words/search.ts';
+
+const form = /^(\d) (\d{1,19}) (\S+)$/;
+
+/** The cursor of a search by words. Opaque to clients; one that does not decode is 400. */
+export function encodeSearch({ asked, thing, word }: SearchPosition): string {
+  return encodeCursor(`${asked} ${thing} ${word}`);
+}
+
+export function decodeSearch(cursor: string | undefined): SearchPosition | undefined {
+  const [, asked, thing, word] = form.exec(decodeCursor(cursor, form) ?? '') ?? [];
+  return word === undefined ? undefined : { asked: Number(asked), thing: Number(thing), word };
+}

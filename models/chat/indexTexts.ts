@@ -1,0 +1,160 @@
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { execute, select } from '../sql.ts';
+import { storeWords } from '../words/wordTable.ts';
+import { readFirstPieces } from './answerPieces.ts';
+import type { StoredPart } from './message.ts';
+import { ownerKey, saidIn, type TextField, textBits, threadWords, titleId } from './threadTexts.ts';
+
+const rowsAtOnce = 100;
+
+interface Place {
+  threadId: string;
+  turnOrdinal: number;
+  position: number;
+}
+
+interface MessageRow {
+  messageId: string;
+  turnId: string;
+  parts: string;
+  pieces: number;
+  isReplaced: number;
+}
+
+export interface Indexing {
+  /** So many texts at most; the rest is for the next time. */
+  most: number;
+  onBatch(): void;
+  /** A text that could not be indexed; it is tried again the next time. */
+  onFailure(threadId: string, error: unknown): void;
+}
+
+/**
+ * Brings the index of words up to date with messages and titles that are new, changed or replaced, and returns how many
+ * that were. One that fails stops no other.
+ */
+export async function indexDueTexts(database: Database, indexing: Indexing): Promise<number> {
+  const titles = await indexTitles(database, indexing);
+  let count = titles;
+  for (let last = ''; count < indexing.most; ) {
+    const threads = await read<{ threadId: string }>(
+      database,
+      `SELECT DISTINCT thread_id AS threadId FROM messages FORCE INDEX (messages_words)
+        WHERE words_due = 1 AND thread_id > ? ORDER BY thread_id LIMIT ?`,
+      [last, rowsAtOnce],
+    );
+    for (const { threadId } of threads) {
+      if (count >= indexing.most) return count;
+      count += await indexMessages(database, threadId, { ...indexing, most: indexing.most - count });
+      last = threadId;
+    }
+    if (threads.length === 0) return count;
+  }
+  return count;
+}
+
+async function indexTitles(database: Database, { most, onBatch, onFailure }: Indexing): Promise<number> {
+  let count = 0;
+  for (let last = ''; count < most; ) {
+    const threads = await read<{ id: string }>(
+      database,
+      'SELECT id FROM threads FORCE INDEX (threads_words) WHERE words_due = 1 AND id > ? ORDER BY id LIMIT ?',
+      [last, rowsAtOnce],
+    );
+    for (const { id } of threads) await indexTitle(database, id).catch((error: unknown) => onFailure(id, error));
+    onBatch();
+    count += threads.length;
+    last = threads.at(-1)?.id ?? last;
+    if (threads.length < rowsAtOnce) return count;
+  }
+  return count;
+}
+
+/** Those of a thread, as far as one read goes: a long thread gets on with each sweep. */
+async function indexMessages(
+  database: Database,
+  threadId: string,
+  { most, onBatch, onFailure }: Indexing,
+): Promise<number> {
+  const places = await read<Place>(
+    database,
+    `SELECT thread_id AS threadId, turn_ordinal AS turnOrdinal, position FROM messages FORCE INDEX (messages_words)
+      WHERE words_due = 1 AND thread_id = ? LIMIT ?`,
+    [threadId, most],
+  );
+  for (const [at, place] of places.entries()) {
+    if (at % rowsAtOnce === 0) onBatch();
+    await indexMessage(database, place).catch((error: unknown) => onFailure(threadId, error));
+  }
+  return places.length;
+}
+
+/** The thread's row is locked: a thread that is being deleted gets no words any more. */
+async function indexTitle(database: Database, id: string): Promise<void> {
+  await transaction(database, async (tx) => {
+    const [thread] = await select<{ spaceId: string; userId: string; title: string | null }>(
+      tx,
+      `SELECT space_id AS spaceId, user_id AS userId, title FROM threads
+        WHERE id = ? AND words_due = 1 AND deleted_at IS NULL FOR UPDATE`,
+      [id],
+    );
+    if (thread !== undefined) {
+      await replaceWords(tx, { ...thread, threadId: id, messageId: titleId }, 'title', thread.title ?? '');
+    }
+    await execute(tx, 'UPDATE threads SET words_due = 0 WHERE id = ?', [id]);
+  });
+}
+
+/** The message's row is locked: a purge that removes it afterwards finds its words. */
+async function indexMessage(database: Database, { threadId, turnOrdinal, position }: Place): Promise<void> {
+  const key = [threadId, turnOrdinal, position];
+  await transaction(database, async (tx) => {
+    const [message] = await select<MessageRow>(
+      tx,
+      `SELECT id AS messageId, turn_id AS turnId, parts, pieces, replaced_at IS NOT NULL AS isReplaced FROM messages
+        WHERE thread_id = ? AND turn_ordinal = ? AND position = ? AND words_due = 1 FOR UPDATE`,
+      key,
+    );
+    const [owner] = await select<{ spaceId: string; userId: string }>(
+      tx,
+      'SELECT space_id AS spaceId, user_id AS userId FROM threads WHERE id = ?',
+      [threadId],
+    );
+    if (message === undefined || owner === undefined) return;
+    const { messageId, turnId, isReplaced } = message;
+    const parts = message.pieces > 0 ? await readFirstPieces(tx, turnId) : (JSON.parse(message.parts) as StoredPart[]);
+    await replaceWords(tx, { ...owner, threadId, messageId }, 'text', isReplaced === 1 ? '' : saidIn(parts));
+    await execute(
+      tx,
+      'UPDATE messages SET words_due = 0 WHERE thread_id = ? AND turn_ordinal = ? AND position = ?',
+      key,
+    );
+  });
+}
+
+async function replaceWords(
+  tx: Transaction,
+  of: { threadId: string; messageId: string; spaceId: string; userId: string },
+  field: TextField,
+  text: string,
+): Promise<void> {
+  const { threadId, messageId } = of;
+  const [known] = await select<{ number: number }>(
+    tx,
+    'SELECT number FROM thread_texts WHERE thread_id = ? AND message_id = ?',
+    [threadId, messageId],
+  );
+  if (known === undefined && text === '') return;
+  const number =
+    known?.number ??
+    (await execute(tx, 'INSERT INTO thread_texts (thread_id, message_id) VALUES (?, ?)', [threadId, messageId]))
+      .insertId;
+  const indexed = { owner: ownerKey(of), thing: number, isNew: known === undefined };
+  await storeWords(threadWords, indexed, { bit: textBits[field], text }, tx);
+}
+
+async function read<Row>({ pool }: Database, sql: string, values: unknown[]): Promise<Row[]> {
+  const [rows] = await pool.query(sql, values);
+  return rows as Row[];
+}

@@ -1,0 +1,129 @@
+import { QueryTypes } from 'sequelize';
+import type { Database } from '../database.ts';
+import { firstOf, lastOf } from '../text.ts';
+import { type SearchPosition, searchWords, type WordRow } from '../words/search.ts';
+import { placesOf, type WordPlace, wordsAskedFor } from '../words/words.ts';
+import { readFirstPieces } from './answerPieces.ts';
+import type { MessagePlace, StoredPart } from './message.ts';
+import { ownerKey, saidIn, type TextField, textBits, threadWords, titleId } from './threadTexts.ts';
+
+export interface ThreadSearch {
+  spaceId: string;
+  /** Whose threads are searched. */
+  userId: string;
+  query: string;
+  fields: readonly TextField[];
+  limit: number;
+  after?: SearchPosition | undefined;
+}
+
+/** A piece of a text, and where in it the words are that were asked for. */
+export interface Snippet {
+  text: string;
+  matches: WordPlace[];
+}
+
+export interface FoundText {
+  thread: { id: string; title: string | null };
+  /** Null for the title. */
+  message: FoundMessage | null;
+  snippet: Snippet;
+}
+
+export interface FoundMessage extends MessagePlace {
+  id: string;
+  turnId: string;
+  role: 'user' | 'assistant';
+  createdAt: Date;
+}
+
+interface TextRow {
+  number: number;
+  threadId: string;
+  messageId: string;
+  title: string | null;
+}
+
+/** UTF-16 units of a snippet before and after the beginning of the first word that was found. */
+const before = 60;
+const after = 180;
+
+/** Titles and messages of somebody's threads in a space, as {@link searchWords} finds them. */
+export async function searchThreads(
+  database: Database,
+  search: ThreadSearch,
+): Promise<{ found: FoundText[]; next?: SearchPosition }> {
+  const bits = search.fields.reduce((sum, field) => sum | textBits[field], 0);
+  const { query, limit, after: position } = search;
+  const request = { table: threadWords, owner: ownerKey(search), query, bits, limit, after: position };
+  return searchWords(database, request, (rows) => open(database, rows, search));
+}
+
+/** What the index's rows stand for, each read only when it is asked for: a message may be long. */
+async function* open(
+  database: Database,
+  rows: WordRow[],
+  search: ThreadSearch,
+): AsyncGenerator<{ row: WordRow; found: FoundText }> {
+  const texts = await textsOf(database, rows, search);
+  const asked = wordsAskedFor(search.query);
+  for (const row of rows) {
+    const text = texts.get(row.thing);
+    const found = text && (await openText(database, text, asked));
+    if (found !== undefined) yield { row, found };
+  }
+}
+
+/** By their numbers. Only of threads that are there, and of nobody else whose key is the same. */
+async function textsOf(
+  database: Database,
+  rows: WordRow[],
+  { spaceId, userId }: ThreadSearch,
+): Promise<Map<number, TextRow>> {
+  if (rows.length === 0) return new Map();
+  const texts = await database.sequelize.query<TextRow>(
+    `SELECT x.number, x.thread_id AS threadId, x.message_id AS messageId, t.title
+       FROM thread_texts x JOIN threads t ON t.id = x.thread_id
+      WHERE x.number IN (?) AND t.space_id = ? AND t.user_id = ? AND t.deleted_at IS NULL`,
+    { replacements: [rows.map(({ thing }) => thing), spaceId, userId], type: QueryTypes.SELECT },
+  );
+  return new Map(texts.map((text) => [text.number, text]));
+}
+
+/** Undefined for a text that has changed since it was indexed, and for an answer that was replaced. */
+async function openText(
+  database: Database,
+  { threadId, messageId, title }: TextRow,
+  asked: readonly string[],
+): Promise<FoundText | undefined> {
+  const thread = { id: threadId, title };
+  if (messageId === titleId) {
+    const snippet = snippetOf(title ?? '', asked);
+    return snippet && { thread, message: null, snippet };
+  }
+  const [row] = await database.sequelize.query<FoundMessage & { parts: string; pieces: number }>(
+    `SELECT id, turn_id AS turnId, turn_ordinal AS turnOrdinal, position, role, created_at AS createdAt, parts, pieces
+       FROM messages WHERE thread_id = ? AND id = ? AND replaced_at IS NULL`,
+    { replacements: [threadId, messageId], type: QueryTypes.SELECT },
+  );
+  if (row === undefined) return undefined;
+  const { parts, pieces, ...message } = row;
+  const whole = pieces > 0 ? await readFirstPieces(database, message.turnId) : (JSON.parse(parts) as StoredPart[]);
+  const snippet = snippetOf(saidIn(whole), asked);
+  return snippet && { thread, message, snippet };
+}
+
+/** The text around the first word that was asked for; undefined where one of them is missing. */
+function snippetOf(whole: string, asked: readonly string[]): Snippet | undefined {
+  const text = whole.normalize('NFC');
+  const missing = new Set(asked);
+  let start: number | undefined;
+  for (const place of placesOf(text, asked)) {
+    start ??= place.start;
+    for (const each of place.found) missing.delete(each);
+    if (missing.size === 0) break;
+  }
+  if (start === undefined || missing.size > 0) return undefined;
+  const cut = lastOf(text.slice(0, start), before) + firstOf(text.slice(start), after);
+  return { text: cut, matches: [...placesOf(cut, asked)].map(({ start: from, end }) => ({ start: from, end })) };
+}
