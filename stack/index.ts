@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Environment } from '../config/index.ts';
+import { prepareBrowsers } from './browsers.ts';
 import { prepareComputers } from './computers.ts';
 import type { Durability, StackContext } from './context.ts';
 import { prepareDesktops } from './desktops.ts';
@@ -136,7 +137,10 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   }
   await prepareGit(context);
   const further = options.computers === true ? await prepareComputers(context) : {};
-  if (options.computers === true) await prepareDesktops(context);
+  if (options.computers === true) {
+    await prepareDesktops(context);
+    await prepareBrowsers(context);
+  }
   return running(await startAll(starts), context, further);
 }
 

@@ -4,6 +4,7 @@ import { describeMachine } from '../../integrations/computers/host/describeMachi
 import type { ComputerHostRow } from '../../models/computers/hosts.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { openDatabase } from '../../models/database.ts';
+import { describeBrowserPrograms } from '../../stack/browsers.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
 import { describeDesktopPrograms } from '../../stack/desktops.ts';
 import { cachedGvisor } from '../../stack/gvisor.ts';
@@ -45,6 +46,13 @@ export async function checkDrivers(launch: LaunchConfig): Promise<CheckResult> {
 export function checkDesktops(launch: LaunchConfig): CheckResult {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
   const { missing, detail } = describeDesktopPrograms(launch);
+  return missing ? off(detail) : ok(detail);
+}
+
+/** Whether computers have a Chromium here. Containers bring their own. */
+export function checkBrowsers(launch: LaunchConfig): CheckResult {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const { missing, detail } = describeBrowserPrograms(launch);
   return missing ? off(detail) : ok(detail);
 }
 

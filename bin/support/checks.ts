@@ -8,7 +8,7 @@ import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
-import { checkComputers, checkDesktops, checkDrivers, checkHosts } from './checkComputers.ts';
+import { checkBrowsers, checkComputers, checkDesktops, checkDrivers, checkHosts } from './checkComputers.ts';
 import { checkDatabases } from './checkDatabases.ts';
 import { checkDisk } from './checkDisk.ts';
 import { checkGitHosting } from './checkGitHosting.ts';
@@ -73,6 +73,7 @@ function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined)
     // Both try the same things.
     { name: 'drivers of computers', look: () => computers.then(() => checkDrivers(launch)), answerMs: 2 * trialMs },
     { name: 'desktops', look: () => checkDesktops(launch) },
+    { name: 'browsers', look: () => checkBrowsers(launch) },
     ...(launch.need.temporal ? [{ name: 'temporal access', look: () => checkTemporalAccess(launch, running) }] : []),
   ];
 }

@@ -4,6 +4,7 @@ import type { ComputerDeps } from '../../activities/computers/deps.ts';
 import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
+import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import { HostError } from '../../integrations/computers/host/hostErrors.ts';
@@ -105,14 +106,16 @@ async function makeHost(
   egress: ComputerEgress,
 ): Promise<{ host: Host; trust: TrustFiles } | undefined> {
   try {
-    const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), await egressAuthorities.trusted());
+    const authorities = await egressAuthorities.trusted();
+    const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), authorities);
+    const policies = await writeBrowserPolicies(path.join(config.computers.dir, '.browsers'), authorities);
     const host = await createHost({
       dir: config.computers.dir,
       ...(config.computers.imageMiB !== undefined && { imageMiB: config.computers.imageMiB }),
       ...driverOptions(config.computers),
       ...(config.computers.memoryMiB !== undefined && { memoryMiB: config.computers.memoryMiB }),
       egress,
-      readOnly: () => trust.readOnly,
+      readOnly: () => [...trust.readOnly, ...policies],
       log: (level, facts, message) => logger[level](facts, message),
     });
     if (host.rights.off.length > 0) logger.info({ off: host.rights.off }, 'Computers run with less than root gives.');

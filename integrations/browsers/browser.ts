@@ -1,5 +1,16 @@
 import type { Duplex } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DomainError } from '../../models/errors.ts';
+import { home } from '../computers/bubblewrap/view.ts';
 import type { HostClient } from '../computers/hostClient.ts';
+import { CdpConnection, CommandRefused, ConnectionLost, ProtocolViolation } from './cdp/connection.ts';
+import { exitCodes, startRequest } from './chromium.ts';
+import { dialEndpoint, ended, readEndpoint, wrong } from './endpoint.ts';
+import { browserError } from './failures.ts';
+import { navigate, requireUrl } from './navigate.ts';
+import { Page } from './page.ts';
+import { pdf, screenshot, shown } from './pictures.ts';
+import { listTabs, maxTabs, type Reach, tabIds, tabOf } from './tabs.ts';
 import type {
   ActOutcome,
   BrowserSpec,
@@ -13,6 +24,15 @@ import type {
   Tab,
   TabOutcome,
 } from './types.ts';
+
+const callMs = 30_000;
+const navigateMs = 60_000;
+/** Until it has written down what is to be kept. */
+const closeMs = 8_000;
+const killMs = 10_000;
+const lookMs = 10;
+/** What Chromium says on standard error as soon as it takes clients. */
+const listening = /^DevTools listening on ws:/m;
 
 /**
  * The Chromium of a session, on a computer that runs. Where it has ended, every call but `start` and `close` throws 502
@@ -29,89 +49,242 @@ export class Browser {
 
   /**
    * Starts it, unless it runs, and settles when it takes clients. Throws 422 `BROWSERS_UNAVAILABLE` where the computer
-   * has no Chromium, 409 `PROFILE_IN_USE` where another browser has the profile, 502 `BROWSER_ENDED` where it has ended.
+   * has no Chromium, 409 `PROFILE_IN_USE` where another browser has the profile, 422 `PROFILE_UNUSABLE` where that
+   * cannot be written, 502 `BROWSER_ENDED`.
    */
-  start(_signal: AbortSignal): Promise<void> {
-    return this.#notYet();
+  async start(signal: AbortSignal): Promise<void> {
+    const { own } = this.#client;
+    const { id } = this.#spec;
+    await own.startProcess(startRequest(this.#spec, home));
+    let text = '';
+    for await (const { kind, payload } of own.output(id, { follow: true, signal })) {
+      if (kind === 'stderr') text = (text + Buffer.from(payload).toString('latin1')).slice(-10_000);
+      if (listening.test(text)) break;
+    }
+    // It says so a moment before it has written down where.
+    for (;;) {
+      await this.#requireAlive();
+      if (await this.#hasEndpoint(signal)) return;
+      await delay(lookMs, undefined, { signal });
+    }
   }
 
   /** Whether it runs still, as far as its computer knows. */
-  isAlive(): Promise<boolean> {
-    return this.#notYet();
+  async isAlive(): Promise<boolean> {
+    try {
+      return (await this.#client.own.process(this.#spec.id)).state === 'running';
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return false;
+      throw error;
+    }
   }
 
   /**
    * Has it write down cookies and storage and end; settles when nothing of it runs, also where it was not there. One
    * that does not end by itself is killed.
    */
-  close(_signal: AbortSignal): Promise<void> {
-    return this.#notYet();
+  async close(signal: AbortSignal): Promise<void> {
+    if (!(await this.isAlive())) return;
+    const late = AbortSignal.any([signal, AbortSignal.timeout(closeMs)]);
+    try {
+      const cdp = await this.#open(late);
+      // Its connection ends with it, mostly before it answers.
+      await cdp.send('Browser.close', {}).catch(() => undefined);
+      await this.#untilEnded(late);
+    } catch {
+      signal.throwIfAborted();
+      await this.#kill(signal);
+    }
   }
 
-  tabs(_options?: CallOptions): Promise<Tab[]> {
-    return this.#notYet();
+  tabs({ signal }: CallOptions = {}): Promise<Tab[]> {
+    return this.#reach(callMs, signal, listTabs);
   }
 
   /** Throws 422 `URL_REFUSED`, 429 `TOO_MANY_TABS`, and as `navigate` does. */
-  openTab(_url: string, _options?: CallOptions): Promise<TabOutcome> {
-    return this.#notYet();
+  async openTab(url: string, options: CallOptions = {}): Promise<TabOutcome> {
+    const to = requireUrl(url);
+    return this.#reach(navigateMs, options.signal, async (reach) => {
+      if ((await tabIds(reach.cdp)).size >= maxTabs) {
+        throw browserError('TOO_MANY_TABS', `A browser has at most ${maxTabs} tabs. Close some.`, {
+          retryAfterSeconds: 1,
+        });
+      }
+      const { targetId } = await reach.cdp.send('Target.createTarget', { url: 'about:blank' });
+      const page = await Page.attach(reach.cdp, targetId, options);
+      await navigate(page, { url: to });
+      return outcome(reach, page);
+    });
   }
 
   /**
    * Settles when the page is there, as far as it can be read; what it still loads is not waited for. Throws 404
-   * `TAB_NOT_FOUND`, 422 `URL_REFUSED`, and 502 `NAVIGATION_FAILED` with Chromium’s own word, such as
-   * `net::ERR_NAME_NOT_RESOLVED`, in its detail.
+   * `TAB_NOT_FOUND`, 422 `URL_REFUSED`, 409 `NO_HISTORY`, 504 `NAVIGATION_TIMEOUT`, and 502 `NAVIGATION_FAILED` with
+   * Chromium’s own word, such as `net::ERR_NAME_NOT_RESOLVED`, in its detail.
    */
-  navigate(_tabId: string, _to: Navigation, _options?: CallOptions): Promise<TabOutcome> {
-    return this.#notYet();
+  navigate(tabId: string, to: Navigation, options: CallOptions = {}): Promise<TabOutcome> {
+    return this.#reach(navigateMs, options.signal, async (reach) => {
+      const page = await Page.attach(reach.cdp, tabId, options);
+      await navigate(page, to);
+      return outcome(reach, page);
+    });
   }
 
-  activateTab(_tabId: string, _options?: CallOptions): Promise<Tab> {
-    return this.#notYet();
+  activateTab(tabId: string, options: CallOptions = {}): Promise<Tab> {
+    return this.#reach(callMs, options.signal, async (reach) => {
+      const page = await Page.attach(reach.cdp, tabId, options);
+      await reach.cdp.send('Target.activateTarget', { targetId: tabId });
+      return tabOf(reach, page);
+    });
   }
 
   /** The last one of a browser is replaced by an empty one, for without any it would end. */
-  closeTab(_tabId: string, _options?: CallOptions): Promise<void> {
-    return this.#notYet();
+  closeTab(tabId: string, options: CallOptions = {}): Promise<void> {
+    return this.#reach(callMs, options.signal, async ({ cdp }) => {
+      // Attached, so that what asks whether to leave is answered.
+      await Page.attach(cdp, tabId, options);
+      if ((await tabIds(cdp)).size === 1) await cdp.send('Target.createTarget', { url: 'about:blank' });
+      await cdp.send('Target.closeTarget', { targetId: tabId });
+      while ((await tabIds(cdp)).has(tabId)) await delay(lookMs);
+    });
   }
 
   /** As PNG. A full page is cut where it is too long. */
-  screenshot(_tabId: string, _options: CallOptions & { isFullPage?: boolean }): Promise<Buffer> {
-    return this.#notYet();
+  screenshot(tabId: string, { isFullPage = false, ...options }: CallOptions & { isFullPage?: boolean } = {}) {
+    return this.#onPage(tabId, options, (page) => screenshot(page, { isFullPage }));
   }
 
   /** Throws 409 `PDF_TOO_LARGE`. */
-  pdf(_tabId: string, _options?: CallOptions): Promise<Buffer> {
-    return this.#notYet();
+  pdf(tabId: string, options: CallOptions = {}): Promise<Buffer> {
+    return this.#onPage(tabId, options, pdf);
   }
 
-  shown(_tabId: string, _options?: CallOptions): Promise<ShownTab> {
-    return this.#notYet();
+  shown(tabId: string, options: CallOptions = {}): Promise<ShownTab> {
+    return this.#onPage(tabId, options, shown);
   }
 
   /** References hold as long as the element and its document do. */
-  read(_tabId: string, _options?: ReadOptions): Promise<PageText> {
-    return this.#notYet();
+  read(tabId: string, _options?: ReadOptions): Promise<PageText> {
+    return Promise.reject(new Error(`${tabId} cannot be read yet.`));
   }
 
   /**
-   * Throws 409 `ELEMENT_GONE` for a reference whose element is not there any more, `ELEMENT_NOT_VISIBLE`, 422
-   * `ACTION_REFUSED` where the element is of a kind that does not take it.
+   * Throws 409 `ELEMENT_GONE` for a reference whose element is not there any more, `ELEMENT_NOT_VISIBLE`,
+   * `ELEMENT_COVERED`, 422 `ACTION_REFUSED` where the element is of a kind that does not take it, 504 `NOT_SEEN`.
    */
-  act(_tabId: string, _action: PageAction, _options?: CallOptions): Promise<ActOutcome> {
-    return this.#notYet();
+  act(tabId: string, _action: PageAction, _options?: CallOptions): Promise<ActOutcome> {
+    return Promise.reject(new Error(`${tabId} cannot be acted on yet.`));
   }
 
-  endpoint(_signal?: AbortSignal): Promise<DevToolsEndpoint> {
-    return this.#notYet();
+  endpoint(signal: AbortSignal): Promise<DevToolsEndpoint> {
+    return readEndpoint(this.#client, this.#spec, signal);
   }
 
   /** Raw bytes to its DevTools endpoint, for somebody else’s client. */
-  connect(_signal: AbortSignal): Promise<Duplex> {
-    return this.#notYet();
+  async connect(signal: AbortSignal): Promise<Duplex> {
+    return dialEndpoint(this.#client, await this.endpoint(signal), signal);
   }
 
-  #notYet(): Promise<never> {
-    return Promise.reject(new Error(`${this.#spec.id} is not driven yet by ${this.#client.constructor.name}.`));
+  #hasEndpoint(signal: AbortSignal): Promise<boolean> {
+    return this.endpoint(signal).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof DomainError && error.code === 'BROWSER_ENDED') return false;
+        throw error;
+      },
+    );
   }
+
+  #onPage<T>(tabId: string, options: CallOptions, act: (page: Page, reach: Reach) => Promise<T>): Promise<T> {
+    return this.#reach(callMs, options.signal, async (reach) => {
+      return act(await Page.attachAnswering(reach.cdp, tabId, options), reach);
+    });
+  }
+
+  /** Does something on a connection, which ends with it. */
+  async #reach<T>(timeoutMs: number, given: AbortSignal | undefined, act: (reach: Reach) => Promise<T>): Promise<T> {
+    const late = AbortSignal.timeout(timeoutMs);
+    const signal = given === undefined ? late : AbortSignal.any([given, late]);
+    const over = new AbortController();
+    const ends = AbortSignal.any([signal, over.signal]);
+    try {
+      const endpoint = await this.endpoint(ends);
+      const stream = await dialEndpoint(this.#client, endpoint, ends);
+      const cdp = await CdpConnection.open(stream, endpoint, ends);
+      return await act({ client: this.#client, endpoint, cdp, signal: ends });
+    } catch (error) {
+      given?.throwIfAborted();
+      throw await this.#failureOf(error, late);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #open(signal: AbortSignal): Promise<CdpConnection> {
+    const endpoint = await this.endpoint(signal);
+    return CdpConnection.open(await dialEndpoint(this.#client, endpoint, signal), endpoint, signal);
+  }
+
+  async #failureOf(error: unknown, late: AbortSignal): Promise<unknown> {
+    if (late.aborted)
+      return browserError('BROWSER_NOT_ANSWERING', 'The browser, or this page, does not answer.', { cause: error });
+    if (error instanceof ProtocolViolation) return wrong(error);
+    if (error instanceof ConnectionLost) {
+      if (!(await this.isAlive())) return ended(error);
+      const detail = 'The connection to the browser was lost.';
+      return browserError('BROWSER_CONNECTION_LOST', detail, { retryAfterSeconds: 1, cause: error });
+    }
+    if (!(error instanceof CommandRefused)) return error;
+    if (changed.test(error.message)) {
+      return browserError('PAGE_CHANGED', 'The page changed meanwhile. Look at it again.', { cause: error });
+    }
+    return browserError('BROWSER_REFUSED', 'The browser does not do this now.', { cause: error });
+  }
+
+  async #requireAlive(): Promise<void> {
+    const { state, exitCode } = await this.#client.own.process(this.#spec.id);
+    if (state === 'running') return;
+    if (exitCode === exitCodes.missing) {
+      const detail = 'This computer has no Chromium: its operator installs it, and what docs/browsers.md names.';
+      throw browserError('BROWSERS_UNAVAILABLE', detail);
+    }
+    if (exitCode === exitCodes.profileInUse) {
+      throw browserError('PROFILE_IN_USE', 'Another browser of this computer has this profile.');
+    }
+    if (exitCode === exitCodes.profileUnusable) {
+      throw browserError(
+        'PROFILE_UNUSABLE',
+        'The folder of this profile, or that of its downloads, cannot be written.',
+      );
+    }
+    throw ended();
+  }
+
+  async #kill(signal: AbortSignal): Promise<void> {
+    const late = AbortSignal.timeout(killMs);
+    await this.#client.own.signalProcess(this.#spec.id, 'SIGKILL').catch(whereEnded);
+    try {
+      await this.#untilEnded(AbortSignal.any([signal, late]));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (late.aborted) throw browserError('BROWSER_NOT_ENDING', 'It runs still.');
+      throw error;
+    }
+  }
+
+  async #untilEnded(signal: AbortSignal): Promise<void> {
+    while (await this.isAlive()) await delay(lookMs, undefined, { signal });
+  }
+}
+
+/** What Chromium says of what was there a moment ago. */
+const changed = /navigated or closed|context|session with given id|no target|detached|active page/i;
+
+async function outcome(reach: Reach, page: Page): Promise<TabOutcome> {
+  return { ...(await tabOf(reach, page)), dialogs: page.dialogs };
+}
+
+function whereEnded(error: unknown): void {
+  const codes = ['PROCESS_ENDED', 'PROCESS_NOT_FOUND'];
+  if (!(error instanceof DomainError) || !codes.includes(error.code)) throw error;
 }

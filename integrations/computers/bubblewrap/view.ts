@@ -15,7 +15,7 @@ export const environment: Record<string, string> = {
   LANG: 'C.UTF-8',
 };
 
-const fromEtc = ['ssl', 'alternatives', 'fonts', 'ld.so.cache', 'X11', 'xdg', 'chromium', 'chromium.d'];
+const fromEtc = ['ssl', 'alternatives', 'fonts', 'ld.so.cache', 'X11', 'xdg', 'chromium.d'];
 const ownEtc = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];
 
 /** For bwrap: all that a sandbox sees of its host’s system. */

@@ -3,7 +3,8 @@
  * takes none of their places, and no room from their logs. Its logs are large enough for all that is read at once.
  */
 export const ownLimits = {
-  maxProcesses: 12,
+  /** Desktops and browsers are among them, as long as their sessions last. */
+  maxProcesses: 32,
   /** Of those: whoever may only look keeps nobody from changing something. */
   maxLooks: 5,
   maxLogBytes: 40 * 1_048_576,

@@ -1,0 +1,116 @@
+import type { StartProcess } from '../computers/types.ts';
+import type { BrowserSpec } from './types.ts';
+
+/** The exit codes of a start for which a computer lacks Chromium, and of one whose profile another browser has. */
+export const exitCodes = { missing: 127, profileInUse: 75, profileUnusable: 73 } as const;
+
+/** Where Chromium writes its port and the path of its DevTools endpoint, in its profile. */
+export const endpointFile = 'DevToolsActivePort';
+
+/** What of a profile is not worth keeping: Chromium makes it anew. As paths in the profile. */
+export const profileCaches = [
+  'Default/Cache',
+  'Default/Code Cache',
+  'Default/GPUCache',
+  'Default/DawnGraphiteCache',
+  'Default/DawnWebGPUCache',
+  'GrShaderCache',
+  'GraphiteDawnCache',
+  'ShaderCache',
+  'component_crx_cache',
+  'extensions_crx_cache',
+] as const;
+
+const cacheBytes = 64 * 1_048_576;
+const proxy = 'http://127.0.0.1:3128';
+
+/** Most would call home or take their time, and are of no use to a session. */
+const featuresOff = [
+  // A page that is gone back to is loaded anew, as whoever drives it expects.
+  'BackForwardCache',
+  'AutofillServerCommunication',
+  'CertificateTransparencyComponentUpdater',
+  'DialMediaRouteProvider',
+  'GlobalMediaControls',
+  'InterestFeedContentSuggestions',
+  'MediaRouter',
+  'OptimizationGuideModelDownloading',
+  'OptimizationHints',
+  'Translate',
+  // Pages of Chromium's own for its address bar, which take time and memory at each start.
+  'WebUIOmniboxAimPopup',
+  'WebUIOmniboxFullPopup',
+  'WebUIOmniboxPopup',
+];
+
+/**
+ * Loopback passes the proxy by, so that pages see what runs on the same computer. The computer is the sandbox: inside of
+ * it Chromium cannot make its own.
+ */
+const flags = [
+  '--remote-debugging-port=0',
+  '--no-sandbox',
+  `--proxy-server=${proxy}`,
+  '--no-first-run',
+  '--no-default-browser-check',
+  '--disable-gpu',
+  '--disable-dev-shm-usage',
+  '--disable-background-networking',
+  '--disable-breakpad',
+  '--disable-client-side-phishing-detection',
+  '--disable-component-extensions-with-background-pages',
+  '--disable-component-update',
+  '--disable-default-apps',
+  '--disable-domain-reliability',
+  '--disable-hang-monitor',
+  '--disable-search-engine-choice-screen',
+  '--disable-sync',
+  '--hide-crash-restore-bubble',
+  '--metrics-recording-only',
+  '--no-pings',
+  '--no-service-autorun',
+  '--password-store=basic',
+  '--force-device-scale-factor=1',
+  `--disk-cache-size=${cacheBytes}`,
+  `--disable-features=${featuresOff.join(',')}`,
+];
+
+/**
+ * Starts Chromium, and lasts as long as it does. A profile has one Chromium at a time: whoever has its lock. What one
+ * that was killed has left there is removed, since it would keep the next from starting, or show the port of the one
+ * before. Where downloads land Chromium asks of XDG.
+ */
+const script = `
+for program in /usr/lib/chromium/chromium chromium chromium-browser google-chrome; do
+  chromium=$(command -v "$program") && break
+done
+[ -n "$chromium" ] || { echo "Chromium is missing" >&2; exit ${exitCodes.missing}; }
+profile=$1 downloads=$2 own=/tmp/.atrium/$3
+shift 3
+umask 077
+mkdir -p "$profile" "$own" || exit ${exitCodes.profileUnusable}
+(umask 022; mkdir -p "$downloads") || exit ${exitCodes.profileUnusable}
+exec 9>"$profile/.atrium-lock" || exit ${exitCodes.profileUnusable}
+flock -n 9 || exit ${exitCodes.profileInUse}
+rm -f "$profile"/Singleton* "$profile/${endpointFile}" || exit ${exitCodes.profileUnusable}
+escaped=$(printf %s "$downloads" | sed 's/[\\\\"$\`]/\\\\&/g')
+printf 'XDG_DOWNLOAD_DIR="%s"\\n' "$escaped" >"$own/user-dirs.dirs"
+export XDG_CONFIG_HOME="$own"
+exec "$chromium" --user-data-dir="$profile" "$@" </dev/null
+`;
+
+/** However often it is started, it runs once. */
+export function startRequest(spec: BrowserSpec, home: string): StartProcess {
+  const { id, width, height, display } = spec;
+  // Without a display, a page has the whole of it.
+  const own = display === undefined ? ['--headless', '--start-fullscreen', `--screen-info={${width}x${height}}`] : [];
+  const inHome = (folder: string) => (folder.startsWith('/') ? folder : `${home}/${folder}`);
+  const folders = [inHome(spec.profileFolder), inHome(spec.downloadsFolder)];
+  const size = ['--window-position=0,0', `--window-size=${width},${height}`];
+  return {
+    processId: id,
+    command: ['/bin/sh', '-c', script, 'browser', ...folders, id, ...flags, ...own, ...size, 'about:blank'],
+    // Without it Chromium looks for a bus that no computer has.
+    env: { DBUS_SESSION_BUS_ADDRESS: 'disabled:', ...(display !== undefined && { DISPLAY: `:${display}` }) },
+  };
+}

@@ -1,0 +1,53 @@
+import { readFile } from 'node:fs/promises';
+import { Browser } from '../../integrations/browsers/browser.ts';
+import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
+import type { BrowserSpec } from '../../integrations/browsers/types.ts';
+import { agentFolder } from '../../integrations/computers/host/holderSpec.ts';
+import type { HostOptions } from '../../integrations/computers/host/host.ts';
+import type { HostClient } from '../../integrations/computers/hostClient.ts';
+import { getChromium } from '../support/chromium.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { buildHost, startComputer, usualLimits } from './host.ts';
+
+const sitePort = 8_000;
+const site = new URL('../support/browserSite.mjs', import.meta.url);
+let count = 0;
+
+/** A computer with room for Chromium and a site on its own loopback, for all tests of a file. */
+export async function buildBrowserComputer({
+  authorities = [],
+  env = {},
+  ...options
+}: Partial<HostOptions> & { authorities?: string[]; env?: Record<string, string> } = {}) {
+  await getChromium();
+  const policies = await writeBrowserPolicies(`${temporaryFolder()}/policies`, authorities);
+  const built = await buildHost({ ...options, readOnly: () => policies });
+  const limits = { ...usualLimits, cpuMilli: 2_000, memoryMiB: 2_048, diskMiB: 1_024, maxTasks: 1_024 };
+  const { client } = await startComputer(built.host, { limits, env });
+  await serveSite(client);
+  return {
+    ...built,
+    client,
+    site: `http://localhost:${sitePort}`,
+    browser: (changes: Partial<BrowserSpec> = {}) => buildBrowser(client, changes),
+    [Symbol.asyncDispose]: () => built[Symbol.asyncDispose](),
+  };
+}
+
+/** One that nobody has started yet, with a profile of its own. */
+export function buildBrowser(client: HostClient, changes: Partial<BrowserSpec> = {}): Browser {
+  const id = `bss_test${++count}`;
+  const folders = { profileFolder: `profiles/${id}`, downloadsFolder: 'Downloads' };
+  return new Browser(client, { id, ...folders, width: 1_280, height: 800, ...changes });
+}
+
+async function serveSite(client: HostClient): Promise<void> {
+  await client.writeFile('site.mjs', await readFile(site));
+  const processId = 'prc_site';
+  const command = [`${agentFolder}/node`, 'site.mjs', String(sitePort)];
+  await client.startProcess({ processId, command });
+  for await (const { payload } of client.output(processId, { follow: true })) {
+    if (Buffer.from(payload).includes('listening')) return;
+  }
+  throw new Error('The site has ended.');
+}

@@ -1,0 +1,57 @@
+/** A program for tests: a site with pages of many kinds, on a computer’s own loopback. The path’s first part names the kind. */
+import { createServer } from 'node:http';
+
+const html = (body, title = 'A page') => `<!doctype html><title>${title}</title>${body}`;
+const icon = '<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16"><rect width="16" height="16"/></svg>';
+const visits = new Map();
+
+const pages = {
+  '/': (res) => res.end(html('<link rel="icon" href="/icon.svg"><h1>Welcome</h1><a href="/second">On</a>', 'Home')),
+  '/icon.svg': (res) => res.setHeader('content-type', 'image/svg+xml').end(icon),
+  '/second': (res) => res.end(html('<h1>Second</h1><div style="height:5000px">Long</div>', 'Second')),
+  '/to-file': (res) => res.writeHead(302, { location: 'file:///etc/passwd' }).end(),
+  '/to-second': (res) => res.writeHead(302, { location: '/second' }).end(),
+  '/never': () => undefined,
+  '/half': (res) => res.write(html('<p>The beginning</p>', 'Half')),
+  '/download': (res) =>
+    res
+      .writeHead(200, {
+        'content-type': 'application/octet-stream',
+        'content-disposition': 'attachment; filename="report.bin"',
+      })
+      .end('downloaded'),
+  '/login': (res) => {
+    res.setHeader('set-cookie', 'who=ada; Max-Age=86400; Path=/');
+    res.end(html('<script>localStorage.setItem("theme", "dark")</script>', 'Logged in'));
+  },
+  '/who': (res, req) =>
+    res.end(
+      html(
+        `<script>document.title = ${JSON.stringify(req.headers.cookie ?? 'nobody')} + ' ' + localStorage.getItem('theme')</script>`,
+      ),
+    ),
+  '/dialogs': (res) =>
+    res.end(html('<script>alert("Hello"); document.title = [confirm("Sure?"), prompt("Name?")].join()</script>')),
+  '/later-dialog': (res) =>
+    res.end(
+      html(
+        '<script>setTimeout(() => { document.title = "shown"; document.title = "answered " + confirm("Now?") }, 100)</script>',
+        'Waiting',
+      ),
+    ),
+  '/popup': (res) =>
+    res.end(
+      html('<button onclick="window.open(new URLSearchParams(location.search).get(`to`))">Open</button>', 'Opener'),
+    ),
+  '/visits': (res, req) => {
+    visits.set(req.url, (visits.get(req.url) ?? 0) + 1);
+    res.end(html('', String(visits.get(req.url))));
+  },
+};
+
+createServer((req, res) => {
+  res.setHeader('content-type', 'text/html; charset=utf-8');
+  const page = pages[new URL(req.url, 'http://localhost').pathname];
+  if (page === undefined) res.writeHead(404).end(html('<h1>Nothing here</h1>', 'Not found'));
+  else page(res, req);
+}).listen(Number(process.argv[2]), '127.0.0.1', () => process.stdout.write('listening\n'));
