@@ -54,7 +54,7 @@ export type MainDeps = ChatDeps &
   DatabaseDeps;
 
 /** Every activity of the main queue, by the name that workflows call it. */
-function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take'>) {
+function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take' | 'soon'>) {
   return {
     ...createChatActivities(deps, headStarts),
     ...createDriveActivities(deps),

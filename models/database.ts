@@ -110,6 +110,8 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
       connectTimeout: connectTimeoutMs,
       supportBigNumbers: true,
       maxPreparedStatements,
+      // A stack for each statement, should it fail, costs as much as sending it.
+      trace: false,
       stream: connections.dial,
     },
   });
@@ -128,6 +130,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
     connectTimeout: connectTimeoutMs,
     supportBigNumbers: true,
     maxPreparedStatements,
+    trace: false,
     stream: connections.dial,
   });
   limitAcquisition(pool.pool, connections, acquireTimeoutMs);

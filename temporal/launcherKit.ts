@@ -28,6 +28,8 @@ export interface StartOptions<W extends Workflow> {
   /** A host's queue; by default the one that all workers share. */
   taskQueue?: string;
   summary?: string;
+  /** After which a workflow task whose worker is silent is given to another. */
+  taskTimeoutMs?: number;
   /** The database makes its effect happen once, so a lost workflow may be started again under the same id. */
   mayStartAgain?: boolean;
 }
@@ -62,7 +64,15 @@ export function createLauncherKit(options: {
   }
 
   function begin<W extends Workflow>(workflow: W, start: StartOptions<W>): Promise<unknown> {
-    const { workflowId, args, attributes, taskQueue = mainQueue, summary, mayStartAgain = false } = start;
+    const {
+      workflowId,
+      args,
+      attributes,
+      taskQueue = mainQueue,
+      summary,
+      taskTimeoutMs,
+      mayStartAgain = false,
+    } = start;
     const startOptions = {
       workflowId,
       args,
@@ -75,6 +85,7 @@ export function createLauncherKit(options: {
       // refuses it.
       ...(sharesWorkersConnection && taskQueue === mainQueue && { requestEagerStart: true }),
       ...(summary !== undefined && { staticSummary: summary }),
+      ...(taskTimeoutMs !== undefined && { workflowTaskTimeout: taskTimeoutMs }),
     } as unknown as WithWorkflowArgs<W, WorkflowStartOptions>;
     return client.workflow.start(workflow, startOptions);
   }

@@ -1,9 +1,10 @@
 import { join } from 'node:path';
-import { Worker } from '@temporalio/worker';
+
 import { withoutVainRetries } from '../activities/unstorable.ts';
 import type { Config } from '../config/index.ts';
 import { bundleWorkflows } from './bundle.ts';
 import type { TemporalConnection } from './connection.ts';
+import { ThriftyWorker } from './worker.ts';
 
 export interface RunningWorker {
   /** Stops polling, lets activities end for the grace period, then gives them up to other workers. */
@@ -55,7 +56,7 @@ export interface WorkerOptions {
 /** Starts the worker of one queue. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { temporal, config, taskQueue, activities, runsWorkflows, shutdownGraceMs, maxActivities } = options;
-  const worker = await Worker.create({
+  const worker = await ThriftyWorker.create({
     connection: temporal.native,
     namespace: config.temporal.namespace,
     taskQueue,
@@ -63,7 +64,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     activities,
     interceptors: { activity: [withoutVainRetries] },
     maxConcurrentActivityTaskExecutions: maxActivities ?? mostActivities,
-    maxConcurrentWorkflowTaskExecutions: 100,
+    // The first model call of a turn is part of its first workflow task.
+    maxConcurrentLocalActivityExecutions: mostActivities,
+    maxConcurrentWorkflowTaskExecutions: mostActivities,
     maxCachedWorkflows: 2_000,
     // A workflow whose worker has died continues elsewhere after this; the default is 10 s, whatever the heartbeats
     // say.

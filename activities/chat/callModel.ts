@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import { keepAlive } from '../keepAlive.ts';
 import type { ChatDeps } from './deps.ts';
 import type { HeadStarts } from './headStarts.ts';
@@ -16,5 +17,21 @@ export function createCallModel(deps: ChatDeps, headStarts: Pick<HeadStarts, 'ta
     if (cancelled.aborted) cancel();
     else cancelled.addEventListener('abort', cancel, { once: true });
     return await begun.result;
+  };
+}
+
+export interface HeadStartInput {
+  turnId: string;
+  modelId: string;
+  forMs: number;
+}
+
+/**
+ * What the head start of a turn's first step has come to, where it was made in this process and is over within `forMs`;
+ * else `callModel` takes it over. Asked again, it says the same for a minute.
+ */
+export function createAwaitHeadStart(headStarts: Pick<HeadStarts, 'soon'>) {
+  return function awaitHeadStart({ forMs, ...first }: HeadStartInput): Promise<CallModelResult | undefined> {
+    return headStarts.soon({ ...first, step: 0 }, forMs, Context.current().cancellationSignal);
   };
 }

@@ -43,12 +43,12 @@ export class HeadStarts {
 
   /**
    * Begins the first step of a turn that has just been created: no other attempt at it can be under way. Returns when
-   * it is time to start the turn's workflow: starting it earlier would compete for cores and disk, and delay the first
+   * it is time to start the turn's workflow, whether it has begun: starting it earlier would compete for cores and disk, and delay the first
    * words.
    */
-  async begin(turn: Turn): Promise<void> {
+  async begin(turn: Turn): Promise<boolean> {
     const { id: turnId, modelId } = turn;
-    if (!this.#isOpen) return;
+    if (!this.#isOpen) return false;
     const input = { turnId, step: 0, modelId };
     const key = keyOf(input);
     const run = beginStep(this.#takeStep, input, turn);
@@ -59,6 +59,15 @@ export class HeadStarts {
       forget();
     });
     await Promise.race([underWay(run), run.result, timer(longestLeadMs)]).catch(() => undefined);
+    return true;
+  }
+
+  /** What a call under way here has come to, where it succeeds within `forMs`. It stays to be taken. */
+  async soon(input: CallModelInput, forMs: number, signal: AbortSignal): Promise<CallModelResult | undefined> {
+    const run = this.#runs.get(keyOf(input));
+    if (run === undefined) return undefined;
+    const patience = delay(forMs, undefined, { ref: false, signal });
+    return Promise.race([run.result, patience]).catch(() => undefined);
   }
 
   /** The call that this activity would make, if it is under way or done here; handed out once. */

@@ -1,4 +1,4 @@
-import { createCallModel } from './callModel.ts';
+import { createAwaitHeadStart, createCallModel } from './callModel.ts';
 import type { ChatDeps } from './deps.ts';
 import { createEndTurn } from './endTurn.ts';
 import type { HeadStarts } from './headStarts.ts';
@@ -8,9 +8,10 @@ import { createRunTool } from './runTool.ts';
 import { createSummarizeThread } from './summarizeThread.ts';
 import { createChatSweeps } from './sweeps.ts';
 
-export function createChatActivities(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take'>) {
+export function createChatActivities(deps: ChatDeps, headStarts: Pick<HeadStarts, 'take' | 'soon'>) {
   return {
     callModel: createCallModel(deps, headStarts),
+    awaitHeadStart: createAwaitHeadStart(headStarts),
     summarizeThread: createSummarizeThread(deps),
     runTool: createRunTool(deps),
     endTurn: createEndTurn(deps),

@@ -50,7 +50,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     config,
     logger,
     sharesWorkersConnection: role === 'both',
-    headStart: async (turn) => headStarts?.begin(turn),
+    headStart: async (turn) => (await headStarts?.begin(turn)) ?? false,
   });
 
   let mayHost = role !== 'api' && config.computers.hosted;

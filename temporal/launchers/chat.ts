@@ -11,12 +11,15 @@ export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' 
 
 /**
  * Begins a new turn's work in this process before its workflow is started; resolves when it is time to start the
- * workflow. Never rejects.
+ * workflow, with whether it has begun. Never rejects.
  */
-export type HeadStart = (turn: Turn) => Promise<void>;
+export type HeadStart = (turn: Turn) => Promise<boolean>;
+
+/** The server's own limit of a workflow task. */
+const longestTaskMs = 10_000;
 
 export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config, headStart?: HeadStart) {
-  function startTurn(turn: TurnReference): Promise<Reached> {
+  function start(turn: TurnReference, hasHeadStart: boolean): Promise<Reached> {
     return kit.start(runChatTurn, {
       workflowId: turnWorkflowId(turn.id),
       args: [
@@ -27,6 +30,7 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
           heartbeatTimeoutMs: temporal.heartbeatTimeoutMs,
           workTimeMs: chat.maxWorkMsPerTurn,
           maxHistoryEvents: temporal.maxHistoryEvents,
+          ...(hasHeadStart && { hasHeadStart }),
         },
       ],
       attributes: [
@@ -36,17 +40,18 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
         { key: kindKey, value: 'turn' },
       ],
       summary: `Chat turn on ${turn.modelId}`,
+      // Its first call may be part of a workflow task.
+      ...(hasHeadStart && { taskTimeoutMs: Math.min(temporal.heartbeatTimeoutMs, longestTaskMs) }),
     });
   }
 
   return {
     /** Starts a turn's workflow, which may have been started already. */
-    startTurn,
+    startTurn: (turn: TurnReference) => start(turn, false),
 
     /** Starts the workflow of a turn that this caller has just created. */
     async startNewTurn(turn: Turn): Promise<Reached> {
-      await headStart?.(turn);
-      return startTurn(turn);
+      return start(turn, (await headStart?.(turn)) ?? false);
     },
 
     /** Asks a running turn to stop. The sweeper ends a turn whose workflow is gone. */

@@ -33,6 +33,8 @@ export interface RunChatTurnInput {
   heartbeatTimeoutMs: number;
   /** How much working time the turn has left, not counting waits; turns begun before there was a limit have none. */
   workTimeMs?: number;
+  /** Its first model call is under way in the process that starts it. */
+  hasHeadStart?: boolean;
   /** How many events a history may have before the turn continues in a new one; the server may suggest it earlier. */
   maxHistoryEvents?: number;
 }
@@ -49,6 +51,9 @@ export const turnProgressQuery = defineQuery<{ step: number; modelId: string; at
 // of a turn's three workflow tasks.
 const { endTurn } = proxyLocalActivities<Activities>(untilTheDatabaseIsBack);
 
+/** Of a worker's longest silence: a workflow task is given to another worker like an activity is. */
+const headStartShare = 0.5;
+
 /**
  * One turn: model call after model call until the model is done, the turn is stopped, or a limit is reached. However it
  * ends, `endTurn` writes that end once, and gives the thread to its next turn.
@@ -60,18 +65,23 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   setHandler(stopTurnSignal, () => work.cancel());
   const time = new WorkingTime(input.workTimeMs ?? Number.POSITIVE_INFINITY);
   let isLate = false;
-  if (input.workTimeMs !== undefined) {
+  const limitTime = () => {
+    if (input.workTimeMs === undefined) return;
     const giveUp = () => {
       isLate = !work.consideredCancelled;
       work.cancel();
     };
     // It is only cancelled with the whole workflow, which the rest reports.
     time.over().then(giveUp, () => undefined);
-  }
+  };
 
   let outcome: TurnOutcome;
   try {
-    outcome = await work.run(() => answer(input, answers, time));
+    outcome = await work.run(async () => {
+      const early = await headStarted(input, time);
+      limitTime();
+      return answer(input, answers, time, early);
+    });
   } catch (error) {
     if (isCancellation(error)) outcome = { kind: 'stopped' };
     else if (error instanceof ActivityFailure) outcome = { kind: 'failed', code: 'INTERNAL' };
@@ -90,11 +100,36 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   return outcome.kind;
 }
 
-async function answer(input: RunChatTurnInput, answers: Answers, time: WorkingTime): Promise<TurnOutcome> {
+/**
+ * What the call that began before this workflow has come to, where it has by now. Most turns are over with it: a local
+ * activity saves the server an activity, a timer and a workflow task. Whoever else runs this finds no head start.
+ */
+async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<CallModelResult | undefined> {
+  const { turnId, modelId, heartbeatTimeoutMs, hasHeadStart = false } = input;
+  if (!hasHeadStart) return undefined;
+  const forMs = Math.min(heartbeatTimeoutMs * headStartShare, time.leftMs);
+  const { awaitHeadStart } = proxyLocalActivities<Activities>({
+    startToCloseTimeout: heartbeatTimeoutMs,
+    retry: { maximumAttempts: 1 },
+  });
+  try {
+    return (await awaitHeadStart({ turnId, modelId, forMs })) ?? undefined;
+  } catch (error) {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    return undefined; // the step's own activity finds out
+  }
+}
+
+async function answer(
+  input: RunChatTurnInput,
+  answers: Answers,
+  time: WorkingTime,
+  early: CallModelResult | undefined,
+): Promise<TurnOutcome> {
   const progress = { step: input.firstStep ?? 0, modelId: input.modelId, attempt: 1 };
   setHandler(turnProgressQuery, () => progress);
   for (; progress.step < input.maxSteps; progress.step++) {
-    const result = await takeStep(input, progress);
+    const result = await takeStep(input, progress, progress.step === 0 ? early : undefined);
     if (result.kind !== 'toolCalls') return result;
     await runToolCalls(input, progress.step, result.toolCalls, { answers, time });
     // A turn that is to stop ends in this history. Whatever a signal says is in the rows too, where the next history
@@ -115,18 +150,22 @@ async function answer(input: RunChatTurnInput, answers: Answers, time: WorkingTi
 async function takeStep(
   input: RunChatTurnInput,
   progress: { step: number; modelId: string; attempt: number },
+  early?: CallModelResult,
 ): Promise<StepResult> {
   // What a provider answers is for the workflow to judge.
   const { callModel, summarizeThread } = proxyActivities<Activities>(longWork(input.heartbeatTimeoutMs));
   const { turnId } = input;
   const tried = [progress.modelId];
   let squeeze = 0;
+  let begun = early;
   for (progress.attempt = 1; ; progress.attempt++) {
     const { step, modelId } = progress;
-    let result: CallModelResult | SummarizeThreadResult = await callModel.executeWithOptions(
-      { summary: `step ${step + 1}, ${modelId}` },
-      [{ turnId, step, modelId, ...(squeeze > 0 && { squeeze }) }],
-    );
+    let result: CallModelResult | SummarizeThreadResult =
+      begun ??
+      (await callModel.executeWithOptions({ summary: `step ${step + 1}, ${modelId}` }, [
+        { turnId, step, modelId, ...(squeeze > 0 && { squeeze }) },
+      ]));
+    begun = undefined;
     if (result.kind === 'tooLong' && result.by === 'estimate') {
       result = await summarizeThread.executeWithOptions({ summary: `make room, ${modelId}` }, [
         { turnId, modelId, squeeze },
