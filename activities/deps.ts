@@ -4,7 +4,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import type { Launcher } from '../temporal/launcher.ts';
 
 /** What activities need from the launcher: to continue a thread, and to restart what was lost. */
-export type WorkflowStarter = Omit<Launcher, 'startNewTurn'>;
+export type WorkflowStarter = Omit<Launcher, 'startNewTurn' | 'givesHeadStarts'>;
 
 /** What every area's activities need; each area's own `deps.ts` says what it needs besides. */
 export interface CommonDeps {

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import type { CallModelInput, CallModelResult, StepOptions } from './runStep.ts';
+import type { CallModelInput, CallModelResult, StepOptions, TurnAsMade } from './runStep.ts';
 
 /** A model call under way in this process. */
 export interface StepRun {
@@ -46,12 +47,12 @@ export class HeadStarts {
    * it is time to start the turn's workflow, whether it has begun: starting it earlier would compete for cores and disk, and delay the first
    * words.
    */
-  async begin(turn: Turn): Promise<boolean> {
+  async begin(turn: Turn, settings: ChatSettings): Promise<boolean> {
     const { id: turnId, modelId } = turn;
     if (!this.#isOpen) return false;
     const input = { turnId, step: 0, modelId };
     const key = keyOf(input);
-    const run = beginStep(this.#takeStep, input, turn);
+    const run = beginStep(this.#takeStep, input, { turn, settings });
     this.#runs.set(key, run);
     const forget = () => void setTimeout(() => this.#runs.delete(key), keptMs).unref();
     run.result.then(forget, (error: unknown) => {
@@ -88,12 +89,12 @@ export class HeadStarts {
   }
 }
 
-function beginStep(takeStep: TakeStep, input: CallModelInput, turnAsMade: Turn): StepRun {
+function beginStep(takeStep: TakeStep, input: CallModelInput, asMade: TurnAsMade): StepRun {
   const abandon = new AbortController();
   const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
   const { promise: shown, resolve: onShown } = Promise.withResolvers<void>();
   return {
-    result: takeStep(input, { cancelled: abandon.signal, progress: { onAsked, onShown }, turnAsMade }),
+    result: takeStep(input, { cancelled: abandon.signal, progress: { onAsked, onShown }, asMade }),
     asked,
     shown,
     cancel: (reason) => abandon.abort(reason),

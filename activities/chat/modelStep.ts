@@ -47,6 +47,7 @@ export class ModelStep {
   readonly #step: number;
   readonly #modelId: string;
   readonly #continues: boolean;
+  readonly #isTaken: boolean;
   readonly #early: ModelPart[] = [];
   readonly #abort = new AbortController();
   #attempt = 1;
@@ -61,13 +62,23 @@ export class ModelStep {
   #ending = false;
   #kept: string | undefined;
 
-  /** `continues`: the model can go on with words that were cut off. */
-  constructor(deps: StepDeps, turn: Turn, step: number, modelId: string, { continues = false } = {}) {
+  /**
+   * `continues`: the model can go on with words that were cut off. `isTaken`: whoever made the turn took its epoch for
+   * this attempt, and said that the step begins.
+   */
+  constructor(
+    deps: StepDeps,
+    turn: Turn,
+    step: number,
+    modelId: string,
+    { continues = false, isTaken = false }: { continues?: boolean; isTaken?: boolean } = {},
+  ) {
     this.#deps = deps;
     this.#turn = turn;
     this.#step = step;
     this.#modelId = modelId;
     this.#continues = continues;
+    this.#isTaken = isTaken;
   }
 
   /** Words of the attempt before that stand: the model is to go on behind them. Known once it is open. */
@@ -90,23 +101,14 @@ export class ModelStep {
   }
 
   async #takeOver(): Promise<void> {
-    const { database, turnLog } = this.#deps;
+    const { turnLog } = this.#deps;
     const [turnId, step] = [this.#turn.id, this.#step];
     try {
-      const taken = await transaction(database, async (tx) => {
-        const fence = await turnLog.takeEpoch(tx, turnId);
-        if (fence === undefined) throw new WriterFencedError(turnId);
-        const call = await chatModels(tx).ModelCall.begin(tx, {
-          turnId,
-          step,
-          modelId: this.#modelId,
-          firstSeq: fence.nextSeq,
-        });
-        const earlier = call.attempts === 1 ? {} : await this.#goOnFrom(tx, call, fence.epoch);
-        return { ...fence, call, earlier };
-      });
-      this.#attempt = taken.call.attempts;
-      const { isCutTooOften, segment, kept } = taken.earlier;
+      const taken = this.#isTaken
+        ? { epoch: this.#turn.writerEpoch, nextSeq: this.#turn.nextSeq, attempts: 1, earlier: {} }
+        : await this.#takeEpoch();
+      this.#attempt = taken.attempts;
+      const { isCutTooOften, segment, kept }: EarlierAttempts = taken.earlier;
       if (isCutTooOften) throw cutTooOften();
       if (segment !== undefined) turnLog.announce(segment);
       const nextSeq = segment === undefined ? taken.nextSeq : segment.lastSeq + 1;
@@ -116,12 +118,30 @@ export class ModelStep {
       this.#writer.signal.addEventListener('abort', () => {
         if (!this.#ending) this.#abort.abort(this.#writer?.signal.reason);
       });
-      if (segment === undefined && kept === undefined) this.#writer.append({ type: 'start-step' });
+      const isSaid = this.#isTaken || segment !== undefined || kept !== undefined;
+      if (!isSaid) this.#writer.append({ type: 'start-step' });
       for (const part of this.#early.splice(0)) this.#put(part);
     } catch (error) {
       this.#abort.abort(error);
       throw error;
     }
+  }
+
+  #takeEpoch() {
+    const { database, turnLog } = this.#deps;
+    const [turnId, step] = [this.#turn.id, this.#step];
+    return transaction(database, async (tx) => {
+      const fence = await turnLog.takeEpoch(tx, turnId);
+      if (fence === undefined) throw new WriterFencedError(turnId);
+      const call = await chatModels(tx).ModelCall.begin(tx, {
+        turnId,
+        step,
+        modelId: this.#modelId,
+        firstSeq: fence.nextSeq,
+      });
+      const earlier: EarlierAttempts = call.attempts === 1 ? {} : await this.#goOnFrom(tx, call, fence.epoch);
+      return { ...fence, attempts: call.attempts, earlier };
+    });
   }
 
   /**
@@ -210,7 +230,7 @@ export class ModelStep {
     if (writer === undefined) throw new WriterFencedError(turn.id);
     this.#putRest();
     for (const chunk of this.#mapper?.closeOpen() ?? []) writer.append(chunk);
-    await writer.flush();
+    const rest = await writer.rest();
     this.#ending = true;
     writer.close();
     const { segment, calls } = await transaction(database, async (tx) => {
@@ -224,7 +244,7 @@ export class ModelStep {
           : [];
       const asked = calls.flatMap((call) => approvalChunks(call, 'asked'));
       const shown = end.status === 'completed' ? [...this.#calls, ...asked] : [];
-      const segment = await turnLog.appendIn(tx, turn.id, [...shown, { type: 'finish-step' }], {
+      const segment = await turnLog.appendIn(tx, turn.id, [...rest, ...shown, { type: 'finish-step' }], {
         epoch: writer.epoch,
       });
       await chatModels(tx).ModelCall.end(tx, { turnId: turn.id, step, modelId: this.#modelId }, end);

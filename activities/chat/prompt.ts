@@ -1,9 +1,9 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider';
 import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
-import type { StoredPart } from '../../models/chat/message.ts';
+import type { Message, StoredPart } from '../../models/chat/message.ts';
 import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import { readTurnContexts } from '../../models/chat/turnContext.ts';
+import { contextOf, readTurnContexts } from '../../models/chat/turnContext.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { may } from '../../models/identity/authority.ts';
@@ -91,8 +91,7 @@ async function threadMessages(
   allowance: FileAllowance,
   pictures: ResultPictures,
 ): Promise<LanguageModelV4Message[]> {
-  const asked = messages.filter(({ role }) => role === 'user').map(({ turnId }) => turnId);
-  const contexts = await readTurnContexts(deps.database, asked);
+  const contexts = await contextsOf(deps.database, turn, messages);
   const made: LanguageModelV4Message[][] = [];
   for (const message of messages.toReversed()) {
     if (message.role === 'assistant') {
@@ -108,6 +107,19 @@ async function threadMessages(
     made.push([{ role: 'user', content }]);
   }
   return made.reverse().flat();
+}
+
+/** What senders have said with these messages, by turn: the turn's own may be known. */
+async function contextsOf(database: Database, turn: Turn, messages: readonly Message[]) {
+  const asked = messages.filter(({ role }) => role === 'user').map(({ turnId }) => turnId);
+  const [own, contexts] = await Promise.all([
+    contextOf(database, turn),
+    readTurnContexts(
+      database,
+      asked.filter((id) => id !== turn.id),
+    ),
+  ]);
+  return own === undefined ? contexts : contexts.set(turn.id, own);
 }
 
 async function partsSoFar(turnLog: TurnLog, turnId: string): Promise<StoredPart[]> {

@@ -5,7 +5,7 @@ import { estimatePromptTokens } from '../../integrations/llm/tokens.ts';
 import type { ModelCall } from '../../models/chat/modelCall.ts';
 import { isOutOfCredits } from '../../models/chat/modelCall.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { readChatSettings } from '../../models/chat/settings.ts';
+import { type ChatSettings, readChatSettings } from '../../models/chat/settings.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError } from '../../models/errors.ts';
@@ -48,11 +48,16 @@ export type CallModelResult =
 /** How often a prompt may be made smaller because the provider finds it too long. */
 const maxSqueeze = 3;
 
+/** What a caller knows of a turn that it has just created, and that it has no step yet. */
+export interface TurnAsMade {
+  turn: Turn;
+  settings: ChatSettings;
+}
+
 export interface StepOptions {
   /** Aborts the step. */
   cancelled: AbortSignal;
-  /** The turn, from a caller who has just created it and knows that it has no step yet. */
-  turnAsMade?: Turn | undefined;
+  asMade?: TurnAsMade;
   progress?: StepProgress;
 }
 
@@ -73,14 +78,17 @@ export interface StepProgress {
 export async function runStep(
   deps: ChatDeps,
   input: CallModelInput,
-  { cancelled, progress, turnAsMade }: StepOptions,
+  { cancelled, progress, asMade }: StepOptions,
 ): Promise<CallModelResult> {
-  const found = turnAsMade === undefined ? await findStep(deps, input) : { turn: turnAsMade, isRepeated: false };
+  const found = asMade === undefined ? await findStep(deps, input) : { turn: asMade.turn, isRepeated: false };
   if ('result' in found) return found.result;
   const { turn } = found;
   const { turnId, step, modelId, squeeze = 0 } = input;
   using stop = deps.stopWatch.watch(turnId);
-  const attempt = new ModelStep(deps, turn, step, modelId, { continues: continues(deps, modelId, turn) });
+  const attempt = new ModelStep(deps, turn, step, modelId, {
+    continues: continues(deps, modelId, turn),
+    isTaken: asMade !== undefined && turn.writerEpoch > 0,
+  });
   const abortSignal = AbortSignal.any([cancelled, stop.signal, attempt.fenced]);
   let isAsked = false;
   try {
@@ -90,7 +98,7 @@ export async function runStep(
     // One that was cut off too often is not paid for again, and one that goes on needs to know behind what.
     if (found.isRepeated) await opened;
     const [settings, tools, redactor] = await Promise.all([
-      readChatSettings(deps.database, turn.spaceId),
+      asMade?.settings ?? readChatSettings(deps.database, turn.spaceId),
       deps.tools.offered(turn),
       deps.secrets.redactors.forSpace(turn.spaceId),
     ]);

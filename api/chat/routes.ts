@@ -5,7 +5,7 @@ import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { requestStop } from '../../models/chat/endTurn.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
-import { readChatSettings } from '../../models/chat/settings.ts';
+import { type ChatSettings, readChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { DomainError, notFound } from '../../models/errors.ts';
 import { idPrefixes } from '../../models/ids.ts';
@@ -45,7 +45,7 @@ export function chatRoutes(deps: RouteDeps) {
     const body = bodyOf<'streamChat'>(req);
     const continued = await continueTurn(caller, body);
     if (continued !== undefined && isOnlyResults(body)) return stream(req, res, continued.turn, continued.after);
-    const intent = await readIntent(caller, body);
+    const { intent, settings } = await readIntent(caller, body);
     const { turn, created, differs, opening, interrupted } = await acceptMessage(
       deps.database,
       intent,
@@ -55,7 +55,7 @@ export function chatRoutes(deps: RouteDeps) {
     if (!created) await authorizeTurn(deps, caller, turn.id);
     if (differs) throw outboxItemReused();
     // The intent is stored: from here on a failed start is late but not lost, since the sweeper repeats it.
-    if (created && turn.status === 'running') void launcher.startNewTurn(turn);
+    if (created && turn.status === 'running') void launcher.startNewTurn(turn, settings);
     if (interrupted !== undefined) void launcher.stopTurn(interrupted);
     if (!created && turn.logPurgedAt !== null) return replayMessage(deps.database, res, turn);
     stream(req, res, turn, 0, opening);
@@ -117,7 +117,10 @@ export function chatRoutes(deps: RouteDeps) {
     return takeToolResults(deps, caller, body, thread?.id);
   }
 
-  async function readIntent(caller: Caller, body: ChatStreamBody): Promise<SendIntent> {
+  async function readIntent(
+    caller: Caller,
+    body: ChatStreamBody,
+  ): Promise<{ intent: SendIntent; settings: ChatSettings }> {
     if (body.content === undefined && body.messages === undefined) {
       throw new DomainError('invalid', 'CONTENT_REQUIRED', 'Send one of `content`, `messages` and `toolResults`.');
     }
@@ -146,7 +149,7 @@ export function chatRoutes(deps: RouteDeps) {
       effort: body.effort,
       needs: { mode, tools: mode === 'work', ...needsOf(parts), inputTokens: estimateTokens(charactersOf(parts)) },
     });
-    return {
+    const intent: SendIntent = {
       userId: caller.userId,
       spaceId,
       authority: authorityOf(caller),
@@ -163,7 +166,9 @@ export function chatRoutes(deps: RouteDeps) {
       notificationPriority: body.notification?.priority ?? 'default',
       onBusy: body.onBusy ?? 'queue',
       context: readContext(body),
+      beginsAtOnce: launcher.givesHeadStarts(),
     };
+    return { intent, settings };
   }
 
   /** The space's default model, for a message that names none. A model that is gone is skipped. */

@@ -50,7 +50,10 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
     config,
     logger,
     sharesWorkersConnection: role === 'both',
-    headStart: async (turn) => (await headStarts?.begin(turn)) ?? false,
+    headStart: {
+      isOpen: () => headStarts !== undefined,
+      begin: async (turn, settings) => (await headStarts?.begin(turn, settings)) ?? false,
+    },
   });
 
   let mayHost = role !== 'api' && config.computers.hosted;

@@ -13,6 +13,7 @@ import { findReplaced, replaceFrom } from './replaceMessages.ts';
 import type { Thread } from './thread.ts';
 import type { NotificationPriority, Turn, TurnMode } from './turn.ts';
 
+const firstEpoch = 1;
 /** How many turns of one thread may wait behind the running one. */
 const maxQueuedTurns = 50;
 
@@ -42,6 +43,8 @@ export interface SendIntent {
   replaces?: 'again' | 'edited';
   /** The sender's device: panes, snapshot. Stored unchanged, with the turn. */
   context?: Record<string, unknown>;
+  /** The caller takes the new turn's first step at once: it has the first epoch, and need not ask for it. */
+  beginsAtOnce?: boolean;
 }
 
 export interface AcceptedMessage {
@@ -95,6 +98,7 @@ export async function acceptMessageIn(
   if (busy) await refuseIfTooBusy(tx, thread, intent);
   const turnId = newId('turn');
   const ordinal = thread.takeOrdinal();
+  const beginsAtOnce = !busy && intent.beginsAtOnce === true;
   const placed = await placeUserMessage(tx, thread, intent, { turnId, ordinal, now });
   const { userMessageId } = placed;
   const turn = Turn.build({
@@ -105,7 +109,7 @@ export async function acceptMessageIn(
     ordinal,
     status: busy ? 'queued' : 'running',
     terminal: 0,
-    writerEpoch: 0,
+    writerEpoch: beginsAtOnce ? firstEpoch : 0,
     outboxItemId: intent.outboxItemId ?? null,
     outboxHash: intent.outboxHash ?? null,
     userMessageId,
@@ -127,8 +131,12 @@ export async function acceptMessageIn(
     },
     turn.statusChunk(turn.status),
   ];
+  const firstSeq = opening.length + 1;
+  if (beginsAtOnce) opening.push({ type: 'start-step' });
   turn.nextSeq = opening.length + 1;
+  turn.context = intent.context ?? null;
   await insertInstance(tx, turn);
+  if (beginsAtOnce) await chatModels(tx).ModelCall.begin(tx, { turnId, step: 0, modelId: turn.modelId, firstSeq });
   await insertOpening(tx, turnId, opening, intent.context);
   thread.set({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now });
   if (thread.isNewRecord) await insertInstance(tx, thread);

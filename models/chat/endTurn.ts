@@ -75,11 +75,11 @@ async function endOnce(
     segments.length = 0;
     // Thread first, then turn: the order in which everybody locks them. A deleted thread's turns end too.
     const thread = await Thread.lockOfTurn(turnId, tx);
-    const turn = await Turn.lock(turnId, tx);
+    const turn = await Turn.lockRow(turnId, tx);
     if (turn === null) return { ended: false, turn, thread, nextTurn: undefined };
     if (turn.isTerminal) return { ended: false, turn, thread, nextTurn: await successorOf(tx, thread, turnId) };
     const fold = new MessageFold();
-    await turnLog.eachAfter(turnId, 0, (chunk) => fold.add(chunk), tx);
+    turn.nextSeq = 1 + (await turnLog.eachAfter(turnId, 0, (chunk) => fold.add(chunk), tx));
     const usage = await ModelCall.usageOf(turnId, tx);
     const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);

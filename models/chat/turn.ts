@@ -46,16 +46,23 @@ export function defineTurn(sequelize: Sequelize) {
     declare startedAt: Date | null;
     declare endedAt: Date | null;
     declare logPurgedAt: Date | null;
+    /** What its client has said of its device, where whoever made the turn has it still; not a column. */
+    declare context?: Record<string, unknown> | null;
 
     /**
      * The turn's row, locked: nobody else appends to its log. Lock its thread first where both are needed, so that two
      * callers cannot deadlock.
      */
     static async lock(id: string, tx: Transaction): Promise<Turn | null> {
-      const turn = await Turn.findOne({ where: { id }, transaction: tx, lock: tx.LOCK.UPDATE });
+      const turn = await Turn.lockRow(id, tx);
       // An ended turn's log may be purged.
       if (turn !== null && !turn.isTerminal) turn.set('nextSeq', await nextSeqOf(tx, id), { raw: true });
       return turn;
+    }
+
+    /** The same for who reads its log anyway: `nextSeq` is as the row has it. */
+    static lockRow(id: string, tx: Transaction): Promise<Turn | null> {
+      return Turn.findOne({ where: { id }, transaction: tx, lock: tx.LOCK.UPDATE });
     }
 
     static async byOutboxItem(userId: string, outboxItemId: string, tx?: Transaction): Promise<Turn | null> {

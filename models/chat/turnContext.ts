@@ -1,5 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database.ts';
+import type { Turn } from './turn.ts';
 
 /** What clients have said of their devices with the messages of these turns, by turn. */
 export async function readTurnContexts(
@@ -14,4 +15,13 @@ export async function readTurnContexts(
   return new Map(
     (rows as { turnId: string; context: string }[]).map((row) => [row.turnId, JSON.parse(row.context)] as const),
   );
+}
+
+/** The same of one turn. */
+export async function contextOf(
+  database: Pick<Database, 'pool'>,
+  turn: Pick<Turn, 'id' | 'context'>,
+): Promise<Record<string, unknown> | undefined> {
+  if (turn.context !== undefined) return turn.context ?? undefined;
+  return (await readTurnContexts(database, [turn.id])).get(turn.id);
 }

@@ -1,5 +1,6 @@
 import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database.ts';
+import { hasDevices } from './devices.ts';
 
 /**
  * Notes that a device of the turn's owner has got the turn up to where it rests. Only turns of people with push
@@ -10,11 +11,10 @@ export async function noteSeen(
   turn: { id: string; userId: string },
   seq: number,
 ): Promise<void> {
+  if (!(await hasDevices(database, turn.userId))) return;
   await database.pool.query(
-    `INSERT INTO turn_receipts (turn_id, seq)
-      SELECT ?, ? FROM (SELECT 1) AS one WHERE EXISTS (SELECT 1 FROM push_subscriptions WHERE user_id = ?)
-      ON DUPLICATE KEY UPDATE seq = GREATEST(seq, VALUES(seq))`,
-    [turn.id, seq, turn.userId],
+    'INSERT INTO turn_receipts (turn_id, seq) VALUES (?, ?) ON DUPLICATE KEY UPDATE seq = GREATEST(seq, VALUES(seq))',
+    [turn.id, seq],
   );
 }
 

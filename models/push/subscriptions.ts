@@ -8,6 +8,7 @@ import { DomainError, notFound } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, select } from '../sql.ts';
+import { forgetDevices, hasDevices } from './devices.ts';
 
 /** What a browser gives when it subscribes: where to send to, and the keys with which only it can read what comes. */
 export interface PushTarget {
@@ -87,7 +88,9 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
         for (const { id: oldest } of extra) await execute(tx, 'DELETE FROM push_subscriptions WHERE id = ?', [oldest]);
         return subscriptionId;
       };
-      return find(await transaction(database, write, { retryDuplicates: true }));
+      const id = await transaction(database, write, { retryDuplicates: true });
+      forgetDevices(database, owner.userId);
+      return find(id);
     },
 
     async list(userId: string, page: PageRequest): Promise<Page<PushDevice>> {
@@ -111,6 +114,7 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
 
     /** The subscriptions to push to; those whose session was revoked are no more. */
     async idsOf(userId: string): Promise<string[]> {
+      if (!(await hasDevices(database, userId))) return [];
       const [rows] = await database.pool.query<RowDataPacket[]>(
         `SELECT p.id FROM push_subscriptions p LEFT JOIN sessions s ON s.id = p.session_id
           WHERE p.user_id = ? AND s.revoked_at IS NULL ORDER BY p.id LIMIT ?`,

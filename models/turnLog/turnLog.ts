@@ -5,12 +5,13 @@ import { execute, insert, select } from '../sql.ts';
 import type { TurnStatus, UiChunk } from './chunks.ts';
 import { type CommitListener, type CommittedSegment, decodeLines, encodeChunks, WriterFencedError } from './entry.ts';
 import { GroupCommitter } from './groupCommitter.ts';
-import { lastSeqOfTurn, nextSeqOf } from './tails.ts';
+import { lastSeqOfTurn } from './tails.ts';
 import { TurnWriter } from './turnWriter.ts';
 
 interface FenceRow {
-  writer_epoch: number;
+  epoch: number;
   terminal: number;
+  lastSeq: number | null;
 }
 
 export interface SegmentRow {
@@ -94,9 +95,9 @@ export class TurnLog {
     { epoch }: { epoch?: number } = {},
   ): Promise<CommittedSegment> {
     const fence = await this.#lock(tx, turnId);
-    const outdated = epoch !== undefined && fence?.writer_epoch !== epoch;
+    const outdated = epoch !== undefined && fence?.epoch !== epoch;
     if (fence === undefined || outdated) throw new WriterFencedError(turnId);
-    const turn = { id: turnId, nextSeq: await nextSeqOf(tx, turnId), terminal: fence.terminal };
+    const turn = { id: turnId, nextSeq: (fence.lastSeq ?? 0) + 1, terminal: fence.terminal };
     return this.appendLocked(tx, turn, chunks, { epoch });
   }
 
@@ -146,14 +147,17 @@ export class TurnLog {
     return rows as unknown as SegmentRow[];
   }
 
-  /** Tells of each chunk after `afterSeq`, in order, and never holds many segments: a log may be long. */
-  async eachAfter(turnId: string, afterSeq: number, tell: (chunk: UiChunk) => void, tx?: Transaction): Promise<void> {
+  /**
+   * Tells of each chunk after `afterSeq`, in order, and never holds many segments: a log may be long. Returns the number
+   * of the last.
+   */
+  async eachAfter(turnId: string, afterSeq: number, tell: (chunk: UiChunk) => void, tx?: Transaction): Promise<number> {
     for (let position = afterSeq; ; ) {
       const segments = await this.read(turnId, position, segmentsAtOnce, tx);
       for (const segment of segments) for (const chunk of decodeLines(segment.lines)) tell(chunk);
       const last = segments.at(-1);
-      if (last === undefined || segments.length < segmentsAtOnce) return;
-      position = last.lastSeq;
+      position = last?.lastSeq ?? position;
+      if (segments.length < segmentsAtOnce) return position;
     }
   }
 
@@ -162,7 +166,10 @@ export class TurnLog {
   }
 
   async #lock(tx: Transaction, turnId: string): Promise<FenceRow | undefined> {
-    const sql = 'SELECT writer_epoch, terminal FROM turns WHERE id = ? FOR UPDATE';
+    // The last segment is locked like the turn, and so read as it is once the turn's lock is had.
+    const sql = `SELECT t.writer_epoch AS epoch, t.terminal, s.last_seq AS lastSeq
+      FROM turns t LEFT JOIN turn_segments s ON s.turn_id = t.id
+      WHERE t.id = ? ORDER BY s.first_seq DESC LIMIT 1 FOR UPDATE`;
     const [fence] = await select<FenceRow>(tx, sql, [turnId]);
     return fence;
   }

@@ -10,6 +10,9 @@ export interface PendingSegment {
   bytes: number;
 }
 
+/** In characters. */
+const maxRestLength = 256 * 1_024;
+
 interface FlushWaiter {
   resolve(): void;
   reject(error: Error): void;
@@ -61,6 +64,17 @@ export class TurnWriter {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     if (this.#pending.length === 0 && !this.#inFlight) return Promise.resolve();
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
+  }
+
+  /**
+   * What has gathered and is not on its way, once what is has been committed: for the transaction that ends the writer's
+   * use. What is too large for that is committed too.
+   */
+  async rest(): Promise<UiChunk[]> {
+    const isSmall = encodeChunks(this.#pending).length <= maxRestLength;
+    const rest = isSmall ? this.#pending.splice(0) : [];
+    await this.flush();
+    return rest;
   }
 
   /** Committer only: takes what has gathered, or nothing. */

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/index.ts';
+import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
 import { runChatTurn, stopTurnSignal } from '../../workflows/chat/runChatTurn.ts';
 import { toolsAnsweredSignal } from '../../workflows/chat/toolCalls.ts';
@@ -9,11 +10,13 @@ import { turnWorkflowId } from '../workflowIds.ts';
 /** What a turn's workflow is started with, taken from its row. */
 export type TurnReference = Pick<Turn, 'id' | 'spaceId' | 'threadId' | 'userId' | 'modelId'>;
 
-/**
- * Begins a new turn's work in this process before its workflow is started; resolves when it is time to start the
- * workflow, with whether it has begun. Never rejects.
- */
-export type HeadStart = (turn: Turn) => Promise<boolean>;
+/** Begins a new turn's work in this process before its workflow is started. */
+export interface HeadStart {
+  /** Whether it would begin a turn now. */
+  isOpen(): boolean;
+  /** Resolves when it is time to start the workflow, with whether it has begun. Never rejects. */
+  begin(turn: Turn, settings: ChatSettings): Promise<boolean>;
+}
 
 /** The server's own limit of a workflow task. */
 const longestTaskMs = 10_000;
@@ -49,9 +52,12 @@ export function createChatLauncher(kit: LauncherKit, { chat, temporal }: Config,
     /** Starts a turn's workflow, which may have been started already. */
     startTurn: (turn: TurnReference) => start(turn, false),
 
-    /** Starts the workflow of a turn that this caller has just created. */
-    async startNewTurn(turn: Turn): Promise<Reached> {
-      return start(turn, (await headStart?.(turn)) ?? false);
+    /** Whether a turn that is made now begins in this process, before its workflow. */
+    givesHeadStarts: () => headStart?.isOpen() ?? false,
+
+    /** Starts the workflow of a turn that this caller has just created, under its space's settings. */
+    async startNewTurn(turn: Turn, settings: ChatSettings): Promise<Reached> {
+      return start(turn, (await headStart?.begin(turn, settings)) ?? false);
     },
 
     /** Asks a running turn to stop. The sweeper ends a turn whose workflow is gone. */

@@ -1,5 +1,5 @@
 import type { Turn } from '../../../models/chat/turn.ts';
-import { readTurnContexts } from '../../../models/chat/turnContext.ts';
+import { contextOf } from '../../../models/chat/turnContext.ts';
 import type { Database } from '../../../models/database.ts';
 import { type ClientTool, type InputSchema, objectSchema, type Tool, type ToolSource } from '../tool.ts';
 
@@ -86,7 +86,7 @@ export const knownClientTools: readonly ClientTool[] = [...deviceTools, ...tabTo
 export function clientToolSource(database: Pick<Database, 'pool'>): ToolSource {
   return {
     async toolsFor(turn: Turn): Promise<readonly Tool[]> {
-      const context: ClientContext = (await readTurnContexts(database, [turn.id])).get(turn.id) ?? {};
+      const context: ClientContext = (await contextOf(database, turn)) ?? {};
       return [
         ...(context.deviceComputerId === undefined ? [] : deviceTools),
         ...(context.openTabs === undefined ? [] : tabTools),

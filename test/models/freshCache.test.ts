@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { createFreshCache } from '../../../models/identity/freshCache.ts';
+import { createFreshCache } from '../../models/freshCache.ts';
 
 afterEach(() => jest.useRealTimers());
 

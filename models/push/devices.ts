@@ -1,0 +1,29 @@
+import type { Pool, RowDataPacket } from 'mysql2/promise';
+import type { Database } from '../database.ts';
+import { createFreshCache, type FreshCache } from '../freshCache.ts';
+
+/** In another process: in this one a new device is known at once. */
+const maxAgeMs = 1_000;
+const caches = new WeakMap<Pool, FreshCache<boolean>>();
+
+/** Whether a user has devices to push to, as of a second ago: most have none, and each turn asks twice. */
+export function hasDevices({ pool }: Pick<Database, 'pool'>, userId: string): Promise<boolean> {
+  let cache = caches.get(pool);
+  if (cache === undefined) {
+    cache = createFreshCache((id) => readHasDevices(pool, id), { maxAgeMs });
+    caches.set(pool, cache);
+  }
+  return cache.get(userId);
+}
+
+/** Call it when a device was added. */
+export function forgetDevices({ pool }: Pick<Database, 'pool'>, userId: string): void {
+  caches.get(pool)?.forget(userId);
+}
+
+async function readHasDevices(pool: Pool, userId: string): Promise<boolean> {
+  const [rows] = await pool.query<RowDataPacket[]>('SELECT 1 FROM push_subscriptions WHERE user_id = ? LIMIT 1', [
+    userId,
+  ]);
+  return rows.length > 0;
+}
