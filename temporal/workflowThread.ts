@@ -3,12 +3,12 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { WorkerThreadRequest } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js';
 
 /**
- * The thread that runs workflow code: Temporal's own, with one watchdog for each request in place of one for each call
- * into the sandbox. A watchdog is a thread of V8's, and 138 µs; a short turn makes fifty such calls in a dozen requests.
- * Code that does not come to an end is stopped like before, and only its own workflow task fails.
+ * The thread that runs workflow code: Temporal's own, with one watchdog for each activation in place of one for each
+ * call into the sandbox. A watchdog is a thread of V8's, and 138 µs; a short turn makes fifty such calls in three
+ * activations. Code that does not come to an end is stopped like before, and only its own workflow task fails.
  */
 export interface WorkflowThreadData {
-  /** How long the code of one request may run. */
+  /** How long the code of one activation may run. */
   timeoutMs: number;
 }
 
@@ -35,30 +35,29 @@ Script.prototype.runInContext = function runUnwatched(context, { timeout, ...opt
   return runInContext.call(this, context, options);
 };
 
-/** The entry of what is watched, which has no arguments of its own. */
-let request: WorkerThreadRequest;
-const watched = 'atriumWatchedRequest';
-Object.defineProperty(globalThis, watched, { value: () => void handle?.(request) });
-const script = new Script(`${watched}()`);
+/** What is watched has no arguments of its own. */
+let activation: WorkerThreadRequest;
+const activate = 'atriumActivate';
+Object.defineProperty(globalThis, activate, { value: () => void handle?.(activation) });
+const script = new Script(`${activate}()`);
 
-port.on('message', (received: WorkerThreadRequest) => {
-  if (received.input.type !== 'activate-workflow') {
-    void handle?.(received);
+port.on('message', (request: WorkerThreadRequest) => {
+  const { requestId, input } = request;
+  if (input.type !== 'activate-workflow') {
+    void handle?.(request);
     return;
   }
   // All workflow code runs before the handler first waits.
-  request = received;
+  activation = request;
   try {
     script.runInThisContext({ timeout: timeoutMs });
   } catch (error) {
-    port.postMessage(answerTo(received, error as Error));
+    const completion = { runId: input.runId, failed: { failure: failureOf(error as Error) } };
+    port.postMessage({ requestId, result: { type: 'ok', output: { type: 'activation-completion', completion } } });
   }
 });
 
-/** What the thread answers where it was stopped: the task fails with this, and is tried again. */
-function answerTo({ requestId, input }: WorkerThreadRequest, { name, message, stack }: Error) {
-  if (input.type !== 'activate-workflow') return { requestId, result: { type: 'error', name, message, stack } };
-  const failure = { message, stackTrace: stack, source: 'TypeScriptSDK', applicationFailureInfo: { type: name } };
-  const completion = { runId: input.runId, failed: { failure } };
-  return { requestId, result: { type: 'ok', output: { type: 'activation-completion', completion } } };
+/** With this the workflow task fails, to be tried again. */
+function failureOf({ name, message, stack }: Error) {
+  return { message, stackTrace: stack, source: 'TypeScriptSDK', applicationFailureInfo: { type: name } };
 }
