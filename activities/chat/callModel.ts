@@ -28,7 +28,7 @@ export interface HeadStartInput {
 
 /**
  * What the head start of a turn's first step has come to, where it was made in this process and is over within `forMs`;
- * else `callModel` takes it over. Asked again, it says the same for a minute.
+ * else `callModel` takes it over, or reads how it has ended.
  */
 export function createAwaitHeadStart(headStarts: Pick<HeadStarts, 'soon'>) {
   return function awaitHeadStart({ forMs, ...first }: HeadStartInput): Promise<CallModelResult | undefined> {

@@ -63,12 +63,14 @@ export class HeadStarts {
     return true;
   }
 
-  /** What a call under way here has come to, where it succeeds within `forMs`. It stays to be taken. */
+  /** What a call under way here has come to, handed out once, where it succeeds within `forMs`; else it stays here. */
   async soon(input: CallModelInput, forMs: number, signal: AbortSignal): Promise<CallModelResult | undefined> {
     const run = this.#runs.get(keyOf(input));
     if (run === undefined) return undefined;
     const patience = delay(forMs, undefined, { ref: false, signal });
-    return Promise.race([run.result, patience]).catch(() => undefined);
+    const result = await Promise.race([run.result, patience]).catch(() => undefined);
+    if (result !== undefined) this.#runs.delete(keyOf(input));
+    return result;
   }
 
   /** The call that this activity would make, if it is under way or done here; handed out once. */

@@ -79,7 +79,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   try {
     outcome = await work.run(async () => {
       const early = await headStarted(input, time);
-      limitTime();
+      if (early?.kind !== 'answered') limitTime();
       return answer(input, answers, time, early);
     });
   } catch (error) {

@@ -52,7 +52,18 @@ const goingOn: Omit<Scenario, 'name'> = {
   },
 };
 
+/** What a turn's first call that began before its workflow comes to. */
+const headStarts: Scenario[] = [
+  asked('answeredAtOnce', fake({ tokens: ['Yes.'] })),
+  asked('toolsAtOnce', '/tool drive_list {}', { modelId: 'demo' }),
+  asked('refusedAtOnce', '/fail 429', { modelId: 'demo' }),
+  asked('answeredLater', fake({ tokens: 100, intervalMs: 25 }), {
+    environment: { ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' },
+  }),
+];
+
 export const chatScenarios: Scenario[] = [
+  ...headStarts,
   asked('answered', fake({ tokens: ['Yes.'] })),
   asked('providerRefuses', '/fail 429', { modelId: 'demo' }),
   asked('fallback', fake({ status: 500 }), { environment: { ATRIUM_COMPATIBLE_MODELS: 'fake-1,fake-2' } }),
