@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { ApplicationFailure } from '@temporalio/activity';
-import { TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { RowTooLarge, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
 import { backupOrder, failBackup, keepBackup } from '../../models/databases/backups.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
 import { DomainError } from '../../models/errors.ts';
@@ -67,7 +67,14 @@ function failure(code: string, { nonRetryable = false } = {}): ApplicationFailur
   return ApplicationFailure.create({ type: code, message: code, nonRetryable });
 }
 
+const [noSuchTable, changedMeanwhile] = [1146, 1412];
+
 function asFailure(error: unknown): unknown {
+  // It will be as large when it is tried again.
+  if (error instanceof RowTooLarge) return failure('ROW_TOO_LARGE', { nonRetryable: true });
+  if (error instanceof TenantServerError && (error.errno === noSuchTable || error.errno === changedMeanwhile)) {
+    return failure('TABLES_CHANGED_MEANWHILE');
+  }
   if (error instanceof TenantServerError) return failure('DATABASE_SERVER_UNAVAILABLE');
   if (error instanceof DomainError) return failure(error.code, { nonRetryable: error.kind !== 'unavailable' });
   return failure('BACKUP_FAILED');

@@ -2,17 +2,19 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { RestoreRefused } from '../../integrations/tenantDatabases/errors.ts';
 import type { Fill } from '../../integrations/tenantDatabases/types.ts';
-import type { Alignment } from '../../models/databases/alignment.ts';
+import { type Alignment, beginFill } from '../../models/databases/alignment.ts';
 import { findBackup } from '../../models/databases/backupRows.ts';
+import { namesOf } from '../../models/databases/names.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { DatabaseDeps } from './deps.ts';
 
 /** What a database is made from, where it is made from a backup. */
 export async function fillOf(
-  { database, storage }: Pick<DatabaseDeps, 'database' | 'storage'>,
-  { restores, state, accounts }: Alignment,
+  { config, database, storage }: Pick<DatabaseDeps, 'config' | 'database' | 'storage'>,
+  aligned: Alignment,
   signal: AbortSignal,
 ): Promise<Fill | undefined> {
+  const { restores, state, accounts } = aligned;
   if (restores === null || state !== 'living') return undefined;
   const objectKey = (await findBackup(database, restores))?.objectKey;
   const own = accounts.find(({ isOwn }) => isOwn);
@@ -20,6 +22,7 @@ export async function fillOf(
   return {
     user: own.serverUser,
     signal,
+    begin: () => beginFill(database, aligned, namesOf(config.installation).database),
     async read(take) {
       const zipped = await storage.read(objectKey).catch(absent);
       await pipeline(zipped, createGunzip(), (bytes: AsyncIterable<Buffer>) => take(bytes), { signal }).catch(refused);

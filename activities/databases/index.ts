@@ -35,27 +35,32 @@ function away(type: string, { nonRetryable = false } = {}): ApplicationFailure {
   return ApplicationFailure.create({ type, message: 'A part is away.', nonRetryable });
 }
 
+/** What another part is away for, or another worker has taken over, is tried again. */
+function passed(error: unknown): never {
+  throw error instanceof DomainError && error.kind === 'unavailable' ? away(error.code) : error;
+}
+
 export function createDatabaseActivities(deps: DatabaseDeps) {
   const { database, logger, spaceDatabases, tenantServer, workflows } = deps;
 
   /** Undefined when there is no such row. */
   async function apply(databaseId: string, signal: AbortSignal): Promise<Alignment | 'failed' | undefined> {
     if (tenantServer === undefined) throw away('NOT_CONFIGURED', { nonRetryable: true });
+    let aligned: Alignment | undefined;
     try {
-      const done = await tenantServer.align(databaseId, async () => {
-        const aligned = await spaceDatabases.alignment(databaseId);
-        return aligned && { ...asWanted(aligned), fill: await fillOf(deps, aligned, signal), aligned };
+      await tenantServer.align(databaseId, async () => {
+        aligned = await spaceDatabases.alignment(databaseId);
+        return aligned && { ...asWanted(aligned), fill: await fillOf(deps, aligned, signal) };
       });
-      return done?.aligned;
+      return aligned;
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof RestoreRefused) {
+      if (error instanceof RestoreRefused && aligned !== undefined) {
         logger.warn({ err: error, databaseId }, 'A database could not be made from its backup.');
-        await failRestore(database, databaseId, restoreFailed);
+        if (!(await failRestore(database, aligned, restoreFailed))) throw away('TAKEN_OVER');
         return 'failed';
       }
-      if (error instanceof DomainError && error.kind === 'unavailable') throw away(error.code);
-      if (!(error instanceof TenantServerError)) throw error;
+      if (!(error instanceof TenantServerError)) return passed(error);
       logger.warn({ err: error, databaseId }, 'The server does not have a database as it is wanted yet.');
       throw away('DATABASE_SERVER_FAILED');
     }
@@ -72,7 +77,7 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
         heartbeat.cancelled.throwIfAborted();
         const done = await apply(databaseId, heartbeat.cancelled);
         if (done === 'failed') continue;
-        if (done === undefined || (await finishAlignment(database, done))) return;
+        if (done === undefined || (await finishAlignment(database, done).catch(passed))) return;
       }
     },
 

@@ -192,7 +192,7 @@ async function startWorkers(
 function watchTenants(services: Services, workflows: Launcher): { stop(): Promise<void> } {
   const { config, logger, tenantServer } = services;
   const stopped = new AbortController();
-  const watched = tenantServer?.watch(namesOf(config.installation).user, {
+  const watched = tenantServer?.watch(namesOf(config.installation), {
     signal: stopped.signal,
     onFailure: (error) => logger.warn({ err: error }, 'The statements of spaces in their databases cannot be watched.'),
   });

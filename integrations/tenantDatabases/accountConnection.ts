@@ -1,5 +1,6 @@
 import { createConnection, type RowDataPacket } from 'mysql2';
-import { TenantServerError } from './errors.ts';
+import { RowTooLarge, TenantServerError } from './errors.ts';
+import { boundRows } from './rowBound.ts';
 
 const connectTimeoutMs = 10_000;
 const statementTimeoutMs = 10 * 60_000;
@@ -20,8 +21,8 @@ export interface AccountConnection {
   /** By a prepared statement, whose values are no part of a text. */
   put(sql: string, values: (string | Buffer | null)[]): Promise<void>;
   rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Each value as the server sends it. */
-  stream(sql: string): AsyncGenerator<(Buffer | null)[]>;
+  /** Each value as the server sends it. Throws {@link RowTooLarge} for a row of more bytes. */
+  stream(sql: string, maxRowBytes: number): AsyncGenerator<(Buffer | null)[]>;
 }
 
 /** Everything ends in its time, or when the signal is aborted, and no error has a statement in it. */
@@ -32,14 +33,15 @@ export async function withAccountConnection<T>(
 ): Promise<T> {
   signal.throwIfAborted();
   const core = createConnection({ ...details, connectTimeout: connectTimeoutMs, charset: 'utf8mb4' });
-  core.on('error', () => undefined); // the statement that comes next says so
   const connection = core.promise();
-  const aborted = Promise.withResolvers<never>();
-  aborted.promise.catch(() => undefined);
-  const abort = () => aborted.reject(signal.reason);
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => undefined);
+  const abort = () => ended.reject(signal.reason);
+  // A statement whose rows are streamed is not told of it.
+  core.on('error', (error) => ended.reject(new TenantServerError(error)));
   signal.addEventListener('abort', abort, { once: true });
   const asked = <R>(answer: Promise<R>): Promise<R> =>
-    Promise.race([answer.catch((error: unknown) => Promise.reject(new TenantServerError(error))), aborted.promise]);
+    Promise.race([answer.catch((error: unknown) => Promise.reject(asRefusal(error))), ended.promise]);
   try {
     await asked(connection.connect());
     return await work({
@@ -54,8 +56,12 @@ export async function withAccountConnection<T>(
         const [rows] = await asked(connection.query<RowDataPacket[]>({ sql, values, timeout: statementTimeoutMs }));
         return rows as unknown as Row[];
       },
-      async *stream(sql) {
-        const rows = core.query({ sql, rowsAsArray: true, typeCast: (field) => field.buffer() }).stream();
+      async *stream(sql, maxBytes) {
+        const query = core.query({ sql, rowsAsArray: true, typeCast: (field) => field.buffer() });
+        const bound = boundRows(core, { maxBytes, onTooLarge: (error) => rows.destroy(error) });
+        query.on('result', bound.onRow);
+        // One row waits in memory, and the server with all others.
+        const rows = query.stream({ highWaterMark: 1 });
         const iterator = rows[Symbol.asyncIterator]() as AsyncIterator<(Buffer | null)[]>;
         try {
           for (;;) {
@@ -73,4 +79,8 @@ export async function withAccountConnection<T>(
     signal.removeEventListener('abort', abort);
     core.destroy(); // not `end()`, which would wait for an answer
   }
+}
+
+function asRefusal(error: unknown): unknown {
+  return error instanceof RowTooLarge ? error : new TenantServerError(error);
 }

@@ -2,6 +2,7 @@ import type { TenantConnection } from './connection.ts';
 import { TenantServerError } from './errors.ts';
 import { accountName, databaseName } from './names.ts';
 import { createAccount, setPasswords } from './passwords.ts';
+import { processesOn } from './processes.ts';
 import { giveRights } from './rights.ts';
 import { compactDatabase } from './sizes.ts';
 import type { AccountLimits, WantedAccount, WantedDatabase } from './types.ts';
@@ -16,16 +17,11 @@ export async function alignDatabase(
   limits: AccountLimits,
 ): Promise<void> {
   if (database.state === 'gone') return remove(connection, database);
-  // Nobody has been let in yet: what is there is what an attempt before this has left.
-  if (database.fill !== undefined) await connection.run(`DROP DATABASE IF EXISTS ${databaseName(database.name)}`);
   await createDatabase(connection, database.name);
   for (const account of database.accounts) await alignAccount(connection, account, database, limits);
   const shut = database.accounts.filter(({ isRevoked }) => isRevoked || database.state === 'locked');
-  await endConnections(connection, shut);
-  for (const id of await connectionsOf(
-    connection,
-    database.accounts.filter(({ isCut }) => isCut),
-  )) {
+  await endConnections(connection, usersOf(shut));
+  for (const id of await connectionsOf(connection, usersOf(database.accounts.filter(({ isCut }) => isCut)))) {
     await endConnection(connection, id);
   }
   if (database.compacts) await compactDatabase(connection, database.name);
@@ -59,11 +55,14 @@ async function exists(connection: TenantConnection, user: string): Promise<boole
   return (await connection.rows("SELECT 1 FROM mysql.user WHERE User = ? AND Host = '%'", [user])).length > 0;
 }
 
-async function remove(connection: TenantConnection, database: WantedDatabase): Promise<void> {
+const usersOf = (accounts: readonly WantedAccount[]) => accounts.map(({ user }) => user);
+
+/** Takes a database from the server, with its accounts and whoever is in by them. Safe to repeat. */
+export async function remove(connection: TenantConnection, database: WantedDatabase): Promise<void> {
   for (const { user } of database.accounts) {
     if (await exists(connection, user)) await connection.run(`ALTER USER ${accountName(user)} ACCOUNT LOCK`);
   }
-  await endConnections(connection, database.accounts);
+  await endConnections(connection, usersOf(database.accounts));
   // A transaction that somebody prepared and left holds this up until the watchdog ends it: which of them are this
   // tenant's, the server does not tell.
   await connection.run(`DROP DATABASE IF EXISTS ${databaseName(database.name)}`);
@@ -71,9 +70,9 @@ async function remove(connection: TenantConnection, database: WantedDatabase): P
 }
 
 /** Locking an account, and even dropping it, ends none of its connections. */
-async function endConnections(connection: TenantConnection, accounts: readonly WantedAccount[]): Promise<void> {
+export async function endConnections(connection: TenantConnection, users: readonly string[]): Promise<void> {
   for (let attempt = 0; attempt < endAttempts; attempt++) {
-    const open = await connectionsOf(connection, accounts);
+    const open = await connectionsOf(connection, users);
     if (open.length === 0) return;
     for (const id of open) await endConnection(connection, id);
     await connection.run('DO SLEEP(0.05)');
@@ -81,11 +80,10 @@ async function endConnections(connection: TenantConnection, accounts: readonly W
   throw new TenantServerError({ code: 'CONNECTIONS_DO_NOT_END' });
 }
 
-async function connectionsOf(connection: TenantConnection, accounts: readonly WantedAccount[]): Promise<number[]> {
-  if (accounts.length === 0) return [];
-  const sql = 'SELECT ID AS id FROM information_schema.PROCESSLIST WHERE USER IN (?)';
-  const open = await connection.rows<{ id: number }>(sql, [accounts.map(({ user }) => user)]);
-  return open.map(({ id }) => id);
+async function connectionsOf(connection: TenantConnection, users: readonly string[]): Promise<number[]> {
+  if (users.length === 0) return [];
+  const open = await processesOn(connection);
+  return open.filter(({ user }) => users.includes(user)).map(({ id }) => id);
 }
 
 export async function endConnection(connection: TenantConnection, id: number, what = ''): Promise<void> {

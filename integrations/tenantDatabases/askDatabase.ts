@@ -39,9 +39,10 @@ export async function askDatabase(details: AccountDetails, sql: string, options:
   }
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs)]);
   const core = createConnection({ ...details, connectTimeout: connectTimeoutMs, charset: 'utf8mb4' });
-  core.on('error', () => undefined); // what was asked says so
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => undefined);
+  // A statement whose rows come one by one is not told of it.
+  core.on('error', () => ended.reject(unavailable()));
   const leave = () => ended.reject(overdue(options));
   signal.addEventListener('abort', leave, { once: true });
   try {

@@ -1,15 +1,14 @@
 import { withAccountConnection } from './accountConnection.ts';
-import { alignDatabase } from './align.ts';
+import { alignDatabase, endConnections } from './align.ts';
 import { type Answer, type AskOptions, askDatabase } from './askDatabase.ts';
 import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
 import { dumpDatabase } from './dump/dump.ts';
-import { entriesOf, linesOf } from './dump/entries.ts';
-import { notWhole, restoreDatabase } from './dump/restore.ts';
-import { RestoreRefused, TenantServerError } from './errors.ts';
+import { linesOf } from './dump/entries.ts';
 import { fenceName, takeFence } from './fence.ts';
+import { fillDatabase } from './fill.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
 import { measureDatabases } from './sizes.ts';
-import type { AccountLimits, DatabaseSize, Fill, Found, WantedDatabase } from './types.ts';
+import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
 import { endLongStatements, patience, type WatchOptions, watchServer } from './watchdog.ts';
 
 export interface TenantSettings {
@@ -50,6 +49,15 @@ type Setting =
   | 'temporary';
 const isOn = (value: unknown) => value === 1 || value === 'ON';
 
+/** How the names of accounts begin, and of those that read what is backed up. */
+interface AccountNames {
+  user: string;
+  keeper: string;
+}
+
+/** For a table that is read as slowly as the store takes it. A backup takes {@link patience} times that at most. */
+const readingMs = 2 * 3_600_000;
+
 /** The server on which the databases of spaces are, which is no other's. */
 export function createTenantServer(address: TenantAddress, limits: AccountLimits) {
   const { hostname, port } = new URL(address.url);
@@ -57,6 +65,10 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
   const prepared = new PreparedTransactions();
   const endOldPrepared = (connection: TenantConnection) =>
     prepared.endOld(connection, { ageMs: limits.queryMs * patience });
+  const watchedOf = ({ user, keeper }: AccountNames) => [
+    { prefix: user, queryMs: limits.queryMs },
+    { prefix: keeper, queryMs: limits.readingMs ?? readingMs },
+  ];
   return {
     /** Where clients find it. */
     ...place,
@@ -70,8 +82,8 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       withTenantConnection(address, async (connection) => {
         await takeFence(connection, fenceName(address.url, key));
         const database = await read();
-        if (database !== undefined) await alignDatabase(connection, database, limits);
-        if (database?.fill !== undefined) await fill(place, database, database.fill);
+        if (database?.fill !== undefined) await fillDatabase({ connection, place, limits }, database, database.fill);
+        else if (database !== undefined) await alignDatabase(connection, database, limits);
         return database;
       }),
 
@@ -91,8 +103,8 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       }),
 
     /** Ends what takes longer than it may, of the accounts whose names begin so. Returns how many there were. */
-    endLongStatements: (prefix: string): Promise<number> =>
-      withTenantConnection(address, (connection) => endLongStatements(connection, prefix, limits)),
+    endLongStatements: (names: AccountNames): Promise<number> =>
+      withTenantConnection(address, (connection) => endLongStatements(connection, watchedOf(names))),
 
     /** Rolls back what was prepared and left, too long after it was first seen here, or with too many others. */
     endAbandoned: (most?: number): Promise<number> =>
@@ -101,26 +113,34 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       ),
 
     /** Does both each second until it is called off. */
-    async watch(prefix: string, options: WatchOptions): Promise<void> {
-      const statements = (connection: TenantConnection) => endLongStatements(connection, prefix, limits);
+    async watch(names: AccountNames, options: WatchOptions): Promise<void> {
+      const statements = (connection: TenantConnection) => endLongStatements(connection, watchedOf(names));
       // Two connections: to roll back takes as long as what is rolled back.
       await Promise.all([watchServer(address, statements, options), watchServer(address, endOldPrepared, options)]);
     },
 
     /**
-     * All that is in a database, for as long as `work` reads it. The account may only read there. Throws
-     * {@link TenantServerError}.
+     * All that is in a database, for as long as `work` reads it. The account may only read there. Whoever reads by it
+     * already is stopped: that was a worker who was taken for lost. Throws {@link TenantServerError}, and
+     * {@link RowTooLarge} with the table.
      */
     dump: <T>(
       account: { user: string; password: string; database: string },
       signal: AbortSignal,
       work: (bytes: AsyncIterable<Buffer>) => Promise<T>,
     ): Promise<T> =>
-      withTenantConnection(address, (admin) =>
-        withAccountConnection({ ...place, ...account }, signal, (connection) =>
-          work(linesOf(dumpDatabase(connection, admin, account.database))),
-        ),
-      ),
+      withTenantConnection(address, async (admin) => {
+        await takeFence(admin, fenceName(address.url, `${account.database}/reading`));
+        await endConnections(admin, [account.user]);
+        try {
+          return await withAccountConnection({ ...place, ...account }, signal, (connection) =>
+            work(linesOf(dumpDatabase(connection, admin, account.database))),
+          );
+        } finally {
+          // The server goes on with a statement whose client has gone. Where it does not answer, the watchdog ends it.
+          await endConnections(admin, [account.user]).catch(() => undefined);
+        }
+      }),
 
     /** The server's answer to one statement of an account. */
     ask: (
@@ -167,32 +187,6 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         };
       }),
   };
-}
-
-/** As the tenant, and never as Atrium: what was backed up is whatever somebody had made there. */
-async function fill(
-  place: { host: string; port: number },
-  { name, accounts }: WantedDatabase,
-  { user, read, signal }: Fill,
-) {
-  const account = accounts.find((one) => one.user === user);
-  if (account === undefined) throw new TenantServerError({ code: 'NO_SUCH_ACCOUNT' });
-  const details = { ...place, user, password: account.password, database: name };
-  await withAccountConnection(details, signal, (connection) =>
-    read((bytes) => restoreDatabase(connection, entriesOf(bytes), name)),
-  ).catch((error: unknown) => {
-    if (!(error instanceof TenantServerError) || mayPass(error)) throw error;
-    throw new RestoreRefused(error.message);
-  });
-}
-
-/** Of too many connections, locks, a statement or a server that was ended; the connection itself has negative ones. */
-const passing: ReadonlySet<number> = new Set([
-  1040, 1053, 1158, 1159, 1160, 1161, 1203, 1205, 1213, 1226, 1317, 1969, 3024,
-]);
-
-function mayPass({ errno = 0, code }: TenantServerError): boolean {
-  return code !== notWhole && (errno <= 0 || passing.has(errno));
 }
 
 export type TenantServer = ReturnType<typeof createTenantServer>;

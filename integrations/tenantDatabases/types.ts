@@ -15,6 +15,11 @@ export interface WantedDatabase {
 /** Puts all of a dump into it, as the account of this name. */
 export interface Fill {
   user: string;
+  /**
+   * Called when nothing is left of the attempt before. Returns the name that the database has from now on, which none
+   * had before: whoever made that attempt, and goes on when it was taken for lost, has a database that is not there.
+   */
+  begin(): Promise<string>;
   /** Called with what takes the dump's bytes. */
   read(take: (bytes: AsyncIterable<Buffer>) => Promise<void>): Promise<void>;
   signal: AbortSignal;
@@ -40,6 +45,8 @@ export interface AccountLimits {
   maxConnections: number;
   /** What a statement may take. */
   queryMs: number;
+  /** The same of one that reads what is backed up; hours without it. */
+  readingMs?: number;
 }
 
 /** What a database takes of the disk. */

@@ -1,10 +1,12 @@
 import type { Transaction } from 'sequelize';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
 import { type OperationEnd, operationModels } from '../operation.ts';
 import { execute, select } from '../sql.ts';
 import { accountsOf, type DatabaseAccount, openPassword } from './accounts.ts';
 import { dropBackupsOf, dropIfLeft } from './backupRows.ts';
+import { newName } from './names.ts';
 import { type DatabaseState, lockDatabase } from './spaceDatabase.ts';
 
 /** How the server should have a database now. */
@@ -86,15 +88,37 @@ async function asAligned(open: OpenSealed, account: DatabaseAccount, now: Date):
 }
 
 /**
+ * Begins to make a database from a backup. Gives it a name on the server that no attempt before had, which the alignment
+ * has from then on. Throws 503 `DATABASE_TAKEN_OVER` where another has begun since the alignment was read.
+ */
+export async function beginFill(database: Database, aligned: Alignment, prefix: string): Promise<string> {
+  const serverName = newName(prefix);
+  await transaction(database, async (tx) => {
+    const row = await lockDatabase(tx, aligned.id);
+    if (row === undefined || row.isMade || row.serverName !== aligned.serverName) throw takenOver();
+    await execute(tx, 'UPDATE space_databases SET server_name = ? WHERE id = ?', [serverName, aligned.id]);
+  });
+  aligned.serverName = serverName;
+  return serverName;
+}
+
+function takenOver(): DomainError {
+  return new DomainError('unavailable', 'DATABASE_TAKEN_OVER', 'Somebody else is making this database.');
+}
+
+/**
  * Takes note that the server has it so, and ends the operations that have asked for it. False where something else was
  * wished meanwhile: then it is to be done again, by whoever comes next, also where another has already done what was
- * wished: nobody knows which of the two the server has.
+ * wished: nobody knows which of the two the server has. Throws 503 `DATABASE_TAKEN_OVER` where another is making it.
  */
 export async function finishAlignment(database: Database, aligned: Alignment): Promise<boolean> {
   return transaction(database, async (tx) => {
     const row = await lockDatabase(tx, aligned.id);
     if (row === undefined) return true;
+    if (row.serverName !== aligned.serverName) throw takenOver();
     if (row.version !== aligned.version) {
+      // Whatever else was wished meanwhile, it is not filled again.
+      if (aligned.restores !== null && aligned.state === 'living') await noteFilled(tx, aligned);
       const sql = 'UPDATE space_databases SET due_at = ?, version = version + 1 WHERE id = ?';
       await execute(tx, sql, [new Date(), aligned.id]);
       return false;
@@ -104,15 +128,20 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
       aligned.id,
     ]);
     // What is deleted before it was filled is filled when it is restored.
-    const isFilled = aligned.restores === null || aligned.state === 'living';
-    const made = isFilled ? { is_made: aligned.state === 'purged' ? 0 : 1, restores: null } : {};
-    const note = { due_at: aligned.nextAt, compacts: 0, ...made };
+    if (aligned.restores === null || aligned.state !== 'deleted') await noteFilled(tx, aligned);
+    const note = { due_at: aligned.nextAt, compacts: 0 };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
     if (aligned.state === 'purged') await dropBackupsOf(tx, aligned.id);
-    if (aligned.restores !== null && isFilled) await dropIfLeft(tx, aligned.restores);
     await endOperations(tx, aligned.id, { status: 'succeeded', result: { databaseId: aligned.id } });
     return true;
   });
+}
+
+/** All that it was made from is in it, or it has gone. */
+async function noteFilled(tx: Transaction, { id, restores, state }: Alignment): Promise<void> {
+  const isMade = state === 'purged' ? 0 : 1;
+  await execute(tx, 'UPDATE space_databases SET is_made = ?, restores = NULL WHERE id = ?', [isMade, id]);
+  if (restores !== null) await dropIfLeft(tx, restores);
 }
 
 async function noteSet(
@@ -141,16 +170,17 @@ export async function giveUpAlignment(
   });
 }
 
-/** What cannot be made from its backup goes, and whoever waits is told. */
+/** What cannot be made from its backup goes, and whoever waits is told. False where another is making it. */
 export async function failRestore(
   database: Database,
-  id: string,
+  { id, serverName }: Pick<Alignment, 'id' | 'serverName'>,
   failure: { code: string; detail: string },
-): Promise<void> {
+): Promise<boolean> {
   const now = new Date();
-  await transaction(database, async (tx) => {
+  return transaction(database, async (tx) => {
     const row = await lockDatabase(tx, id);
-    if (row === undefined || row.isMade) return;
+    if (row === undefined) return true;
+    if (row.isMade || row.serverName !== serverName) return false;
     await execute(
       tx,
       `UPDATE space_databases
@@ -160,6 +190,7 @@ export async function failRestore(
     );
     if (row.restores !== null) await dropIfLeft(tx, row.restores);
     await endOperations(tx, id, { status: 'failed', ...failure });
+    return true;
   });
 }
 

@@ -17,7 +17,7 @@ function definitionOf(shown: Shown | undefined, last?: 'view' | 'trigger'): Entr
 
 /** Whoever restores it is its definer. The name is one that Atrium has given, so nothing else looks like it. */
 function withoutDefiner(text: string): string {
-  return text.replace(/^(CREATE (?:OR REPLACE )?(?:ALGORITHM ?= ?\w+ )?)DEFINER ?= ?`[^`]*`@`[^`]*` /i, '$1');
+  return text.replace(/^(CREATE (?:OR REPLACE )?(?:ALGORITHM ?= ?\w+ )?)DEFINER ?= ?([`"])[^`"]*\2@\2[^`"]*\2 /i, '$1');
 }
 
 /**

@@ -1,5 +1,7 @@
 import type { AccountConnection } from '../accountConnection.ts';
 import type { TenantConnection } from '../connection.ts';
+import { RowTooLarge, TenantServerError } from '../errors.ts';
+import { largestRowBytes } from '../rowBound.ts';
 import { routinesOf, viewsOf } from './definitions.ts';
 import { type Entry, format } from './entries.ts';
 import { type Column, columnOf, literal, parameter, quote } from './values.ts';
@@ -7,6 +9,10 @@ import { type Column, columnOf, literal, parameter, quote } from './values.ts';
 const statementBytes = 256 * 1024;
 /** A row that is larger goes by itself, not as a text. */
 const largeRowBytes = 1024 * 1024;
+
+const tableTypes = ['BASE TABLE', 'SYSTEM VERSIONED'];
+/** Of a packet, for what is not the values of a row. */
+const besidesValues = 64 * 1024;
 
 interface Table {
   name: string;
@@ -23,11 +29,11 @@ export async function* dumpDatabase(
   name: string,
 ): AsyncGenerator<Entry> {
   // The store may take its time over what it is sent.
-  await connection.run("SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, wait_timeout = 3600");
-  if (admin.isMariaDb) await connection.run('SET SESSION max_statement_time = 0');
+  await connection.run("SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, wait_timeout = 600");
   await connection.run('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
   await connection.run('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY');
   yield { begin: format, name };
+  yield await databaseEntry(connection, name);
   const tables = await connection.rows<Table>(
     `SELECT TABLE_NAME AS name, TABLE_TYPE AS type FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
       ORDER BY TABLE_NAME`,
@@ -35,7 +41,13 @@ export async function* dumpDatabase(
   const namesOf = (types: readonly string[]) =>
     tables.filter(({ type }) => types.includes(type)).map((one) => one.name);
   for (const sequence of namesOf(['SEQUENCE'])) yield* sequenceEntries(connection, sequence);
-  for (const table of namesOf(['BASE TABLE', 'SYSTEM VERSIONED'])) yield* tableEntries(connection, table);
+  const maxRowBytes = await mostOfRow(connection);
+  for (const table of namesOf(tableTypes)) {
+    // Its tenant may change it again as soon as it has been read.
+    await connection.run('SAVEPOINT one');
+    yield* tableEntries(connection, table, { isMariaDb: admin.isMariaDb, maxRowBytes });
+    await connection.run('ROLLBACK TO SAVEPOINT one');
+  }
   yield* viewsOf(connection, namesOf(['VIEW']));
   yield* routinesOf(admin, name);
   yield { end: true };
@@ -46,11 +58,39 @@ async function* sequenceEntries(connection: AccountConnection, name: string): As
     `SHOW CREATE SEQUENCE ${quote(name)}`,
   );
   yield { define: String(shown?.['Create Table']), mode: '' };
-  const [next] = await connection.rows<{ n: string }>(`SELECT next_not_cached_value AS n FROM ${quote(name)}`);
-  yield { rows: `DO SETVAL(${quote(name)}, ${BigInt(next?.n ?? 1)}, 0)` };
+  const [next] = await connection.rows<{ n: string }>(
+    `SELECT CAST(next_not_cached_value AS CHAR) AS n FROM ${quote(name)}`,
+  );
+  yield { rows: `ALTER SEQUENCE ${quote(name)} RESTART ${BigInt(next?.n ?? 1)}` };
 }
 
-async function* tableEntries(connection: AccountConnection, table: string): AsyncGenerator<Entry> {
+/** What is made in it later is as it would have been. */
+async function databaseEntry(connection: AccountConnection, name: string): Promise<Entry> {
+  const [its] = await connection.rows<{ charset: string; collation: string }>(
+    'SELECT @@character_set_database AS charset, @@collation_database AS collation',
+  );
+  const word = (text: string | undefined) => String(text).replace(/\W/g, '');
+  const sets = `CHARACTER SET ${word(its?.charset)} COLLATE ${word(its?.collation)}`;
+  return { define: `ALTER DATABASE ${quote(name)} ${sets}`, mode: '' };
+}
+
+/** What the server takes of a row when it is put back. */
+async function mostOfRow(connection: AccountConnection): Promise<number> {
+  const [row] = await connection.rows<{ packet: number }>('SELECT @@max_allowed_packet AS packet');
+  return Math.min(largestRowBytes, Number(row?.packet) - besidesValues);
+}
+
+interface ReadOptions {
+  isMariaDb: boolean;
+  maxRowBytes: number;
+}
+
+async function* tableEntries(
+  connection: AccountConnection,
+  table: string,
+  { isMariaDb, maxRowBytes }: ReadOptions,
+): AsyncGenerator<Entry> {
+  if (!(await holdTable(connection, table))) return;
   const [shown] = await connection.rows<{ 'Create Table': string }>(`SHOW CREATE TABLE ${quote(table)}`);
   yield { define: String(shown?.['Create Table']), mode: '' };
   const columns = await columnsOf(connection, table);
@@ -58,8 +98,10 @@ async function* tableEntries(connection: AccountConnection, table: string): Asyn
   const into = `INSERT INTO ${quote(table)} (${names}) VALUES`;
   let begun: string[] = [];
   let bytes = 0;
-  const rows = connection.stream(`SELECT ${columns.map(({ selected }) => selected).join(', ')} FROM ${quote(table)}`);
-  for await (const row of rows) {
+  const all = `SELECT ${columns.map(({ selected }) => selected).join(', ')} FROM ${quote(table)}`;
+  // It takes as long as the rows take to the store; nothing of its tenant's runs in it.
+  const rows = connection.stream(`${isMariaDb ? 'SET STATEMENT max_statement_time = 0 FOR ' : ''}${all}`, maxRowBytes);
+  for await (const row of namingTable(rows, table)) {
     if (row.reduce((sum, value) => sum + (value?.length ?? 0), 0) > largeRowBytes) {
       const values = columns.map((column, at) => parameter(column, row[at] ?? null));
       yield { row: `${into} (${columns.map(() => '?').join(', ')})`, values };
@@ -73,6 +115,28 @@ async function* tableEntries(connection: AccountConnection, table: string): Asyn
     [begun, bytes] = [[], 0];
   }
   if (begun.length > 0) yield { rows: `${into} ${begun.join(', ')}` };
+}
+
+const noSuchKey = 1176;
+
+/** Keeps a table as it is, so that no view takes its place, for as long as it is read. False where one has. */
+async function holdTable(connection: AccountConnection, table: string): Promise<boolean> {
+  try {
+    // A view has no indexes that one could name, not even none: it is refused, and nothing of it runs.
+    await connection.run(`SELECT 1 FROM ${quote(table)} USE INDEX () LIMIT 0`);
+    return true;
+  } catch (error) {
+    if (error instanceof TenantServerError && error.errno === noSuchKey) return false;
+    throw error;
+  }
+}
+
+async function* namingTable<Row>(rows: AsyncIterable<Row>, table: string): AsyncGenerator<Row> {
+  try {
+    yield* rows;
+  } catch (error) {
+    throw error instanceof RowTooLarge ? new RowTooLarge(table) : error;
+  }
 }
 
 /** Those with values of their own. */

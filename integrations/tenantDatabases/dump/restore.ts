@@ -1,9 +1,6 @@
 import type { AccountConnection } from '../accountConnection.ts';
-import { TenantServerError } from '../errors.ts';
+import { mayPass, notWhole, TenantServerError } from '../errors.ts';
 import { type Entry, format } from './entries.ts';
-
-/** The code of a dump that cannot be read to its end. */
-export const notWhole = 'DUMP_IS_NOT_WHOLE';
 
 type Definition = Extract<Entry, { define: string }>;
 
@@ -14,9 +11,11 @@ type Definition = Extract<Entry, { define: string }>;
 export async function restoreDatabase(
   connection: AccountConnection,
   entries: AsyncIterable<Entry>,
-  name: string,
+  { name, isMariaDb }: { name: string; isMariaDb: boolean },
 ): Promise<void> {
   await connection.run('SET SESSION foreign_key_checks = 0, unique_checks = 0');
+  // What is there was let in while these were off.
+  if (isMariaDb) await connection.run('SET SESSION check_constraint_checks = 0, innodb_strict_mode = 0');
   let former = name;
   const later: Definition[] = [];
   let isWhole = false;
@@ -33,12 +32,13 @@ export async function restoreDatabase(
   }
   if (!isWhole) throw new TenantServerError({ code: notWhole });
   await defineViews(later.filter(({ last }) => last === 'view'));
-  for (const trigger of later.filter(({ last }) => last === 'trigger')) await define(trigger);
+  for (const trigger of later.filter(({ last }) => last === 'trigger')) await defines(trigger);
 
   async function setMode(wanted: string, collation?: string): Promise<void> {
     const names = collation === undefined ? '' : `, collation_connection = '${collation.replace(/\W/g, '')}'`;
     if (mode === wanted && names === '') return;
-    await connection.run(`SET SESSION sql_mode = ?, time_zone = '+00:00'${names}`, [wanted]);
+    // Not as an empty text, which is NULL in one of the modes.
+    await connection.run(`SET SESSION sql_mode = ?, time_zone = '+00:00'${names}`, [wanted === '' ? 0 : wanted]);
     mode = wanted;
   }
 
@@ -53,16 +53,22 @@ export async function restoreDatabase(
     await connection.run(text.replaceAll(former, name));
   }
 
-  /** A view can be one of others. What is of something that is not there is left out, as it did not work before. */
+  /** False where the server refuses it, as what did not work before it was backed up. */
+  async function defines(entry: Definition): Promise<boolean> {
+    try {
+      await define(entry);
+      return true;
+    } catch (error) {
+      if (!(error instanceof TenantServerError) || mayPass(error)) throw error;
+      return false;
+    }
+  }
+
+  /** A view can be one of others. What is of something that is not there is left out. */
   async function defineViews(views: Definition[]): Promise<void> {
     for (let left = views; left.length > 0; ) {
       const failed: Definition[] = [];
-      for (const view of left) {
-        await define(view).catch((error: unknown) => {
-          if (!(error instanceof TenantServerError) || error.errno === undefined) throw error;
-          failed.push(view);
-        });
-      }
+      for (const view of left) if (!(await defines(view))) failed.push(view);
       if (failed.length === left.length) return;
       left = failed;
     }

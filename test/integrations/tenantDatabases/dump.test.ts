@@ -1,84 +1,24 @@
 import { randomBytes } from 'node:crypto';
-import mysql, { type Connection } from 'mysql2/promise';
-import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
-import type { Fill, WantedDatabase } from '../../../integrations/tenantDatabases/types.ts';
-import { tenantServer } from '../../support/runServer.ts';
+import type { Connection } from 'mysql2/promise';
+import { type DumpedDatabases, dumpedDatabases } from '../../builders/dumpedDatabases.ts';
 
 // What is in a database comes back as it was, on the server of this run: MariaDB, or MySQL.
 
-const prefix = `b${randomBytes(3).toString('hex')}`;
-const password = 'aPassword1';
-const signal = new AbortController().signal;
-
-let server: TenantServer;
+let databases: DumpedDatabases;
 let isMariaDb: boolean;
-const made: WantedDatabase[] = [];
-const open: Connection[] = [];
-
 beforeAll(async () => {
-  const { ATRIUM_TENANT_DATABASE_URL: url = '', ATRIUM_TENANT_DATABASE_ADMIN_PORT: port } = await tenantServer();
-  server = createTenantServer({ url, adminPort: Number(port) }, { maxConnections: 5, queryMs: 60_000 });
-  isMariaDb = !(await server.settings()).version.startsWith('MySQL');
+  databases = await dumpedDatabases();
+  ({ isMariaDb } = databases);
 }, 120_000);
-afterAll(async () => {
-  for (const connection of open) connection.destroy();
-  for (const database of made) await align({ ...database, fill: undefined, state: 'gone' });
-});
-
-const align = (database: WantedDatabase) => server.align(database.name, async () => database);
-
-function wanted(): WantedDatabase {
-  const name = prefix + randomBytes(6).toString('hex');
-  const account = { password, previous: undefined, setsPasswords: false, isRevoked: false, isCut: false };
-  const accounts = [
-    { ...account, user: `${name}u`, onlyReads: false },
-    { ...account, user: `${name}k`, onlyReads: true },
-  ];
-  const database = { name, state: 'open' as const, isFull: false, compacts: false, accounts };
-  made.push(database);
-  return database;
-}
-
-async function make(): Promise<WantedDatabase> {
-  const database = wanted();
-  await align(database);
-  return database;
-}
-
-async function connect({ name: database }: WantedDatabase): Promise<Connection> {
-  const { host, port } = server;
-  const dates = { dateStrings: true }; // some of them are none in JavaScript
-  const connection = await mysql.createConnection({ host, port, user: `${database}u`, password, database, ...dates });
-  connection.on('error', () => undefined);
-  open.push(connection);
-  return connection;
-}
-
-/** As its keeper reads it. */
-async function dump({ name }: WantedDatabase): Promise<Buffer> {
-  return server.dump({ user: `${name}k`, password, database: name }, signal, async (bytes) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of bytes) chunks.push(chunk);
-    return Buffer.concat(chunks);
-  });
-}
-
-/** A new database that is made from a dump. */
-async function restore(bytes: Buffer, change: Partial<Fill> = {}): Promise<WantedDatabase> {
-  const database = wanted();
-  const parts = async function* () {
-    for (let at = 0; at < bytes.length; at += 1_000) yield bytes.subarray(at, at + 1_000);
-  };
-  await align({ ...database, fill: { user: `${database.name}u`, signal, read: (take) => take(parts()), ...change } });
-  return database;
-}
+afterAll(() => databases.close());
 
 async function rowsOf(connection: Connection, sql: string): Promise<unknown> {
   return (await connection.query(sql))[0];
 }
 
 test('all kinds of values come back as they were', async () => {
-  const source = await connect(await make());
+  const database = await databases.make();
+  const source = await databases.connect(database);
   await source.query("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
   await source.query(`CREATE TABLE \`odd\`\`name\` (
     id BIGINT UNSIGNED NOT NULL PRIMARY KEY AUTO_INCREMENT, small TINYINT, price DECIMAL(30, 10), f FLOAT, d DOUBLE,
@@ -103,15 +43,15 @@ test('all kinds of values come back as they were', async () => {
   );
   const shown = 'SELECT *, HEX(raw), HEX(flags), ST_AsText(place), f + 0E0 FROM `odd``name` ORDER BY id';
   const before = await rowsOf(source, shown);
-  const target = await connect(await restore(await dump(made.at(-1) as WantedDatabase)));
+  const target = await databases.connect(await databases.restore(await databases.dump(database)));
   expect(await rowsOf(target, shown)).toEqual(before);
   const shownTable = 'SHOW CREATE TABLE `odd``name`';
   expect(await rowsOf(target, shownTable)).toEqual(await rowsOf(source, shownTable));
 });
 
 test('what is defined comes back, and works there without the other', async () => {
-  const database = await make();
-  const source = await connect(database);
+  const database = await databases.make();
+  const source = await databases.connect(database);
   for (const sql of [
     'CREATE TABLE authors (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(50))',
     'CREATE TABLE books (id INT PRIMARY KEY AUTO_INCREMENT, author INT, title VARCHAR(50), FOREIGN KEY (author) REFERENCES authors (id))',
@@ -130,9 +70,9 @@ test('what is defined comes back, and works there without the other', async () =
   ]) {
     await source.query(sql);
   }
-  const restored = await restore(await dump(database));
-  await align({ ...database, state: 'gone' });
-  const target = await connect(restored);
+  const restored = await databases.restore(await databases.dump(database));
+  await databases.align({ ...database, state: 'gone' });
+  const target = await databases.connect(restored);
   expect(await rowsOf(target, 'SELECT * FROM changes')).toEqual([{ words: 'new Notes' }]); // made by no trigger now
   await target.query("CALL adds('More')");
   expect(await rowsOf(target, 'SELECT * FROM a_titles ORDER BY title')).toEqual([
@@ -144,7 +84,7 @@ test('what is defined comes back, and works there without the other', async () =
     errno: 1452,
   });
   const sql = 'SELECT DISTINCT DEFINER AS definer FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE()';
-  expect(await rowsOf(target, sql)).toEqual([{ definer: `${restored.name}u@%` }]);
+  expect(await rowsOf(target, sql)).toEqual([{ definer: `${restored.accounts[0]?.user}@%` }]);
   if (isMariaDb)
     expect(Number(((await rowsOf(target, 'SELECT NEXTVAL(numbers) AS n')) as { n: number }[])[0]?.n)).toBeGreaterThan(
       5,
@@ -152,8 +92,8 @@ test('what is defined comes back, and works there without the other', async () =
 });
 
 test('a large row comes back, and so do many', async () => {
-  const database = await make();
-  const source = await connect(database);
+  const database = await databases.make();
+  const source = await databases.connect(database);
   await source.query('CREATE TABLE files (id INT PRIMARY KEY, raw LONGBLOB, words LONGTEXT)');
   const raw = randomBytes(4_000_000);
   await source.query('INSERT INTO files VALUES (1, ?, ?)', [raw, 'ü'.repeat(2_000_000)]);
@@ -162,7 +102,7 @@ test('a large row comes back, and so do many', async () => {
   for (let times = 0; times < 13; times++) await source.query('INSERT INTO many (words) SELECT words FROM many');
   const sum = 'SELECT COUNT(*) AS n, SUM(CRC32(CONCAT(id, words))) AS sum FROM many';
   const before = await rowsOf(source, sum);
-  const target = await connect(await restore(await dump(database)));
+  const target = await databases.connect(await databases.restore(await databases.dump(database)));
   expect(await rowsOf(target, sum)).toEqual(before);
   const [[file]] = (await target.query('SELECT * FROM files')) as unknown as [[{ raw: Buffer; words: string }]];
   expect(file.raw.equals(raw)).toBe(true);
@@ -170,30 +110,26 @@ test('a large row comes back, and so do many', async () => {
 }, 60_000);
 
 test('it is what was there at one moment', async () => {
-  const database = await make();
-  const source = await connect(database);
+  const database = await databases.make();
+  const source = await databases.connect(database);
   await source.query('CREATE TABLE a (id INT)');
   await source.query('CREATE TABLE b (id INT)');
-  const bytes = await server.dump(
-    { user: `${database.name}k`, password, database: database.name },
-    signal,
-    async (lines) => {
-      const chunks: Buffer[] = [];
-      for await (const line of lines) {
-        // After it has begun, and before it has come to the second table.
-        if (chunks.length === 0) await source.query('INSERT INTO b VALUES (1)');
-        chunks.push(line);
-      }
-      return Buffer.concat(chunks);
-    },
-  );
-  const target = await connect(await restore(bytes));
+  const bytes = await databases.read(database, async (lines) => {
+    const chunks: Buffer[] = [];
+    for await (const line of lines) {
+      // After it has begun, and before it has come to the second table.
+      if (chunks.length === 0) await source.query('INSERT INTO b VALUES (1)');
+      chunks.push(line);
+    }
+    return Buffer.concat(chunks);
+  });
+  const target = await databases.connect(await databases.restore(bytes));
   expect(await rowsOf(target, 'SELECT * FROM b')).toEqual([]);
 });
 
 test('a dump does no more than its tenant may', async () => {
-  const victim = await make();
-  await (await connect(victim)).query('CREATE TABLE private (id INT)');
+  const victim = await databases.make();
+  await (await databases.connect(victim)).query('CREATE TABLE private (id INT)');
   const begin = JSON.stringify({ begin: 'atrium-database/1', name: 'other' });
   const evil = (sql: string) => Buffer.from([begin, JSON.stringify({ rows: sql }), '{"end":true}', ''].join('\n'));
   for (const sql of [
@@ -204,24 +140,16 @@ test('a dump does no more than its tenant may', async () => {
     '\\! touch /tmp/atrium-evil',
     'SELECT 1; SELECT 2',
   ]) {
-    await expect(restore(evil(sql))).rejects.toThrow('The server for databases of spaces failed');
+    await expect(databases.restore(evil(sql))).rejects.toThrow('The server for databases of spaces failed');
   }
 });
 
 test('a keeper reads, and neither writes nor runs what its tenant has made', async () => {
-  const database = await make();
-  const owner = await connect(database);
+  const database = await databases.make();
+  const owner = await databases.connect(database);
   await owner.query('CREATE TABLE notes (id INT)');
   await owner.query('CREATE FUNCTION adds() RETURNS INT BEGIN INSERT INTO notes VALUES (1); RETURN 1; END');
-  const { host, port } = server;
-  const keeper = await mysql.createConnection({
-    host,
-    port,
-    user: `${database.name}k`,
-    password,
-    database: database.name,
-  });
-  open.push(keeper);
+  const keeper = await databases.connectKeeper(database);
   for (const sql of [
     'INSERT INTO notes VALUES (1)',
     'SELECT adds()',
@@ -234,18 +162,113 @@ test('a keeper reads, and neither writes nor runs what its tenant has made', asy
 });
 
 test('one that is cut short is refused, and one that was interrupted is made anew', async () => {
-  const database = await make();
-  const source = await connect(database);
+  const database = await databases.make();
+  const source = await databases.connect(database);
   await source.query('CREATE TABLE notes (id INT PRIMARY KEY)');
   await source.query('INSERT INTO notes VALUES (1), (2)');
-  const bytes = await dump(database);
+  const bytes = await databases.dump(database);
   const lines = bytes.toString().trimEnd().split('\n');
-  await expect(restore(Buffer.from(`${lines.slice(0, -1).join('\n')}\n`))).rejects.toThrow('DUMP_IS_NOT_WHOLE');
-  const half = made.at(-1) as WantedDatabase;
-  await align({ ...half, fill: { user: `${half.name}u`, signal, read: (take) => take(once(bytes)) } });
-  expect(await rowsOf(await connect(half), 'SELECT * FROM notes')).toEqual([{ id: 1 }, { id: 2 }]);
+  const half = databases.wanted();
+  const cut = Buffer.from(`${lines.slice(0, -1).join('\n')}\n`);
+  await expect(databases.fill(half, (take) => take(once(cut)))).rejects.toThrow('DUMP_IS_NOT_WHOLE');
+
+  await databases.fill(half, (take) => take(once(bytes)));
+  expect(await rowsOf(await databases.connect(half), 'SELECT * FROM notes')).toEqual([{ id: 1 }, { id: 2 }]);
 });
 
 async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }
+
+test('whoever was taken for lost while it filled a database writes nothing more into it', async () => {
+  const database = await databases.make();
+  const source = await databases.connect(database);
+  await source.query('CREATE TABLE notes (words VARCHAR(50))');
+  await source.query("INSERT INTO notes VALUES ('once')");
+  const [begin = '', ...rest] = (await databases.dump(database)).toString().trimEnd().split('\n');
+  const target = databases.wanted();
+  const frozenAt = Promise.withResolvers<void>();
+  const thawed = Promise.withResolvers<void>();
+  const slow = async function* () {
+    for (const line of [begin, ...rest]) {
+      yield Buffer.from(`${line}\n`);
+      // All is there but the rows.
+      if (!line.includes('CREATE TABLE')) continue;
+      frozenAt.resolve();
+      await thawed.promise;
+    }
+  };
+  const frozen = databases.fill(target, (take) => take(slow()));
+  const refused = expect(frozen).rejects.toThrow('The server for databases of spaces failed');
+  await frozenAt.promise;
+  await databases.fill(target, (take) => take(once(Buffer.from([begin, ...rest, ''].join('\n')))));
+  thawed.resolve();
+  await refused;
+  expect(await rowsOf(await databases.connect(target), 'SELECT * FROM notes')).toEqual([{ words: 'once' }]);
+});
+
+test('whoever gets in late to fill a database finds it under the name before', async () => {
+  const database = await databases.make();
+  await (await databases.connect(database)).query('CREATE TABLE notes (words VARCHAR(50))');
+  const bytes = await databases.dump(database);
+  const target = databases.wanted();
+  await databases.fill(target, (take) => take(once(bytes)));
+  const former = { ...target };
+  await databases.fill(target, (take) => take(once(bytes)));
+  await expect(databases.connect(former)).rejects.toMatchObject({ errno: 1044 });
+  await expect(databases.connect(target)).resolves.toBeDefined();
+});
+
+test('a worker that was taken for lost reads no more when another begins', async () => {
+  const database = await databases.make();
+  const source = await databases.connect(database);
+  await source.query('CREATE TABLE notes (words LONGTEXT)');
+  for (let rows = 0; rows < 8; rows++) await source.query("INSERT INTO notes VALUES (REPEAT('x', 4000000))");
+  const frozenAt = Promise.withResolvers<void>();
+  const thawed = Promise.withResolvers<void>();
+  const frozen = databases.read(database, async (lines) => {
+    for await (const line of lines) {
+      if (line.length < 4_000_000) continue;
+      frozenAt.resolve();
+      await thawed.promise;
+    }
+  });
+  const refused = expect(frozen).rejects.toThrow('The server for databases of spaces failed');
+  await frozenAt.promise;
+  expect((await databases.dump(database)).length).toBeGreaterThan(32_000_000);
+  thawed.resolve();
+  await refused;
+}, 60_000);
+
+test('a view that has taken the place of a table meanwhile is not read', async () => {
+  const database = await databases.make();
+  const source = await databases.connect(database);
+  await source.query('CREATE TABLE a (id INT)');
+  await source.query('CREATE TABLE b (id INT)');
+  await source.query('CREATE TABLE c (id INT)');
+  const lines = await databases.read(database, async (all) => {
+    const read: string[] = [];
+    for await (const line of all) {
+      read.push(line.toString());
+      if (!read.at(-1)?.includes('CREATE TABLE `a`')) continue;
+      await source.query('DROP TABLE b');
+      await source.query('CREATE VIEW b AS SELECT SLEEP(600) AS id');
+    }
+    return read.join('');
+  });
+  expect(lines).toContain('CREATE TABLE `c`');
+  expect(lines).not.toContain('`b`');
+}, 60_000);
+
+test('a table can be changed again as soon as it has been read', async () => {
+  const database = await databases.make();
+  const source = await databases.connect(database);
+  await source.query('CREATE TABLE a (id INT)');
+  await source.query('CREATE TABLE b (id INT)');
+  await source.query('SET SESSION lock_wait_timeout = 1');
+  await databases.read(database, async (all) => {
+    for await (const line of all) {
+      if (line.includes('CREATE TABLE `b`')) await source.query('ALTER TABLE a ADD COLUMN more INT');
+    }
+  });
+});

@@ -268,12 +268,43 @@ test('a statement ends when its time is up, also where the session has lifted it
       isOver = true;
     });
     await waitFor('it to be ended', async () => {
-      await hurried.endLongStatements(prefix);
+      await hurried.endLongStatements({ user: prefix, keeper: 'none' });
       return isOver;
     });
     await over;
   }
 }, 120_000);
+
+test('a statement whose values are no letters hides nobody from the watchdog', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  let isOver = false;
+  const over = connection.execute('SELECT SLEEP(600), ?', [Buffer.from([0xfa, 0xff, 0xc0])]).finally(() => {
+    isOver = true;
+  });
+  const ended = expect(
+    over.then(
+      () => 'ended',
+      () => 'ended',
+    ),
+  ).resolves.toBe('ended');
+  const hurried = createTenantServer(address, { ...limits, queryMs: 1_000 });
+  await waitFor('it to be ended', async () => {
+    await hurried.endLongStatements({ user: prefix, keeper: 'none' });
+    return isOver;
+  });
+  await ended;
+}, 60_000);
+
+test('what reads backups has its time too, which is longer', async () => {
+  const connection = await connect(await make());
+  const names = { user: 'none', keeper: prefix };
+  const asked = refusal(connection, 'SELECT SLEEP(600)');
+  await createTenantServer(address, { ...limits, queryMs: 1 }).endLongStatements(names);
+  const hurried = createTenantServer(address, { ...limits, readingMs: 1_000 });
+  await waitFor('it to be ended', async () => (await hurried.endLongStatements(names)) > 0);
+  await asked;
+}, 60_000);
 
 test('a transaction that is left open ends with its connection', async () => {
   const connection = await connect(await make());
@@ -285,7 +316,7 @@ test('a transaction that is left open ends with its connection', async () => {
     connection.on('error', () => resolve());
     connection.on('end', () => resolve());
   });
-  await waitFor('it to be ended', async () => (await hurried.endLongStatements(prefix)) > 0);
+  await waitFor('it to be ended', async () => (await hurried.endLongStatements({ user: prefix, keeper: 'none' })) > 0);
   await isClosed;
   await expect(connection.query('SELECT 1')).rejects.toBeDefined();
 }, 60_000);
@@ -297,7 +328,7 @@ test('a transaction ends when it has been open for too long, whatever its sessio
   await connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT');
   const hurried = createTenantServer(address, { ...limits, queryMs: 1_000 });
   await waitFor('it to be ended', async () => {
-    await hurried.endLongStatements(prefix);
+    await hurried.endLongStatements({ user: prefix, keeper: 'none' });
     return connection.query('SELECT 1').then(
       () => false,
       () => true,

@@ -1,4 +1,4 @@
-import { finishAlignment } from '../../../models/databases/alignment.ts';
+import { beginFill, failRestore, finishAlignment } from '../../../models/databases/alignment.ts';
 import { createSpaceDatabases, type SpaceDatabases } from '../../../models/databases/index.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
 import { newId } from '../../../models/ids.ts';
@@ -103,4 +103,31 @@ test('what is deleted before it was filled from its backup is not taken for made
   expect(await settle()).toMatchObject({ state: 'living', restores: 'dbb_1' });
   const [rows] = await query('SELECT is_made AS isMade, restores FROM space_databases WHERE id = ?', [asked.id]);
   expect(rows).toEqual([{ isMade: 1, restores: null }]);
+});
+
+test('whoever was taken for lost while it made a database from a backup says nothing of it any more', async () => {
+  const asked = await make();
+  await query("UPDATE space_databases SET restores = 'dbb_1' WHERE id = ?", [asked.id]);
+  const { database } = environment;
+  const read = async () => {
+    const found = await databases.alignment(asked.id);
+    if (found === undefined) throw new Error('It has a row.');
+    return found;
+  };
+  const [frozen, frozenBefore, newer] = [await read(), await read(), await read()];
+  const former = await beginFill(database, frozen, 'd');
+  await expect(beginFill(database, newer, 'd')).rejects.toMatchObject({ code: 'DATABASE_TAKEN_OVER' });
+  const next = await read();
+  expect(await beginFill(database, next, 'd')).not.toBe(former);
+  const failure = { code: 'X', detail: 'x' };
+  for (const late of [frozen, frozenBefore]) {
+    await expect(finishAlignment(database, late)).rejects.toMatchObject({ code: 'DATABASE_TAKEN_OVER' });
+    expect(await failRestore(database, late, failure)).toBe(false);
+  }
+  expect(await read()).toMatchObject({ state: 'living', restores: 'dbb_1', serverName: next.serverName });
+  // What is wished meanwhile does not have it filled again.
+  await databases.wishes.rotate({ ...asked, operationId: newId('operation'), now: false });
+  expect(await finishAlignment(database, next)).toBe(false);
+  expect(await read()).toMatchObject({ restores: null });
+  expect(await finishAlignment(database, await read())).toBe(true);
 });

@@ -1,0 +1,39 @@
+import { withAccountConnection } from './accountConnection.ts';
+import { alignDatabase, remove } from './align.ts';
+import type { TenantConnection } from './connection.ts';
+import { entriesOf } from './dump/entries.ts';
+import { restoreDatabase } from './dump/restore.ts';
+import { mayPass, RestoreRefused, TenantServerError } from './errors.ts';
+import type { AccountLimits, Fill, WantedDatabase } from './types.ts';
+
+interface Server {
+  connection: TenantConnection;
+  place: { host: string; port: number };
+  limits: AccountLimits;
+}
+
+/**
+ * Makes a database from a dump, in place of whatever an attempt before this has left. Nobody has been let in yet. Throws
+ * {@link RestoreRefused} where it never can be made from that, and {@link TenantServerError}.
+ */
+export async function fillDatabase(
+  { connection, place, limits }: Server,
+  before: WantedDatabase,
+  { user, begin, read, signal }: Fill,
+): Promise<void> {
+  await remove(connection, before);
+  const database = { ...before, name: await begin() };
+  await alignDatabase(connection, database, limits);
+  const account = database.accounts.find((one) => one.user === user);
+  if (account === undefined) throw new TenantServerError({ code: 'NO_SUCH_ACCOUNT' });
+  // As the tenant, and never as Atrium: what was backed up is whatever somebody had made there.
+  const details = { ...place, user, password: account.password, database: database.name };
+  await withAccountConnection(details, signal, (tenant) =>
+    read((bytes) =>
+      restoreDatabase(tenant, entriesOf(bytes), { name: database.name, isMariaDb: connection.isMariaDb }),
+    ),
+  ).catch((error: unknown) => {
+    if (!(error instanceof TenantServerError) || mayPass(error)) throw error;
+    throw new RestoreRefused(error.message);
+  });
+}
