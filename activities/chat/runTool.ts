@@ -15,7 +15,7 @@ import { CallOutput } from './callOutput.ts';
 import { isStopByWorkflow } from './cancellation.ts';
 import type { ChatDeps } from './deps.ts';
 import { settleToolCall } from './settleToolCall.ts';
-import { interrupted, notAllowed, notRun, resultLost } from './toolWords.ts';
+import { interrupted, notAllowed, notRun, resultLost, tookTooLong } from './toolWords.ts';
 
 export interface RunToolInput {
   turnId: string;
@@ -135,8 +135,7 @@ async function run(
     const error = isNothingDone ? thrown.cause : thrown;
     if (stopped.aborted || isStopByWorkflow(cancelled)) return undefined;
     cancelled.throwIfAborted();
-    if (!hasRun && late.aborted)
-      return failedResult(call.id, `The tool took longer than ${tool.timeoutMs / 1_000} seconds.`);
+    if (!hasRun && late.aborted) return failedResult(call.id, tookTooLong(tool));
     if (!hasRun && large.overdue.aborted)
       return failedResult(call.id, 'The result is too large to come in time. Ask for less of it.');
     if (isAway(error)) {

@@ -58,6 +58,9 @@ export async function dumpedDatabases() {
       return database;
     },
 
+    /** With what its tenant gets in. */
+    accountOf: (database: WantedDatabase) => ({ user: userOf(database), password, database: database.name }),
+
     /** As its tenant. */
     connect: (database: WantedDatabase) => enter(database, userOf(database)),
 
