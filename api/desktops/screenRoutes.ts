@@ -5,9 +5,9 @@ import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
+import { Screenshots } from '../frame/screenshots.ts';
 import { withXServer } from './look.ts';
 import { presentDesktop } from './presentDesktop.ts';
-import { Screenshots } from './screenshots.ts';
 
 /** What a desktop shows, and how large it is. */
 export function desktopScreenRoutes(deps: RouteDeps) {

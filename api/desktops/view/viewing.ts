@@ -13,9 +13,9 @@ import { isAtLeast } from '../../../models/identity/roles.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { Connection } from '../../frame/connection.ts';
 import type { ApiDeps } from '../../frame/deps.ts';
+import { Merged } from '../../frame/merged.ts';
 import { controlChanges } from '../controlChanges.ts';
 import { asItIs, xServerOf } from '../look.ts';
-import { Merged } from '../merged.ts';
 import { PageControl } from './pageControl.ts';
 
 /** Who looks at what, by which link. */

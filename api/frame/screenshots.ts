@@ -1,5 +1,3 @@
-import type { Desktop } from '../../integrations/desktops/desktop.ts';
-import type { DesktopSession } from '../../models/desktops/session.ts';
 import { DomainError } from '../../models/errors.ts';
 import { Merged } from './merged.ts';
 
@@ -12,9 +10,15 @@ interface Limits {
   mostOfSpace: number;
 }
 
-type Shown = Pick<DesktopSession, 'id' | 'spaceId' | 'width' | 'height'>;
+/** What a screenshot is of: a desktop, or a tab of a browser. */
+interface Shown {
+  id: string;
+  spaceId: string;
+  width: number;
+  height: number;
+}
 
-/** Makes screenshots, of each session one at a time, and of all together as many as this process has memory for. */
+/** Makes screenshots, of each thing that is shown one at a time, and of all together as many as this process has memory for. */
 export class Screenshots {
   readonly #limits: Limits;
   readonly #made = new Merged<Buffer>();
@@ -25,7 +29,7 @@ export class Screenshots {
   }
 
   /** What it shows as PNG. Whoever asks while one is made shares the next. Throws 503 `SCREENSHOTS_BUSY`. */
-  of(session: Shown, server: Pick<Desktop, 'screenshot'>): Promise<Buffer> {
+  of(session: Shown, server: { screenshot(): Promise<Buffer> }): Promise<Buffer> {
     // In another size it is another picture, for whoever has just resized it.
     return this.#made.run(`${session.id} ${session.width}x${session.height}`, async () => {
       const leave = this.#enter(session);

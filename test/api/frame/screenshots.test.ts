@@ -1,4 +1,4 @@
-import { Screenshots } from '../../../api/desktops/screenshots.ts';
+import { Screenshots } from '../../../api/frame/screenshots.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 /** A desktop whose screenshots are done when they are told to be. */

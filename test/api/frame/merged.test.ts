@@ -1,4 +1,4 @@
-import { Merged } from '../../../api/desktops/merged.ts';
+import { Merged } from '../../../api/frame/merged.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 /** Work that ends when it is told to. */
