@@ -7,6 +7,9 @@ import { automationSweeps } from './automations/sweeps.ts';
 import type { BillingDeps } from './billing/deps.ts';
 import { createBillingActivities } from './billing/index.ts';
 import { billingSweeps } from './billing/sweeps.ts';
+import type { BrowserDeps } from './browsers/deps.ts';
+import { createBrowserActivities } from './browsers/index.ts';
+import { browserSweeps } from './browsers/sweeps.ts';
 import type { ChatDeps } from './chat/deps.ts';
 import { HeadStarts } from './chat/headStarts.ts';
 import { createChatActivities } from './chat/index.ts';
@@ -48,6 +51,7 @@ export type MainDeps = ChatDeps &
   SecretDeps &
   ComputerDeps &
   DesktopDeps &
+  BrowserDeps &
   GitDeps &
   AppDeps &
   AutomationDeps &
@@ -67,6 +71,7 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
     ...createSecretSweeps(deps),
     ...createComputerActivities(deps),
     ...createDesktopActivities(deps),
+    ...createBrowserActivities(deps),
     ...createGitActivities(deps),
     ...createAppActivities(deps),
     ...createAutomationActivities(deps),
@@ -107,6 +112,7 @@ export const sweeps = [
   ...driveSweeps,
   ...computerSweeps,
   ...desktopSweeps,
+  ...browserSweeps,
   ...gitSweeps,
   ...hostingSweeps,
   ...appSweeps,

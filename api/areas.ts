@@ -1,6 +1,7 @@
 import { apps } from './apps/index.ts';
 import { automations } from './automations/index.ts';
 import { billing } from './billing/index.ts';
+import { browsers } from './browsers/index.ts';
 import { chat } from './chat/index.ts';
 import { computers } from './computers/index.ts';
 import { databases } from './databases/index.ts';
@@ -30,6 +31,7 @@ export const areas = [
   drive,
   computers,
   desktops,
+  browsers,
   git,
   apps,
   databases,

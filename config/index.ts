@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { appSettings, appsConfig } from './apps.ts';
 import { automationSettings, automationsConfig } from './automations.ts';
 import { billingConfig, billingSettings } from './billing.ts';
+import { browserSettings, browsersConfig } from './browsers.ts';
 import { chatConfig, chatSettings } from './chat.ts';
 import { computerSettings, computersConfig } from './computers.ts';
 import { databaseConfig, databaseSettings, migrationConfig } from './database.ts';
@@ -59,6 +60,7 @@ const environmentSchema = z.object({
   ...databasesSettings.shape,
   ...computerSettings.shape,
   ...portsSettings.shape,
+  ...browserSettings.shape,
   ...redisSettings.shape,
 });
 
@@ -112,6 +114,7 @@ export function loadConfig(environment: Environment = process.env) {
     apps: appsConfig(env),
     databases: databasesConfig(env),
     computers: computersConfig(env),
+    browsers: browsersConfig(env),
     ports: portsConfig(env, http.publicUrl),
     redis: redisConfig(env),
   });

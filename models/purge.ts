@@ -3,6 +3,7 @@ import type { AreaPurge } from './areaPurge.ts';
 import { automationsPurge } from './automations/purge.ts';
 import { deleteInBatches } from './batches.ts';
 import { billingPurge } from './billing/purge.ts';
+import { browsersPurge } from './browsers/purge.ts';
 import { chatPurge, type PurgeScope, purgeThreads } from './chat/purge.ts';
 import { computersPurge } from './computers/purge.ts';
 import type { Database } from './database.ts';
@@ -45,6 +46,7 @@ export const areaPurges: readonly AreaPurge[] = [
   appsPurge,
   automationsPurge,
   drivePurge,
+  browsersPurge,
   desktopsPurge,
   computersPurge,
   databasesPurge,

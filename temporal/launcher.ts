@@ -6,6 +6,7 @@ import { createAppScheduleLauncher } from './launchers/appSchedules.ts';
 import { createAppLauncher } from './launchers/apps.ts';
 import { createAutomationLauncher } from './launchers/automations.ts';
 import { createBillingLauncher } from './launchers/billing.ts';
+import { createBrowserLauncher } from './launchers/browsers.ts';
 import { createChatLauncher, type HeadStart } from './launchers/chat.ts';
 import { createComputerLauncher } from './launchers/computers.ts';
 import { createDatabaseLauncher } from './launchers/databases.ts';
@@ -44,6 +45,7 @@ export function createLauncher(options: {
     ...createOperationLauncher(kit, config, logger, { ...computers, ...repositories, ...databases }),
     ...createAppLauncher(kit, config),
     ...createDesktopLauncher(kit, config),
+    ...createBrowserLauncher(kit, config),
     ...createMailLauncher(kit),
     ...createBillingLauncher(kit),
     ...createAppScheduleLauncher(schedules, config),

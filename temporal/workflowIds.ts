@@ -44,6 +44,11 @@ export function desktopWorkflowId(sessionId: string): string {
   return `desktop/${sessionId}`;
 }
 
+/** A browser session's, from its order until nothing of it runs and its profile is saved. */
+export function browserWorkflowId(sessionId: string): string {
+  return `browser/${sessionId}`;
+}
+
 /** One for each notification, by the provider's id for it. */
 export function settlementWorkflowId(eventId: string): string {
   return `settlePayment/${eventId}`;

@@ -7,6 +7,7 @@ export { reconcilePayments } from './billing/reconcilePayments.ts';
 export { settlePayment } from './billing/settlePayment.ts';
 export { setUpBilling } from './billing/setUpBilling.ts';
 export { topUp } from './billing/topUp.ts';
+export { browser } from './browsers/browser.ts';
 export { runChatTurn } from './chat/runChatTurn.ts';
 export { computer } from './computers/computer.ts';
 export { databaseBackup } from './databases/databaseBackup.ts';

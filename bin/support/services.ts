@@ -14,6 +14,7 @@ import { checkAppSchedule } from '../../models/apps/checkSchedule.ts';
 import { createAppSecrets } from '../../models/apps/webhookSecrets.ts';
 import { createAutomationSecrets } from '../../models/automations/webhookSecrets.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
+import { createSealedProfiles } from '../../models/browsers/sealedProfiles.ts';
 import { createComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import { createComputers } from '../../models/computers/computers.ts';
 import { createPortLinks } from '../../models/computers/portLinks.ts';
@@ -92,6 +93,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     gitConnections: createGitConnections<ProvenPerson>(database, envelope),
     spaceDatabases: createSpaceDatabases(database, envelope, config),
     tenantServer: openTenantServer(config),
+    sealedProfiles: createSealedProfiles(envelope),
     computerSecrets: createComputerSecrets(database, envelope),
     egressRules: createEgressRules(database),
     egressAuthorities: createEgressAuthorities(database, envelope, createAuthority),

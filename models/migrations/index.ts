@@ -36,6 +36,7 @@ import { databases } from './0036-databases.ts';
 import { appTriggers } from './0037-app-triggers.ts';
 import { appAttempts } from './0038-app-attempts.ts';
 import { desktops } from './0039-desktops.ts';
+import { browsers } from './0040-browsers.ts';
 import { databaseSizes } from './0041-database-sizes.ts';
 import { databaseBackups } from './0041b-database-backups.ts';
 import { appPreviews } from './0042-app-previews.ts';
@@ -82,6 +83,7 @@ export const migrations: Migration[] = [
   appTriggers,
   appAttempts,
   desktops,
+  browsers,
   databaseSizes,
   databaseBackups,
   appPreviews,

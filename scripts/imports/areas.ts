@@ -75,6 +75,11 @@ export const layers: Record<string, Layer> = {
         databases: 'an app that is removed gets into no database any more',
       },
       desktops: { computers: 'a session is on a computer, and ends with it' },
+      browsers: {
+        computers: 'a session is on a computer, and ends with it',
+        desktops: 'a session with a window is on a desktop, and ends with that',
+        drive: 'a saved profile is an object of the drive, and downloads are its files',
+      },
       computers: {
         secrets: 'a placeholder stands for a secret of the space',
         billing: 'a running computer costs by the minute',

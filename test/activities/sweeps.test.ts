@@ -1,6 +1,7 @@
 import { createAppSweeps } from '../../activities/apps/sweeps.ts';
 import { createAutomationSweeps } from '../../activities/automations/sweeps.ts';
 import { createBillingSweeps } from '../../activities/billing/sweeps.ts';
+import { createBrowserSweeps } from '../../activities/browsers/sweeps.ts';
 import { createChatSweeps } from '../../activities/chat/sweeps.ts';
 import { createComputerSweeps } from '../../activities/computers/sweeps.ts';
 import { createDatabaseSweeps } from '../../activities/databases/sweeps.ts';
@@ -29,6 +30,7 @@ test('every sweep of every area is run', () => {
     createAppSweeps,
     createAutomationSweeps,
     createBillingSweeps,
+    createBrowserSweeps,
     createChatSweeps,
     createComputerSweeps,
     createDesktopSweeps,

@@ -3,6 +3,7 @@ import { indexDueTexts } from '../../models/chat/indexTexts.ts';
 import type { Database } from '../../models/database.ts';
 import { newName } from '../../models/databases/names.ts';
 import { newId } from '../../models/ids.ts';
+import { browserRow, profileRow } from './browserRows.ts';
 import type { ChatUser } from './chat.ts';
 import { backupRow, databaseRow } from './database.ts';
 import { desktopRow } from './desktop.ts';
@@ -199,6 +200,16 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       expires_at: new Date(),
     },
     desktop_sessions: desktopRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),
+    browser_profiles: profileRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),
+    browser_sessions: browserRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),
+    browser_folders: {
+      id: newId('browserFolder'),
+      space_id: user.spaceId,
+      owner_id: newId('browserProfile'),
+      computer_id: computerId,
+      remove_at: new Date(Date.now() + 3_600_000),
+    },
+    browser_downloads: { session_id: newId('browserSession'), file_key: randomBytes(32), space_id: user.spaceId },
     desktop_links: {
       id: newId('desktopLink'),
       space_id: user.spaceId,

@@ -7,6 +7,7 @@ import type { Identity } from '../../models/identity/index.ts';
 import type { Role } from '../../models/identity/tables.ts';
 import { newId } from '../../models/ids.ts';
 import { operationModels } from '../../models/operation.ts';
+import { insertBrowser, insertProfile } from './browserRows.ts';
 import { insertBackup, insertDatabase } from './database.ts';
 import { insertDesktop } from './desktop.ts';
 import { insertDraft } from './draft.ts';
@@ -100,6 +101,13 @@ const nightly = { cron: '0 3 * * *', timeZone: 'UTC', jitterSeconds: 0 };
 
 type Builder = (world: World) => string | Promise<string>;
 
+/** Of what is on the computer that was made last. */
+async function ownerOf({ people, send, spaceId }: World) {
+  const path = `/api/spaces/${spaceId}/computers`;
+  const { data } = await send<{ data: { id: string }[] }>('owner', 'GET', path);
+  return { spaceId, computerId: data.at(-1)?.id ?? '', createdBy: people.owner.id };
+}
+
 /**
  * For each parameter in a path of the contract: makes such an object in the world's space, and gives what stands for it
  * in the path. A new parameter needs a line here; `Area.name` is for a name that another area uses for something else,
@@ -191,12 +199,13 @@ export const objects: Record<string, Builder> = {
     const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', path);
     return (await world.send<{ id: string }>('owner', 'POST', `${path}/${data.at(-1)?.id}/ports`, { port: 80 })).id;
   },
+  profileId: async (world) => insertProfile(world.database, await ownerOf(world)),
+  'Browsers.sessionId': async (world) => insertBrowser(world.database, await ownerOf(world)),
+  // Of a session that has ended.
+  tabId: () => 'tab',
   // Of the computer that was made last: the one in the same path.
   'Desktops.sessionId': async (world) => {
-    const path = `/api/spaces/${world.spaceId}/computers`;
-    const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', path);
-    const owner = { spaceId: world.spaceId, computerId: data.at(-1)?.id ?? '', createdBy: world.people.owner.id };
-    return insertDesktop(world.database, owner);
+    return insertDesktop(world.database, await ownerOf(world));
   },
   // Of the session that was made last: the one in the same path.
   'Desktops.linkId': async ({ database, people, spaceId }) => {

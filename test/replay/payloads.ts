@@ -15,7 +15,7 @@ const sentences = [
   /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,
   /^Activity task failed$/,
   /^(Activity|activity ScheduleToClose) timeout$/,
-  /^(NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|QUOTA_EXCEEDED|GIT_[A-Z_]+)$/,
+  /^(NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|PROFILE_TOO_LARGE|PROFILE_UNUSABLE|QUOTA_EXCEEDED|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
   /^A part is away\.$/,
   /^UnhandledCommand$/, // a signal came in between
@@ -30,6 +30,7 @@ const summaries = [
   /^Send a mail$/,
   /^Run of an app$/,
   /^Desktop session$/,
+  /^Browser session$/,
   /^Backup of a database$/,
   /^generation \d+, hst_[0-9A-HJKMNP-TV-Z]{26}$/,
   /^clear up$/,

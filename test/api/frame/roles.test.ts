@@ -50,6 +50,8 @@ const onlyOnceAllowed: Record<string, string> = {
   createPreview: '503 NO_HOST',
   startProcess: '503 NO_HOST',
   createDesktopSession: '503 NO_HOST',
+  createBrowserSession: '503 NO_HOST',
+  createTemporaryBrowserSession: '503 NO_HOST',
   openTerminal: '426 UPGRADE_REQUIRED',
   // The test sends no file.
   writeComputerFile: '415 UNSUPPORTED_MEDIA_TYPE',

@@ -1,6 +1,7 @@
 import { appScenarios } from './apps.ts';
 import { automationScenarios } from './automations.ts';
 import { billingScenarios } from './billing.ts';
+import { browserScenarios } from './browsers.ts';
 import { chatScenarios } from './chat.ts';
 import { chatContextScenarios } from './chatContext.ts';
 import { computerScenarios } from './computers.ts';
@@ -17,6 +18,7 @@ export const scenarios: Scenario[] = [
   ...appScenarios,
   ...automationScenarios,
   ...billingScenarios,
+  ...browserScenarios,
   ...chatScenarios,
   ...chatContextScenarios,
   ...computerScenarios,

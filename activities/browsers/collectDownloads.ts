@@ -1,0 +1,74 @@
+import { UniqueConstraintError } from 'sequelize';
+import { type DownloadedFile, DownloadsHome, keyOf } from '../../integrations/browsers/home/downloadsHome.ts';
+import { downloadTarget, isDownloaded, noteDownload, noteDownloadFault } from '../../models/browsers/downloads.ts';
+import { downloadsFolder } from '../../models/browsers/folders.ts';
+import { type BrowserSession, findBrowser } from '../../models/browsers/session.ts';
+import { UploadSession } from '../../models/drive/uploadSession.ts';
+import { DomainError } from '../../models/errors.ts';
+import { isAway } from '../../models/unavailable.ts';
+import type { BrowserDeps } from './deps.ts';
+
+/**
+ * Puts into the drive what a session has downloaded, each file once, and takes it from the computer. What the drive does
+ * not take is left there, and the session says why. Throws what passes, to be called again.
+ */
+export async function collectDownloads(deps: BrowserDeps, session: BrowserSession, signal: AbortSignal): Promise<void> {
+  const { config, database, liveComputers, logger } = deps;
+  const home = new DownloadsHome(await liveComputers.work(session), downloadsFolder(session));
+  let code: string | null = null;
+  for (const file of await home.finished()) {
+    signal.throwIfAborted();
+    const { downloadedFiles = 0 } = (await findBrowser(database, session.id)) ?? {};
+    try {
+      await collect(deps, { session, home, file, isFull: downloadedFiles >= config.browsers.maxDownloads }, signal);
+    } catch (error) {
+      if (!(error instanceof DomainError) || passes(error)) throw error;
+      logger.info({ err: error, sessionId: session.id }, 'A download could not be put into the drive.');
+      code = error.code;
+    }
+  }
+  if (code !== session.downloadCode) await noteDownloadFault(database, session, code);
+}
+
+interface Collected {
+  session: BrowserSession;
+  home: DownloadsHome;
+  file: DownloadedFile;
+  /** The session has brought as many as one may. */
+  isFull: boolean;
+}
+
+async function collect(
+  { config, database, storage }: BrowserDeps,
+  { session, home, file, isFull }: Collected,
+  signal: AbortSignal,
+): Promise<void> {
+  const content = await home.open(file, signal);
+  if (content === undefined) return;
+  const key = keyOf(file, content);
+  const isThere = await isDownloaded(database, session.id, key);
+  if (isThere || isFull) content.body.destroy();
+  if (isFull && !isThere) {
+    const detail = `At most ${config.browsers.maxDownloads} files of a session are put into the drive.`;
+    throw new DomainError('unprocessable', 'TOO_MANY_DOWNLOADS', detail);
+  }
+  if (!isThere) {
+    const target = downloadTarget(session, file.name);
+    await using upload = new UploadSession({ database, store: storage, limits: config.drive }, session.spaceId);
+    try {
+      const arrived = await upload.receive(content.body, target.fileName);
+      const sizeBytes = arrived.content.size;
+      await upload.place([{ target, file: arrived }], (tx) => noteDownload(tx, session, { key, sizeBytes }));
+    } catch (error) {
+      // Another worker was faster.
+      if (!(error instanceof UniqueConstraintError)) throw error;
+    } finally {
+      content.body.destroy();
+    }
+  }
+  await home.remove(file);
+}
+
+function passes(error: DomainError): boolean {
+  return isAway(error) || ['unavailable', 'upstream', 'upstreamTimeout', 'rateLimited'].includes(error.kind);
+}

@@ -1,0 +1,29 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { DomainError } from '../../models/errors.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+
+/** What will not be better for being tried again. */
+const final = new Set([
+  'BROWSERS_UNAVAILABLE',
+  'BROWSER_ENDED',
+  'COMPUTER_NOT_RUNNING',
+  'NOT_FOUND',
+  'PROCESS_ID_TAKEN',
+  'PROFILE_BROKEN',
+  'PROFILE_IN_USE',
+  'PROFILE_NOT_OPENED',
+  'PROFILE_NOT_PACKED',
+  'PROFILE_OVERTAKEN',
+  'PROFILE_TOO_LARGE',
+  'PROFILE_UNUSABLE',
+  'QUOTA_EXCEEDED',
+  'DISK_FULL',
+  'HOST_LOST',
+]);
+
+/** What exactly went wrong is in the log, and not in the history. */
+export function failureOf(error: unknown, { logger, sessionId }: { logger: Logger; sessionId: string }, what: string) {
+  if (!(error instanceof DomainError)) return error;
+  logger.warn({ err: error, sessionId }, what);
+  return ApplicationFailure.create({ type: error.code, message: error.code, nonRetryable: final.has(error.code) });
+}

@@ -1,0 +1,21 @@
+import type { AccessRows } from '../frame/auth/access.ts';
+
+/** Who may do what with browsers: viewers look, editors use them. */
+export const access = {
+  listBrowserProfiles: 'viewer',
+  createBrowserProfile: 'editor',
+  getBrowserProfile: 'viewer',
+  updateBrowserProfile: 'editor',
+  deleteBrowserProfile: 'editor',
+  createBrowserSession: 'editor',
+  listBrowserSessions: 'viewer',
+  createTemporaryBrowserSession: 'editor',
+  getBrowserSession: 'viewer',
+  deleteBrowserSession: 'editor',
+  listBrowserTabs: 'viewer',
+  openBrowserTab: 'editor',
+  updateBrowserTab: 'editor',
+  closeBrowserTab: 'editor',
+  getBrowserScreenshot: 'viewer',
+  getBrowserPdf: 'viewer',
+} as const satisfies AccessRows;

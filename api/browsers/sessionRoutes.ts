@@ -1,0 +1,137 @@
+import type { Request, Response } from 'express';
+import { getProfile } from '../../models/browsers/profile.ts';
+import { computerOf } from '../../models/browsers/profiles.ts';
+import {
+  type BrowserSession,
+  endCodeOf,
+  getBrowser,
+  hasEnded,
+  listBrowsers,
+  liveSessions,
+} from '../../models/browsers/session.ts';
+import { createBrowser, deleteBrowser } from '../../models/browsers/sessions.ts';
+import { requireWebAddress } from '../../models/browsers/url.ts';
+import { defaultComputer } from '../../models/computers/defaultComputer.ts';
+import { resolutionOf } from '../../models/desktops/sessions.ts';
+import { DomainError } from '../../models/errors.ts';
+import { answer } from '../frame/answer.ts';
+import { actorOf } from '../frame/auth/actor.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { makeOnce } from '../frame/idempotency.ts';
+import { waitForRow } from '../frame/operationAnswer.ts';
+import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
+import { createRouter } from '../frame/router.ts';
+import { asItIs, browserEnded, lookAtBrowser } from './look.ts';
+import { presentBrowser } from './present.ts';
+
+const usualResolution = '1280x800';
+
+/** Browser sessions of a space, with a profile or without. */
+export function browserSessionRoutes(deps: RouteDeps) {
+  const { database, launcher, liveComputers } = deps;
+  const router = createRouter();
+  const base = '/api/spaces/:spaceId/browsers';
+
+  router.post(`${base}/profiles/:profileId/sessions`, async (req, res) => {
+    const ref = pathOf<'createBrowserSession'>(req);
+    const profile = await getProfile(database, ref);
+    await start(req, res, {
+      ...ref,
+      computerId: bodyOf<'createBrowserSession'>(req)?.computerId ?? (await computerOf(database, profile)),
+    });
+  });
+
+  router.post(`${base}/sessions`, async (req, res) => {
+    const { spaceId } = pathOf<'createTemporaryBrowserSession'>(req);
+    await start(req, res, {
+      spaceId,
+      profileId: undefined,
+      computerId:
+        bodyOf<'createTemporaryBrowserSession'>(req)?.computerId ?? (await defaultComputer(database, spaceId)).id,
+    });
+  });
+
+  router.get(`${base}/sessions`, async (req, res) => {
+    const { spaceId } = pathOf<'listBrowserSessions'>(req);
+    const { data, nextCursor } = await listBrowsers(database, spaceId, pageOf(req));
+    const now = await Promise.all(data.map((session) => asItIs(deps, session)));
+    answer<'listBrowserSessions'>(res, 200, { data: now.map(presentBrowser), nextCursor });
+  });
+
+  router.get(`${base}/sessions/:sessionId`, async (req, res) => {
+    const session = await lookAtBrowser(deps, pathOf<'getBrowserSession'>(req));
+    answer<'getBrowserSession'>(res, 200, presentBrowser(session));
+  });
+
+  router.delete(`${base}/sessions/:sessionId`, async (req, res) => {
+    const ref = pathOf<'deleteBrowserSession'>(req);
+    const session = await deleteBrowser(database, ref, actorOf(req));
+    if (session.status !== 'ended') {
+      void launcher.startBrowser(session);
+      // One on a computer that stands still is ended when that goes on.
+      await waitForRow(req, async () => {
+        const { status, computerStatus } = await getBrowser(database, ref);
+        return status === 'ended' || computerStatus === 'paused' ? true : undefined;
+      });
+    }
+    res.status(204).end();
+  });
+
+  /** The two ways to start one take and give the same. */
+  async function start(
+    req: Request,
+    res: Response,
+    where: { spaceId: string; profileId: string | undefined; computerId: string },
+  ): Promise<void> {
+    const { resolution = usualResolution, url, desktopSessionId } = bodyOf<'createBrowserSession'>(req) ?? {};
+    const size = resolutionOf(resolution);
+    if (url !== undefined) requireWebAddress(url);
+    await makeOnce<'createBrowserSession', { id: string }>(
+      deps,
+      req,
+      res,
+      'browserSession',
+      async (id) => {
+        await liveComputers.awake(where, actorOf(req));
+        if (where.profileId !== undefined) await untilSaved(req, where.profileId);
+        const fields = { ...where, ...size, sessionId: id, url, desktopSessionId };
+        const isNew = await createBrowser(deps, fields, actorOf(req));
+        void launcher.startBrowser({ id, spaceId: where.spaceId });
+        const session = await untilStarted(req, { spaceId: where.spaceId, sessionId: id });
+        const code = endCodeOf(session);
+        // One of an earlier request may have run, and ended since.
+        if (code !== undefined && isNew) throw notStarted(code);
+        return { id };
+      },
+      { show: async ({ id }) => presentBrowser(await lookAtBrowser(deps, { spaceId: where.spaceId, sessionId: id })) },
+    );
+  }
+
+  /** A session that is over gives its profile back in a moment. */
+  async function untilSaved(req: Request, profileId: string): Promise<void> {
+    const ending = async () => (await liveSessions(database, [profileId])).find(hasEnded);
+    const before = await ending();
+    if (before === undefined || before.computerStatus === 'paused') return;
+    await asItIs(deps, before);
+    void launcher.startBrowser(before);
+    await waitForRow(req, async () => ((await ending()) === undefined ? true : undefined));
+  }
+
+  async function untilStarted(req: Request, ref: { spaceId: string; sessionId: string }): Promise<BrowserSession> {
+    const look = async () => {
+      const session = await getBrowser(database, ref);
+      return session.status === 'starting' && !hasEnded(session) ? undefined : session;
+    };
+    return (await waitForRow(req, look)) ?? getBrowser(database, ref);
+  }
+
+  return router;
+}
+
+function notStarted(code: string): DomainError {
+  const { message } = browserEnded(code);
+  const kind = ['BROWSERS_UNAVAILABLE', 'PROFILE_NOT_OPENED', 'PROFILE_UNUSABLE'].includes(code)
+    ? 'unprocessable'
+    : 'upstream';
+  return new DomainError(kind, code, message);
+}

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { DomainError } from '../../../models/errors.ts';
+import type { FileContent, FilePath, HostClient } from '../../computers/hostClient.ts';
+import type { FileEntry } from '../../computers/types.ts';
+
+/** What Chromium calls a file that is still arriving. */
+const arriving = /\.crdownload$|^\.(org\.chromium|com\.google)\./;
+const listedAtOnce = 1_000;
+
+/** A file that has arrived. */
+export interface DownloadedFile {
+  name: string;
+  path: FilePath;
+}
+
+/** The folder of a session's downloads, in the home of its computer; anything inside can put files there. */
+export class DownloadsHome {
+  readonly #client: HostClient;
+  readonly #folder: string;
+
+  constructor(client: HostClient, folder: string) {
+    this.#client = client;
+    this.#folder = folder;
+  }
+
+  /** At most 1,000 of those that have arrived. */
+  async finished(): Promise<DownloadedFile[]> {
+    let entries: FileEntry[];
+    try {
+      ({ entries } = await this.#client.listFiles(this.#folder, { limit: listedAtOnce }));
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'FILE_NOT_FOUND') return [];
+      throw error;
+    }
+    const names = new Set(entries.map(({ name }) => name));
+    return entries
+      .filter(({ name, type }) => type === 'file' && !arriving.test(name) && !names.has(`${name}.crdownload`))
+      .map((entry) => ({ name: entry.name, path: this.#pathOf(entry) }));
+  }
+
+  /** Undefined where it is not there any more, or is no regular file. */
+  async open({ path }: DownloadedFile, signal: AbortSignal): Promise<FileContent | undefined> {
+    try {
+      return await this.#client.readFile(path, { signal });
+    } catch (error) {
+      if (error instanceof DomainError && ['FILE_NOT_FOUND', 'NOT_A_FILE'].includes(error.code)) return undefined;
+      throw error;
+    }
+  }
+
+  async remove({ path }: DownloadedFile): Promise<void> {
+    await this.#client.deleteFile(path).catch((error: unknown) => {
+      if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;
+    });
+  }
+
+  #pathOf({ name, nameBytes }: FileEntry): FilePath {
+    if (nameBytes === undefined) return `${this.#folder}/${name}`;
+    return Buffer.concat([Buffer.from(`${this.#folder}/`), Buffer.from(nameBytes, 'base64')]);
+  }
+}
+
+/** Names one state of a file: another one that is downloaded under its name later has another. */
+export function keyOf({ path }: DownloadedFile, { etag }: Pick<FileContent, 'etag'>): Buffer {
+  return createHash('sha256').update(path).update('\0').update(etag).digest();
+}

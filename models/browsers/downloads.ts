@@ -1,0 +1,67 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { driveContainerId } from '../drive/containers.ts';
+import { checkName, maxNameBytes } from '../drive/names.ts';
+import type { FileTarget } from '../drive/placeFile.ts';
+import { execute, insert } from '../sql.ts';
+import type { BrowserSession } from './session.ts';
+
+const folderName = 'Downloads';
+
+/** The folder of the drive into which downloads are put. */
+export const downloadsPath = `/${folderName}`;
+
+/** Where a file that a session has downloaded goes, beside whatever has its name there. */
+export function downloadTarget({ spaceId, createdBy }: BrowserSession, name: string): FileTarget {
+  return {
+    spaceId,
+    userId: createdBy,
+    containerId: driveContainerId,
+    names: [folderName],
+    pathOf: 'folder',
+    fileName: driveName(name),
+    onConflict: 'rename',
+  };
+}
+
+/** The name, or what of it the drive takes: a page has chosen it. */
+function driveName(name: string): string {
+  const characters = [...name.toWellFormed()].filter((one) => one >= ' ' && !'/\u007F\uFFFD'.includes(one));
+  while (Buffer.byteLength(characters.join('')) > maxNameBytes) characters.splice(characters.length >> 1, 1);
+  const clean = characters.join('');
+  try {
+    checkName(clean);
+    return clean;
+  } catch {
+    return 'download';
+  }
+}
+
+/** Whether this state of a file is in the drive already. */
+export async function isDownloaded({ pool }: Pick<Database, 'pool'>, sessionId: string, key: Buffer): Promise<boolean> {
+  const sql = 'SELECT 1 FROM browser_downloads WHERE session_id = ? AND file_key = ?';
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [sessionId, key]);
+  return rows.length > 0;
+}
+
+/** In the transaction that puts it there. Throws Sequelize’s UniqueConstraintError where another has put it there. */
+export async function noteDownload(
+  tx: Transaction,
+  { id, spaceId }: BrowserSession,
+  { key, sizeBytes }: { key: Buffer; sizeBytes: number },
+): Promise<void> {
+  await insert(tx, 'browser_downloads', { session_id: id, file_key: key, space_id: spaceId });
+  const sql = `UPDATE browser_sessions SET downloaded_files = downloaded_files + 1,
+      downloaded_bytes = downloaded_bytes + ? WHERE id = ?`;
+  await execute(tx, sql, [sizeBytes, id]);
+}
+
+/** Why some of its downloads are left on the computer; null where none are. */
+export async function noteDownloadFault(
+  { pool }: Pick<Database, 'pool'>,
+  { id }: BrowserSession,
+  code: string | null,
+): Promise<void> {
+  await pool.query('UPDATE browser_sessions SET download_code = ? WHERE id = ?', [code, id]);
+}

@@ -1,0 +1,76 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { select } from '../sql.ts';
+
+/** What pages keep from one session to the next. */
+export interface BrowserProfile {
+  id: string;
+  spaceId: string;
+  name: string;
+  /** Where its sessions run that name no other. */
+  computerId: string;
+  /** How many sessions have had it. */
+  opened: number;
+  /** The number of the one after which it was last saved; 0 before that. */
+  saved: number;
+  /** The object that it is in. */
+  objectKey: string | null;
+  sizeBytes: number | null;
+  savedAt: Date | null;
+  createdBy: string;
+  createdAt: Date;
+}
+
+const columns = `id, space_id AS spaceId, name, computer_id AS computerId, opened, saved, object_key AS objectKey,
+  size_bytes AS sizeBytes, saved_at AS savedAt, created_by AS createdBy, created_at AS createdAt`;
+
+function read(row: object): BrowserProfile {
+  const profile = row as BrowserProfile;
+  return { ...profile, sizeBytes: profile.sizeBytes === null ? null : Number(profile.sizeBytes) };
+}
+
+export interface ProfileRef {
+  spaceId: string;
+  profileId: string;
+}
+
+export async function findProfile({ pool }: Pick<Database, 'pool'>, id: string): Promise<BrowserProfile | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM browser_profiles WHERE id = ?`, [id]);
+  return rows[0] && read(rows[0]);
+}
+
+/** Throws 404. */
+export async function getProfile(
+  database: Pick<Database, 'pool'>,
+  { spaceId, profileId }: ProfileRef,
+): Promise<BrowserProfile> {
+  const profile = await findProfile(database, profileId);
+  if (profile?.spaceId !== spaceId) throw notFound('browser profile');
+  return profile;
+}
+
+/** Locked. Throws 404. */
+export async function lockProfile(tx: Transaction, { spaceId, profileId }: ProfileRef): Promise<BrowserProfile> {
+  const sql = `SELECT ${columns} FROM browser_profiles WHERE id = ? FOR UPDATE`;
+  const [row] = await select<object>(tx, sql, [profileId]);
+  const profile = row && read(row);
+  if (profile?.spaceId !== spaceId) throw notFound('browser profile');
+  return profile;
+}
+
+/** A space’s profiles, oldest first. */
+export async function listProfiles(
+  { pool }: Pick<Database, 'pool'>,
+  spaceId: string,
+  page: PageRequest,
+): Promise<Page<BrowserProfile>> {
+  const after = decodeCursor(page.cursor) ?? '';
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM browser_profiles WHERE space_id = ? AND id > ? ORDER BY id LIMIT ?`,
+    [spaceId, after, page.limit + 1],
+  );
+  return toPage(rows.map(read), page.limit, ({ id }) => id);
+}

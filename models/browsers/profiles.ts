@@ -1,0 +1,85 @@
+import type { Config } from '../../config/index.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { findComputer, getComputer } from '../computers/computer.ts';
+import { defaultComputer } from '../computers/defaultComputer.ts';
+import { type Database, transaction } from '../database.ts';
+import { driveModels } from '../drive/models.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import { removeFoldersOf } from './folders.ts';
+import { type BrowserProfile, getProfile, lockProfile, type ProfileRef } from './profile.ts';
+import { liveSessionOf, profileInUse } from './session.ts';
+
+/** Makes a profile; the same id again is the same one. Throws 404, 422 `TOO_MANY_PROFILES`. */
+export async function createProfile(
+  { database, config }: { database: Database; config: Pick<Config, 'browsers'> },
+  { spaceId, profileId, name, computerId }: ProfileRef & { name: string; computerId: string | undefined },
+  actor: Actor & { userId: string },
+): Promise<BrowserProfile> {
+  const computer =
+    computerId === undefined
+      ? await defaultComputer(database, spaceId)
+      : await getComputer(database, spaceId, computerId);
+  await transaction(database, async (tx) => {
+    // The space’s row keeps two requests from counting past the limit together.
+    const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
+    if (spaces.length === 0) throw notFound('space');
+    const there = await select<{ id: string }>(tx, 'SELECT id FROM browser_profiles WHERE space_id = ?', [spaceId]);
+    if (there.some(({ id }) => id === profileId)) return;
+    const { profilesPerSpace } = config.browsers;
+    if (there.length >= profilesPerSpace) {
+      const detail = `A space has at most ${profilesPerSpace} browser profiles. Delete one.`;
+      throw new DomainError('unprocessable', 'TOO_MANY_PROFILES', detail);
+    }
+    await insert(tx, 'browser_profiles', {
+      id: profileId,
+      space_id: spaceId,
+      name,
+      computer_id: computer.id,
+      opened: 0,
+      saved: 0,
+      created_by: actor.userId,
+      created_at: new Date(),
+    });
+    await appendAudit(tx, spaceId, actor, 'browser-profile.made', profileId);
+  });
+  return getProfile(database, { spaceId, profileId });
+}
+
+/** Throws 404. */
+export async function renameProfile(
+  database: Database,
+  ref: ProfileRef,
+  name: string,
+  actor: Actor,
+): Promise<BrowserProfile> {
+  await transaction(database, async (tx) => {
+    await lockProfile(tx, ref);
+    await execute(tx, 'UPDATE browser_profiles SET name = ? WHERE id = ?', [name, ref.profileId]);
+    await appendAudit(tx, ref.spaceId, actor, 'browser-profile.renamed', ref.profileId);
+  });
+  return getProfile(database, ref);
+}
+
+/**
+ * Deletes a profile. Its files on computers are removed by a sweep, as is what the store has of it. Throws 404, 409
+ * `PROFILE_IN_USE`.
+ */
+export async function deleteProfile(database: Database, ref: ProfileRef, actor: Actor): Promise<void> {
+  await transaction(database, async (tx) => {
+    const { id, objectKey } = await lockProfile(tx, ref);
+    const live = await liveSessionOf(tx, id);
+    if (live !== undefined) throw profileInUse(live);
+    if (objectKey !== null) await driveModels(tx).DriveObject.doom([objectKey], tx);
+    await removeFoldersOf(tx, id);
+    await execute(tx, 'DELETE FROM browser_profiles WHERE id = ?', [id]);
+    await appendAudit(tx, ref.spaceId, actor, 'browser-profile.deleted', id);
+  });
+}
+
+/** Where a session of it runs that names no computer: its own, or the space’s default one where that has gone. */
+export async function computerOf(database: Database, { spaceId, computerId }: BrowserProfile): Promise<string> {
+  const own = await findComputer(database, computerId);
+  if (own !== undefined && own.spaceId === spaceId && own.deletedAt === null) return own.id;
+  return (await defaultComputer(database, spaceId)).id;
+}

@@ -1,0 +1,6 @@
+import type { AreaPurge } from '../areaPurge.ts';
+
+/** Saved profiles go with the objects of the drive, folders with the computers. */
+export const browsersPurge: AreaPurge = {
+  ofSpace: ['browser_downloads', 'browser_folders', 'browser_sessions', 'browser_profiles'],
+};

@@ -1,0 +1,168 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Transaction } from 'sequelize';
+import type { Computer } from '../computers/computer.ts';
+import type { Database } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { select } from '../sql.ts';
+
+/** `ending` and `saving` are over for whoever asks: its Chromium is being closed, and then its profile saved. */
+export type BrowserStatus = 'starting' | 'running' | 'ending' | 'saving' | 'ended';
+
+/** A Chromium on a computer. */
+export interface BrowserSession {
+  id: string;
+  spaceId: string;
+  /** Null for one that keeps nothing. */
+  profileId: string | null;
+  /** Counts the sessions of its profile: what belongs to an older one is never saved over what is newer. */
+  number: number;
+  computerId: string;
+  /** Of its computer: with this start of it the session ends. */
+  generation: number;
+  /** Where it is shown; null for one that is not. */
+  desktopSessionId: string | null;
+  display: number | null;
+  width: number;
+  height: number;
+  /** What it opens first. */
+  url: string | null;
+  status: BrowserStatus;
+  statusAt: Date;
+  /** Whether its Chromium has run: then its profile is worth being saved. */
+  wasStarted: boolean;
+  /** Why it has ended. */
+  endCode: string | null;
+  savedAt: Date | null;
+  /** Why its profile was not saved. */
+  saveCode: string | null;
+  downloadedFiles: number;
+  downloadedBytes: number;
+  /** Why some of its downloads are not in the drive. */
+  downloadCode: string | null;
+  createdBy: string;
+  createdAt: Date;
+  endedAt: Date | null;
+  /** Of its computer as it is now; null where that is no longer there. */
+  computerGeneration: number | null;
+  computerStatus: Computer['status'] | null;
+  computerError: string | null;
+}
+
+/** With its computer as it is: a session never outlives that, whatever its own row says yet. */
+const columns = `b.id, b.space_id AS spaceId, b.profile_id AS profileId, b.number, b.computer_id AS computerId,
+  b.generation, b.desktop_session_id AS desktopSessionId, b.display, b.width, b.height, b.url, b.status,
+  b.status_at AS statusAt, b.was_started AS wasStarted, b.end_code AS endCode, b.saved_at AS savedAt,
+  b.save_code AS saveCode, b.downloaded_files AS downloadedFiles, b.downloaded_bytes AS downloadedBytes,
+  b.download_code AS downloadCode, b.created_by AS createdBy, b.created_at AS createdAt, b.ended_at AS endedAt,
+  c.generation AS computerGeneration, c.status AS computerStatus, c.error_code AS computerError`;
+
+const tables = 'browser_sessions b LEFT JOIN computers c ON c.id = b.computer_id';
+
+function read(row: object): BrowserSession {
+  const session = row as Omit<BrowserSession, 'wasStarted'> & { wasStarted: unknown };
+  return { ...session, wasStarted: session.wasStarted === 1, downloadedBytes: Number(session.downloadedBytes) };
+}
+
+export interface BrowserRef {
+  spaceId: string;
+  sessionId: string;
+}
+
+/** Throws 404. */
+export async function getBrowser(database: Pick<Database, 'pool'>, ref: BrowserRef): Promise<BrowserSession> {
+  const session = await findBrowser(database, ref.sessionId);
+  if (session?.spaceId !== ref.spaceId) throw notFound('browser session');
+  return session;
+}
+
+export async function findBrowser({ pool }: Pick<Database, 'pool'>, id: string): Promise<BrowserSession | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM ${tables} WHERE b.id = ?`, [id]);
+  return rows[0] && read(rows[0]);
+}
+
+/** The sessions that have these profiles now. */
+export async function liveSessions(
+  { pool }: Pick<Database, 'pool'>,
+  profileIds: readonly string[],
+): Promise<BrowserSession[]> {
+  if (profileIds.length === 0) return [];
+  const sql = `SELECT ${columns} FROM ${tables} WHERE b.live_profile IN (?)`;
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [profileIds]);
+  return rows.map(read);
+}
+
+/** The session that has a profile, which is locked. */
+export async function liveSessionOf(tx: Transaction, profileId: string): Promise<BrowserSession | undefined> {
+  const [row] = await select<object>(tx, `SELECT ${columns} FROM ${tables} WHERE b.live_profile = ?`, [profileId]);
+  return row && read(row);
+}
+
+/** A space’s sessions, newest first. */
+export async function listBrowsers(
+  { pool }: Pick<Database, 'pool'>,
+  spaceId: string,
+  page: PageRequest,
+): Promise<Page<BrowserSession>> {
+  const before = decodeCursor(page.cursor) ?? '~';
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM ${tables} WHERE b.space_id = ? AND b.id < ? ORDER BY b.id DESC LIMIT ?`,
+    [spaceId, before, page.limit + 1],
+  );
+  return toPage(rows.map(read), page.limit, ({ id }) => id);
+}
+
+/** Whether it has ended, or is about to, or its computer is no longer the one that it was on. */
+export function hasEnded(session: BrowserSession): boolean {
+  return !['starting', 'running'].includes(session.status) || isOffComputer(session);
+}
+
+/** Whether the start of its computer that it belongs to is over: nothing of it runs any more. */
+export function isOffComputer({ generation, computerGeneration, computerStatus }: BrowserSession): boolean {
+  const isUp = computerStatus === 'running' || computerStatus === 'paused' || computerStatus === 'starting';
+  return !isUp || computerGeneration !== generation;
+}
+
+const hostGone = ['HOST_LOST', 'HOST_REMOVED'];
+
+/** Why it has ended; undefined while it has not. */
+export function endCodeOf(session: BrowserSession): string | undefined {
+  if (!hasEnded(session)) return undefined;
+  if (session.endCode !== null) return session.endCode;
+  return hostGone.includes(session.computerError ?? '') ? 'HOST_LOST' : 'COMPUTER_STOPPED';
+}
+
+const details: Readonly<Record<string, string>> = {
+  BROWSER_DELETED: 'Somebody ended it.',
+  COMPUTER_STOPPED: 'Its computer has stopped.',
+  HOST_LOST: 'The host of its computer does not answer.',
+  BROWSER_ENDED: 'Its Chromium has ended by itself.',
+  DESKTOP_ENDED: 'The desktop on which it was shown has ended.',
+  USER_DISABLED: 'Whoever started it may no longer sign in.',
+  BROWSERS_UNAVAILABLE: 'This computer has no Chromium: its operator installs what docs/browsers.md names.',
+  PROFILE_NOT_OPENED: 'Its profile could not be brought to the computer.',
+  PROFILE_UNUSABLE: 'The folder of its profile on the computer cannot be written.',
+  NOT_STARTED: 'Its Chromium could not be started.',
+};
+
+/** The code that is kept for why a session has ended: one that is known here. */
+export function knownEnd(code: string): string {
+  if (code === 'COMPUTER_NOT_RUNNING') return 'COMPUTER_STOPPED';
+  return Object.hasOwn(details, code) ? code : 'NOT_STARTED';
+}
+
+export function endDetailOf(code: string): string {
+  return details[code] ?? '';
+}
+
+/** Whoever wants the profile is told who has it: the same members may list the sessions of their space. */
+export function profileInUse(session: BrowserSession): DomainError {
+  const { id, spaceId, createdBy } = session;
+  const state = hasEnded(session) ? 'is ending, and has not saved it yet' : 'has it';
+  const who = `Session ${id}, started by ${createdBy},`;
+  return new DomainError('conflict', 'PROFILE_IN_USE', `${who} ${state}.`, {
+    errors: [{ pointer: 'profileId', detail: `is that of session ${id}` }],
+    link: { rel: 'session', path: `/api/spaces/${spaceId}/browsers/sessions/${id}` },
+    ...(hasEnded(session) && { retryAfterSeconds: 1 }),
+  });
+}

@@ -1,0 +1,142 @@
+import type { Transaction } from 'sequelize';
+import type { Config } from '../../config/index.ts';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Computer, limitsOf } from '../computers/computer.ts';
+import { lockComputer } from '../computers/computers.ts';
+import { type Database, transaction } from '../database.ts';
+import { type DesktopSession, getDesktop } from '../desktops/session.ts';
+import type { Resolution } from '../desktops/sessions.ts';
+import { DomainError } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import { noteFolder } from './folders.ts';
+import { lockProfile } from './profile.ts';
+import {
+  type BrowserRef,
+  type BrowserSession,
+  endCodeOf,
+  findBrowser,
+  getBrowser,
+  liveSessionOf,
+  profileInUse,
+} from './session.ts';
+
+/** What a Chromium with a few pages takes of its computer. */
+const memoryMiBOfOne = 512;
+const tasksOfOne = 160;
+
+export interface NewBrowser extends BrowserRef, Resolution {
+  computerId: string;
+  profileId: string | undefined;
+  desktopSessionId: string | undefined;
+  url: string | undefined;
+}
+
+type Deps = { database: Database; config: Pick<Config, 'computers'> };
+
+/**
+ * Orders a session on a computer that was just woken; the same id again is the same session, also where that has ended.
+ * False where it was there. Throws 404, 409 `COMPUTER_NOT_RUNNING`, `DESKTOP_NOT_RUNNING` or `PROFILE_IN_USE`, 422
+ * `TOO_MANY_BROWSERS`.
+ */
+export async function createBrowser(
+  { database, config }: Deps,
+  fields: NewBrowser,
+  actor: Actor & { userId: string },
+): Promise<boolean> {
+  const { sessionId, spaceId, computerId, profileId = null, url = null } = fields;
+  if ((await findBrowser(database, sessionId)) !== undefined) return false;
+  const desktop = await desktopFor(database, fields);
+  return transaction(database, async (tx) => {
+    // The computer’s row keeps two requests from counting past the limit together.
+    const computer = await lockComputer(tx, spaceId, computerId);
+    const open = await openOn(tx, computerId);
+    if (open.some(({ id }) => id === sessionId)) return false;
+    if (computer.status !== 'running' && computer.status !== 'starting') {
+      throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer was stopped meanwhile. Try again.');
+    }
+    requireRoom(open.filter(({ generation }) => generation === computer.generation).length, computer, config);
+    const number = profileId === null ? 0 : await takeProfile(tx, { spaceId, profileId });
+    const now = new Date();
+    await insert(tx, 'browser_sessions', {
+      id: sessionId,
+      space_id: spaceId,
+      profile_id: profileId,
+      live_profile: profileId,
+      number,
+      computer_id: computerId,
+      generation: computer.generation,
+      desktop_session_id: desktop?.id ?? null,
+      display: desktop?.display ?? null,
+      width: desktop?.width ?? fields.width,
+      height: desktop?.height ?? fields.height,
+      url,
+      status: 'starting',
+      status_at: now,
+      was_started: 0,
+      downloaded_files: 0,
+      downloaded_bytes: 0,
+      created_by: actor.userId,
+      created_at: now,
+    });
+    await noteFolder(tx, { spaceId, ownerId: sessionId, computerId });
+    if (profileId !== null) await noteFolder(tx, { spaceId, ownerId: profileId, computerId });
+    await appendAudit(tx, spaceId, actor, 'browser.started', sessionId);
+    return true;
+  });
+}
+
+async function desktopFor(
+  database: Database,
+  { spaceId, computerId, desktopSessionId }: NewBrowser,
+): Promise<DesktopSession | undefined> {
+  if (desktopSessionId === undefined) return undefined;
+  const desktop = await getDesktop(database, { spaceId, computerId, sessionId: desktopSessionId });
+  if (desktop.status === 'running') return desktop;
+  throw new DomainError('conflict', 'DESKTOP_NOT_RUNNING', 'The desktop session has ended, or is still starting.');
+}
+
+function openOn(tx: Transaction, computerId: string) {
+  return select<Pick<BrowserSession, 'id' | 'generation'>>(
+    tx,
+    "SELECT id, generation FROM browser_sessions WHERE computer_id = ? AND status IN ('starting', 'running', 'ending')",
+    [computerId],
+  );
+}
+
+function requireRoom(there: number, computer: Computer, config: Deps['config']): void {
+  const { memoryMiB } = limitsOf(computer, config);
+  const byTasks = Math.floor(config.computers.maxTasks / tasksOfOne);
+  const most = Math.min(Math.floor(memoryMiB / memoryMiBOfOne), byTasks);
+  if (there < most) return;
+  const detail = `This computer has room for ${most} browser sessions at once. End one, or give it more memory.`;
+  throw new DomainError('unprocessable', 'TOO_MANY_BROWSERS', detail);
+}
+
+/** Gives a profile to the next session, and says which number that has. */
+async function takeProfile(tx: Transaction, ref: { spaceId: string; profileId: string }): Promise<number> {
+  const { id, opened } = await lockProfile(tx, ref);
+  const live = await liveSessionOf(tx, id);
+  if (live !== undefined) throw profileInUse(live);
+  await execute(tx, 'UPDATE browser_profiles SET opened = ? WHERE id = ?', [opened + 1, id]);
+  return opened + 1;
+}
+
+/** Orders its end. Throws 404; one that has ended stays as it is. */
+export async function deleteBrowser(database: Database, ref: BrowserRef, actor: Actor): Promise<BrowserSession> {
+  const session = await getBrowser(database, ref);
+  // What has ended with its computer was not ended by anybody.
+  const code = endCodeOf(session);
+  await transaction(database, async (tx) => {
+    const isFirst = await beginEnd(tx, session.id, code ?? 'BROWSER_DELETED');
+    if (isFirst && code === undefined) await appendAudit(tx, ref.spaceId, actor, 'browser.ended', session.id);
+  });
+  return getBrowser(database, ref);
+}
+
+/** It is over from now on; its workflow ends what there is of it. False where it was over already. */
+export async function beginEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
+  const sql = `UPDATE browser_sessions SET status = 'ending', status_at = ?, end_code = ?, ended_at = ?, url = NULL
+    WHERE id = ? AND status IN ('starting', 'running')`;
+  const now = new Date();
+  return (await execute(tx, sql, [now, code, now, id])).affectedRows > 0;
+}

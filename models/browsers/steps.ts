@@ -1,0 +1,83 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import { type Database, transaction } from '../database.ts';
+import { endCodeOf as desktopEndOf, findDesktop } from '../desktops/session.ts';
+import { type BrowserSession, endCodeOf, findBrowser, knownEnd } from './session.ts';
+import { beginEnd } from './sessions.ts';
+
+/** What a session’s workflow does next. */
+export type BrowserStep =
+  | { do: 'rest' }
+  /** It runs, or cannot be ended yet; the workflow is told when something is to be done. */
+  | { do: 'watch'; waitMs: number }
+  /**
+   * It is started; its downloads are put into the drive; its Chromium is closed; what it leaves is saved, which its last
+   * downloads are part of.
+   */
+  | { do: 'start' | 'collect' | 'close' | 'save' };
+
+/** How often somebody looks whether its Chromium lives, where nobody uses it. */
+const watchMs = 10_000;
+const watch: BrowserStep = { do: 'watch', waitMs: watchMs };
+
+/** Says what is to be done next, and notes what has become of it. Asked again, it says the same. */
+export async function nextBrowserStep(database: Database, id: string): Promise<BrowserStep> {
+  const session = await endedIfUnwanted(database, id);
+  if (session === undefined || session.status === 'ended') return { do: 'rest' };
+  // A computer that stands still starts, ends and saves nothing.
+  if (session.computerStatus === 'paused') return watch;
+  switch (session.status) {
+    case 'starting':
+      return { do: 'start' };
+    case 'running':
+      return watch;
+    case 'ending':
+      return { do: 'close' };
+    default:
+      return { do: 'save' };
+  }
+}
+
+async function endedIfUnwanted(database: Database, id: string): Promise<BrowserSession | undefined> {
+  const session = await findBrowser(database, id);
+  if (session === undefined || !['starting', 'running'].includes(session.status)) return session;
+  const code = endCodeOf(session) ?? (await whyUnwanted(database, session));
+  if (code === undefined) return session;
+  await failBrowser(database, id, code);
+  return findBrowser(database, id);
+}
+
+/** Why it is to end, though nobody has said so. */
+async function whyUnwanted(
+  database: Database,
+  { createdBy, desktopSessionId }: BrowserSession,
+): Promise<string | undefined> {
+  const sql = 'SELECT id FROM users WHERE id = ? AND disabled_at IS NOT NULL';
+  const [disabled] = await database.pool.query<RowDataPacket[]>(sql, [createdBy]);
+  if (disabled.length > 0) return 'USER_DISABLED';
+  if (desktopSessionId === null) return undefined;
+  const desktop = await findDesktop(database, desktopSessionId);
+  return desktop === undefined || desktopEndOf(desktop) !== undefined ? 'DESKTOP_ENDED' : undefined;
+}
+
+/** Its Chromium takes orders. False where nobody wants it any more. */
+export async function noteStarted({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
+  await pool.query(
+    `UPDATE browser_sessions SET status = 'running', status_at = ?, was_started = 1, url = NULL
+      WHERE id = ? AND status = 'starting'`,
+    [new Date(), id],
+  );
+  return (await findBrowser({ pool }, id))?.status === 'running';
+}
+
+/** It is over for this reason, where it was not already; what there is of it is ended next. */
+export async function failBrowser(database: Database, id: string, code: string): Promise<void> {
+  await transaction(database, (tx) => beginEnd(tx, id, knownEnd(code)));
+}
+
+/** Nothing of it runs any more. */
+export async function noteClosed({ pool }: Pick<Database, 'pool'>, { id }: BrowserSession): Promise<void> {
+  await pool.query("UPDATE browser_sessions SET status = 'saving', status_at = ? WHERE id = ? AND status = 'ending'", [
+    new Date(),
+    id,
+  ]);
+}
