@@ -60,6 +60,8 @@ export type AuditAction =
   | 'port-link.revoked'
   | 'desktop.created'
   | 'desktop.ended'
+  | 'thread-share.created'
+  | 'thread-share.revoked'
   | 'desktop-link.created'
   | 'desktop-link.revoked'
   | 'browser-profile.made'

@@ -7,6 +7,7 @@ export const idPrefixes = {
   session: 'ses',
   apiKey: 'key',
   thread: 'thr',
+  threadShare: 'shr',
   turn: 'trn',
   message: 'msg',
   toolCall: 'tcl',

@@ -21,4 +21,8 @@ export const access = {
   deleteThread: 'threadOwner',
   listMessages: 'threadOwner',
   listTurns: 'threadOwner',
+  listThreadShares: 'threadOwner',
+  shareThread: 'threadOwner',
+  revokeThreadShare: 'threadOwner',
+  readSharedThread: 'anyone',
 } as const satisfies AccessRows;

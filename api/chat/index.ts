@@ -3,9 +3,10 @@ import { access } from './access.ts';
 import { approvalRoutes } from './approvalRoutes.ts';
 import { chatRoutes } from './routes.ts';
 import { chatSettingsRoutes } from './settingsRoutes.ts';
+import { shareRoutes } from './shareRoutes.ts';
 import { threadRoutes } from './threadRoutes.ts';
 
 export const chat = {
   access,
-  routes: [chatRoutes, chatSettingsRoutes, approvalRoutes, threadRoutes],
+  routes: [chatRoutes, chatSettingsRoutes, approvalRoutes, threadRoutes, shareRoutes],
 } as const satisfies Area;

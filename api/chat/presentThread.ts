@@ -66,7 +66,14 @@ export function presentMessage(message: Message) {
   };
 }
 
-/** What the cursors of a list of messages hold. */
+/** What the cursors of a list of messages hold: ordinal and position. */
+export const messageKey = /^\d{1,9} ([01]|-?0\.5)$/;
+
+export function placeOf(key: string | undefined): MessagePlace | undefined {
+  const [turnOrdinal, position] = key?.split(' ').map(Number) ?? [];
+  return turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position };
+}
+
 export function messageKeyOf({ turnOrdinal, position }: MessagePlace): string {
   return `${turnOrdinal} ${position}`;
 }

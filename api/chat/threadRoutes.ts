@@ -12,12 +12,11 @@ import { bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { decodeSearch, encodeSearch } from '../frame/searchCursor.ts';
 import { authorizeListedThread } from './authorizeThread.ts';
-import { messageKeyOf, presentFoundText, presentMessage, presentThread } from './presentThread.ts';
+import { messageKey, messageKeyOf, placeOf, presentFoundText, presentMessage, presentThread } from './presentThread.ts';
 import { presentTurns } from './presentTurns.ts';
 
-/** The contents of the three lists' cursors: time and id, ordinal and position, ordinal. */
+/** The contents of two lists' cursors: time and id, ordinal. */
 const threadKey = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+$/;
-const messageKey = /^\d{1,9} ([01]|-?0\.5)$/;
 const turnKey = /^\d{1,9}$/;
 
 /** Threads, for their owner only: its messages, its turns. */
@@ -94,12 +93,11 @@ export function threadRoutes(deps: RouteDeps) {
   router.get('/api/threads/:threadId/messages', async (req, res) => {
     const thread = await threadOf(req);
     const { limit, cursor } = pageOf(req);
-    const [turnOrdinal, position] = decodeCursor(cursor, messageKey)?.split(' ').map(Number) ?? [];
     const { messages, hasMore } = await Message.page({
       threadId: thread.id,
       order: queryOf<'listMessages'>(req).order ?? 'asc',
       limit,
-      after: turnOrdinal === undefined || position === undefined ? undefined : { turnOrdinal, position },
+      after: placeOf(decodeCursor(cursor, messageKey)),
     });
     const page = toTwoWayPage(messages, { limit, cursor, hasMore }, messageKeyOf);
     answer<'listMessages'>(res, 200, { ...page, data: messages.map(presentMessage) });

@@ -43,6 +43,7 @@ import { appPreviews } from './0042-app-previews.ts';
 import { appLimits } from './0042b-app-limits.ts';
 import { toolCallControl } from './0043-tool-call-control.ts';
 import { chatSearch } from './0045-chat-search.ts';
+import { threadShares } from './0045b-thread-shares.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -90,4 +91,5 @@ export const migrations: Migration[] = [
   appLimits,
   toolCallControl,
   chatSearch,
+  threadShares,
 ];

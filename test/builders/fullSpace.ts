@@ -36,6 +36,7 @@ export async function fillThread(product: TestProduct, user: ChatUser): Promise<
     answer_pieces: { turn_id: turnId, piece: 1, parts: '[]' },
     turn_receipts: { turn_id: turnId, seq: 3 },
   });
+  await user.fetch(`/api/threads/${threadId}/shares`, { method: 'POST', body: {} });
   await indexTexts(product.environment.database);
   return threadId;
 }

@@ -108,6 +108,14 @@ async function ownerOf({ people, send, spaceId }: World) {
   return { spaceId, computerId: data.at(-1)?.id ?? '', createdBy: people.owner.id };
 }
 
+/** A link to the viewer's thread that was made last. */
+async function shareThread(world: World): Promise<{ id: string; url: string }> {
+  const threads = `/api/spaces/${world.spaceId}/threads?limit=1`;
+  const { data } = await world.send<{ data: { id: string }[] }>('viewer', 'GET', threads);
+  const threadId = data[0]?.id ?? (await builderOf('threadId', 'Threads')(world));
+  return world.send('viewer', 'POST', `/api/threads/${threadId}/shares`, {});
+}
+
 /**
  * For each parameter in a path of the contract: makes such an object in the world's space, and gives what stands for it
  * in the path. A new parameter needs a line here; `Area.name` is for a name that another area uses for something else,
@@ -151,6 +159,9 @@ export const objects: Record<string, Builder> = {
   },
   // Of both kinds of links: what the page says to anybody is the same for all callers.
   token: async (world) => (await invite(world)).link.split('/').at(-1) ?? '',
+  'Sharing.token': async (world) => (await shareThread(world)).url.split('/').at(-1) ?? '',
+  // Of the thread that was made last: the one in the same path.
+  shareId: async (world) => (await shareThread(world)).id,
   threadId: async (world) =>
     (await world.send<{ id: string }>('viewer', 'POST', `/api/spaces/${world.spaceId}/threads`)).id,
   // A thread with the file that the same query names.

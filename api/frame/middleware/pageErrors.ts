@@ -7,6 +7,7 @@ import { problemPage } from '../pages/problemPage.ts';
 const pages = new Set([
   ...['checkoutSuccess', 'checkoutCancel', 'developmentPayment', 'chooseDevelopmentPayment'],
   ...['finishGithubConnection', 'chooseGithubInstallation'],
+  'readSharedThread',
 ]);
 
 /** Whether a person sees the answer: a browser on one of our pages. Programs get JSON from the same paths. */

@@ -7,6 +7,8 @@ export interface Page {
   title: string;
   body: Html;
   status?: number;
+  /** There is much to read on it. */
+  isWide?: boolean;
   /** A redirect that a form of the page may end in: browsers hold the policy against redirects too. */
   formMayGoTo?: string | undefined;
   /** Reload after this many seconds, where the content is about to change. */
@@ -47,7 +49,7 @@ function sourceOf(address: string): string {
   return origin === 'null' ? protocol : origin;
 }
 
-function layout({ title, body, refreshSeconds }: Page): Html {
+function layout({ title, body, refreshSeconds, isWide = false }: Page): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -59,7 +61,7 @@ ${refreshSeconds !== undefined && html`<meta http-equiv="refresh" content="${ref
 <link rel="icon" href="/auth/assets/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/auth/assets/page.css">
 </head>
-<body>
+<body${isWide && html` class="wide"`}>
 <header><img src="/auth/assets/icon.svg" alt="" width="28" height="28"> Atrium</header>
 <main>
 <h1>${title}</h1>

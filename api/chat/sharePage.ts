@@ -1,0 +1,42 @@
+import { type Html, html } from '../frame/pages/html.ts';
+import type { Page } from '../frame/pages/page.ts';
+import type { presentSharedMessage, SharedPart } from './presentShare.ts';
+
+export interface SharedThreadView {
+  title: string | null;
+  data: ReturnType<typeof presentSharedMessage>[];
+  nextCursor: string | null;
+}
+
+/** A shared thread for people: all that was said is text, and nothing in it is followed or run. */
+export function sharePage({ title, data, nextCursor }: SharedThreadView): Page {
+  return {
+    title: title ?? 'A shared chat',
+    isWide: true,
+    body: html`<p class="quiet">Somebody shares this chat with whoever has the link.</p>
+${data.filter(({ parts }) => parts.length > 0).map(messageOf)}
+${nextCursor !== null && html`<a class="button second" href="?cursor=${nextCursor}">Go on</a>`}`,
+  };
+}
+
+function messageOf({ role, parts, createdAt }: SharedThreadView['data'][number]): Html {
+  return html`<article class="said ${role}">
+<h2>${role === 'user' ? 'Question' : 'Answer'} <time class="quiet" datetime="${createdAt}">${createdAt.slice(0, 10)}</time></h2>
+${parts.map(partOf)}
+</article>
+`;
+}
+
+function partOf(part: SharedPart): Html {
+  switch (part.type) {
+    case 'text':
+      return html`<div class="text" dir="auto">${part.text}</div>`;
+    case 'source':
+      return html`<p class="quiet">Source: <a href="${part.url}" rel="noopener noreferrer nofollow">${part.title}</a></p>`;
+    case 'file':
+      return html`<p class="quiet">File: ${part.name}</p>`;
+    case 'tool':
+      return html`<details><summary>Tool <code>${part.toolName}</code></summary>
+<pre>${part.input}</pre>${part.output !== null && html`<pre>${part.output}</pre>`}</details>`;
+  }
+}

@@ -1,0 +1,141 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError, notFound } from '../errors.ts';
+import { hashLinkToken, newLinkToken } from '../identity/linkTokens.ts';
+import { requireLivingSpace } from '../livingSpace.ts';
+import { execute, insert, select } from '../sql.ts';
+import { chatModels } from './models.ts';
+import type { Thread } from './thread.ts';
+
+/** A link by which anybody reads a thread who has it. Its row goes when it is revoked. */
+export interface ThreadShare {
+  id: string;
+  threadId: string;
+  /** The key that it was made with, and ends with. */
+  apiKeyId: string | null;
+  /** The last turn that is shown; null where later ones are, too. */
+  upToOrdinal: number | null;
+  /** Whether tool calls are shown, with what went in and came out. */
+  toolCalls: boolean;
+  /** Whether the names of attached files are shown. Their contents never are. */
+  fileNames: boolean;
+  createdAt: Date;
+  expiresAt: Date | null;
+}
+
+export interface ShareChoice {
+  toolCalls: boolean;
+  fileNames: boolean;
+  laterMessages: boolean;
+  ttlSeconds: number | null;
+}
+
+const mostShares = 50;
+
+const columns = `id, thread_id AS threadId, api_key_id AS apiKeyId, up_to_ordinal AS upToOrdinal,
+  tool_calls AS toolCalls, file_names AS fileNames, created_at AS createdAt, expires_at AS expiresAt`;
+
+/**
+ * Makes a link, still without a token; the same id again is the same link. It shows turns that have ended by now, and
+ * later ones if that was chosen. Throws 422 `TOO_MANY_SHARES`.
+ */
+export async function createShare(
+  database: Database,
+  { id, threadId, apiKeyId, choice }: { id: string; threadId: string; apiKeyId: string | null; choice: ShareChoice },
+  actor: Actor,
+): Promise<void> {
+  const now = new Date();
+  await transaction(database, async (tx) => {
+    // The thread's row keeps two requests from counting past the limit together.
+    const thread = await chatModels(tx).Thread.lock(threadId, tx);
+    await requireLivingSpace(tx, thread.spaceId);
+    await execute(tx, 'DELETE FROM thread_shares WHERE thread_id = ? AND expires_at <= ?', [threadId, now]);
+    const known = await select<{ id: string }>(tx, 'SELECT id FROM thread_shares WHERE thread_id = ?', [threadId]);
+    if (known.some((share) => share.id === id)) return;
+    if (known.length >= mostShares) {
+      const detail = `A thread has at most ${mostShares} links. Revoke some.`;
+      throw new DomainError('unprocessable', 'TOO_MANY_SHARES', detail);
+    }
+    await insert(tx, 'thread_shares', {
+      id,
+      thread_id: threadId,
+      api_key_id: apiKeyId,
+      up_to_ordinal: choice.laterMessages ? null : await lastEnded(tx, thread),
+      tool_calls: choice.toolCalls ? 1 : 0,
+      file_names: choice.fileNames ? 1 : 0,
+      created_at: now,
+      expires_at: choice.ttlSeconds === null ? null : new Date(now.getTime() + choice.ttlSeconds * 1_000),
+    });
+    await appendAudit(tx, thread.spaceId, actor, 'thread-share.created', id);
+  });
+}
+
+/** The ordinal of the turn before the one that is under way. */
+async function lastEnded(tx: Parameters<typeof select>[0], thread: Thread): Promise<number> {
+  if (thread.activeTurnId === null) return thread.nextTurnOrdinal - 1;
+  const active = await chatModels(tx).Turn.findByPk(thread.activeTurnId, { attributes: ['ordinal'], transaction: tx });
+  return (active?.ordinal ?? thread.nextTurnOrdinal) - 1;
+}
+
+/** Gives a link a new token, of which only the hash is kept: one that it had before ends. Throws 410 `SHARE_ENDED`. */
+export async function renewShareToken({ pool }: Pick<Database, 'pool'>, id: string): Promise<string> {
+  const token = newLinkToken();
+  const [result] = await pool.query('UPDATE thread_shares SET token_hash = ? WHERE id = ?', [hashLinkToken(token), id]);
+  if ((result as { affectedRows: number }).affectedRows === 0) {
+    throw new DomainError('gone', 'SHARE_ENDED', 'This link has expired or was revoked.');
+  }
+  return token;
+}
+
+/** A thread's links that have not expired, the newest first; `behind` is the last one's id. */
+export async function listShares(
+  database: Pick<Database, 'pool'>,
+  threadId: string,
+  { limit, behind }: { limit: number; behind: string | undefined },
+): Promise<ThreadShare[]> {
+  const [rows] = await database.pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM thread_shares WHERE thread_id = ? ${behind === undefined ? '' : 'AND id < ?'}
+        AND (expires_at IS NULL OR expires_at > ?) ORDER BY id DESC LIMIT ?`,
+    [threadId, ...(behind === undefined ? [] : [behind]), new Date(), limit],
+  );
+  return rows.map(shareOf);
+}
+
+/** Throws 404. */
+export async function getShare({ pool }: Pick<Database, 'pool'>, id: string): Promise<ThreadShare> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM thread_shares WHERE id = ?`, [id]);
+  if (rows[0] === undefined) throw notFound('link');
+  return shareOf(rows[0]);
+}
+
+/** The link with this token, unless it has expired. Whether its thread and owner are still there is not looked at. */
+export async function findShareByToken(
+  { pool }: Pick<Database, 'pool'>,
+  token: string,
+): Promise<ThreadShare | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM thread_shares WHERE token_hash = ?`, [
+    hashLinkToken(token),
+  ]);
+  const share = rows[0] && shareOf(rows[0]);
+  const hasEnded = share === undefined || (share.expiresAt !== null && share.expiresAt.getTime() <= Date.now());
+  return hasEnded ? undefined : share;
+}
+
+/** Throws 404 for a link of another thread, and for one that was revoked already. */
+export async function revokeShare(
+  database: Database,
+  { id, thread }: { id: string; thread: Pick<Thread, 'id' | 'spaceId'> },
+  actor: Actor,
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const sql = 'DELETE FROM thread_shares WHERE id = ? AND thread_id = ?';
+    const { affectedRows } = await execute(tx, sql, [id, thread.id]);
+    if (affectedRows === 0) throw notFound('link');
+    await appendAudit(tx, thread.spaceId, actor, 'thread-share.revoked', id);
+  });
+}
+
+function shareOf(row: RowDataPacket): ThreadShare {
+  return { ...(row as ThreadShare), toolCalls: row.toolCalls === 1, fileNames: row.fileNames === 1 };
+}
