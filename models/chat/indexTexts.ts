@@ -3,16 +3,11 @@ import { type Database, transaction } from '../database.ts';
 import { execute, select } from '../sql.ts';
 import { storeWords } from '../words/wordTable.ts';
 import { readFirstPieces } from './answerPieces.ts';
+import { indexNewMessages, type Place } from './indexNewMessages.ts';
 import type { StoredPart } from './message.ts';
 import { ownerKey, saidIn, type TextField, textBits, threadWords, titleId } from './threadTexts.ts';
 
 const rowsAtOnce = 100;
-
-interface Place {
-  threadId: string;
-  turnOrdinal: number;
-  position: number;
-}
 
 interface MessageRow {
   messageId: string;
@@ -36,22 +31,7 @@ export interface Indexing {
  */
 export async function indexDueTexts(database: Database, indexing: Indexing): Promise<number> {
   const titles = await indexTitles(database, indexing);
-  let count = titles;
-  for (let last = ''; count < indexing.most; ) {
-    const threads = await read<{ threadId: string }>(
-      database,
-      `SELECT DISTINCT thread_id AS threadId FROM messages FORCE INDEX (messages_words)
-        WHERE words_due = 1 AND thread_id > ? ORDER BY thread_id LIMIT ?`,
-      [last, rowsAtOnce],
-    );
-    for (const { threadId } of threads) {
-      if (count >= indexing.most) return count;
-      count += await indexMessages(database, threadId, { ...indexing, most: indexing.most - count });
-      last = threadId;
-    }
-    if (threads.length === 0) return count;
-  }
-  return count;
+  return titles + (await indexMessages(database, { ...indexing, most: indexing.most - titles }));
 }
 
 async function indexTitles(database: Database, { most, onBatch, onFailure }: Indexing): Promise<number> {
@@ -71,23 +51,36 @@ async function indexTitles(database: Database, { most, onBatch, onFailure }: Ind
   return count;
 }
 
-/** Those of a thread, as far as one read goes: a long thread gets on with each sweep. */
-async function indexMessages(
-  database: Database,
-  threadId: string,
-  { most, onBatch, onFailure }: Indexing,
-): Promise<number> {
-  const places = await read<Place>(
-    database,
-    `SELECT thread_id AS threadId, turn_ordinal AS turnOrdinal, position FROM messages FORCE INDEX (messages_words)
-      WHERE words_due = 1 AND thread_id = ? LIMIT ?`,
-    [threadId, most],
-  );
-  for (const [at, place] of places.entries()) {
-    if (at % rowsAtOnce === 0) onBatch();
-    await indexMessage(database, place).catch((error: unknown) => onFailure(threadId, error));
+/** In batches, for a turn leaves two; those that are not simply new are indexed one by one. */
+async function indexMessages(database: Database, { most, onBatch, onFailure }: Indexing): Promise<number> {
+  let count = 0;
+  let last: Place = { threadId: '', turnOrdinal: 0, position: 0 };
+  while (count < most) {
+    const places = await read<Place>(
+      database,
+      `SELECT thread_id AS threadId, turn_ordinal AS turnOrdinal, position FROM messages FORCE INDEX (messages_words)
+        WHERE words_due = 1 AND thread_id >= ?
+          AND (thread_id > ? OR turn_ordinal > ? OR (turn_ordinal = ? AND position > ?))
+        ORDER BY thread_id, turn_ordinal, position LIMIT ?`,
+      [
+        last.threadId,
+        last.threadId,
+        last.turnOrdinal,
+        last.turnOrdinal,
+        last.position,
+        Math.min(rowsAtOnce, most - count),
+      ],
+    );
+    onBatch();
+    const others = await indexNewMessages(database, places).catch(() => places);
+    for (const place of others) {
+      await indexMessage(database, place).catch((error: unknown) => onFailure(place.threadId, error));
+    }
+    count += places.length;
+    last = places.at(-1) ?? last;
+    if (places.length < rowsAtOnce) break;
   }
-  return places.length;
+  return count;
 }
 
 /** The thread's row is locked: a thread that is being deleted gets no words any more. */

@@ -39,12 +39,21 @@ export async function storeWords(
     await run(`DELETE FROM ${table} WHERE ${thing} = ? AND fields = ?`, [of.thing, bit]);
     await run(`UPDATE ${table} SET fields = fields & (255 - ?) WHERE ${thing} = ?`, [bit, of.thing]);
   }
-  const rows = [...wordsOf(text)].map((word) => [of.owner, Buffer.from(word), of.thing, bit]);
+  await addWords({ table, owner, thing }, [{ ...of, text }], bit, tx);
+}
+
+/** Adds the words of a field of several things that have none in it yet. */
+export async function addWords(
+  { table, owner, thing }: WordTable,
+  texts: readonly (IndexedText & { text: string })[],
+  bit: number,
+  tx: Transaction,
+): Promise<void> {
+  const rows = texts.flatMap((of) => [...wordsOf(of.text)].map((word) => [of.owner, Buffer.from(word), of.thing, bit]));
   for (let at = 0; at < rows.length; at += rowsPerStatement) {
-    await run(
-      `INSERT INTO ${table} (${owner}, word, ${thing}, fields) VALUES ?
-         ON DUPLICATE KEY UPDATE fields = ${table}.fields | VALUES(fields)`,
-      [rows.slice(at, at + rowsPerStatement)],
-    );
+    const sql = `INSERT INTO ${table} (${owner}, word, ${thing}, fields) VALUES ?
+      ON DUPLICATE KEY UPDATE fields = ${table}.fields | VALUES(fields)`;
+    const replacements = [rows.slice(at, at + rowsPerStatement)];
+    await sequelizeOf(tx).query(sql, { replacements, type: QueryTypes.RAW, transaction: tx });
   }
 }
