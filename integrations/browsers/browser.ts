@@ -3,14 +3,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../models/errors.ts';
 import { home } from '../computers/bubblewrap/view.ts';
 import type { HostClient } from '../computers/hostClient.ts';
-import { CdpConnection, CommandRefused, ConnectionLost, ProtocolViolation } from './cdp/connection.ts';
+import { act, mostWaitMs } from './act/act.ts';
+import { CdpConnection, CommandRefused, ConnectionLost, MessageTooLong, ProtocolViolation } from './cdp/connection.ts';
 import { exitCodes, startRequest } from './chromium.ts';
 import { dialEndpoint, ended, readEndpoint, wrong } from './endpoint.ts';
 import { browserError } from './failures.ts';
 import { navigate, requireUrl } from './navigate.ts';
 import { Page } from './page.ts';
 import { pdf, screenshot, shown } from './pictures.ts';
-import { listTabs, maxTabs, type Reach, tabIds, tabOf } from './tabs.ts';
+import { readPage } from './read/readPage.ts';
+import { listTabs, maxTabs, type Reach, tabIds, tabOf, tabsBeside } from './tabs.ts';
 import type {
   ActOutcome,
   BrowserSpec,
@@ -163,17 +165,26 @@ export class Browser {
     return this.#onPage(tabId, options, shown);
   }
 
-  /** References hold as long as the element and its document do. */
-  read(tabId: string, _options?: ReadOptions): Promise<PageText> {
-    return Promise.reject(new Error(`${tabId} cannot be read yet.`));
+  /** References hold as long as the element and its document do. Throws 409 `PAGE_TOO_LARGE`. */
+  read(tabId: string, { maxLength, ...options }: ReadOptions = {}): Promise<PageText> {
+    return this.#onPage(tabId, options, async (page, reach) => {
+      const { text, isCut } = await readPage(page, maxLength);
+      return { tab: await tabOf(reach, page), text, isCut, dialogs: page.dialogs };
+    });
   }
 
   /**
    * Throws 409 `ELEMENT_GONE` for a reference whose element is not there any more, `ELEMENT_NOT_VISIBLE`,
    * `ELEMENT_COVERED`, 422 `ACTION_REFUSED` where the element is of a kind that does not take it, 504 `NOT_SEEN`.
    */
-  act(tabId: string, _action: PageAction, _options?: CallOptions): Promise<ActOutcome> {
-    return Promise.reject(new Error(`${tabId} cannot be acted on yet.`));
+  act(tabId: string, action: PageAction, options: CallOptions = {}): Promise<ActOutcome> {
+    const use = async (page: Page, reach: Reach) => {
+      const before = await tabIds(reach.cdp);
+      await act(page, action, reach.signal);
+      const [after, opened] = await Promise.all([outcome(reach, page), tabsBeside(reach, before)]);
+      return { ...after, opened };
+    };
+    return this.#onPage(tabId, options, use, action.kind === 'wait' ? callMs + mostWaitMs : callMs);
   }
 
   endpoint(signal: AbortSignal): Promise<DevToolsEndpoint> {
@@ -195,14 +206,19 @@ export class Browser {
     );
   }
 
-  #onPage<T>(tabId: string, options: CallOptions, act: (page: Page, reach: Reach) => Promise<T>): Promise<T> {
-    return this.#reach(callMs, options.signal, async (reach) => {
-      return act(await Page.attachAnswering(reach.cdp, tabId, options), reach);
+  #onPage<T>(
+    tabId: string,
+    options: CallOptions,
+    use: (page: Page, reach: Reach) => Promise<T>,
+    timeoutMs = callMs,
+  ): Promise<T> {
+    return this.#reach(timeoutMs, options.signal, async (reach) => {
+      return use(await Page.attachAnswering(reach.cdp, tabId, options), reach);
     });
   }
 
   /** Does something on a connection, which ends with it. */
-  async #reach<T>(timeoutMs: number, given: AbortSignal | undefined, act: (reach: Reach) => Promise<T>): Promise<T> {
+  async #reach<T>(timeoutMs: number, given: AbortSignal | undefined, use: (reach: Reach) => Promise<T>): Promise<T> {
     const late = AbortSignal.timeout(timeoutMs);
     const signal = given === undefined ? late : AbortSignal.any([given, late]);
     const over = new AbortController();
@@ -211,7 +227,7 @@ export class Browser {
       const endpoint = await this.endpoint(ends);
       const stream = await dialEndpoint(this.#client, endpoint, ends);
       const cdp = await CdpConnection.open(stream, endpoint, ends);
-      return await act({ client: this.#client, endpoint, cdp, signal: ends });
+      return await use({ client: this.#client, endpoint, cdp, signal: ends });
     } catch (error) {
       given?.throwIfAborted();
       throw await this.#failureOf(error, late);
@@ -229,6 +245,9 @@ export class Browser {
     if (late.aborted)
       return browserError('BROWSER_NOT_ANSWERING', 'The browser, or this page, does not answer.', { cause: error });
     if (error instanceof ProtocolViolation) return wrong(error);
+    if (error instanceof MessageTooLong) {
+      return browserError('PAGE_TOO_LARGE', 'This page is too large for this.', { cause: error });
+    }
     if (error instanceof ConnectionLost) {
       if (!(await this.isAlive())) return ended(error);
       const detail = 'The connection to the browser was lost.';

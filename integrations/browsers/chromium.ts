@@ -103,7 +103,10 @@ exec "$chromium" --user-data-dir="$profile" "$@" </dev/null
 export function startRequest(spec: BrowserSpec, home: string): StartProcess {
   const { id, width, height, display } = spec;
   // Without a display, a page has the whole of it.
-  const own = display === undefined ? ['--headless', '--start-fullscreen', `--screen-info={${width}x${height}}`] : [];
+  const own =
+    display === undefined
+      ? ['--headless', '--hide-scrollbars', '--start-fullscreen', `--screen-info={${width}x${height}}`]
+      : [];
   const inHome = (folder: string) => (folder.startsWith('/') ? folder : `${home}/${folder}`);
   const folders = [inHome(spec.profileFolder), inHome(spec.downloadsFolder)];
   const size = ['--window-position=0,0', `--window-size=${width},${height}`];

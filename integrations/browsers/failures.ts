@@ -15,6 +15,7 @@ export const browserError = errorsOf({
   TAB_CRASHED: 'conflict',
   TOO_MANY_TABS: 'rateLimited',
   PAGE_CHANGED: 'conflict',
+  PAGE_TOO_LARGE: 'conflict',
   URL_REFUSED: 'unprocessable',
   NAVIGATION_FAILED: 'upstream',
   NAVIGATION_TIMEOUT: 'upstreamTimeout',

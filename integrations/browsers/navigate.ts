@@ -102,9 +102,10 @@ export async function settle(page: Page): Promise<void> {
   if (await page.until(has('DOMContentLoaded'), documentMs)) await page.until(has('load'), restMs);
 }
 
-/** Waits for where the page goes by itself, such as after a click. */
-export async function settleAfter(page: Page, before: string): Promise<void> {
-  if (await page.until(() => page.isCrashed || page.loading.loaderId !== before, documentMs)) await settle(page);
+/** Waits for where the page has begun to go by itself, such as after a click. */
+export async function settleAfter(page: Page, before: string, stops: number): Promise<void> {
+  const isOver = () => page.isCrashed || page.loading.loaderId !== before || page.stops > stops;
+  if (await page.until(isOver, documentMs)) await settle(page);
 }
 
 function failed(errorText: string): Error {

@@ -22,12 +22,15 @@ interface Loading {
 export class Page {
   readonly cdp: CdpConnection;
   readonly targetId: string;
+  /** Of its main frame. */
+  readonly sessionId: string;
   readonly dialogs: Dialog[] = [];
   loading: Loading = { loaderId: '', steps: new Set() };
   /** The last document that the main frame has begun to go to. */
   goingTo: string | undefined;
+  /** How often the main frame has stopped loading. */
+  stops = 0;
   isCrashed = false;
-  readonly #sessionId: string;
   readonly #answer: NonNullable<CallOptions['dialogs']>;
   readonly #enabled: Promise<unknown>;
   readonly #watchers = new Set<() => void>();
@@ -35,12 +38,19 @@ export class Page {
   private constructor(cdp: CdpConnection, targetId: string, sessionId: string, { dialogs }: CallOptions) {
     this.cdp = cdp;
     this.targetId = targetId;
-    this.#sessionId = sessionId;
+    this.sessionId = sessionId;
     this.#answer = dialogs ?? { accept: false };
     cdp.on('Page.javascriptDialogOpening', (event, of) => of === sessionId && this.#answerDialog(event));
     cdp.on('Page.lifecycleEvent', (event, of) => of === sessionId && this.#follow(event));
-    cdp.on('Page.frameStartedNavigating', ({ frameId, loaderId }, of) => {
-      if (of === sessionId && frameId === targetId) this.goingTo = loaderId;
+    cdp.on('Page.frameStartedNavigating', ({ frameId, loaderId, navigationType }, of) => {
+      if (of !== sessionId || frameId !== targetId || navigationType?.startsWith('sameDocument')) return;
+      this.goingTo = loaderId;
+      this.tell();
+    });
+    cdp.on('Page.frameStoppedLoading', ({ frameId }, of) => {
+      // It has come there, or has given up, as for a download.
+      if (of !== sessionId || frameId !== targetId) return;
+      this.stops++;
       this.tell();
     });
     cdp.on('Inspector.targetCrashed', (_event, of) => {
@@ -95,11 +105,11 @@ export class Page {
   }
 
   send<M extends Method>(method: M, params: Commands[M]): Promise<AnswerTo<M>> {
-    return this.cdp.send(method, params, this.#sessionId);
+    return this.cdp.send(method, params, this.sessionId);
   }
 
   async detach(): Promise<void> {
-    await this.cdp.send('Target.detachFromTarget', { sessionId: this.#sessionId });
+    await this.cdp.send('Target.detachFromTarget', { sessionId: this.sessionId });
   }
 
   /** Whether what draws it answers within a moment. */

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import type { BrowserSpec } from '../../integrations/browsers/types.ts';
@@ -6,8 +7,7 @@ import { agentFolder } from '../../integrations/computers/host/holderSpec.ts';
 import type { HostOptions } from '../../integrations/computers/host/host.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import { getChromium } from '../support/chromium.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { buildHost, startComputer, usualLimits } from './host.ts';
+import { buildHost, hostDir, startComputer, usualLimits } from './host.ts';
 
 const sitePort = 8_000;
 const site = new URL('../support/browserSite.mjs', import.meta.url);
@@ -20,8 +20,9 @@ export async function buildBrowserComputer({
   ...options
 }: Partial<HostOptions> & { authorities?: string[]; env?: Record<string, string> } = {}) {
   await getChromium();
-  const policies = await writeBrowserPolicies(`${temporaryFolder()}/policies`, authorities);
-  const built = await buildHost({ ...options, readOnly: () => policies });
+  const dir = hostDir();
+  const policies = await writeBrowserPolicies(join(dir, '.browsers'), authorities);
+  const built = await buildHost({ ...options, dir, readOnly: () => policies });
   const limits = { ...usualLimits, cpuMilli: 2_000, memoryMiB: 2_048, diskMiB: 1_024, maxTasks: 1_024 };
   const { client } = await startComputer(built.host, { limits, env });
   await serveSite(client);

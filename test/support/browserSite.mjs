@@ -43,6 +43,57 @@ const pages = {
     res.end(
       html('<button onclick="window.open(new URLSearchParams(location.search).get(`to`))">Open</button>', 'Opener'),
     ),
+  '/form': (res) =>
+    res.end(
+      html(
+        `<nav aria-label="Main"><a href="/second">Second page</a></nav>
+        <main><h1>Order</h1><p>Fill in <b>all</b> of it.</p>
+        <form onsubmit="event.preventDefault(); result.textContent = JSON.stringify(Object.fromEntries(new FormData(this)))">
+          <label>Name <input name="name" required value="old"></label>
+          <label>Notes <textarea name="notes"></textarea></label>
+          <label>Size <select name="size"><option value="s">Small</option><option value="l">Large</option></select></label>
+          <label>Day <input type="date" name="day"></label>
+          <label><input type="checkbox" name="fast"> Fast</label>
+          <input type="password" name="secret" aria-label="Secret" value="hidden">
+          <button>Send</button><button type="button" disabled>Never</button>
+        </form>
+        <div id="editor" contenteditable role="textbox" aria-label="Editor">draft</div>
+        <output id="result"></output>
+        <table><tr><td>One</td><td>Two</td></tr></table>
+        <shadow-box></shadow-box>
+        <iframe title="Inner" srcdoc="<button onclick='parent.document.title = String(event.isTrusted)'>Inside</button>"></iframe>
+        <iframe title="Elsewhere" src="http://127.0.0.1:8000/framed" style="margin-top:40px;border:7px solid;padding:9px"></iframe>
+        <div style="height:3000px"></div><button id="low" onclick="result.textContent = 'low'">Low</button>
+        <button id="under" onclick="result.textContent = 'under'">Under</button></main>
+        <script>
+          customElements.define('shadow-box', class extends HTMLElement {
+            constructor() {
+              super();
+              this.attachShadow({ mode: 'open' }).innerHTML = '<button>In the shadow</button>';
+              this.shadowRoot.firstChild.onclick = (event) => { result.textContent = 'shadow ' + event.isTrusted; };
+            }
+          });
+          const cover = () => { const over = document.createElement('div'); over.id = 'cover';
+            over.style = 'position:fixed;inset:0'; document.body.append(over); };
+          if (location.search === '?covered') cover();
+        </script>`,
+        'Form',
+      ),
+    ),
+  '/later': (res) =>
+    res.end(
+      html(
+        '<script>setTimeout(() => { document.body.textContent = "It is here"; location.hash = "later"; }, 300)</script>',
+      ),
+    ),
+  '/hiding': (res) =>
+    res.end(
+      html(`<button onclick="away.hidden = true">Hide</button><button onclick="away.remove()">Remove</button>
+        <button id="away">Away</button>`),
+    ),
+  '/leaving': (res) => res.end(html('<script>onbeforeunload = () => "Stay"</script><p>Stay here', 'Leaving')),
+  '/framed': (res) =>
+    res.end(html('<button onclick="this.textContent = &quot;Pressed &quot; + event.isTrusted">Elsewhere too</button>')),
   '/visits': (res, req) => {
     visits.set(req.url, (visits.get(req.url) ?? 0) + 1);
     res.end(html('', String(visits.get(req.url))));

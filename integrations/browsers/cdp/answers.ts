@@ -25,10 +25,10 @@ const frameTree: z.ZodType<FrameTree> = z.object({
   },
 });
 
-const remoteObject = z.object({ type: text, value: z.unknown(), objectId: text.optional() });
+const remoteObject = z.object({ type: text, value: z.unknown().optional(), objectId: text.optional() });
 const evaluated = z.object({ result: remoteObject, exceptionDetails: z.object({ text }).optional() });
 
-const axValue = z.object({ value: z.unknown() }).optional();
+const axValue = z.object({ value: z.unknown().optional() }).optional();
 const axNode = z.object({
   nodeId: text,
   ignored: z.boolean(),
@@ -100,7 +100,8 @@ export const events = {
   'Inspector.targetCrashed': nothing,
   'Page.javascriptDialogOpening': z.object({ type: text, message: text }),
   'Page.lifecycleEvent': z.object({ frameId: text, loaderId: text, name: text }),
-  'Page.frameStartedNavigating': z.object({ frameId: text, loaderId: text }),
+  'Page.frameStartedNavigating': z.object({ frameId: text, loaderId: text, navigationType: text.optional() }),
+  'Page.frameStoppedLoading': z.object({ frameId: text }),
   'Target.attachedToTarget': z.object({ sessionId: text, targetInfo }),
   'Target.detachedFromTarget': z.object({ sessionId: text }),
 };

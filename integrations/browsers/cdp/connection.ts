@@ -20,9 +20,14 @@ export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
 }
 
-/** What came is not the protocol, or more than anybody has room for. */
+/** What came is not the protocol. */
 export class ProtocolViolation extends Error {
   override readonly name = 'ProtocolViolation';
+}
+
+/** More came than anybody has room for. */
+export class MessageTooLong extends Error {
+  override readonly name = 'MessageTooLong';
 }
 
 interface Waiting {
@@ -56,7 +61,7 @@ export class CdpConnection {
     socket.on('close', () => this.#close(new ConnectionLost('The connection has ended.')));
   }
 
-  /** On a stream, which ends with it. The signal ends both. Throws {@link ConnectionLost}, {@link ProtocolViolation}. */
+  /** On a stream, which ends with it. The signal ends both. Throws what {@link send} does. */
   static async open(stream: Duplex, { port, path }: DevToolsEndpoint, signal: AbortSignal): Promise<CdpConnection> {
     const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, {
       createConnection: (() => stream) as never,
@@ -79,7 +84,10 @@ export class CdpConnection {
     return connection;
   }
 
-  /** Throws {@link CommandRefused}, {@link ConnectionLost}, {@link ProtocolViolation}, or the signal’s reason. */
+  /**
+   * Throws {@link CommandRefused}, {@link ConnectionLost}, {@link ProtocolViolation}, {@link MessageTooLong}, or the
+   * signal’s reason.
+   */
   send<M extends Method>(method: M, params: Commands[M], sessionId?: string): Promise<AnswerTo<M>> {
     if (this.#end !== undefined) return Promise.reject(this.#end);
     const id = ++this.#count;
@@ -124,9 +132,12 @@ export class CdpConnection {
   }
 }
 
-/** By the codes of `ws`: what breaks the protocol of WebSockets, or is too long. */
+/** By the codes of `ws`. */
 function endOf(error: Error): Error {
   const { code = '' } = error as NodeJS.ErrnoException;
-  if (code.startsWith('WS_ERR_')) return new ProtocolViolation('A message is wrong or too long.', { cause: error });
+  if (code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') {
+    return new MessageTooLong('A message is too long.', { cause: error });
+  }
+  if (code.startsWith('WS_ERR_')) return new ProtocolViolation('A message is wrong.', { cause: error });
   return new ConnectionLost('The connection failed.', { cause: error });
 }

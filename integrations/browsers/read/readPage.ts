@@ -1,0 +1,52 @@
+import { CommandRefused } from '../cdp/connection.ts';
+import type { Page } from '../page.ts';
+import { said } from '../said.ts';
+import { type Frame, framesOf, ownerOf } from './frames.ts';
+import { LineWriter, type Tree, treeKey } from './lines.ts';
+import { evaluateIn } from './world.ts';
+
+const usualLength = 30_000;
+const mostLength = 200_000;
+/** The accessibility tree of a document with more takes too long, and too much memory. */
+const maxElements = 20_000;
+
+/** A page as text, with references to what can be acted on. */
+export async function readPage(page: Page, maxLength = usualLength): Promise<{ text: string; isCut: boolean }> {
+  const length = Math.max(1, Math.min(maxLength, mostLength));
+  const [main, ...others] = await framesOf(page);
+  if (main === undefined) return { text: '', isCut: false };
+  if (await isTooLarge(main)) return { text: await plainText(main, length), isCut: true };
+  const inner = new Map<string, Tree>();
+  const [tree] = await Promise.all([treeOf(main), ...others.map((frame) => addInner(inner, frame))]);
+  const writer = new LineWriter(length, inner);
+  writer.write(tree);
+  return { text: writer.text, isCut: writer.isCut };
+}
+
+async function treeOf({ id, code, root }: Frame): Promise<Tree> {
+  const { nodes } = await root.send('Accessibility.getFullAXTree', { frameId: id });
+  return { code, sessionId: root.sessionId, nodes };
+}
+
+/** One that goes away meanwhile, or is too large, is left out. */
+async function addInner(inner: Map<string, Tree>, frame: Frame): Promise<void> {
+  try {
+    const owner = await ownerOf(frame);
+    if (owner === undefined || (await isTooLarge(frame))) return;
+    inner.set(treeKey(owner.root.sessionId, owner.backendNodeId), await treeOf(frame));
+  } catch (error) {
+    if (!(error instanceof CommandRefused)) throw error;
+  }
+}
+
+async function isTooLarge(frame: Frame): Promise<boolean> {
+  const count = await evaluateIn(frame, 'document.getElementsByTagName("*").length');
+  return typeof count !== 'number' || count > maxElements;
+}
+
+/** What it shows, with nothing to act on by reference. */
+async function plainText(frame: Frame, maxLength: number): Promise<string> {
+  const text = await evaluateIn(frame, `(document.body?.innerText ?? '').slice(0, ${maxLength})`);
+  const note = '(This page has too many elements to give them references. Act on it by points of its picture.)\n';
+  return said(`${note}${typeof text === 'string' ? text : ''}`, maxLength);
+}
