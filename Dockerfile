@@ -24,7 +24,7 @@ CMD ["api"]
 FROM product AS host
 USER root
 RUN apt-get update \
- && apt-get install -y --no-install-recommends bubblewrap ca-certificates curl fonts-dejavu-core git jq less openbox openssh-client perl procps python3 python3-pip python3-venv tigervnc-standalone-server unzip vim-tiny x11-xkb-utils x11-xserver-utils xclip xkb-data xterm \
+ && apt-get install -y --no-install-recommends bubblewrap ca-certificates curl ffmpeg fonts-dejavu-core git jq less openbox openssh-client perl procps python3 python3-pip python3-venv tigervnc-standalone-server unzip vim-tiny x11-xkb-utils x11-xserver-utils xclip xkb-data xterm \
  && rm -rf /var/lib/apt/lists/*
 USER node
 CMD ["worker"]

@@ -7,6 +7,7 @@ import { chatConfig, chatSettings } from './chat.ts';
 import { computerSettings, computersConfig } from './computers.ts';
 import { databaseConfig, databaseSettings, migrationConfig } from './database.ts';
 import { databasesConfig, databasesSettings } from './databases.ts';
+import { desktopSettings, desktopsConfig } from './desktops.ts';
 import { driveConfig, driveSettings } from './drive.ts';
 import { egressConfig, egressSettings } from './egress.ts';
 import { ConfigError } from './errors.ts';
@@ -59,6 +60,7 @@ const environmentSchema = z.object({
   ...appSettings.shape,
   ...databasesSettings.shape,
   ...computerSettings.shape,
+  ...desktopSettings.shape,
   ...portsSettings.shape,
   ...browserSettings.shape,
   ...redisSettings.shape,
@@ -115,6 +117,7 @@ export function loadConfig(environment: Environment = process.env) {
     databases: databasesConfig(env),
     computers: computersConfig(env),
     browsers: browsersConfig(env),
+    desktops: desktopsConfig(env),
     ports: portsConfig(env, http.publicUrl),
     redis: redisConfig(env),
   });

@@ -9,6 +9,7 @@ const packages = {
   xrandr: 'x11-xserver-utils',
   xterm: 'xterm',
   xclip: 'xclip',
+  ffmpeg: 'ffmpeg',
 } as const;
 /** What has no program: keyboards, and letters to read. */
 const further = ['xkb-data', 'fonts-dejavu-core'];
@@ -33,5 +34,5 @@ export function describeDesktopPrograms(context: Pick<StackContext, 'environment
   missing: boolean;
   detail: string;
 } {
-  return describePackages(context, missingDesktopPackages(context), 'TigerVNC, openbox, xterm');
+  return describePackages(context, missingDesktopPackages(context), 'TigerVNC, openbox, xterm, ffmpeg');
 }

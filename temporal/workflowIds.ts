@@ -49,6 +49,11 @@ export function browserWorkflowId(sessionId: string): string {
   return `browser/${sessionId}`;
 }
 
+/** A recording's of a desktop session, from its order until it is on the drive and nowhere else. */
+export function desktopRecordingWorkflowId(recordingId: string): string {
+  return `desktopRecording/${recordingId}`;
+}
+
 /** One for each notification, by the provider's id for it. */
 export function settlementWorkflowId(eventId: string): string {
   return `settlePayment/${eventId}`;

@@ -13,6 +13,7 @@ export { computer } from './computers/computer.ts';
 export { databaseBackup } from './databases/databaseBackup.ts';
 export { spaceDatabase } from './databases/spaceDatabase.ts';
 export { desktop } from './desktops/desktop.ts';
+export { desktopRecording } from './desktops/recording.ts';
 export { completeUpload } from './drive/completeUpload.ts';
 export { purgeTrash } from './drive/purgeTrash.ts';
 export { repository } from './git/repository.ts';

@@ -6,6 +6,7 @@ import { type DesktopStep, failDesktop, nextDesktopStep, noteStarted } from '../
 import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DesktopDeps } from './deps.ts';
+import { createRecordingActivities } from './recordings.ts';
 import { createDesktopSweeps } from './sweeps.ts';
 
 /** What will not be better for being tried again. */
@@ -76,6 +77,7 @@ export function createDesktopActivities(deps: DesktopDeps) {
     failDesktop: ({ sessionId, code }: Which & { code: string }): Promise<void> =>
       failDesktop(database, sessionId, code),
 
+    ...createRecordingActivities(deps),
     ...createDesktopSweeps(deps),
   };
 

@@ -1,7 +1,12 @@
 import { forgetOldDesktops, type OpenDesktop, openDesktops } from '../../models/desktops/open.ts';
+import { forgetOldRecordings, type OpenRecording, openRecordings } from '../../models/desktops/openRecordings.ts';
+import type { RecordingStatus } from '../../models/desktops/recording.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, sweepEach } from '../sweepEach.ts';
 import type { DesktopDeps } from './deps.ts';
+
+/** What a workflow that runs does without being told; of a wish, it may not have heard. */
+const needsNoWord: readonly RecordingStatus[] = ['recording', 'saving'];
 
 export function createDesktopSweeps({ config, database, logger, workflows }: DesktopDeps) {
   return {
@@ -18,6 +23,27 @@ export function createDesktopSweeps({ config, database, logger, workflows }: Des
         look: async (session, isWell) => (isWell ? 'left' : asSwept(await workflows.startDesktop(session), 'started')),
       }),
 
+    /** The same for recordings that are not settled. */
+    sweepRecordings: (): Promise<SweepReport> =>
+      sweepEach<OpenRecording>({
+        logger,
+        before: new Date(Date.now() - config.sweeper.graceSeconds * 1_000),
+        page: (page) => openRecordings(database, page),
+        async well(recordings) {
+          const running = await workflows.runningRecordings(recordings);
+          return new Set([...running].filter(({ status }) => needsNoWord.includes(status)).map(({ id }) => id));
+        },
+        look: async (recording, isWell) =>
+          isWell ? 'left' : asSwept(await workflows.startRecording(recording), 'started'),
+      }),
+
+    /** Forgets recordings that were settled long ago; their sessions after them. */
+    async purgeOldRecordings(): Promise<number> {
+      using heartbeat = keepAlive();
+      const old = new Date(Date.now() - config.sweeper.recordRetentionMs);
+      return forgetOldRecordings(database, old, () => heartbeat.cancelled.throwIfAborted());
+    },
+
     /** Leaves nothing of sessions that ended long ago. */
     async purgeOldDesktops(): Promise<number> {
       using heartbeat = keepAlive();
@@ -27,6 +53,9 @@ export function createDesktopSweeps({ config, database, logger, workflows }: Des
   };
 }
 
-export const desktopSweeps = ['sweepDesktops', 'purgeOldDesktops'] as const satisfies readonly (keyof ReturnType<
-  typeof createDesktopSweeps
->)[];
+export const desktopSweeps = [
+  'sweepDesktops',
+  'sweepRecordings',
+  'purgeOldRecordings',
+  'purgeOldDesktops',
+] as const satisfies readonly (keyof ReturnType<typeof createDesktopSweeps>)[];

@@ -11,4 +11,10 @@ export const access = {
   createDesktopLink: 'editor',
   deleteDesktopLink: 'editor',
   controlDesktop: 'editor',
+  listDesktopRecordings: 'viewer',
+  createDesktopRecording: 'editor',
+  getDesktopRecording: 'viewer',
+  deleteDesktopRecording: 'editor',
+  stopDesktopRecording: 'editor',
+  saveDesktopRecording: 'editor',
 } as const satisfies AccessRows;

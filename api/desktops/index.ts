@@ -1,12 +1,13 @@
 import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
 import { desktopLinkRoutes } from './linkRoutes.ts';
+import { desktopRecordingRoutes } from './recordingRoutes.ts';
 import { desktopRoutes } from './routes.ts';
 import { desktopScreenRoutes } from './screenRoutes.ts';
 import { desktopHosts } from './view/hosts.ts';
 
 export const desktops = {
   access,
-  routes: [desktopRoutes, desktopScreenRoutes, desktopLinkRoutes],
+  routes: [desktopRoutes, desktopScreenRoutes, desktopLinkRoutes, desktopRecordingRoutes],
   hosts: [desktopHosts],
 } as const satisfies Area;

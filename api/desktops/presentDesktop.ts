@@ -31,7 +31,7 @@ export async function presentDesktops(deps: Deps, sessions: DesktopSession[], ca
 const unseen = { linkId: null, viewUrl: null, expiresAt: null };
 
 function present(session: DesktopSession) {
-  const { id, spaceId, computerId, width, height, display, createdBy, createdAt, endedAt } = session;
+  const { id, spaceId, computerId, width, height, display, createdBy, createdAt, endedAt, recordingId } = session;
   const code = endCodeOf(session);
   return {
     id,
@@ -40,6 +40,7 @@ function present(session: DesktopSession) {
     status: statusOf(session),
     resolution: `${width}x${height}`,
     display: `:${display}`,
+    recordingId,
     end: code === undefined ? null : { code, detail: endDetailOf(code) },
     createdBy,
     createdAt: time(createdAt),

@@ -63,6 +63,7 @@ export function desktopRoutes(deps: RouteDeps) {
   router.delete(`${base}/:sessionId`, async (req, res) => {
     const ref = pathOf<'deleteDesktopSession'>(req);
     const session = await deleteDesktop(database, ref, actorOf(req));
+    if (session.recordingId !== null) void launcher.startRecording({ ...session, id: session.recordingId });
     if (session.status === 'ending') {
       void launcher.startDesktop(session);
       // One on a computer that stands still is ended when that goes on.

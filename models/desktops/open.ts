@@ -13,7 +13,7 @@ export function openDesktops(database: Pick<Database, 'pool'>, page: OldestFirst
 
 const forgottenAtOnce = 500;
 
-/** Forgets sessions that ended before this, with their links. Returns how many there were. */
+/** Forgets sessions that ended before this, with their links, where no recording is left of them. Returns how many. */
 export async function forgetOldDesktops(
   { pool }: Pick<Database, 'pool'>,
   before: Date,
@@ -21,7 +21,9 @@ export async function forgetOldDesktops(
 ): Promise<number> {
   for (let count = 0; ; onBatch()) {
     const [rows] = await pool.query<RowDataPacket[]>(
-      "SELECT id FROM desktop_sessions WHERE ended_at < ? AND status = 'ended' ORDER BY ended_at LIMIT ?",
+      `SELECT id FROM desktop_sessions s WHERE ended_at < ? AND status = 'ended'
+          AND NOT EXISTS (SELECT 1 FROM desktop_recordings r WHERE r.session_id = s.id)
+        ORDER BY ended_at LIMIT ?`,
       [before, forgottenAtOnce],
     );
     const ids = rows.map((row) => String(row.id));

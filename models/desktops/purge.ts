@@ -1,3 +1,3 @@
 import type { AreaPurge } from '../areaPurge.ts';
 
-export const desktopsPurge: AreaPurge = { ofSpace: ['desktop_links', 'desktop_sessions'] };
+export const desktopsPurge: AreaPurge = { ofSpace: ['desktop_recordings', 'desktop_links', 'desktop_sessions'] };

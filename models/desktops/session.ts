@@ -25,6 +25,8 @@ export interface DesktopSession {
   /** Who may type in it, until then. */
   controller: string | null;
   controllerUntil: Date | null;
+  /** Of what records it now. */
+  recordingId: string | null;
   createdBy: string;
   createdAt: Date;
   endedAt: Date | null;
@@ -38,7 +40,8 @@ export interface DesktopSession {
 const columns = `d.id, d.space_id AS spaceId, d.computer_id AS computerId, d.generation, d.display, d.width, d.height, d.status,
   d.status_at AS statusAt, d.end_code AS endCode, d.controller, d.controller_until AS controllerUntil,
   d.created_by AS createdBy, d.created_at AS createdAt, d.ended_at AS endedAt, c.generation AS computerGeneration,
-  c.status AS computerStatus, c.error_code AS computerError`;
+  c.status AS computerStatus, c.error_code AS computerError,
+  (SELECT r.id FROM desktop_recordings r WHERE r.running_on = d.id) AS recordingId`;
 
 const tables = 'desktop_sessions d LEFT JOIN computers c ON c.id = d.computer_id';
 

@@ -42,6 +42,7 @@ import { databaseBackups } from './0041b-database-backups.ts';
 import { appPreviews } from './0042-app-previews.ts';
 import { appLimits } from './0042b-app-limits.ts';
 import { toolCallControl } from './0043-tool-call-control.ts';
+import { desktopRecordings } from './0044-desktop-recordings.ts';
 import { chatSearch } from './0045-chat-search.ts';
 import { threadShares } from './0045b-thread-shares.ts';
 
@@ -90,6 +91,7 @@ export const migrations: Migration[] = [
   appPreviews,
   appLimits,
   toolCallControl,
+  desktopRecordings,
   chatSearch,
   threadShares,
 ];

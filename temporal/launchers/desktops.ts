@@ -1,10 +1,11 @@
 import type { Config } from '../../config/index.ts';
 import { desktop, desktopChangedSignal } from '../../workflows/desktops/desktop.ts';
+import { desktopRecording, recordingChangedSignal } from '../../workflows/desktops/recording.ts';
 import type { LauncherKit } from '../launcherKit.ts';
 import { kindKey, spaceIdKey } from '../searchKeys.ts';
-import { desktopWorkflowId } from '../workflowIds.ts';
+import { desktopRecordingWorkflowId, desktopWorkflowId } from '../workflowIds.ts';
 
-/** Which session, taken from its row. */
+/** Which session or recording, taken from its row. */
 export interface DesktopReference {
   id: string;
   spaceId: string;
@@ -33,5 +34,27 @@ export function createDesktopLauncher(kit: LauncherKit, { temporal }: Config) {
 
     runningDesktops: <Reference extends DesktopReference>(sessions: readonly Reference[]) =>
       kit.running(sessions, ({ id }) => desktopWorkflowId(id)),
+
+    /** The same for a recording. */
+    startRecording: ({ id, spaceId }: DesktopReference) =>
+      kit.startOrSignal(desktopRecording, recordingChangedSignal, {
+        workflowId: desktopRecordingWorkflowId(id),
+        args: [
+          {
+            recordingId: id,
+            heartbeatTimeoutMs: temporal.heartbeatTimeoutMs,
+            maxHistoryEvents: temporal.maxHistoryEvents,
+          },
+        ],
+        attributes: [
+          { key: spaceIdKey, value: spaceId },
+          { key: kindKey, value: 'desktopRecording' },
+        ],
+        summary: 'Recording of a desktop',
+        mayStartAgain: true,
+      }),
+
+    runningRecordings: <Reference extends DesktopReference>(recordings: readonly Reference[]) =>
+      kit.running(recordings, ({ id }) => desktopRecordingWorkflowId(id)),
   };
 }

@@ -10,6 +10,7 @@ import { desktopRow } from './desktop.ts';
 import { draftRow } from './draft.ts';
 import { driveOf } from './drive.ts';
 import type { TestProduct } from './product.ts';
+import { recordingRow } from './recording.ts';
 import { insertRows } from './rows.ts';
 import { toolLines } from './tools.ts';
 
@@ -211,6 +212,12 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       remove_at: new Date(Date.now() + 3_600_000),
     },
     browser_downloads: { session_id: newId('browserSession'), file_key: randomBytes(32), space_id: user.spaceId },
+    desktop_recordings: recordingRow({
+      spaceId: user.spaceId,
+      computerId,
+      sessionId: 'dsk_1',
+      createdBy: user.id,
+    }),
     desktop_links: {
       id: newId('desktopLink'),
       space_id: user.spaceId,

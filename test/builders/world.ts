@@ -12,6 +12,7 @@ import { insertBackup, insertDatabase } from './database.ts';
 import { insertDesktop } from './desktop.ts';
 import { insertDraft } from './draft.ts';
 import { buildSpace, buildUser } from './identity.ts';
+import { insertRecording } from './recording.ts';
 import { insertRows } from './rows.ts';
 
 /** The kinds of signed-in callers: three roles in a space, and a member of another one. */
@@ -217,6 +218,14 @@ export const objects: Record<string, Builder> = {
   // Of the computer that was made last: the one in the same path.
   'Desktops.sessionId': async (world) => {
     return insertDesktop(world.database, await ownerOf(world));
+  },
+  // Of the session that was made last: the one in the same path.
+  'Desktops.recordingId': async ({ database, people, spaceId }) => {
+    const sql =
+      'SELECT id, computer_id AS computerId FROM desktop_sessions WHERE space_id = ? ORDER BY id DESC LIMIT 1';
+    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [spaceId]);
+    const { id: sessionId = 'dsk_1', computerId = 'cmp_1' } = (rows[0] ?? {}) as { id?: string; computerId?: string };
+    return insertRecording(database, { spaceId, computerId, sessionId, createdBy: people.owner.id });
   },
   // Of the session that was made last: the one in the same path.
   'Desktops.linkId': async ({ database, people, spaceId }) => {

@@ -171,7 +171,8 @@ export class Viewing {
     const { connection, link } = this.#options;
     const control = this.#control.note(controllerIn(session));
     const resolution = `${session?.width}x${session?.height}`;
-    const state = JSON.stringify({ type: 'state', mayControl: link.control, control, resolution });
+    const isRecorded = session?.recordingId != null;
+    const state = JSON.stringify({ type: 'state', mayControl: link.control, control, resolution, isRecorded });
     if (state === this.#told) return;
     this.#told = state;
     connection.send(state);

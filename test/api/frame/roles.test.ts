@@ -71,6 +71,8 @@ const onlyOnceAllowed: Record<string, string> = {
   getDesktopScreenshot: '410 DESKTOP_ENDED',
   createDesktopLink: '410 DESKTOP_ENDED',
   controlDesktop: '410 DESKTOP_ENDED',
+  createDesktopRecording: '410 DESKTOP_ENDED',
+  saveDesktopRecording: '409 RECORDING_DISCARDED',
   retryClone: '409 GIT_CLONE_UNDER_WAY',
   // Nor is the repository cloned.
   getRepositoryStatus: '409 GIT_REPOSITORY_NOT_READY',

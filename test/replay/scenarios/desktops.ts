@@ -1,5 +1,6 @@
-import { desktopWorkflowId } from '../../../temporal/workflowIds.ts';
+import { desktopRecordingWorkflowId, desktopWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { TestComputer } from '../../builders/computer.ts';
+import { recordingsOf } from '../../builders/recording.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { onHost } from './onHost.ts';
 import type { Scenario } from './scenario.ts';
@@ -39,7 +40,79 @@ export const desktopScenarios: Scenario[] = [
       await computer.expect(200, 'POST', '/stop');
     }),
   },
+  {
+    name: 'desktopRecording/stopped',
+    ...ofRecording(async (recordings) => {
+      const { id } = await recordings.start();
+      await recordings.stop(id);
+    }),
+  },
+  {
+    name: 'desktopRecording/discarded',
+    ...ofRecording(async (recordings, computer) => {
+      const { id } = await recordings.start();
+      await computer.expect(204, 'DELETE', `${recordings.path}/${id}`);
+    }),
+  },
+  {
+    name: 'desktopRecording/limitReached',
+    ...ofRecording(async (recordings) => {
+      const { id } = await recordings.start({ maxSeconds: 1 });
+      await recordings.until(id, 'saved');
+    }),
+  },
+  {
+    name: 'desktopRecording/computerStopped',
+    ...ofRecording(async (recordings, computer) => {
+      const { id } = await recordings.start();
+      await computer.expect(200, 'POST', '/stop');
+      await recordings.until(id, 'saved');
+    }),
+  },
+  {
+    name: 'desktopRecording/folderGone',
+    ...ofRecording(async (recordings, computer) => {
+      const { user } = computer;
+      const drive = `/api/spaces/${user.spaceId}/drive`;
+      const folder = await user.fetch(`${drive}/folders`, { method: 'POST', body: { path: '/gone' } });
+      const { id: parentId } = (await folder.json()) as { id: string };
+      const { id } = await recordings.start({ parentId });
+      await user.fetch(`${drive}/items/${parentId}`, { method: 'DELETE' });
+      await recordings.stop(id);
+    }),
+  },
+  {
+    name: 'desktopRecording/unavailable',
+    ...ofRecording(
+      async (recordings, computer) => void (await computer.expect(422, 'POST', recordings.path, {})),
+      // All programs but those of ffmpeg.
+      'mkdir bin; for p in /usr/bin/*; do case $p in */ff*) ;; *) ln -s $p bin/ ;; esac; done',
+    ),
+  },
 ];
+
+/** The same, for the one recording of a session; `without` puts into `bin` what programs the computer finds. */
+function ofRecording(
+  walk: (recordings: ReturnType<typeof recordingsOf>, computer: TestComputer) => Promise<unknown>,
+  without?: string,
+): Pick<Scenario, 'environment' | 'run'> {
+  return onHost(
+    async (computer) => {
+      if (without !== undefined) {
+        await computer.exec(without);
+        await computer.expect(200, 'PATCH', '', { env: { PATH: '/home/user/bin' } });
+        await computer.expect(200, 'POST', '/stop');
+      }
+      const { id } = await start(computer);
+      await walk(recordingsOf(computer, id), computer);
+    },
+    async (pool) => {
+      const [rows] = await pool.query('SELECT id FROM desktop_recordings WHERE settled_at IS NOT NULL');
+      return (rows as { id: string }[])[0]?.id;
+    },
+    desktopRecordingWorkflowId,
+  );
+}
 
 function start(computer: TestComputer) {
   return computer.expect<{ id: string }>(200, 'POST', sessions, { resolution: '800x600' });

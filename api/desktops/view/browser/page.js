@@ -24,6 +24,7 @@ let rfb;
 let socket;
 let mayControl = false;
 let control = 'none';
+let isRecorded = false;
 let isOver = false;
 let retryMs = firstRetryMs;
 let quality = 'medium';
@@ -95,7 +96,7 @@ function connect() {
 function hear(message) {
   if (message.type === 'token') sessionStorage.setItem(key, message.token);
   if (message.type === 'state') {
-    ({ mayControl, control } = message);
+    ({ mayControl, control, isRecorded } = message);
     show();
   }
 }
@@ -110,6 +111,7 @@ function show() {
     none: 'Nobody is in control',
   };
   part('state').textContent = mayControl ? who[control] : 'You are looking';
+  part('recorded').textContent = isRecorded ? 'Recorded' : '';
   part('take').hidden = !mayControl || mine;
   for (const id of ['release', 'keyboard', 'clipboard']) part(id).hidden = !mine;
   if (!mine) part('clip').hidden = true;
@@ -118,6 +120,7 @@ function show() {
 function closed(code, reason) {
   control = 'none';
   mayControl = false;
+  isRecorded = false;
   show();
   if (code === codes.ended) return over('The desktop session has ended', reason);
   if (code === codes.over) return over('This link does not hold', reason);

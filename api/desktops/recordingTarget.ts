@@ -1,0 +1,56 @@
+import type { Request } from 'express';
+import type { Database } from '../../models/database.ts';
+import type { RecordingFolder } from '../../models/desktops/recordings.ts';
+import { openLiving } from '../../models/drive/changes.ts';
+import { driveContainerId } from '../../models/drive/containers.ts';
+import { checkName, joinPath, parsePath } from '../../models/drive/names.ts';
+import { findByPath } from '../../models/drive/place.ts';
+import { DomainError, notFound } from '../../models/errors.ts';
+import type { Authority } from '../../models/identity/authority.ts';
+import { authorityOf, callerOf, requireScope } from '../frame/auth/caller.ts';
+
+/** Whose authority a recording is saved with. Throws 403 `INSUFFICIENT_SCOPE` for a key that may not change the drive. */
+export function driveAuthority(req: Request): Authority {
+  const caller = callerOf(req);
+  requireScope(caller, 'drive:write', ', by which a recording is put into the drive');
+  return authorityOf(caller);
+}
+
+/** What a recording's file is called: by the time, where nobody says. Throws 422 `INVALID_NAME`. */
+export function fileNameOf(name: string | undefined, now: Date): string {
+  const stamp = now.toISOString().replace('T', ' ').replaceAll(':', '.').slice(0, 19);
+  const wanted = name ?? `Desktop ${stamp}.mp4`;
+  const fileName = /\.mp4$/i.test(wanted) ? wanted : `${wanted}.mp4`;
+  checkName(fileName);
+  return fileName;
+}
+
+/**
+ * The folder of the space's drive that a request names; undefined where it names none. Throws 404, 409 `NOT_A_FOLDER`,
+ * 422 `PATH_OR_PARENT`.
+ */
+export async function recordingFolder(
+  database: Database,
+  spaceId: string,
+  { parentId, path }: { parentId?: string | undefined; path?: string | undefined },
+): Promise<RecordingFolder | undefined> {
+  if (parentId !== undefined && path !== undefined) {
+    throw new DomainError('unprocessable', 'PATH_OR_PARENT', 'Say where: by a path, or by a parentId.');
+  }
+  if (parentId !== undefined) {
+    const { item, place } = await openLiving(database, spaceId, parentId);
+    // The files of a thread are its owner’s.
+    if (place.containerId !== driveContainerId) throw notFound('folder');
+    requireFolder(item.kind);
+    return { id: parentId };
+  }
+  if (path === undefined) return undefined;
+  const names = parsePath(path);
+  const found = await findByPath(database, { spaceId, containerId: driveContainerId, names });
+  if (found !== undefined) requireFolder(found.item.kind);
+  return { path: joinPath(names) };
+}
+
+function requireFolder(kind: string): void {
+  if (kind !== 'folder') throw new DomainError('conflict', 'NOT_A_FOLDER', 'Only a folder takes files.');
+}

@@ -1,0 +1,147 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { Database } from '../database.ts';
+import { notFound } from '../errors.ts';
+import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import type { DesktopRef } from './session.ts';
+
+/**
+ * `stopping` and `discarding` until what records has ended, `saving` until the file is on the drive. What is `saved` or
+ * `discarded` is removed from its computer next.
+ */
+export type RecordingStatus =
+  | 'starting'
+  | 'recording'
+  | 'stopping'
+  | 'saving'
+  | 'saved'
+  | 'failed'
+  | 'discarding'
+  | 'discarded';
+
+/** What a desktop shows, on its way to the drive as a file. */
+export interface DesktopRecording {
+  id: string;
+  spaceId: string;
+  computerId: string;
+  sessionId: string;
+  status: RecordingStatus;
+  statusAt: Date;
+  /** Of the file. */
+  name: string;
+  /** Where on the drive it goes: a folder by its id, else one by its path, which is made where it is missing. */
+  folderId: string | null;
+  folderPath: string | null;
+  /** The number in `DISPLAY`. */
+  display: number;
+  /** Of its pictures, whatever size the display gets. */
+  width: number;
+  height: number;
+  framesPerSecond: number;
+  maxSeconds: number;
+  maxBytes: number;
+  /** Whether its computer may have what was written of it. */
+  hasFile: boolean;
+  /** Why it has ended; null while it has not. */
+  endCode: string | null;
+  /** Why it is not on the drive. */
+  errorCode: string | null;
+  itemId: string | null;
+  size: number | null;
+  durationMs: number | null;
+  createdBy: string;
+  /** On whose behalf it goes to the drive, with the API key that they used. */
+  askedBy: string;
+  apiKeyId: string | null;
+  createdAt: Date;
+  endedAt: Date | null;
+  /** Since when nothing is to be done for it any more. */
+  settledAt: Date | null;
+}
+
+const columns = `id, space_id AS spaceId, computer_id AS computerId, session_id AS sessionId, status,
+  status_at AS statusAt, name, folder_id AS folderId, folder_path AS folderPath, display, width, height,
+  frames_per_second AS framesPerSecond, max_seconds AS maxSeconds, max_bytes AS maxBytes, has_file AS hasFile,
+  end_code AS endCode, error_code AS errorCode, item_id AS itemId, size, duration_ms AS durationMs,
+  created_by AS createdBy, asked_by AS askedBy, api_key_id AS apiKeyId, created_at AS createdAt, ended_at AS endedAt, settled_at AS settledAt`;
+
+export interface RecordingRef extends DesktopRef {
+  recordingId: string;
+}
+
+/** Throws 404. */
+export async function getRecording(
+  database: Pick<Database, 'pool'>,
+  { spaceId, computerId, sessionId, recordingId }: RecordingRef,
+): Promise<DesktopRecording> {
+  const found = await findRecording(database, recordingId);
+  if (found?.spaceId !== spaceId || found.computerId !== computerId || found.sessionId !== sessionId) {
+    throw notFound('recording');
+  }
+  return found;
+}
+
+export async function findRecording(
+  { pool }: Pick<Database, 'pool'>,
+  id: string,
+): Promise<DesktopRecording | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM desktop_recordings WHERE id = ?`, [id]);
+  return rows[0] && recordingOf(rows[0]);
+}
+
+/** A session’s recordings, newest first. */
+export async function listRecordings(
+  { pool }: Pick<Database, 'pool'>,
+  sessionId: string,
+  page: PageRequest,
+): Promise<Page<DesktopRecording>> {
+  const before = decodeCursor(page.cursor);
+  const older = before === undefined ? '' : 'AND id < ?';
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT ${columns} FROM desktop_recordings WHERE session_id = ? ${older} ORDER BY id DESC LIMIT ?`,
+    [sessionId, ...(before === undefined ? [] : [before]), page.limit + 1],
+  );
+  return toPage(rows.map(recordingOf), page.limit, ({ id }) => id);
+}
+
+function recordingOf(row: RowDataPacket): DesktopRecording {
+  return { ...(row as DesktopRecording), hasFile: (row as { hasFile: unknown }).hasFile === 1 };
+}
+
+const ends: Readonly<Record<string, string>> = {
+  RECORDING_STOPPED: 'Somebody stopped it.',
+  SECONDS_REACHED: 'It was as long as it could become.',
+  BYTES_REACHED: 'Its file was as large as it could become.',
+  RECORDER_ENDED: 'What recorded it has ended by itself, as where the disk or the memory of the computer is full.',
+};
+
+/** For an end of its own; the rest are those of its session. */
+export function recordingEndDetail(code: string): string | undefined {
+  return ends[code];
+}
+
+const failures: Readonly<Record<string, string>> = {
+  RECORDING_UNAVAILABLE: 'This computer has no ffmpeg: its operator installs what docs/desktops.md names.',
+  RECORDING_NOT_STARTED: 'It could not be started.',
+  RECORDING_LOST: 'What was recorded is no longer on the computer.',
+  RECORDING_EMPTY: 'It has no picture.',
+  RECORDING_DAMAGED: 'The file on the computer is not a video any more.',
+  RECORDING_FORBIDDEN: 'Whoever has started it may not put files into the drive any more.',
+  QUOTA_EXCEEDED: 'The drive is full. Make room, and save it again.',
+  FILE_TOO_LARGE: 'It is larger than a file in the drive may be.',
+  FOLDER_GONE: 'The folder in the drive is gone. Save it to another one.',
+  FOLDER_UNFIT: 'It cannot be put there. Save it to another folder.',
+  COMPUTER_SILENT: 'The computer could not be asked for the file for too long.',
+  RECORDING_NOT_SAVED: 'It could not be put into the drive.',
+};
+
+/** The code that is kept for why a recording is not on the drive: one that is known here. */
+export function knownFailure(code: string): string {
+  return Object.hasOwn(failures, code) ? code : 'RECORDING_NOT_SAVED';
+}
+
+export function failureDetailOf(code: string): string {
+  return failures[code] ?? '';
+}
+
+/** After which nothing of it is on the computer. */
+export const withoutFile = ['RECORDING_UNAVAILABLE', 'RECORDING_NOT_STARTED', 'RECORDING_LOST', 'RECORDING_EMPTY'];

@@ -1,0 +1,124 @@
+import type { Transaction } from 'sequelize';
+import { type Database, transaction } from '../database.ts';
+import { execute } from '../sql.ts';
+import { type DesktopRecording, findRecording, knownFailure, withoutFile } from './recording.ts';
+import { beginRecordingEnd } from './recordings.ts';
+import { endCodeOf, findDesktop, isOffComputer } from './session.ts';
+
+/** What a recording’s workflow does next. */
+export type RecordingStep =
+  | { do: 'rest' }
+  /** It records, or cannot be ended yet; the workflow is told when something is to be done. */
+  | { do: 'watch'; waitMs: number }
+  | { do: 'start' | 'stop' | 'save' | 'clear' };
+
+/** How often somebody looks whether it has ended by itself. */
+const watchMs = 5_000;
+/** How long a computer is waited for that cannot be asked: longer than one may be paused. */
+const patienceMs = 7 * 86_400_000;
+
+/** Says what is to be done next, and notes what has become of it. Asked again, it says the same. */
+export async function nextRecordingStep(database: Database, id: string): Promise<RecordingStep> {
+  const recording = await findRecording(database, id);
+  if (recording === undefined || recording.settledAt !== null) return { do: 'rest' };
+  if (isPastHope(recording)) return giveUp(database, recording);
+  switch (recording.status) {
+    case 'saving':
+      return { do: 'save' };
+    case 'saved':
+    case 'discarded':
+      return { do: 'clear' };
+    default:
+      return nextOfRunning(database, recording);
+  }
+}
+
+async function nextOfRunning(database: Database, { id, sessionId, status }: DesktopRecording): Promise<RecordingStep> {
+  const session = await findDesktop(database, sessionId);
+  const isPaused = session?.computerStatus === 'paused';
+  const code = session === undefined ? 'DESKTOP_DELETED' : endCodeOf(session);
+  if (status === 'starting' || status === 'recording') {
+    if (code === undefined) {
+      return status === 'recording' || isPaused ? { do: 'watch', waitMs: watchMs } : { do: 'start' };
+    }
+    await transaction(database, (tx) => beginRecordingEnd(tx, id, code));
+  }
+  // With that start of its computer, all that ran has ended.
+  if (session === undefined || isOffComputer(session)) {
+    await noteRecorderEnd(database, id, code ?? 'COMPUTER_STOPPED');
+    return nextRecordingStep(database, id);
+  }
+  // A computer that stands still ends nothing.
+  return isPaused ? { do: 'watch', waitMs: watchMs } : { do: 'stop' };
+}
+
+function isPastHope({ statusAt, status }: DesktopRecording): boolean {
+  return !['starting', 'recording', 'failed'].includes(status) && Date.now() - statusAt.getTime() > patienceMs;
+}
+
+async function giveUp(database: Database, { id, status }: DesktopRecording): Promise<RecordingStep> {
+  if (status === 'stopping' || status === 'discarding') await noteRecorderEnd(database, id, 'COMPUTER_STOPPED');
+  else if (status === 'saving') await failRecording(database, id, 'COMPUTER_SILENT');
+  else await noteCleared(database, id);
+  return nextRecordingStep(database, id);
+}
+
+/** What records it writes to its file. False where nobody wants it any more. */
+export async function noteRecording({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
+  await pool.query(
+    "UPDATE desktop_recordings SET status = 'recording', status_at = ? WHERE id = ? AND status = 'starting'",
+    [new Date(), id],
+  );
+  return (await findRecording({ pool }, id))?.status === 'recording';
+}
+
+/** Its computer is about to write a file of it. */
+export async function noteFile({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
+  await pool.query('UPDATE desktop_recordings SET has_file = 1 WHERE id = ?', [id]);
+}
+
+/** Nothing records any more: it is saved next, or thrown away. */
+export async function noteRecorderEnd({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
+  const now = new Date();
+  await pool.query(
+    `UPDATE desktop_recordings SET running_on = NULL, status = IF(status = 'discarding', 'discarded', 'saving'),
+        status_at = ?, end_code = COALESCE(end_code, ?), ended_at = COALESCE(ended_at, ?)
+      WHERE id = ? AND status IN ('starting', 'recording', 'stopping', 'discarding')`,
+    [now, code, now, id],
+  );
+}
+
+/**
+ * In the transaction that puts its file into the drive: of all that try, one does. False where nobody wants it there
+ * any more.
+ */
+export async function keepRecording(
+  tx: Transaction,
+  id: string,
+  file: { itemId: string; size: number; durationMs: number },
+): Promise<boolean> {
+  const sql = `UPDATE desktop_recordings SET status = 'saved', status_at = ?, item_id = ?, size = ?, duration_ms = ?
+    WHERE id = ? AND status = 'saving'`;
+  return (await execute(tx, sql, [new Date(), file.itemId, file.size, file.durationMs, id])).affectedRows > 0;
+}
+
+/** It is not on the drive, for this reason. What was written stays on its computer, where it is there. */
+export async function failRecording({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
+  const now = new Date();
+  const known = knownFailure(code);
+  await pool.query(
+    `UPDATE desktop_recordings SET running_on = NULL, status = 'failed', status_at = ?, settled_at = ?, error_code = ?,
+        has_file = IF(?, 0, has_file), ended_at = COALESCE(ended_at, ?)
+      WHERE id = ? AND status IN ('starting', 'saving')`,
+    [now, now, known, withoutFile.includes(known), now, id],
+  );
+}
+
+/** Nothing of it is on its computer any more. */
+export async function noteCleared({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
+  await pool.query(
+    `UPDATE desktop_recordings SET settled_at = ?, has_file = 0 WHERE id = ? AND status IN ('saved', 'discarded')
+      AND settled_at IS NULL`,
+    [new Date(), id],
+  );
+}

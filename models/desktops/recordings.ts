@@ -1,0 +1,161 @@
+import type { Transaction } from 'sequelize';
+import { type Actor, appendAudit } from '../audit.ts';
+import { type Database, transaction } from '../database.ts';
+import { DomainError } from '../errors.ts';
+import { execute, insert, select } from '../sql.ts';
+import { type DesktopRecording, getRecording, type RecordingRef } from './recording.ts';
+import type { DesktopSession } from './session.ts';
+
+/** Where on the drive a recording goes. */
+export type RecordingFolder = { id: string } | { path: string };
+
+export interface NewRecording {
+  name: string;
+  folder: RecordingFolder;
+  framesPerSecond: number;
+  maxSeconds: number;
+  maxBytes: number;
+  apiKeyId: string | null;
+}
+
+/**
+ * Orders a recording of a session; the same id again is the same recording. False where it was there. Throws 409
+ * `RECORDING_RUNNING`, 410 `DESKTOP_ENDED`.
+ */
+export async function createRecording(
+  database: Database,
+  { sessionId, recordingId, spaceId, computerId }: RecordingRef,
+  fields: NewRecording,
+  actor: Actor & { userId: string },
+): Promise<boolean> {
+  return transaction(database, async (tx) => {
+    // The session’s row keeps two requests, or its end, from coming in between.
+    const [session] = await select<Pick<DesktopSession, 'status' | 'display' | 'width' | 'height'>>(
+      tx,
+      'SELECT status, display, width, height FROM desktop_sessions WHERE id = ? FOR UPDATE',
+      [sessionId],
+    );
+    const known = await select<{ id: string }>(
+      tx,
+      'SELECT id FROM desktop_recordings WHERE running_on = ? UNION SELECT id FROM desktop_recordings WHERE id = ?',
+      [sessionId, recordingId],
+    );
+    if (known.some(({ id }) => id === recordingId)) return false;
+    if (known.length > 0) {
+      const detail = 'This desktop session is recorded already. Stop that recording first.';
+      throw new DomainError('conflict', 'RECORDING_RUNNING', detail);
+    }
+    if (session?.status !== 'running') {
+      throw new DomainError('gone', 'DESKTOP_ENDED', 'The desktop session has ended.');
+    }
+    const now = new Date();
+    await insert(tx, 'desktop_recordings', {
+      id: recordingId,
+      space_id: spaceId,
+      computer_id: computerId,
+      session_id: sessionId,
+      running_on: sessionId,
+      status: 'starting',
+      status_at: now,
+      name: fields.name,
+      ...placed(fields.folder),
+      display: session.display,
+      // What is encoded has an even width and height.
+      width: even(session.width),
+      height: even(session.height),
+      frames_per_second: fields.framesPerSecond,
+      max_seconds: fields.maxSeconds,
+      max_bytes: fields.maxBytes,
+      has_file: 0,
+      created_by: actor.userId,
+      asked_by: actor.userId,
+      api_key_id: fields.apiKeyId,
+      created_at: now,
+    });
+    await appendAudit(tx, spaceId, actor, 'desktop-recording.started', recordingId);
+    return true;
+  });
+}
+
+function even(pixels: number): number {
+  return pixels + (pixels % 2);
+}
+
+function placed(folder: RecordingFolder) {
+  return 'id' in folder ? { folder_id: folder.id, folder_path: null } : { folder_id: null, folder_path: folder.path };
+}
+
+/** Orders its end, after which it is saved. One that has ended stays as it is. Throws 404. */
+export async function stopRecording(database: Database, ref: RecordingRef, actor: Actor): Promise<DesktopRecording> {
+  await getRecording(database, ref);
+  await transaction(database, async (tx) => {
+    if (!(await beginRecordingEnd(tx, ref.recordingId, 'RECORDING_STOPPED'))) return;
+    await appendAudit(tx, ref.spaceId, actor, 'desktop-recording.stopped', ref.recordingId);
+  });
+  return getRecording(database, ref);
+}
+
+/** It is to end for this reason. False where it was to end already. */
+export async function beginRecordingEnd(tx: Transaction, id: string, code: string): Promise<boolean> {
+  const now = new Date();
+  const sql = `UPDATE desktop_recordings SET status = 'stopping', status_at = ?, end_code = ?, ended_at = ?
+    WHERE id = ? AND status IN ('starting', 'recording')`;
+  return (await execute(tx, sql, [now, code, now, id])).affectedRows > 0;
+}
+
+/**
+ * Orders that it is thrown away, whether it records still, is saved or could not be. Throws 404, 409 `RECORDING_SAVED`
+ * for one that is on the drive.
+ */
+export async function discardRecording(database: Database, ref: RecordingRef, actor: Actor): Promise<DesktopRecording> {
+  await getRecording(database, ref);
+  await transaction(database, async (tx) => {
+    const now = new Date();
+    const sql = `UPDATE desktop_recordings SET status = 'discarding', status_at = ?, settled_at = NULL, error_code = NULL,
+        end_code = COALESCE(end_code, 'RECORDING_STOPPED'), ended_at = COALESCE(ended_at, ?)
+      WHERE id = ? AND status IN ('starting', 'recording', 'stopping', 'saving', 'failed')`;
+    const { affectedRows } = await execute(tx, sql, [now, now, ref.recordingId]);
+    if (affectedRows > 0) await appendAudit(tx, ref.spaceId, actor, 'desktop-recording.discarded', ref.recordingId);
+  });
+  const recording = await getRecording(database, ref);
+  if (recording.status !== 'saved') return recording;
+  throw new DomainError('conflict', 'RECORDING_SAVED', 'It is a file of the drive now: delete that.');
+}
+
+/**
+ * Has a recording saved that could not be, to another folder where one is named. One that is saved, or about to be,
+ * stays as it is. Throws 404, 409 `RECORDING_NOT_ENDED` or `RECORDING_DISCARDED`, 410 `RECORDING_GONE`.
+ */
+export async function saveAgain(
+  database: Database,
+  ref: RecordingRef,
+  folder: RecordingFolder | undefined,
+  actor: Actor & { userId: string; apiKeyId: string | null },
+): Promise<DesktopRecording> {
+  const recording = await getRecording(database, ref);
+  const { status, hasFile } = recording;
+  if (status === 'saving' || status === 'saved') return recording;
+  if (status === 'discarding' || status === 'discarded') {
+    throw new DomainError('conflict', 'RECORDING_DISCARDED', 'The recording was thrown away.');
+  }
+  if (status !== 'failed') {
+    throw new DomainError('conflict', 'RECORDING_NOT_ENDED', 'It is saved when it has ended. Stop it first.');
+  }
+  if (!hasFile) throw new DomainError('gone', 'RECORDING_GONE', 'Nothing is left of this recording.');
+  await transaction(database, async (tx) => {
+    const fields = {
+      status: 'saving',
+      status_at: new Date(),
+      settled_at: null,
+      error_code: null,
+      // From here on it is whoever asks for it now who puts it into the drive.
+      asked_by: actor.userId,
+      api_key_id: actor.apiKeyId,
+      ...(folder && placed(folder)),
+    };
+    const sql = "UPDATE desktop_recordings SET ? WHERE id = ? AND status = 'failed'";
+    const { affectedRows } = await execute(tx, sql, [fields, ref.recordingId]);
+    if (affectedRows > 0) await appendAudit(tx, ref.spaceId, actor, 'desktop-recording.save-retried', ref.recordingId);
+  });
+  return getRecording(database, ref);
+}
