@@ -7,7 +7,6 @@ import { contextOf, readTurnContexts } from '../../models/chat/turnContext.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { may } from '../../models/identity/authority.ts';
-import { MessageFold } from '../../models/turnLog/foldChunks.ts';
 import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { AttachmentReader } from './context/attachmentReader.ts';
 import { tokensOf } from './context/budget.ts';
@@ -54,7 +53,7 @@ export async function buildPrompt(
   const { turn, step, settings, budget, kept } = request;
   const [history, soFar] = await Promise.all([
     readHistory(deps.database, turn, budget),
-    step > 0 ? partsSoFar(deps.turnLog, turn.id) : [],
+    step > 0 ? deps.turnLog.folds.of(turn.id).then(({ fold }) => fold.parts()) : [],
   ]);
   if (!history.isWhole) return undefined;
   const done =
@@ -120,12 +119,6 @@ async function contextsOf(database: Database, turn: Turn, messages: readonly Mes
     ),
   ]);
   return own === undefined ? contexts : contexts.set(turn.id, own);
-}
-
-async function partsSoFar(turnLog: TurnLog, turnId: string): Promise<StoredPart[]> {
-  const fold = new MessageFold();
-  await turnLog.eachAfter(turnId, 0, (chunk) => fold.add(chunk));
-  return fold.parts();
 }
 
 /** One assistant message per step, each followed by its tool results: the order that every provider requires. */

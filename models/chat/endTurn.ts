@@ -3,7 +3,7 @@ import { type Database, transaction } from '../database.ts';
 import { execute, insertInstance } from '../sql.ts';
 import type { FinishReason, TurnLimit, UiChunk, Usage } from '../turnLog/chunks.ts';
 import type { CommittedSegment } from '../turnLog/entry.ts';
-import { MessageFold, type MessagePart } from '../turnLog/foldChunks.ts';
+import type { MessageFold, MessagePart } from '../turnLog/foldChunks.ts';
 import type { RowChanges, TurnLog } from '../turnLog/turnLog.ts';
 import { cannotBeStored } from '../unstorable.ts';
 import { beginningOf, storePieces } from './answerPieces.ts';
@@ -71,15 +71,19 @@ async function endOnce(
   const { database, turnLog } = deps;
   const { ModelCall, Thread, Turn } = chatModels(database);
   const segments: CommittedSegment[] = [];
+  // The end is in the fold before it is in the log: who tries again begins it anew, and nobody else gets it.
+  const forgetFold = () => turnLog.folds.forget(turnId);
+  let tries = 0;
   const result = await transaction(database, async (tx) => {
     segments.length = 0;
+    if (tries++ > 0) forgetFold();
     // Thread first, then turn: the order in which everybody locks them. A deleted thread's turns end too.
     const thread = await Thread.lockOfTurn(turnId, tx);
     const turn = await Turn.lockRow(turnId, tx);
     if (turn === null) return { ended: false, turn, thread, nextTurn: undefined };
     if (turn.isTerminal) return { ended: false, turn, thread, nextTurn: await successorOf(tx, thread, turnId) };
-    const fold = new MessageFold();
-    turn.nextSeq = 1 + (await turnLog.eachAfter(turnId, 0, (chunk) => fold.add(chunk), tx));
+    const { fold, nextSeq } = await turnLog.folds.of(turnId, tx);
+    turn.nextSeq = nextSeq;
     const usage = await ModelCall.usageOf(turnId, tx);
     const open = [...closeTexts(fold), ...(await closeTools(tx, turnId, end, fold))];
     for (const chunk of open) fold.add(chunk);
@@ -92,7 +96,7 @@ async function endOnce(
     const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, now) : undefined;
     if (next !== undefined) segments.push(next.segment);
     return { ended: true, turn, thread, nextTurn: next?.turn };
-  });
+  }).finally(forgetFold);
   for (const segment of segments) turnLog.announce(segment);
   return result;
 }

@@ -4,6 +4,7 @@ import type { Database } from '../database.ts';
 import { execute, insert, select } from '../sql.ts';
 import type { TurnStatus, UiChunk } from './chunks.ts';
 import { type CommitListener, type CommittedSegment, decodeLines, encodeChunks, WriterFencedError } from './entry.ts';
+import { TurnFolds } from './folds.ts';
 import { GroupCommitter } from './groupCommitter.ts';
 import { lastSeqOfTurn } from './tails.ts';
 import { TurnWriter } from './turnWriter.ts';
@@ -54,6 +55,8 @@ export class TurnLog {
   readonly #database: Database;
   readonly #committer: GroupCommitter;
   readonly #onCommit: CommitListener;
+  /** What running turns have said so far. */
+  readonly folds = new TurnFolds((...of) => this.eachAfter(...of));
 
   constructor(options: { database: Database; onCommit: CommitListener }) {
     this.#database = options.database;
@@ -151,10 +154,18 @@ export class TurnLog {
    * Tells of each chunk after `afterSeq`, in order, and never holds many segments: a log may be long. Returns the number
    * of the last.
    */
-  async eachAfter(turnId: string, afterSeq: number, tell: (chunk: UiChunk) => void, tx?: Transaction): Promise<number> {
+  async eachAfter(
+    turnId: string,
+    afterSeq: number,
+    tell: (chunk: UiChunk, length: number) => void,
+    tx?: Transaction,
+  ): Promise<number> {
     for (let position = afterSeq; ; ) {
       const segments = await this.read(turnId, position, segmentsAtOnce, tx);
-      for (const segment of segments) for (const chunk of decodeLines(segment.lines)) tell(chunk);
+      for (const { lines } of segments) {
+        const chunks = [...decodeLines(lines)];
+        for (const chunk of chunks) tell(chunk, lines.length / chunks.length);
+      }
       const last = segments.at(-1);
       position = last?.lastSeq ?? position;
       if (segments.length < segmentsAtOnce) return position;
