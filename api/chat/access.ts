@@ -21,6 +21,8 @@ export const access = {
   deleteThread: 'threadOwner',
   listMessages: 'threadOwner',
   listTurns: 'threadOwner',
+  forkThread: 'threadOwner',
+  exportThread: 'threadOwner',
   listThreadShares: 'threadOwner',
   shareThread: 'threadOwner',
   revokeThreadShare: 'threadOwner',

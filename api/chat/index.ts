@@ -1,6 +1,7 @@
 import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
 import { approvalRoutes } from './approvalRoutes.ts';
+import { copyRoutes } from './copyRoutes.ts';
 import { chatRoutes } from './routes.ts';
 import { chatSettingsRoutes } from './settingsRoutes.ts';
 import { shareRoutes } from './shareRoutes.ts';
@@ -8,5 +9,5 @@ import { threadRoutes } from './threadRoutes.ts';
 
 export const chat = {
   access,
-  routes: [chatRoutes, chatSettingsRoutes, approvalRoutes, threadRoutes, shareRoutes],
+  routes: [chatRoutes, chatSettingsRoutes, approvalRoutes, threadRoutes, shareRoutes, copyRoutes],
 } as const satisfies Area;

@@ -3,6 +3,7 @@ import type { On } from '../bound.ts';
 import { threadContainerId } from '../drive/containers.ts';
 import type { Content } from '../drive/driveItem.ts';
 import { findByPath } from '../drive/place.ts';
+import { originsOf } from './forkThread.ts';
 import { keepResultFile, type ResultStore, resultFileNames } from './largeResults.ts';
 import type { Turn } from './turn.ts';
 
@@ -56,7 +57,12 @@ export async function contentOfPicture(
   mediaType: PictureType,
 ): Promise<Content | undefined> {
   const names = resultFileNames(fileName(toolCallId, mediaType));
-  return (await findByPath(on, { spaceId, containerId: threadContainerId(threadId), names }))?.item.content;
+  // A copy of a thread has no files of its own.
+  for await (const id of originsOf(on, threadId)) {
+    const found = await findByPath(on, { spaceId, containerId: threadContainerId(id), names });
+    if (found !== undefined) return found.item.content;
+  }
+  return undefined;
 }
 
 function fileName(toolCallId: string, mediaType: PictureType): string {

@@ -19,6 +19,8 @@ export function defineThread(sequelize: Sequelize) {
     declare createdAt: Date;
     declare updatedAt: Date;
     declare deletedAt: Date | null;
+    /** The thread that it is a copy of. */
+    declare forkedFrom: string | null;
     /** 1 until the index of words has its title as it is. */
     declare wordsDue: number;
 
@@ -72,6 +74,7 @@ export function defineThread(sequelize: Sequelize) {
         updatedAt: now,
         deletedAt: null,
         wordsDue: fields.title == null ? 0 : 1,
+        forkedFrom: null,
       });
     }
 
@@ -163,6 +166,7 @@ export function defineThread(sequelize: Sequelize) {
       updatedAt: DataTypes.DATE(3),
       deletedAt: DataTypes.DATE(3),
       wordsDue: DataTypes.INTEGER.UNSIGNED,
+      forkedFrom: DataTypes.STRING(40),
     },
     { sequelize, tableName: 'threads', timestamps: false, underscored: true },
   );

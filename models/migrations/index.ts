@@ -45,6 +45,7 @@ import { toolCallControl } from './0043-tool-call-control.ts';
 import { desktopRecordings } from './0044-desktop-recordings.ts';
 import { chatSearch } from './0045-chat-search.ts';
 import { threadShares } from './0045b-thread-shares.ts';
+import { threadForks } from './0045c-thread-forks.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -94,4 +95,5 @@ export const migrations: Migration[] = [
   desktopRecordings,
   chatSearch,
   threadShares,
+  threadForks,
 ];
