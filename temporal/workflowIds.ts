@@ -55,8 +55,8 @@ export function desktopRecordingWorkflowId(recordingId: string): string {
 }
 
 /** One for each notification, by the provider's id for it. */
-export function settlementWorkflowId(eventId: string): string {
-  return `settlePayment/${eventId}`;
+export function settlementWorkflowId([first, ...others]: readonly [string, ...string[]]): string {
+  return ['settlePayment', first, ...(others.length === 0 ? [] : [others.length, others.at(-1)])].join('/');
 }
 
 /** The schedule that compares the payment provider's books with ours. */

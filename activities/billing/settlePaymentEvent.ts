@@ -2,14 +2,48 @@ import { keepAlive } from '../keepAlive.ts';
 import type { BillingDeps } from './deps.ts';
 import { settleEvent } from './settlement.ts';
 
-/** Applies a stored notification, and tells the purchase's workflow. */
-export function createSettlePaymentEvent(deps: BillingDeps) {
-  return async function settlePaymentEvent({ eventId }: { eventId: string }): Promise<string> {
-    using _heartbeat = keepAlive();
+/** Settlements of different spaces go on side by side; those of one wait for its balance. */
+const lanes = 4;
+/** After this the rest is left: the activity itself may take a minute. */
+const longestMs = 30_000;
+
+/** Applies stored notifications, and tells the purchases' workflows. */
+export function createSettlements(deps: BillingDeps) {
+  async function settle(eventId: string): Promise<string> {
     const { outcome, checkout } = await settleEvent(deps, eventId);
     if (outcome === 'unexplained')
       deps.logger.warn({ eventId }, 'A payment notification cannot be explained; `billing check` says why.');
     if (checkout !== undefined) await deps.workflows.checkoutChanged(checkout);
     return outcome;
+  }
+
+  return {
+    async settlePaymentEvent({ eventId }: { eventId: string }): Promise<string> {
+      using _heartbeat = keepAlive();
+      return await settle(eventId);
+    },
+
+    /** Those that came together. Returns those that could not be settled now. */
+    async settlePaymentEvents({ eventIds }: { eventIds: string[] }): Promise<string[]> {
+      const begunMs = performance.now();
+      const waiting = [...eventIds];
+      const left: string[] = [];
+      const lane = async () => {
+        for (let eventId = waiting.shift(); eventId !== undefined; eventId = waiting.shift()) {
+          if (performance.now() - begunMs > longestMs) {
+            left.push(eventId);
+            continue;
+          }
+          try {
+            await settle(eventId);
+          } catch (error) {
+            deps.logger.warn({ err: error, eventId }, 'A payment could not be settled; it is tried again by itself.');
+            left.push(eventId);
+          }
+        }
+      };
+      await Promise.all(Array.from({ length: lanes }, lane));
+      return left;
+    },
   };
 }

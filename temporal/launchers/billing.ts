@@ -3,17 +3,25 @@ import { checkoutChangedSignal } from '../../workflows/billing/topUp.ts';
 import type { LauncherKit } from '../launcherKit.ts';
 import { kindKey } from '../searchKeys.ts';
 import { operationWorkflowId, settlementWorkflowId } from '../workflowIds.ts';
+import { gathered } from './gathered.ts';
+
+/** So much later at most is a payment credited that comes with others. */
+const settlementPaceMs = 50;
+const mostSettledAtOnce = 100;
 
 export function createBillingLauncher(kit: LauncherKit) {
   return {
-    /** Settles a stored notification of the payment provider. */
-    startSettlement: (eventId: string) =>
-      kit.start(settlePayment, {
-        workflowId: settlementWorkflowId(eventId),
-        args: [{ eventId }],
-        attributes: [{ key: kindKey, value: 'settlePayment' }],
-        mayStartAgain: true,
-      }),
+    /** Settles a stored notification of the payment provider, with those that come at the same time. */
+    startSettlement: gathered(
+      (eventIds: [string, ...string[]]) =>
+        kit.start(settlePayment, {
+          workflowId: settlementWorkflowId(eventIds),
+          args: [{ eventIds }],
+          attributes: [{ key: kindKey, value: 'settlePayment' }],
+          mayStartAgain: true,
+        }),
+      { everyMs: settlementPaceMs, most: mostSettledAtOnce },
+    ),
 
     /** Tells a purchase's workflow that its checkout has changed. */
     checkoutChanged: ({ kind, operationId }: { kind: string; operationId: string }) =>

@@ -60,6 +60,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   detail: sentences,
   do: [name],
   eventId: [/^evt_[a-z_]+$/],
+  eventIds: [/^evt_[a-z_]+$/],
   fallbackModelId: [modelId],
   finishReason: [name],
   gitQueue: [/^test-[0-9a-f]{12}-git$/],

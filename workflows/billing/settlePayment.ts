@@ -1,10 +1,8 @@
-import { proxyActivities } from '@temporalio/workflow';
+import { ActivityFailure, isCancellation, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 
-export interface SettlePaymentInput {
-  /** The provider's own id of the notification. Its body is in the database. */
-  eventId: string;
-}
+/** The provider's own ids of notifications, of those that came together. Their bodies are in the database. */
+export type SettlePaymentInput = { eventIds: string[] } | { eventId: string };
 
 // Money: retried until done, and soon after a worker has died. It is one commit, so retrying is harmless.
 const { settlePaymentEvent } = proxyActivities<Activities>({
@@ -13,7 +11,19 @@ const { settlePaymentEvent } = proxyActivities<Activities>({
   retry: { initialInterval: '200 milliseconds', maximumInterval: '1 minute' },
 });
 
-/** Applies a notification of the payment provider, once. Returns the outcome. */
-export async function settlePayment({ eventId }: SettlePaymentInput): Promise<string> {
-  return settlePaymentEvent({ eventId });
+// Tried once: what does not go well is left to an activity of its own.
+const { settlePaymentEvents } = proxyLocalActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  retry: { maximumAttempts: 1 },
+});
+
+/** Applies notifications of the payment provider, each once. Returns the outcome, or how many there were. */
+export async function settlePayment(input: SettlePaymentInput): Promise<string | number> {
+  if ('eventId' in input) return settlePaymentEvent({ eventId: input.eventId });
+  const left = await settlePaymentEvents(input).catch((error: unknown) => {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    return input.eventIds;
+  });
+  await Promise.all(left.map((eventId) => settlePaymentEvent({ eventId })));
+  return input.eventIds.length;
 }

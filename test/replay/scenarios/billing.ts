@@ -96,11 +96,44 @@ export const billingScenarios: Scenario[] = [
     run: (product, user) => chargeAutomatically(product, user),
   },
   {
+    // Of before notifications were settled together.
     name: 'settlePayment/ignored',
     environment: withStripe(),
     async run({ url }) {
       await stripe.notify(url, 'invoice.created', { id: 'in_1' }, 'evt_ignored');
-      return settlementWorkflowId('evt_ignored');
+      return settlementWorkflowId(['evt_ignored']);
+    },
+  },
+  {
+    name: 'settlePayment/alone',
+    environment: withStripe(),
+    async run({ url }) {
+      await stripe.notify(url, 'invoice.created', { id: 'in_1' }, 'evt_alone');
+      return settlementWorkflowId(['evt_alone']);
+    },
+  },
+  {
+    name: 'settlePayment/together',
+    environment: withStripe(),
+    async run({ url, environment: { config } }) {
+      const notify = (id: string) => stripe.notify(url, 'invoice.created', { id: 'in_1' }, id);
+      await notify('evt_first');
+      await Promise.all([notify('evt_second'), notify('evt_third')]);
+      const ids = [
+        settlementWorkflowId(['evt_second', 'evt_third']),
+        settlementWorkflowId(['evt_third', 'evt_second']),
+      ];
+      return completedWorkflow(config, `WorkflowId IN (${ids.map((id) => `'${id}'`).join(', ')})`);
+    },
+  },
+  {
+    name: 'settlePayment/left',
+    environment: withStripe(),
+    async run({ url }) {
+      // More often than its client tries by itself.
+      stripe.failNext(500, 500, 500, 500);
+      await stripe.notify(url, 'charge.refunded', { id: 'ch_1', payment_intent: 'pi_1' }, 'evt_left');
+      return settlementWorkflowId(['evt_left']);
     },
   },
   {
