@@ -272,6 +272,29 @@ describe('a recording ends', () => {
 });
 
 describe('what cannot be saved', () => {
+  test('waits for somebody who may change the drive, where whoever has started it may not any more', async () => {
+    const desktop = await buildDesktop();
+    const { computer, recordings } = desktop;
+    const { user } = computer;
+    const editor = await product.user();
+    await product.identity.members.add(user.spaceId, editor.email, 'editor');
+    const theirs = recordingsOf(computerOf(editor, computer.id, user.spaceId), desktop.id);
+    const { id } = await theirs.start();
+    await user.fetch(`/api/spaces/${user.spaceId}/members/${editor.id}`, { method: 'DELETE' });
+    expect(await recordings.stop(id)).toMatchObject({ status: 'failed', error: { code: 'RECORDING_FORBIDDEN' } });
+    const saved = await computer.expect<Recording>(200, 'POST', `${recordings.path}/${id}/save`, {});
+    expect(saved).toMatchObject({ status: 'saved', createdBy: editor.id });
+    const { data } = await user.get<{ data: { action: string; target: string; actorId: string }[] }>(
+      `/api/spaces/${user.spaceId}/audit`,
+    );
+    const told = data.filter(({ target }) => target === id).map(({ action }) => action);
+    expect(told.toReversed()).toEqual([
+      'desktop-recording.started',
+      'desktop-recording.stopped',
+      'desktop-recording.save-retried',
+    ]);
+  }, 60_000);
+
   test('is kept on the computer, and saved to another folder', async () => {
     const desktop = await buildDesktop();
     const { recordings, computer } = desktop;

@@ -1,6 +1,7 @@
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
+import { recordingsOf, savedBytes } from '../../builders/recording.ts';
 import { getChromium } from '../../support/chromium.ts';
 import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
 import { readPng } from '../../support/png.ts';
@@ -30,6 +31,36 @@ interface Link {
   id: string;
   url: string;
   expiresAt: string;
+}
+
+interface VideoElement {
+  src: string;
+  duration: number;
+  currentTime: number;
+  videoWidth: number;
+  videoHeight: number;
+  error: { message: string } | null;
+  play(): Promise<void>;
+  addEventListener(event: string, listener: () => void, options: { once: true }): void;
+}
+
+/** In a page: plays a video to its end, and then looks at its third second. */
+async function playVideo(base64: string) {
+  const video = document.querySelector('video') as unknown as VideoElement;
+  const until = (event: string) =>
+    new Promise<void>((resolve) => {
+      video.addEventListener(event, resolve, { once: true });
+      video.addEventListener('error', resolve, { once: true });
+    });
+  const ended = until('ended');
+  video.src = `data:video/mp4;base64,${base64}`;
+  await video.play().catch(() => undefined);
+  await ended;
+  const sought = until('seeked');
+  video.currentTime = 2;
+  await sought;
+  const { duration, currentTime: at, videoWidth: width, videoHeight: height } = video;
+  return { duration, at, width, height, error: video.error?.message ?? '' };
 }
 
 const sessions = '/desktop/sessions';
@@ -118,6 +149,42 @@ describe('the page of a desktop', () => {
     await says(page, 'You are in control');
     await page.close();
   });
+
+  test('says to everybody who watches that they are recorded, as long as they are', async () => {
+    const recordings = recordingsOf(computer, session.id);
+    const pages = [await open(session.viewUrl ?? ''), await open((await linkTo(computer, session, {})).url)];
+    for (const page of pages) {
+      await says(page, 'You are looking');
+      expect(await page.locator('#recorded').textContent()).toBe('');
+    }
+    const { id } = await recordings.start();
+    for (const page of pages) await page.locator('#recorded', { hasText: 'Recorded' }).waitFor();
+    const later = await open(session.viewUrl ?? '');
+    await later.locator('#recorded', { hasText: 'Recorded' }).waitFor();
+    await recordings.stop(id);
+    for (const page of [...pages, later]) {
+      await page.locator('#recorded:empty').waitFor({ state: 'attached' });
+      await page.close();
+    }
+  }, 60_000);
+
+  test('has recordings that a browser plays, and in which it seeks', async () => {
+    const recordings = recordingsOf(computer, session.id);
+    const { id } = await recordings.start();
+    await waitFor('some seconds of it', async () => {
+      const { stdout } = await computer.exec(
+        `ffprobe -v error -show_entries format=duration -of csv=p=0 .atrium/recordings/${id}.part.mp4`,
+      );
+      return Number(stdout) > 3 || undefined;
+    });
+    const bytes = await savedBytes(computer, await recordings.stop(id));
+    const page = await browser.newPage();
+    await page.setContent('<video muted></video>');
+    const played = await page.evaluate(playVideo, bytes.toString('base64'));
+    expect(played).toMatchObject({ width: 800, height: 600, at: 2, error: '' });
+    expect(played.duration).toBeGreaterThan(3);
+    await page.close();
+  }, 60_000);
 
   test('is on an origin that has nothing of the API', async () => {
     expect(session.viewUrl).toMatch(/^http:\/\/desktop\.localhost\/#/);
