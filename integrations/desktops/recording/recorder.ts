@@ -93,6 +93,8 @@ export class Recorder {
    * same. Throws 404 `RECORDING_LOST`, 422 `RECORDING_EMPTY` or `RECORDING_UNAVAILABLE`.
    */
   async finish(signal: AbortSignal): Promise<{ durationMs: number }> {
+    // One on a host that was given up, and has come back, runs still.
+    await this.stop();
     const { own } = this.#client;
     const processId = `${this.#spec.id}-${randomBytes(6).toString('hex')}`;
     await own.startProcess(finishRequest(this.#spec, processId));
@@ -114,6 +116,7 @@ export class Recorder {
 
   /** Leaves nothing of it on the computer. */
   async remove(): Promise<void> {
+    await this.stop();
     for (const path of [partPath(this.#spec), filePath(this.#spec)]) {
       await this.#client.deleteFile(path).catch((error: unknown) => {
         const codes = ['FILE_NOT_FOUND', 'NOT_A_FOLDER'];

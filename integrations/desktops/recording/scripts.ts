@@ -61,6 +61,9 @@ mkdir -p "\${part%/*}" "$folder" && rm -f "$folder/pictures" && mkfifo "$folder/
 size() {
   xrandr -display ":$display" --current 2>/dev/null | sed -n 's/.* current \\([0-9]*\\) x \\([0-9]*\\),.*/\\1x\\2/p;q'
 }
+# Another session’s may have the same number later.
+server=$(cat "/tmp/.X$display-lock" 2>/dev/null)
+same() { [ -n "$server" ] && [ "$(cat "/tmp/.X$display-lock" 2>/dev/null)" = "$server" ]; }
 video() { exec ffmpeg -nostdin -hide_banner -loglevel error "$@"; }
 lives() { kill -0 "$1" 2>/dev/null; }
 stop=
@@ -75,7 +78,7 @@ exec 3<>"$folder/pictures"
 end=
 while [ -z "$stop$end" ] && lives $writer; do
   now=$(size)
-  [ -n "$now" ] || { end=${exitCodes.displayGone}; break; }
+  same && [ -n "$now" ] || { end=${exitCodes.displayGone}; break; }
   video -f x11grab -framerate "$rate" -video_size "$now" -i ":$display" -threads 1 -filter_threads 1 \\
     -vf "scale=$width:$height:force_original_aspect_ratio=decrease,pad=$width:$height:-1:-1" \\
     -fps_mode vfr -pix_fmt yuv420p -f rawvideo pipe:1 >&3 3>&- &
@@ -85,7 +88,7 @@ while [ -z "$stop$end" ] && lives $writer; do
     sleep 1
     read -r at rest </proc/uptime
     # One that stood still would take all pictures that it has missed.
-    [ $((\${at%.*} - \${before%.*})) -lt 5 ] && [ "$(size)" = "$now" ] || kill $taker 2>/dev/null
+    [ $((\${at%.*} - \${before%.*})) -lt 5 ] && same && [ "$(size)" = "$now" ] || kill $taker 2>/dev/null
     before=$at
   done
   lives $writer || kill -9 $taker 2>/dev/null
@@ -109,6 +112,9 @@ if [ -z "$over" ]; then exit $end; fi
 exit ${exitCodes.bytes}
 `;
 
+/** What a recording may take beyond its own time, as where its display answers no more. */
+const graceMs = 60_000;
+
 /** However often it is started, it runs once. */
 export function recordRequest(spec: RecorderSpec): StartProcess {
   const { id, display, width, height, framesPerSecond, maxSeconds, maxBytes } = spec;
@@ -116,6 +122,7 @@ export function recordRequest(spec: RecorderSpec): StartProcess {
   return {
     processId: id,
     command: ['/bin/sh', '-c', recordScript, 'record', partPath(spec), ...numbers, `/tmp/.atrium/${id}`],
+    timeoutMs: maxSeconds * 1_000 + graceMs,
   };
 }
 

@@ -229,6 +229,37 @@ describe('a recording ends', () => {
     await withVideo(await savedBytes(desktop.computer, saved), async ({ frames }) => expect(frames).toBeGreaterThan(9));
   }, 60_000);
 
+  test('with its X server, though another session has its display at once', async () => {
+    const desktop = await buildDesktop();
+    const { computer, recordings } = desktop;
+    await desktop.paint('#c00000');
+    const recording = await recordings.start();
+    await written(desktop, recording, 2);
+    await computer.expect(204, 'DELETE', `${sessions}/${desktop.id}`);
+    const next = await buildDesktop('800x600', computer);
+    expect(next.display).toBe(desktop.display);
+    await next.paint('#0000c0');
+    const saved = await recordings.until(recording.id, 'saved');
+    await withVideo(await savedBytes(computer, saved), async (video) => {
+      const [, , blue] = await video.at(video.durationSeconds - 0.2, 200, 150);
+      expect(blue).toBeLessThan(60);
+    });
+    expect(await countOf(next, 'ffmpeg')).toBe(0);
+  }, 60_000);
+
+  test('where its host was given up and has come back, and records nobody any more', async () => {
+    const desktop = await buildDesktop();
+    const recording = await desktop.recordings.start();
+    await written(desktop, recording, 2);
+    const { pool } = product.environment.database;
+    const giveUp = `UPDATE desktop_recordings SET status = 'saving', running_on = NULL, end_code = 'HOST_LOST'
+      WHERE id = ?`;
+    await pool.query(giveUp, [recording.id]);
+    const saved = await desktop.recordings.until(recording.id, 'saved');
+    expect(saved.end?.code).toBe('HOST_LOST');
+    expect(await countOf(desktop, 'ffmpeg')).toBe(0);
+  }, 60_000);
+
   test.each(['writes', 'takes the pictures'])(
     'where that which %s is killed, with what was written',
     async (which) => {
