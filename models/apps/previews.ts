@@ -12,7 +12,7 @@ import type { WebComponent } from './manifest.ts';
 import { placeOfRuns } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
 import { requireScopes } from './requireScopes.ts';
-import { getRun, lockRun, type Run, runsOf } from './run.ts';
+import { getRun, isActive, lockRun, type Run, runsOf } from './run.ts';
 
 /** A link to what a web component serves, and the run that serves it. */
 export interface Preview {
@@ -127,7 +127,9 @@ async function servingRun(tx: Transaction, appId: string, component: string): Pr
       AND r.trigger_kind = 'preview' AND r.cancel_requested_at IS NULL AND ${isLinked} ORDER BY r.id DESC LIMIT 1`,
     [appId, component, new Date()],
   );
-  return row && lockRun(tx, row.id);
+  const run = row && (await lockRun(tx, row.id));
+  // It may have ended since it was looked for, and its links with it.
+  return run !== undefined && isActive(run) ? run : undefined;
 }
 
 function webComponentOf({ manifest: { components } }: App, name: string | undefined): WebComponent {

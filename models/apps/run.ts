@@ -154,4 +154,8 @@ export async function changeRun(
   Object.assign(run, changes);
   if (changes.status !== undefined) row.active = isActive(run) ? 1 : null;
   await execute(tx, 'UPDATE app_runs SET ? WHERE id = ?', [row, run.id]);
+  if (changes.status === undefined || isActive(run) || run.triggerKind !== 'preview') return;
+  // Whatever listens on its port after it is something else.
+  const sql = 'UPDATE port_links SET revoked_at = ? WHERE run_id = ? AND revoked_at IS NULL';
+  await execute(tx, sql, [new Date(), run.id]);
 }

@@ -5,6 +5,7 @@ import { type Database, transaction } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { createFreshCache } from '../freshCache.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
+import { select } from '../sql.ts';
 import { revocationMaxAgeMs } from './sessions.ts';
 import { identityTables, type MemberRow, type Role, type SpaceRow, type UserRow } from './tables.ts';
 import type { Users } from './users.ts';
@@ -58,12 +59,17 @@ export function createMembers(database: Database, users: Users) {
     return member.get();
   }
 
+  /** Whoever is disabled owns nothing: nobody could let others in any more. */
   async function keepAnOwner(spaceId: string, leaving: MemberRow, tx: Transaction): Promise<void> {
     if (leaving.role !== 'owner') return;
-    const owners = await members.count({ where: { spaceId, role: 'owner' }, transaction: tx });
-    if (owners < 2) {
-      throw new DomainError('conflict', 'LAST_OWNER', 'This is the last owner. Make somebody else an owner first.');
-    }
+    const others = await select(
+      tx,
+      `SELECT 1 FROM space_members m JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL
+        WHERE m.space_id = ? AND m.role = 'owner' AND m.user_id <> ? LIMIT 1 FOR UPDATE`,
+      [spaceId, leaving.userId],
+    );
+    if (others.length > 0) return;
+    throw new DomainError('conflict', 'LAST_OWNER', 'This is the last owner. Make somebody else an owner first.');
   }
 
   async function present(member: MemberRow): Promise<Member> {

@@ -175,6 +175,16 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     expect((await page.goto(reached(`${body.origin}/`)))?.status()).toBe(410);
   }, 120_000);
 
+  test('its links end with it', async () => {
+    const { body } = await preview();
+    const page = await open(body);
+    expect(await titleOf(page)).toBe('start 1');
+    await appsOf(product, user).cancel(body.runId);
+    await appsOf(product, user).ended(body.runId);
+    expect((await page.goto(reached(`${body.origin}/`)))?.status()).toBe(410);
+    expect(await list()).toEqual([]);
+  }, 120_000);
+
   test('what does not serve is told in its own words, and leaves nothing running', async () => {
     const broken = await preview({ component: 'broken' });
     expect(broken).toMatchObject({ status: 502, body: { code: 'PREVIEW_ENDED' } });

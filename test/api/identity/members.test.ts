@@ -130,6 +130,20 @@ describe('the last owner', () => {
     expect((await api.as(owner.token).patch(own, { role: 'owner' })).status).toBe(200);
   });
 
+  test('is not one who is disabled', async () => {
+    const { owner, editor, path } = await team();
+    await api.as(owner.token).patch(`${path}/${editor.user.id}`, { role: 'owner' });
+    await api.identity.users.setDisabled(editor.user.id, true);
+    const own = `${path}/${owner.user.id}`;
+    for (const response of [
+      await api.as(owner.token).delete(own),
+      await api.as(owner.token).patch(own, { role: 'viewer' }),
+    ]) {
+      expect([response.status, response.body.code]).toEqual([409, 'LAST_OWNER']);
+    }
+    expect((await api.as(owner.token).delete(`${path}/${editor.user.id}`)).status).toBe(204);
+  });
+
   test('is still there when two owners leave, or put each other down, at once', async () => {
     for (let round = 0; round < 5; round++) {
       const { owner, editor, path } = await team();
