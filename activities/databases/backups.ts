@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { ApplicationFailure } from '@temporalio/activity';
 import { RowTooLarge, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
-import { backupOrder, failBackup, keepBackup } from '../../models/databases/backups.ts';
+import { backupOrder, failBackup, keepBackup, noteFailure } from '../../models/databases/backups.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
 import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
@@ -52,6 +52,7 @@ export function createBackupActivities(deps: DatabaseDeps) {
       } catch (error) {
         signal.throwIfAborted();
         logger.warn({ err: error, backupId, databaseId }, 'A backup of a database could not be made.');
+        await noteFailure(database, backupId, detailOf(error));
         throw asFailure(error);
       }
     },
@@ -65,6 +66,12 @@ export function createBackupActivities(deps: DatabaseDeps) {
 /** By its code alone: texts would stay in the history. */
 function failure(code: string, { nonRetryable = false } = {}): ApplicationFailure {
   return ApplicationFailure.create({ type: code, message: code, nonRetryable });
+}
+
+/** For whoever looks at the backup. */
+function detailOf(error: unknown): string | null {
+  if (!(error instanceof RowTooLarge)) return null;
+  return `The table "${error.table}" has a row that is larger than ${error.maxBytes} bytes. Rows that large cannot be backed up.`;
 }
 
 const [noSuchTable, changedMeanwhile] = [1146, 1412];

@@ -25,9 +25,11 @@ const restoreFailed = {
 
 const onServer = { living: 'open', deleted: 'locked', purged: 'gone' } as const satisfies Record<DatabaseState, string>;
 
-function asWanted({ serverName, state, isFull, compacts, accounts }: Alignment): WantedDatabase {
+function asWanted({ serverName, state, compacts, accounts, ...full }: Alignment): WantedDatabase {
   const asAccount = ({ serverUser: user, ...rest }: AlignedAccount) => ({ user, ...rest });
-  return { name: serverName, state: onServer[state], isFull, compacts, accounts: accounts.map(asAccount) };
+  const { isFull, isFullOfDefinitions } = full;
+  const wanted = { name: serverName, state: onServer[state], isFull, isFullOfDefinitions };
+  return { ...wanted, compacts: compacts > 0, accounts: accounts.map(asAccount) };
 }
 
 /** It is tried again. Why is in the log, and not in the history. */

@@ -20,11 +20,11 @@ export function watchSizes(deps: SizeDeps, tenantServer: TenantServer, signal: A
   let isDiskFull = false;
   return tenantServer.watchSizes(
     namesOf(config.installation).database,
-    async (sizes) => {
+    async (sizes, defined) => {
       const isFullNow = await diskIsFull(config.databases, isDiskFull);
       if (isFullNow !== isDiskFull) logger.warn({ isFullNow }, 'The disk of the server for databases: full, or not.');
       isDiskFull = isFullNow;
-      const changed = await recordSizes(database, sizes, { maxBytes, maxTables, isDiskFull });
+      const changed = await recordSizes(database, sizes, { maxBytes, maxTables, isDiskFull, defined });
       for (const one of changed) void workflows.startDatabase(one);
     },
     {

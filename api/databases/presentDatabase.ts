@@ -30,7 +30,7 @@ export function presentConnection(
 }
 
 export function presentBackup(backup: DatabaseBackup): AnswerOf<'backUpDatabase'> {
-  const { id, databaseId, state: status, sizeBytes, errorCode, createdBy, createdAt, endedAt } = backup;
+  const { id, databaseId, state: status, sizeBytes, errorCode, errorDetail, createdBy, createdAt, endedAt } = backup;
   const times = { createdAt: time(createdAt), endedAt: optionalTime(endedAt) };
-  return { id, databaseId, status, sizeBytes, errorCode, createdBy, ...times };
+  return { id, databaseId, status, sizeBytes, errorCode, errorDetail, createdBy, ...times };
 }

@@ -10,7 +10,9 @@ const lockWaitSeconds = 5;
 export interface TenantConnection {
   isMariaDb: boolean;
   version: string;
-  run(sql: string, values?: unknown[], options?: { timeoutMs: number }): Promise<void>;
+  run(sql: string, values?: unknown[]): Promise<void>;
+  /** A statement that may take long. False where its time was up: then the server was told to end it, and it has ended. */
+  runFor(sql: string, timeoutMs: number): Promise<boolean>;
   rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
 }
 
@@ -54,8 +56,25 @@ export async function withTenantConnection<T>(
     return await work({
       version,
       isMariaDb: version.includes('MariaDB'),
-      async run(sql, values, options) {
-        await query(sql, values, options?.timeoutMs);
+      async run(sql, values) {
+        await query(sql, values);
+      },
+      async runFor(sql, timeoutMs) {
+        let isLate = false;
+        const end = () => {
+          isLate = true;
+          const kill = `KILL QUERY ${Number(connection.threadId)}`;
+          void withTenantConnection({ url, adminPort }, (other) => other.run(kill)).catch(() => undefined);
+        };
+        const timer = setTimeout(end, timeoutMs);
+        try {
+          await query(sql, [], timeoutMs + statementTimeoutMs);
+        } catch (error) {
+          if (!isLate || !(error instanceof TenantServerError) || (error.errno ?? 0) <= 0) throw error;
+        } finally {
+          clearTimeout(timer);
+        }
+        return !isLate;
       },
       rows: async <Row>(sql: string, values?: unknown[]) => (await query(sql, values)) as unknown as Row[],
     });

@@ -8,10 +8,12 @@ export class RowTooLarge extends Error {
   override readonly name = 'RowTooLarge';
   /** Whose row it is, where that is known. */
   readonly table: string | undefined;
+  readonly maxBytes: number;
 
-  constructor(table?: string) {
+  constructor(maxBytes: number, table?: string) {
     super('A row is too large to be read.');
     this.table = table;
+    this.maxBytes = maxBytes;
   }
 }
 

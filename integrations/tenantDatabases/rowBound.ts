@@ -21,7 +21,7 @@ export function boundRows(connection: Connection, { maxBytes, onTooLarge }: Boun
     bytes += chunk.length;
     if (bytes <= maxBytes) return;
     connection.destroy();
-    onTooLarge(new RowTooLarge());
+    onTooLarge(new RowTooLarge(maxBytes));
   });
   return {
     onRow() {

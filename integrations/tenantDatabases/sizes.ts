@@ -3,7 +3,8 @@ import { TenantServerError } from './errors.ts';
 import { databaseName } from './names.ts';
 import type { DatabaseSize } from './types.ts';
 
-const compactTimeoutMs = 8 * 60_000;
+/** For one table, and for all of them: what takes longer is left as it is. */
+const [tableMs, allTablesMs] = [8 * 60_000, 30 * 60_000];
 
 /** The files of the databases whose names begin so. What has no table has none. */
 export async function measureDatabases(
@@ -16,22 +17,62 @@ export async function measureDatabases(
        FROM information_schema.${table} WHERE NAME LIKE ? GROUP BY 1`,
     [`${prefix}%/%`],
   );
-  return new Map(rows.map(({ name, bytes, tables }) => [name, { bytes: Number(bytes), tables: Number(tables) }]));
+  const own = new Map(rows.map(({ name, bytes, tables }) => [name, { bytes: Number(bytes), tables: Number(tables) }]));
+  return connection.isMariaDb ? own : addSizes(own, await sharedFilesOf(connection, prefix));
 }
 
-/** Writes the tables of a database anew. One that is in use for long, or has gone, is left as it is. */
-export async function compactDatabase(connection: TenantConnection, name: string): Promise<void> {
+/** On MySQL a table can ask for a place in the files of the server. Then all tables of its database are counted so. */
+async function sharedFilesOf(connection: TenantConnection, prefix: string): Promise<Map<string, DatabaseSize>> {
+  const rows = await connection.rows<{ name: string; tables: number }>(
+    `SELECT SUBSTRING_INDEX(NAME, '/', 1) AS name, COUNT(*) AS tables FROM information_schema.INNODB_TABLES
+      WHERE SPACE_TYPE <> 'Single' AND NAME LIKE ? GROUP BY 1`,
+    [`${prefix}%/%`],
+  );
+  const sizes = new Map<string, DatabaseSize>();
+  if (rows.length > 0) await connection.run('SET SESSION information_schema_stats_expiry = 0');
+  for (const { name, tables } of rows) {
+    const [sum] = await connection.rows<{ bytes: string | number | null }>(
+      'SELECT SUM(DATA_LENGTH + INDEX_LENGTH) AS bytes FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?',
+      [name],
+    );
+    sizes.set(name, { bytes: Number(sum?.bytes ?? 0), tables: Number(tables) });
+  }
+  return sizes;
+}
+
+/** Both together. */
+export function addSizes(
+  one: ReadonlyMap<string, DatabaseSize>,
+  other: ReadonlyMap<string, DatabaseSize>,
+): Map<string, DatabaseSize> {
+  const sum = new Map(one);
+  for (const [name, { bytes, tables }] of other) {
+    const { bytes: before, tables: tablesBefore } = sum.get(name) ?? { bytes: 0, tables: 0 };
+    sum.set(name, { bytes: before + bytes, tables: tablesBefore + tables });
+  }
+  return sum;
+}
+
+/** Writes the tables of a database anew. One that is in use for long, or has gone, or takes long, is left as it is. */
+export async function compactDatabase(
+  connection: TenantConnection,
+  name: string,
+  { eachMs = tableMs, allMs = allTablesMs } = {},
+): Promise<void> {
+  const deadline = performance.now() + allMs;
   const tables = await connection.rows<{ name: string }>(
     "SELECT TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_TYPE = 'BASE TABLE'",
     [name],
   );
   for (const { name: table } of tables) {
+    const leftMs = deadline - performance.now();
+    if (leftMs <= 0) return;
     const quoted = `${databaseName(name)}.\`${table.replaceAll('`', '``')}\``;
-    await connection.run(`OPTIMIZE TABLE ${quoted}`, [], { timeoutMs: compactTimeoutMs }).catch((error: unknown) => {
+    await connection.runFor(`OPTIMIZE TABLE ${quoted}`, Math.min(eachMs, leftMs)).catch((error: unknown) => {
       if (!(error instanceof TenantServerError) || !leftAlone.has(error.errno)) throw error;
     });
   }
 }
 
-const [lockWaitTimedOut, noSuchTable, deadlock] = [1205, 1146, 1213];
-const leftAlone: ReadonlySet<number | undefined> = new Set([lockWaitTimedOut, noSuchTable, deadlock]);
+const [lockWaitTimedOut, noSuchTable, deadlock, interrupted] = [1205, 1146, 1213, 1317];
+const leftAlone: ReadonlySet<number | undefined> = new Set([lockWaitTimedOut, noSuchTable, deadlock, interrupted]);

@@ -2,12 +2,13 @@ import { withAccountConnection } from './accountConnection.ts';
 import { alignDatabase, endConnections } from './align.ts';
 import { type Answer, type AskOptions, askDatabase } from './askDatabase.ts';
 import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
+import { DefinitionSizes } from './definitions.ts';
 import { dumpDatabase } from './dump/dump.ts';
 import { linesOf } from './dump/entries.ts';
 import { fenceName, takeFence } from './fence.ts';
 import { fillDatabase } from './fill.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
-import { measureDatabases } from './sizes.ts';
+import { addSizes, measureDatabases } from './sizes.ts';
 import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
 import { endLongStatements, patience, type WatchOptions, watchServer } from './watchdog.ts';
 
@@ -48,6 +49,8 @@ type Setting =
   | 'engines'
   | 'temporary';
 const isOn = (value: unknown) => value === 1 || value === 'ON';
+
+type DatabaseSizes = ReadonlyMap<string, DatabaseSize>;
 
 /** How the names of accounts begin, and of those that read what is backed up. */
 interface AccountNames {
@@ -149,17 +152,28 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       options: AskOptions,
     ): Promise<Answer> => askDatabase({ ...place, ...account }, sql, options),
 
-    /** The sizes of the databases whose names begin so, again and again until it is called off. */
+    /**
+     * The sizes of the databases whose names begin so, again and again until it is called off; and what of that is
+     * views, functions, procedures and triggers.
+     */
     watchSizes: (
       prefix: string,
-      onSizes: (sizes: ReadonlyMap<string, DatabaseSize>) => Promise<void>,
+      onSizes: (sizes: DatabaseSizes, defined: DatabaseSizes) => Promise<void>,
       options: WatchOptions,
-    ): Promise<void> =>
-      watchServer(address, async (connection) => onSizes(await measureDatabases(connection, prefix)), options),
+    ): Promise<void> => {
+      const definitions = new DefinitionSizes();
+      const look = async (connection: TenantConnection) => {
+        const defined = await definitions.look(connection, prefix);
+        await onSizes(addSizes(await measureDatabases(connection, prefix), defined), defined);
+      };
+      return watchServer(address, look, options);
+    },
 
-    /** The same once. */
+    /** The same once, of few databases. */
     sizes: (prefix: string): Promise<Map<string, DatabaseSize>> =>
-      withTenantConnection(address, (connection) => measureDatabases(connection, prefix)),
+      withTenantConnection(address, async (connection) =>
+        addSizes(await measureDatabases(connection, prefix), await new DefinitionSizes().look(connection, prefix)),
+      ),
 
     /** Its version, and how it is set up where that matters to tenants. */
     settings: (): Promise<TenantSettings> =>

@@ -5,6 +5,8 @@ export interface WantedDatabase {
   state: 'open' | 'locked' | 'gone';
   /** Its accounts read and delete, and write nothing. */
   isFull: boolean;
+  /** With views, functions, procedures and triggers alone: then they make no triggers either. */
+  isFullOfDefinitions?: boolean;
   /** Whether its tables are written anew, which gives back to the disk what was deleted in them. */
   compacts: boolean;
   accounts: WantedAccount[];
@@ -52,7 +54,7 @@ export interface AccountLimits {
 /** What a database takes of the disk. */
 export interface DatabaseSize {
   bytes: number;
-  /** Or partitions: each is a file. */
+  /** Or partitions, each of which is a file; and views, functions, procedures and triggers. */
   tables: number;
 }
 

@@ -16,7 +16,9 @@ export interface Alignment {
   serverName: string;
   state: DatabaseState;
   isFull: boolean;
-  compacts: boolean;
+  isFullOfDefinitions: boolean;
+  /** The version that wished its tables to be written anew; 0 for none. */
+  compacts: number;
   /** The backup from which it is to be made. */
   restores: string | null;
   accounts: AlignedAccount[];
@@ -58,7 +60,7 @@ export async function readAlignment(
     return { ...row, state: 'purged' as const, version: row.version + 1 };
   });
   if (found === undefined) return undefined;
-  const { version, serverName, state, purgeAt, isFull, compacts } = found;
+  const { version, serverName, state, purgeAt, isFull, isFullOfDefinitions, compacts } = found;
   const restores = found.isMade ? null : found.restores;
   const rows = await accountsOf(database, id);
   // What goes needs no password, and its space's keys may be gone before it.
@@ -70,7 +72,8 @@ export async function readAlignment(
   );
   if (state === 'deleted' && purgeAt !== null) ends.push(purgeAt);
   const nextAt = ends.length === 0 || state === 'purged' ? null : new Date(Math.min(...ends.map(Number)));
-  return { id, version, serverName, state, isFull, compacts, restores, accounts, nextAt };
+  const full = { isFull, isFullOfDefinitions };
+  return { id, version, serverName, state, ...full, compacts, restores, accounts, nextAt };
 }
 
 type OpenSealed = (account: DatabaseAccount, sealed: Buffer) => Promise<string>;
@@ -117,8 +120,11 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
     if (row === undefined) return true;
     if (row.serverName !== aligned.serverName) throw takenOver();
     if (row.version !== aligned.version) {
-      // Whatever else was wished meanwhile, it is not filled again.
+      // Whatever else was wished meanwhile, what took long is not done again.
       if (aligned.restores !== null && aligned.state === 'living') await noteFilled(tx, aligned);
+      if (aligned.compacts > 0 && aligned.compacts === row.compacts) {
+        await execute(tx, 'UPDATE space_databases SET compacts = 0 WHERE id = ?', [aligned.id]);
+      }
       const sql = 'UPDATE space_databases SET due_at = ?, version = version + 1 WHERE id = ?';
       await execute(tx, sql, [new Date(), aligned.id]);
       return false;

@@ -18,6 +18,8 @@ export interface DatabaseBackup {
   objectKey: string | null;
   sizeBytes: number | null;
   errorCode: string | null;
+  /** In words, for whoever can do something about it. */
+  errorDetail: string | null;
   /** Null where it was made by itself. */
   createdBy: string | null;
   createdAt: Date;
@@ -25,7 +27,7 @@ export interface DatabaseBackup {
 }
 
 const columns = `id, database_id AS databaseId, space_id AS spaceId, state, object_key AS objectKey,
-  size_bytes AS sizeBytes, error_code AS errorCode, created_by AS createdBy, created_at AS createdAt, ended_at AS endedAt`;
+  size_bytes AS sizeBytes, error_code AS errorCode, error_detail AS errorDetail, created_by AS createdBy, created_at AS createdAt, ended_at AS endedAt`;
 
 function read(row: object): DatabaseBackup {
   const found = row as DatabaseBackup;

@@ -10,6 +10,8 @@ import { type DatabaseBackup, dropBackups, dropOldBackups, lockBackup, unused } 
 import { lockDatabase, lockOf, requireLiving } from './spaceDatabase.ts';
 import type { DatabaseActor } from './wishes.ts';
 
+const mostDetail = 500;
+
 interface Asked {
   spaceId: string;
   databaseId: string;
@@ -94,13 +96,14 @@ export async function keepBackup(
     // Another worker has done it, or the database has gone meanwhile: then the object is given up.
     if (backup?.state !== 'making') return;
     await driveModels(tx).DriveObject.keep(objectKey, tx);
-    const end = { state: 'kept', object_key: objectKey, size_bytes: sizeBytes, due_at: null, ended_at: new Date() };
+    const as = { state: 'kept', object_key: objectKey, size_bytes: sizeBytes, error_detail: null };
+    const end = { ...as, due_at: null, ended_at: new Date() };
     await execute(tx, 'UPDATE space_database_backups SET ? WHERE id = ?', [end, id]);
     await dropOldBackups(tx, backup.databaseId, kept);
   });
 }
 
-/** It is not tried again. */
+/** It is not tried again. Where an attempt has noted why, that is kept. */
 export async function failBackup(database: Database, id: string, code: string, kept: number): Promise<void> {
   await transaction(database, async (tx) => {
     const backup = await lockBackup(tx, id);
@@ -109,6 +112,12 @@ export async function failBackup(database: Database, id: string, code: string, k
     await execute(tx, 'UPDATE space_database_backups SET ? WHERE id = ?', [end, id]);
     await dropOldBackups(tx, backup.databaseId, kept);
   });
+}
+
+/** Why an attempt has failed. It names what is its tenant's, so it is in the row and in no history. */
+export async function noteFailure({ pool }: Pick<Database, 'pool'>, id: string, detail: string | null): Promise<void> {
+  const sql = "UPDATE space_database_backups SET error_detail = ? WHERE id = ? AND state = 'making'";
+  await pool.query(sql, [detail?.slice(0, mostDetail) ?? null, id]);
 }
 
 export type DueBackup = Waiting & { spaceId: string };

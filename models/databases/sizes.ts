@@ -8,7 +8,12 @@ export interface SizeLimits {
   maxTables: number;
   /** Whether the server's disk has no room for more of anybody. */
   isDiskFull: boolean;
+  /** What of the sizes is no tables. */
+  defined?: ReadonlyMap<string, Measured>;
 }
+
+/** In the row's `is_full`. */
+const [hasRoom, full, fullOfDefinitions] = [0, 1, 2];
 
 interface Measured {
   bytes: number;
@@ -56,20 +61,24 @@ export async function recordSizes(
 }
 
 async function record(database: Database, known: Known, { bytes, tables }: Measured, limits: SizeLimits) {
-  const isFull = limits.isDiskFull || bytes > limits.maxBytes || tables > limits.maxTables;
+  const isTooLarge = (size: Measured) => size.bytes > limits.maxBytes || size.tables > limits.maxTables;
+  const level = limits.isDiskFull || isTooLarge({ bytes, tables }) ? full : hasRoom;
+  const isFull = isTooLarge(limits.defined?.get(known.serverName) ?? nothing) ? fullOfDefinitions : level;
   const isSame = Number(known.sizeBytes) === bytes && known.tableCount === tables;
   if (!isSame) {
     const sql = 'UPDATE space_databases SET size_bytes = ?, table_count = ? WHERE id = ?';
     await database.pool.query(sql, [bytes, tables, known.id]);
   }
-  if (isFull === Boolean(known.isFull)) return false;
+  if (isFull === Number(known.isFull)) return false;
   return transaction(database, async (tx) => {
     const row = await lockDatabase(tx, known.id);
-    if (row?.state !== 'living' || row.isFull === isFull) return false;
+    if (row?.state !== 'living') return false;
     const sql = 'UPDATE space_databases SET is_full = ?, version = version + 1, due_at = ? WHERE id = ?';
     await execute(tx, sql, [isFull, new Date(), known.id]);
     // Connections that are open have the rights with which they came.
-    await execute(tx, 'UPDATE space_database_accounts SET is_cut = 1 WHERE database_id = ?', [known.id]);
+    // Those of Atrium's own read only: a backup goes on.
+    const cut = 'UPDATE space_database_accounts SET is_cut = 1 WHERE database_id = ? AND purpose IS NULL';
+    await execute(tx, cut, [known.id]);
     return true;
   });
 }

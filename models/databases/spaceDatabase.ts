@@ -33,8 +33,10 @@ export interface SpaceDatabase {
   tableCount: number;
   /** It is too large: nothing more is written to it. */
   isFull: boolean;
-  /** Whether its tables are to be written anew. */
-  compacts: boolean;
+  /** And that without its tables. */
+  isFullOfDefinitions: boolean;
+  /** The version that wished its tables to be written anew; 0 where that is done. */
+  compacts: number;
   /** The backup from which it is being made. */
   restores: string | null;
 }
@@ -43,11 +45,12 @@ const columns = `id, space_id AS spaceId, name, server_name AS serverName, state
   created_by AS createdBy, created_at AS createdAt, deleted_at AS deletedAt, purge_at AS purgeAt,
   size_bytes AS sizeBytes, table_count AS tableCount, is_full AS isFull, compacts, restores`;
 
-type Flag = 'isMade' | 'isFull' | 'compacts';
+type Flag = 'isMade' | 'isFull';
 
 function read(row: object): SpaceDatabase {
-  const found = row as Omit<SpaceDatabase, Flag> & Record<Flag, number>;
-  const flags = { isMade: Boolean(found.isMade), isFull: Boolean(found.isFull), compacts: Boolean(found.compacts) };
+  const found = row as Omit<SpaceDatabase, Flag | 'isFullOfDefinitions'> & Record<Flag, number>;
+  const full = { isFull: Number(found.isFull) > 0, isFullOfDefinitions: Number(found.isFull) > 1 };
+  const flags = { isMade: Boolean(found.isMade), ...full };
   return { ...found, sizeBytes: Number(found.sizeBytes), ...flags };
 }
 

@@ -152,7 +152,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
     compact: (asked: { spaceId: string; id: string; actor: DatabaseActor }) =>
       change(asked, 'compactDatabase', async (_tx, found) => {
         requireLiving(found);
-        return { compacts: 1 };
+        return { compacts: found.version + 1 };
       }),
 
     /** What its space calls it; the server calls it something else. Throws 404, 409 `DATABASE_NAME_TAKEN`. */

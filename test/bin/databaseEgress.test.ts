@@ -79,7 +79,7 @@ async function align(id: string): Promise<void> {
     if (wanted === undefined) throw new Error('It has a row.');
     const accounts = wanted.accounts.map(({ serverUser: user, ...rest }) => ({ user, ...rest }));
     const { serverName: name, isFull, compacts } = wanted;
-    return { name, state: 'open' as const, isFull, compacts, accounts, wanted };
+    return { name, state: 'open' as const, isFull, compacts: compacts > 0, accounts, wanted };
   });
   if (done !== undefined) await finishAlignment(environment.database, done.wanted);
 }

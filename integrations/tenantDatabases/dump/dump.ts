@@ -135,7 +135,7 @@ async function* namingTable<Row>(rows: AsyncIterable<Row>, table: string): Async
   try {
     yield* rows;
   } catch (error) {
-    throw error instanceof RowTooLarge ? new RowTooLarge(table) : error;
+    throw error instanceof RowTooLarge ? new RowTooLarge(error.maxBytes, table) : error;
   }
 }
 

@@ -162,6 +162,17 @@ test('where there is no room for it, it says so', async () => {
   expect(await theirs.backUp(id)).toMatchObject({ status: 'failed', errorCode: 'QUOTA_EXCEEDED', sizeBytes: null });
 });
 
+test('a row that is too large for it is told with its table', async () => {
+  const { id } = await own.make('wide');
+  await using connection = await enter(await own.connection(id));
+  await connection.query('CREATE TABLE files (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB, c LONGBLOB)');
+  await connection.query("INSERT INTO files VALUES (1, '', '', '')");
+  for (const column of ['a', 'b', 'c']) await connection.query(`UPDATE files SET ${column} = REPEAT('x', 12000000)`);
+  const backup = await own.backUp(id);
+  expect(backup).toMatchObject({ status: 'failed', errorCode: 'ROW_TOO_LARGE' });
+  expect(backup.errorDetail).toContain('"files"');
+});
+
 test('of a backup that the server refuses, or the store has lost, nothing is left', async () => {
   const id = await makeFilled('refused');
   const backup = await own.backUp(id);

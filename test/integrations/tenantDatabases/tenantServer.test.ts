@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import mysql, { type Connection } from 'mysql2/promise';
+import { withTenantConnection } from '../../../integrations/tenantDatabases/connection.ts';
 import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
 import type { WantedDatabase } from '../../../integrations/tenantDatabases/types.ts';
 import { tenantServer } from '../../support/runServer.ts';
@@ -407,11 +408,64 @@ describe('too large', () => {
     await connection.query('DELETE FROM `odd``name`');
     await connection.query('CREATE VIEW seen AS SELECT * FROM `odd``name`');
     await align({ ...database, compacts: true });
-    expect(await sizeOfIt()).toMatchObject({ tables: 1 });
+    expect(await sizeOfIt()).toMatchObject({ tables: 2 });
     expect((await sizeOfIt())?.bytes).toBeLessThan(4_000_000);
     await connection.query("INSERT INTO `odd``name` (words) VALUES ('it works')");
   }, 120_000);
 });
+
+test('what is defined counts too, and whoever fills a database with it makes no triggers either', async () => {
+  const database = await make();
+  const connection = await connect(database);
+  await connection.query('CREATE TABLE notes (id INT)');
+  const before = (await server.sizes(database.name)).get(database.name);
+  const words = 'x'.repeat(200_000);
+  for (const sql of [
+    `CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN LENGTH('${words}')`,
+    `CREATE PROCEDURE p() SELECT '${words}'`,
+    `CREATE VIEW v AS SELECT '${words}' AS words`,
+    `CREATE TRIGGER t BEFORE INSERT ON notes FOR EACH ROW SET NEW.id = LENGTH('${words}')`,
+  ]) {
+    await connection.query(sql);
+  }
+  const after = (await server.sizes(database.name)).get(database.name);
+  expect(after?.tables).toBe((before?.tables ?? 0) + 4);
+  expect(after?.bytes).toBeGreaterThan((before?.bytes ?? 0) + 800_000);
+  connection.destroy();
+  await align({ ...database, isFull: true });
+  const trigger = (name: string) => `CREATE TRIGGER ${name} BEFORE DELETE ON notes FOR EACH ROW SET @x = 1`;
+  const makes = async (name: string) => {
+    const now = await connect(database);
+    return refusal(now, trigger(name)).finally(() => now.destroy());
+  };
+  expect(await makes('a')).toBeUndefined();
+  await align({ ...database, isFull: true, isFullOfDefinitions: true });
+  expect(await makes('b')).toBe(1142);
+  await align(database);
+  expect(await makes('b')).toBeUndefined();
+}, 60_000);
+
+test('on MySQL what is put among the tables of the server counts as well', async () => {
+  if (isMariaDb) return;
+  const database = await make();
+  const connection = await connect(database);
+  const sql = 'CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, words LONGTEXT) TABLESPACE innodb_system';
+  await connection.query(sql);
+  await connection.query("INSERT INTO notes (words) VALUES (REPEAT('x', 3000000))");
+  await waitFor('it to count', async () => {
+    return ((await server.sizes(database.name)).get(database.name)?.bytes ?? 0) > 3_000_000;
+  });
+}, 60_000);
+
+test('a statement that takes long is ended when its time is up, and the connection goes on', async () => {
+  const { url, adminPort } = address;
+  const found = await withTenantConnection({ url, adminPort }, async (connection) => [
+    await connection.runFor('DO SLEEP(600)', 500),
+    await connection.runFor('DO SLEEP(0)', 60_000),
+    await connection.rows('SELECT 1 AS one'),
+  ]);
+  expect(found).toEqual([false, true, [{ one: 1 }]]);
+}, 60_000);
 
 test('an account whose connections are ended once may come back at once', async () => {
   const database = await make();

@@ -131,3 +131,26 @@ test('whoever was taken for lost while it made a database from a backup says not
   expect(await read()).toMatchObject({ restores: null });
   expect(await finishAlignment(database, await read())).toBe(true);
 });
+
+test('what is wished while a database is compacted does not have it compacted again', async () => {
+  const asked = await make();
+  const { database } = environment;
+  const read = async () => {
+    const found = await databases.alignment(asked.id);
+    if (found === undefined) throw new Error('It has a row.');
+    return found;
+  };
+  await databases.wishes.compact(asked);
+  const compacted = await read();
+  expect(compacted.compacts).toBeGreaterThan(0);
+  // It has become full meanwhile, since the tables are there twice while they are written anew.
+  await query('UPDATE space_databases SET is_full = 1, version = version + 1 WHERE id = ?', [asked.id]);
+  expect(await finishAlignment(database, compacted)).toBe(false);
+  expect(await read()).toMatchObject({ compacts: 0, isFull: true });
+  // What is asked for later than it was begun is done.
+  await databases.wishes.compact(asked);
+  const again = await read();
+  await databases.wishes.compact(asked);
+  expect(await finishAlignment(database, again)).toBe(false);
+  expect((await read()).compacts).toBeGreaterThan(again.compacts);
+});

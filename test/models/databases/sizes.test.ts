@@ -31,4 +31,11 @@ test('with a full disk all databases are full, until there is room', async () =>
   const wanted = await databases.alignment(ids[0] ?? '');
   expect(wanted).toMatchObject({ isFull: true, accounts: [{ isCut: true }, {}, {}] });
   expect((await record(false)).sort()).toEqual([...ids].sort());
+
+  const defined = new Map([[wanted?.serverName ?? '', { bytes: 2, tables: 1 }]]);
+  await recordSizes(database, defined, { maxBytes: 1, maxTables: 1, isDiskFull: false, defined });
+  expect(await databases.alignment(ids[0] ?? '')).toMatchObject({ isFull: true, isFullOfDefinitions: true });
+  // A backup that is being made goes on.
+  const sql = 'SELECT 1 FROM space_database_accounts WHERE is_cut = 1 AND purpose IS NOT NULL';
+  expect((await database.pool.query(sql))[0]).toEqual([]);
 });
