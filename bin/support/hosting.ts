@@ -4,6 +4,7 @@ import type { ComputerDeps } from '../../activities/computers/deps.ts';
 import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
+import { closeBrowsers } from '../../integrations/browsers/closeBrowsers.ts';
 import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
@@ -115,6 +116,7 @@ async function makeHost(
       ...driverOptions(config.computers),
       ...(config.computers.memoryMiB !== undefined && { memoryMiB: config.computers.memoryMiB }),
       egress,
+      beforeEnd: closeBrowsers,
       readOnly: () => [...trust.readOnly, ...policies],
       log: (level, facts, message) => logger[level](facts, message),
     });

@@ -1,4 +1,4 @@
-import type { StartProcess } from '../computers/types.ts';
+import type { ProcessInfo, StartProcess } from '../computers/types.ts';
 import type { BrowserSpec } from './types.ts';
 
 /** The exit codes of a start for which a computer lacks Chromium, and of one whose profile another browser has. */
@@ -99,6 +99,8 @@ export XDG_CONFIG_HOME="$own"
 exec "$chromium" --user-data-dir="$profile" "$@" </dev/null
 `;
 
+const scriptName = 'browser';
+
 /** However often it is started, it runs once. */
 export function startRequest(spec: BrowserSpec, home: string): StartProcess {
   const { id, width, height, display } = spec;
@@ -112,8 +114,15 @@ export function startRequest(spec: BrowserSpec, home: string): StartProcess {
   const size = ['--window-position=0,0', `--window-size=${width},${height}`];
   return {
     processId: id,
-    command: ['/bin/sh', '-c', script, 'browser', ...folders, id, ...flags, ...own, ...size, 'about:blank'],
+    command: ['/bin/sh', '-c', script, scriptName, ...folders, id, ...flags, ...own, ...size, 'about:blank'],
     // Without it Chromium looks for a bus that no computer has.
     env: { DBUS_SESSION_BUS_ADDRESS: 'disabled:', ...(display !== undefined && { DISPLAY: `:${display}` }) },
   };
+}
+
+/** What it takes to end it, of a process of a computer that is a browser; undefined for any other. */
+export function startedBy({ processId, command }: ProcessInfo): BrowserSpec | undefined {
+  const [, , , name, profileFolder, downloadsFolder, id] = Array.isArray(command) ? command : [];
+  if (name !== scriptName || id !== processId || profileFolder === undefined || downloadsFolder === undefined) return;
+  return { id, profileFolder, downloadsFolder, width: 0, height: 0 };
 }

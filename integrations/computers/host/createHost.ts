@@ -23,6 +23,7 @@ import { watch } from './watch.ts';
 
 const usualDeadlines: HostDeadlines = {
   startMs: 20_000,
+  closeMs: 5_000,
   stopGraceMs: 2_000,
   clearMs: 10_000,
   freezeMs: 5_000,

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { HostClient } from '../hostClient.ts';
 import { driverOf, type HostContext } from './context.ts';
-import { until } from './deadline.ts';
+import { until, within } from './deadline.ts';
 import type { Driver } from './driver.ts';
 import type { HolderEnd } from './holderSpec.ts';
 import { HostError } from './hostErrors.ts';
@@ -61,6 +62,7 @@ export async function end(
   const { holder } = run;
   if (graceMs > 0 && isRunning(run) && holder !== null) {
     if (run.pausedAt !== null) await confinement.thaw(record);
+    await endInOrder(context, record);
     killIfAlive(holder, 'SIGTERM');
     // The holder counts the grace; with a little more for itself to write down what it saw.
     await until(() => !isAlive(holder), graceMs + 1_000);
@@ -75,6 +77,20 @@ export async function end(
   const { uid, limits, computerId } = record;
   writeRecord(context.layout, { computerId, uid, limits, run: { ...run, phase: 'ended', pausedAt: null, end: ended } });
   return ended;
+}
+
+/** Has end what ends in a way of its own. Whatever becomes of that, the rest ends too. */
+async function endInOrder(
+  { layout, options, deadlines, log }: HostContext,
+  { computerId }: ComputerRecord,
+): Promise<void> {
+  const client = new HostClient({ socketPath: computerLayout(layout, computerId).socket });
+  const ended = options.beforeEnd?.(client, AbortSignal.timeout(deadlines.closeMs));
+  try {
+    if (ended !== undefined) await within(ended, deadlines.closeMs, 'what ends first');
+  } catch (error) {
+    log('warn', { err: error, computerId }, 'What was to end first on a computer is ended with the rest');
+  }
 }
 
 /** What the holder itself has left, which it writes as the computer’s user: nothing in it is believed but its text. */

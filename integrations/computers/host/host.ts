@@ -29,6 +29,11 @@ export interface HostOptions {
   readOnly?: (spec: ComputerSpec) => { from: string; to: string }[];
   /** The way out of computers: opened before one starts, and when one is taken over; closed when it has ended. */
   egress?: HostEgress;
+  /**
+   * Before what runs on a computer is asked to end with it: for what Atrium itself runs there and ends in a way of its
+   * own, within `closeMs`.
+   */
+  beforeEnd?: (client: HostClient, signal: AbortSignal) => Promise<void>;
   /** Told when a computer has ended unasked. */
   onEnd?: (computerId: string, end: HolderEnd) => void;
   log?: (level: 'info' | 'warn' | 'error', facts: Record<string, unknown>, message: string) => void;
@@ -48,6 +53,8 @@ export interface HostEgress {
 
 export interface HostDeadlines {
   startMs: number;
+  /** How long `beforeEnd` may take. */
+  closeMs: number;
   /** How long processes have between SIGTERM and SIGKILL when their computer stops. */
   stopGraceMs: number;
   /** For killing and clearing up what a computer has left. */
