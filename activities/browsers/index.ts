@@ -1,5 +1,6 @@
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { DownloadsHome } from '../../integrations/browsers/home/downloadsHome.ts';
+import { isDisplayAlive } from '../../integrations/browsers/isDisplayAlive.ts';
 import { noteDownloadFault } from '../../models/browsers/downloads.ts';
 import { downloadsFolder } from '../../models/browsers/folders.ts';
 import { endBrowser } from '../../models/browsers/saves.ts';
@@ -10,6 +11,7 @@ import {
   failBrowser,
   nextBrowserStep,
   noteClosed,
+  noteDeath,
   noteStarted,
 } from '../../models/browsers/steps.ts';
 import { DomainError } from '../../models/errors.ts';
@@ -46,11 +48,10 @@ export function createBrowserActivities(deps: BrowserDeps) {
         // What the drive did not take is tried again at the end.
         return { hasDownloads: files.length > 0 && session.downloadCode === null };
       }
+      await noteDeath(database, sessionId, { hasDisplay: await isDisplayAlive(client, session) });
     } catch (error) {
-      if (error instanceof DomainError) return nothing;
-      throw error;
+      if (!(error instanceof DomainError)) throw error;
     }
-    await failBrowser(database, sessionId, 'BROWSER_ENDED');
     return nothing;
   }
 

@@ -1,4 +1,5 @@
 import { Browser } from '../../integrations/browsers/browser.ts';
+import { isDisplayAlive } from '../../integrations/browsers/isDisplayAlive.ts';
 import type { WokenBy } from '../../integrations/computers/liveComputers.ts';
 import {
   type BrowserRef,
@@ -8,7 +9,7 @@ import {
   getBrowser,
 } from '../../models/browsers/session.ts';
 import { browserSpec } from '../../models/browsers/spec.ts';
-import { failBrowser } from '../../models/browsers/steps.ts';
+import { failBrowser, noteDeath } from '../../models/browsers/steps.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
@@ -27,20 +28,23 @@ export async function asItIs(deps: LookDeps, session: BrowserSession): Promise<B
   try {
     const client = await deps.liveComputers.asIs(session);
     if (await new Browser(client, browserSpec(session)).isAlive()) return session;
+    await noteDeath(deps.database, session.id, { hasDisplay: await isDisplayAlive(client, session) });
   } catch (error) {
     if (error instanceof DomainError) return session;
     throw error;
   }
-  // It may have ended with its computer.
-  const latest = await getBrowser(deps.database, refOf(session));
-  return noteEnd(deps, latest, endCodeOf(latest) ?? 'BROWSER_ENDED');
+  return told(deps, session);
 }
 
 /** What has ended has a time for that as soon as somebody looks, and its workflow does the rest. */
 async function noteEnd(deps: LookDeps, session: BrowserSession, code: string): Promise<BrowserSession> {
   await failBrowser(deps.database, session.id, code);
-  void deps.launcher.startBrowser(session);
-  return getBrowser(deps.database, refOf(session));
+  return told(deps, session);
+}
+
+function told({ database, launcher }: LookDeps, session: BrowserSession): Promise<BrowserSession> {
+  void launcher.startBrowser(session);
+  return getBrowser(database, { spaceId: session.spaceId, sessionId: session.id });
 }
 
 /** A session that has not ended. Throws 404, 410 `BROWSER_SESSION_ENDED`. */
@@ -76,10 +80,6 @@ export async function withBrowser<T>(
     const code = endCodeOf(await asItIs(deps, session));
     throw code === undefined ? error : browserEnded(code);
   }
-}
-
-function refOf({ id, spaceId }: BrowserSession): BrowserRef {
-  return { spaceId, sessionId: id };
 }
 
 export function browserEnded(code: string): DomainError {

@@ -37,6 +37,17 @@ export async function nextBrowserStep(database: Database, id: string): Promise<B
   }
 }
 
+/** Its Chromium has ended: with its desktop or its computer, where that has ended too, else by itself. */
+export async function noteDeath(
+  database: Database,
+  id: string,
+  { hasDisplay }: { hasDisplay: boolean },
+): Promise<void> {
+  if ((await endedIfUnwanted(database, id)) !== undefined) {
+    await failBrowser(database, id, hasDisplay ? 'BROWSER_ENDED' : 'DESKTOP_ENDED');
+  }
+}
+
 async function endedIfUnwanted(database: Database, id: string): Promise<BrowserSession | undefined> {
   const session = await findBrowser(database, id);
   if (session === undefined || !['starting', 'running'].includes(session.status)) return session;

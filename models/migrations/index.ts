@@ -46,7 +46,6 @@ import { desktopRecordings } from './0044-desktop-recordings.ts';
 import { chatSearch } from './0045-chat-search.ts';
 import { threadShares } from './0045b-thread-shares.ts';
 import { threadForks } from './0045c-thread-forks.ts';
-import { returnUrls } from './0045d-return-urls.ts';
 import { databaseGuards } from './0046-database-guards.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
@@ -98,6 +97,5 @@ export const migrations: Migration[] = [
   chatSearch,
   threadShares,
   threadForks,
-  returnUrls,
   databaseGuards,
 ];
