@@ -1,24 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import type { DataKeyStore, WrappedDataKey } from '../../crypto/dataKeys.ts';
 import { createEnvelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
 import { localMasterKey } from '../../crypto/localMasterKey.ts';
 import { keyRing, type MasterKey } from '../../crypto/masterKey.ts';
-
-/** The table in memory; what it does with MySQL is in test/models/identity. */
-function memoryStore(rows: WrappedDataKey[] = []): DataKeyStore & { rows: WrappedDataKey[] } {
-  const of = (scope: string) => rows.filter((row) => row.scope === scope).sort((a, b) => b.version - a.version);
-  return {
-    rows,
-    latest: async (scope) => of(scope)[0],
-    byVersion: async (scope, version) => of(scope).find((row) => row.version === version),
-    insert: async (key) => {
-      if (of(key.scope).some((row) => row.version === key.version)) return false;
-      rows.push(key);
-      return true;
-    },
-  };
-}
+import { memoryStore } from '../support/memoryKeys.ts';
 
 const master = () => localMasterKey(randomBytes(32));
 const text = (value: string) => Buffer.from(value, 'utf8');

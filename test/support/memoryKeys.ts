@@ -1,0 +1,16 @@
+import type { DataKeyStore, WrappedDataKey } from '../../crypto/dataKeys.ts';
+
+/** The table in memory; what it does with MySQL is in test/models/identity. */
+export function memoryStore(rows: WrappedDataKey[] = []): DataKeyStore & { rows: WrappedDataKey[] } {
+  const of = (scope: string) => rows.filter((row) => row.scope === scope).sort((a, b) => b.version - a.version);
+  return {
+    rows,
+    latest: async (scope) => of(scope)[0],
+    byVersion: async (scope, version) => of(scope).find((row) => row.version === version),
+    insert: async (key) => {
+      if (of(key.scope).some((row) => row.version === key.version)) return false;
+      rows.push(key);
+      return true;
+    },
+  };
+}
