@@ -2,12 +2,15 @@ import { type BrowserSession, browsersOf, startSite, type TestBrowsers } from '.
 import { buildComputer, buildHostingProduct, computerOf, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { getBrowserPrograms } from '../../support/browserPrograms.ts';
+import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 let product: TestProduct;
 
 beforeAll(async () => {
   await getBrowserPrograms();
+  await getDesktopPrograms();
   product = await buildHostingProduct({ ...hurriedSweeper });
 }, 300_000);
 afterAll(() => product?.close());
@@ -89,5 +92,139 @@ describe('a browser session with a profile', () => {
     expect(next.computerId).toBe(other.id);
     expect((await browsers.visit(next, `${await startSite(other)}/`)).title).toBe(signedIn);
     await browsers.end(next);
+  });
+});
+
+describe('a browser session', () => {
+  test('without a profile leaves nothing but its row', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    const site = await startSite(computer);
+    const session = await browsers.temporary({ url: `${site}/sign-in`, resolution: '800x600' });
+    expect(session).toMatchObject({ profileId: null, resolution: '800x600', save: { state: 'none' } });
+    const left = async () => (await computer.exec('ls .local/share/atrium/browsers')).stdout;
+    expect(await left()).toContain(session.id);
+    await browsers.end(session);
+    expect((await browsers.get(session)).save).toEqual({ state: 'none', code: null, savedAt: null });
+    await waitFor('its folders to go', async () => (await left()) === '');
+  });
+
+  test('ends with its Chromium, and its profile opens again', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    const site = await startSite(computer);
+    const session = await browsers.start(await browsers.profile(), { url: `${site}/sign-in` });
+    await computer.exec('pkill -9 -f -- --user-data-dir');
+    expect(await browsers.ended(session)).toMatchObject({ end: { code: 'BROWSER_ENDED' }, save: { state: 'saved' } });
+    const problem = await browsers.expect<Problem>(410, 'GET', `/sessions/${session.id}/tabs`);
+    expect(problem).toMatchObject({ code: 'BROWSER_SESSION_ENDED' });
+    const next = await browsers.start({ id: String(session.profileId) });
+    expect(next.status).toBe('running');
+    await browsers.end(next);
+  });
+
+  test('ends with its computer, which saves its profile, and an order right after that waits for it', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    const site = await startSite(computer);
+    const session = await browsers.start(await browsers.profile(), { url: `${site}/sign-in` });
+    await computer.expect(200, 'POST', '/stop');
+    expect((await browsers.get(session)).end).toMatchObject({ code: 'COMPUTER_STOPPED' });
+    const next = await browsers.start({ id: String(session.profileId) });
+    expect(await browsers.get(session)).toMatchObject({ status: 'ended', save: { state: 'saved' } });
+    await startSite(computer);
+    expect((await browsers.visit(next, `${site}/`)).title).toBe(signedIn);
+    await browsers.end(next);
+  });
+
+  test('on a desktop is shown there, and ends with that', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    const desktop = await computer.expect<{ id: string }>(200, 'POST', '/desktop/sessions', { resolution: '800x600' });
+    const session = await browsers.temporary({ desktopSessionId: desktop.id });
+    expect(session).toMatchObject({ status: 'running', resolution: '800x600', desktopSessionId: desktop.id });
+    await computer.expect(204, 'DELETE', `/desktop/sessions/${desktop.id}`);
+    expect((await browsers.ended(session)).end).toMatchObject({ code: 'DESKTOP_ENDED' });
+    const problem = await browsers.expect<Problem>(409, 'POST', '/sessions', { desktopSessionId: desktop.id });
+    expect(problem.code).toBe('DESKTOP_NOT_RUNNING');
+  });
+
+  test('has room on its computer as long as that has memory, and gives it back', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    await computer.expect(200, 'PATCH', '', { memoryMiB: 1_024 });
+    const open = [await browsers.temporary(), await browsers.temporary()];
+    const problem = await browsers.expect<Problem>(422, 'POST', '/sessions');
+    expect(problem.code).toBe('TOO_MANY_BROWSERS');
+    for (const session of open) await browsers.end(session);
+    await browsers.end(await browsers.temporary());
+    expect(await chromiums(computer)).toBe(0);
+  });
+
+  test('ends with whoever started it, where they are disabled', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    const session = await browsers.start(await browsers.profile());
+    const { pool } = product.environment.database;
+    await pool.query('UPDATE users SET disabled_at = NOW(3) WHERE id = ?', [computer.user.id]);
+    await waitFor('the end', async () => {
+      const [rows] = await pool.query('SELECT status, end_code AS code FROM browser_sessions WHERE id = ?', [
+        session.id,
+      ]);
+      const [row] = rows as { status: string; code: string }[];
+      return row?.status === 'ended' && row.code === 'USER_DISABLED';
+    });
+  });
+
+  test('says that its profile cannot be written, and is none the worse', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    await computer.exec('mkdir -p .local/share/atrium && touch .local/share/atrium/browsers');
+    const problem = await browsers.expect<Problem>(422, 'POST', '/sessions');
+    expect(problem.code).toBe('PROFILE_UNUSABLE');
+    await computer.exec('rm .local/share/atrium/browsers');
+    await browsers.end(await browsers.temporary());
+  });
+
+  test('does not exist for another tenant, nor does a profile', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    const profile = await browsers.profile();
+    const session = await browsers.start(profile);
+    const stranger = await buildComputer(product);
+    const [outside, elsewhere] = [browsersOf(stranger, computer.user.spaceId), browsersOf(stranger)];
+    for (const path of ['', '/tabs', '/tabs/x/screenshot', '/tabs/x/pdf']) {
+      await outside.expect(404, 'GET', `/sessions/${session.id}${path}`);
+      await elsewhere.expect(404, 'GET', `/sessions/${session.id}${path}`);
+    }
+    for (const other of [outside, elsewhere]) {
+      await other.expect(404, 'DELETE', `/sessions/${session.id}`);
+      await other.expect(404, 'POST', `/sessions/${session.id}/tabs`, { url: 'http://127.0.0.1/' });
+      await other.expect(404, 'GET', `/profiles/${profile.id}`);
+      await other.expect(404, 'POST', `/profiles/${profile.id}/sessions`);
+      await other.expect(404, 'DELETE', `/profiles/${profile.id}`);
+    }
+    // Nor does a computer of another space take it.
+    await browsers.expect(404, 'POST', '/sessions', { computerId: stranger.id });
+    expect((await browsers.get(session)).status).toBe('running');
+    await browsers.end(session);
+  });
+
+  test('is the same for the same Idempotency-Key', async () => {
+    const computer = await buildComputer(product);
+    const browsers = browsersOf(computer);
+    const profile = await browsers.profile();
+    const once = async () => {
+      const headers = { 'idempotency-key': 'browser-1' };
+      const response = await browsers.fetch(`/profiles/${profile.id}/sessions`, { method: 'POST', body: {}, headers });
+      return [response.status, ((await response.json()) as BrowserSession).id];
+    };
+    const first = await once();
+    expect(first[0]).toBe(201);
+    expect(await once()).toEqual(first);
+    const { data } = await browsers.expect<{ data: BrowserSession[] }>(200, 'GET', '/sessions');
+    expect(data.map(({ id }) => id)).toEqual([first[1]]);
+    await browsers.end({ id: String(first[1]) });
+    await browsers.end({ id: String(first[1]) });
   });
 });

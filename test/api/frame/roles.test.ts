@@ -73,6 +73,12 @@ const onlyOnceAllowed: Record<string, string> = {
   controlDesktop: '410 DESKTOP_ENDED',
   createDesktopRecording: '410 DESKTOP_ENDED',
   saveDesktopRecording: '409 RECORDING_DISCARDED',
+  listBrowserTabs: '410 BROWSER_SESSION_ENDED',
+  openBrowserTab: '410 BROWSER_SESSION_ENDED',
+  updateBrowserTab: '410 BROWSER_SESSION_ENDED',
+  closeBrowserTab: '410 BROWSER_SESSION_ENDED',
+  getBrowserScreenshot: '410 BROWSER_SESSION_ENDED',
+  getBrowserPdf: '410 BROWSER_SESSION_ENDED',
   retryClone: '409 GIT_CLONE_UNDER_WAY',
   // Nor is the repository cloned.
   getRepositoryStatus: '409 GIT_REPOSITORY_NOT_READY',
