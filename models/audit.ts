@@ -69,6 +69,8 @@ export type AuditAction =
   | 'browser-profile.deleted'
   | 'browser.started'
   | 'browser.ended'
+  | 'browser-link.created'
+  | 'browser-link.revoked'
   | 'desktop-recording.started'
   | 'desktop-recording.stopped'
   | 'desktop-recording.discarded'

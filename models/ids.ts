@@ -35,6 +35,7 @@ export const idPrefixes = {
   browserProfile: 'brp',
   browserSession: 'brs',
   browserFolder: 'brf',
+  browserLink: 'brl',
   desktopRecording: 'rec',
   gitCredential: 'gcr',
   gitDraft: 'drf',

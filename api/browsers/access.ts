@@ -18,4 +18,10 @@ export const access = {
   closeBrowserTab: 'editor',
   getBrowserScreenshot: 'viewer',
   getBrowserPdf: 'viewer',
+  listBrowserLinks: 'viewer',
+  createBrowserLink: 'editor',
+  deleteBrowserLink: 'editor',
+  attachToBrowser: 'anyone',
+  describeBrowserLink: 'anyone',
+  describeBrowserLinkSlash: 'anyone',
 } as const satisfies AccessRows;

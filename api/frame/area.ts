@@ -1,6 +1,7 @@
 import type { Request, RequestHandler, Router } from 'express';
 import type { AccessTable, OperationId } from './auth/access.ts';
 import type { Connection } from './connection.ts';
+import type { ConnectionLimits } from './connectionLimits.ts';
 import type { ApiDeps, RouteDeps } from './deps.ts';
 import type { OwnHosts } from './ownHosts.ts';
 
@@ -8,7 +9,16 @@ import type { OwnHosts } from './ownHosts.ts';
 export interface Upgrade {
   /** The space whose members may stay connected, where the path does not name it. */
   spaceId?: string;
+  /** Where whoever has a link may open it. What it leads to looks by itself whether the link still holds. */
+  link?: LinkedUpgrade;
   open(connection: Connection): void;
+}
+
+/** A WebSocket that is opened by a link, without a caller. */
+export interface LinkedUpgrade {
+  /** Among whose connections it counts: the link’s maker. */
+  userId: string;
+  limits: ConnectionLimits;
 }
 
 /**

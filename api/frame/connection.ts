@@ -24,6 +24,8 @@ export interface Connection {
    * memory.
    */
   send(data: string | Buffer): boolean;
+  /** The same, as text whose bytes these are. */
+  sendText(utf8: Buffer): boolean;
   /** Resolves when the reader has caught up, or the connection has closed. */
   drained(): Promise<void>;
   /** Reads no more from the client until `resume`. */
@@ -95,6 +97,18 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
   closing.addEventListener('abort', stop);
   if (closing.aborted) stop();
 
+  function send(data: string | Buffer, binary: boolean): boolean {
+    if (socket.readyState !== socket.OPEN) return false;
+    // Checked before sending: a message is never too large for a reader that has kept up. A close frame would only
+    // queue behind the rest.
+    if (socket.bufferedAmount > limits.maxBacklogBytes) {
+      socket.terminate();
+      return false;
+    }
+    socket.send(data, { binary }, wake);
+    return socket.bufferedAmount <= highWaterBytes;
+  }
+
   const connection: Connection = {
     closed: closed.signal,
     onMessage(listener) {
@@ -109,17 +123,8 @@ export function openConnection(socket: WebSocket, { req, limits, closing, isAllo
         }
       });
     },
-    send(data) {
-      if (socket.readyState !== socket.OPEN) return false;
-      // Checked before sending: a message is never too large for a reader that has kept up. A close frame would only
-      // queue behind the rest.
-      if (socket.bufferedAmount > limits.maxBacklogBytes) {
-        socket.terminate();
-        return false;
-      }
-      socket.send(data, wake);
-      return socket.bufferedAmount <= highWaterBytes;
-    },
+    send: (data) => send(data, typeof data !== 'string'),
+    sendText: (utf8) => send(utf8, false),
     drained() {
       return new Promise((resolve) => {
         waiting.push(resolve);

@@ -112,21 +112,28 @@ export function upgradeRoutes(areas: readonly Area[], deps: RouteDeps, limits: C
     if (!operations.some((operation) => operation.id === id))
       throw new Error(`The contract does not mark ${id} as an upgrade.`);
   }
-  const server = webSocketServer(limits);
+  const servers = new Map([[limits, webSocketServer(limits)]]);
+  const serverOf = (given: ConnectionLimits) => {
+    const server = servers.get(given) ?? webSocketServer(given);
+    servers.set(given, server);
+    return server;
+  };
   const counter = new ConnectionCounter(limits.perUser);
   for (const operation of operations) {
     const create = handlers.get(operation.id);
     if (create === undefined) throw new Error(`No area takes the upgrade ${operation.id}.`);
     const prepare = create(deps);
     router.get(expressPath(operation), async (req, res) => {
-      const { open, spaceId } = await prepare(req);
+      const { open, spaceId, link } = await prepare(req);
       if (req.handshake === undefined) throw upgradeRequired();
       if (deps.closing.aborted) throw serverClosing();
       requireProtocol(req);
-      const leave = counter.enter(callerOf(req).userId);
+      const leave = counter.enter(link?.userId ?? callerOf(req).userId);
       res.once('close', leave);
-      const socket = acceptUpgrade(server, req, res, req.handshake);
-      openConnection(socket, { req, limits, closing: deps.closing, isAllowed: stillAllowed(deps, req, spaceId), open });
+      const own = link?.limits ?? limits;
+      const isAllowed = link === undefined ? stillAllowed(deps, req, spaceId) : () => Promise.resolve('yes' as const);
+      const socket = acceptUpgrade(serverOf(own), req, res, req.handshake);
+      openConnection(socket, { req, limits: own, closing: deps.closing, isAllowed, open });
     });
   }
   return router;

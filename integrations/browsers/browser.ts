@@ -1,10 +1,11 @@
-import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { WebSocket } from 'ws';
 import { DomainError } from '../../models/errors.ts';
 import { home } from '../computers/bubblewrap/view.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { act, mostWaitMs } from './act/act.ts';
 import { CdpConnection, CommandRefused, ConnectionLost, MessageTooLong, ProtocolViolation } from './cdp/connection.ts';
+import { socketOn } from './cdp/socket.ts';
 import { exitCodes, startRequest } from './chromium.ts';
 import { dialEndpoint, ended, readEndpoint, wrong } from './endpoint.ts';
 import { browserError } from './failures.ts';
@@ -26,6 +27,7 @@ import type {
   Tab,
   TabOutcome,
 } from './types.ts';
+import { type BrowserVersion, readVersion } from './version.ts';
 
 const callMs = 30_000;
 const navigateMs = 60_000;
@@ -191,9 +193,18 @@ export class Browser {
     return readEndpoint(this.#client, this.#spec, signal);
   }
 
-  /** Raw bytes to its DevTools endpoint, for somebody else’s client. */
-  async connect(signal: AbortSignal): Promise<Duplex> {
-    return dialEndpoint(this.#client, await this.endpoint(signal), signal);
+  /**
+   * A WebSocket to its DevTools endpoint, for somebody else’s client, which takes what it will send once it is open. The
+   * signal ends it.
+   */
+  async attach(signal: AbortSignal): Promise<WebSocket> {
+    const endpoint = await this.endpoint(signal);
+    return socketOn(await dialEndpoint(this.#client, endpoint, signal), endpoint);
+  }
+
+  /** Which Chromium it is, as its DevTools endpoint says at `/json/version`. */
+  async version(): Promise<BrowserVersion> {
+    return this.#reach(callMs, undefined, readVersion);
   }
 
   #hasEndpoint(signal: AbortSignal): Promise<boolean> {

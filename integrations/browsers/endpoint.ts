@@ -45,16 +45,16 @@ export async function dialEndpoint(client: HostClient, { port }: DevToolsEndpoin
   }
 }
 
-/** What the endpoint answers to a GET, as text. Throws what a connection does. */
+/** What the endpoint answers to a GET: undefined where that is not JSON. Throws what a connection does. */
 export async function getFromEndpoint(
   client: HostClient,
   endpoint: DevToolsEndpoint,
   path: string,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<unknown> {
   const stream = await dialEndpoint(client, endpoint, signal);
   try {
-    return await new Promise<string>((resolve, reject) => {
+    return await new Promise((resolve, reject) => {
       const headers = { host: `127.0.0.1:${endpoint.port}`, connection: 'close' };
       const asked = request({ path, headers, createConnection: () => stream, signal });
       asked.once('error', reject).end();
@@ -66,11 +66,19 @@ export async function getFromEndpoint(
           if (length > maxListBytes) response.destroy(wrong());
           else chunks.push(chunk);
         });
-        response.once('error', reject).once('end', () => resolve(Buffer.concat(chunks).toString()));
+        response.once('error', reject).once('end', () => resolve(parse(Buffer.concat(chunks).toString())));
       });
     });
   } finally {
     stream.destroy();
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 

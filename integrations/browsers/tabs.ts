@@ -59,8 +59,7 @@ export async function tabIds(cdp: CdpConnection): Promise<Set<string>> {
 }
 
 async function list({ client, endpoint, signal }: Reach): Promise<Listed[]> {
-  const text = await getFromEndpoint(client, endpoint, '/json/list', signal);
-  const parsed = listed.safeParse(parse(text));
+  const parsed = listed.safeParse(await getFromEndpoint(client, endpoint, '/json/list', signal));
   if (!parsed.success) throw wrong(parsed.error);
   const pages = parsed.data.filter(isTab).slice(0, maxTabs * 2);
   return pages.map(({ id, title, url, faviconUrl }, index) => ({
@@ -102,12 +101,4 @@ async function statusOfPage(page: Page): Promise<Tab['status']> {
 
 function isGone(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'TAB_NOT_FOUND';
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -27,6 +27,7 @@ export async function forgetOldBrowsers(
     const ids = rows.map((row) => String(row.id));
     if (ids.length === 0) return count;
     await pool.query('DELETE FROM browser_downloads WHERE session_id IN (?)', [ids]);
+    await pool.query('DELETE FROM browser_links WHERE session_id IN (?)', [ids]);
     // What is left of their downloads is from now on a file like any other in the home.
     await pool.query('DELETE FROM browser_folders WHERE owner_id IN (?) AND remove_at IS NULL', [ids]);
     await pool.query('DELETE FROM browser_sessions WHERE id IN (?)', [ids]);

@@ -47,6 +47,7 @@ import { chatSearch } from './0045-chat-search.ts';
 import { threadShares } from './0045b-thread-shares.ts';
 import { threadForks } from './0045c-thread-forks.ts';
 import { databaseGuards } from './0046-database-guards.ts';
+import { browserLinks } from './0047-browser-links.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -98,4 +99,5 @@ export const migrations: Migration[] = [
   threadShares,
   threadForks,
   databaseGuards,
+  browserLinks,
 ];

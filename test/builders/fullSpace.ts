@@ -211,6 +211,14 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       computer_id: computerId,
       remove_at: new Date(Date.now() + 3_600_000),
     },
+    browser_links: {
+      id: newId('browserLink'),
+      space_id: user.spaceId,
+      session_id: newId('browserSession'),
+      created_by: user.id,
+      created_at: new Date(),
+      expires_at: new Date(),
+    },
     browser_downloads: { session_id: newId('browserSession'), file_key: randomBytes(32), space_id: user.spaceId },
     desktop_recordings: recordingRow({
       spaceId: user.spaceId,

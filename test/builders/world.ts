@@ -1,6 +1,7 @@
 import { createECDH, createHash, randomUUID } from 'node:crypto';
 import type { RowDataPacket } from 'mysql2/promise';
 import { getAppOf } from '../../models/apps/app.ts';
+import { createBrowserLink, renewBrowserToken } from '../../models/browsers/links.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Database } from '../../models/database.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -117,6 +118,18 @@ async function shareThread(world: World): Promise<{ id: string; url: string }> {
   return world.send('viewer', 'POST', `/api/threads/${threadId}/shares`, {});
 }
 
+/** A link to the browser session that was made last. */
+async function linkToBrowser(world: World): Promise<{ id: string; token: string }> {
+  const { database, people, spaceId } = world;
+  const sql = 'SELECT id FROM browser_sessions WHERE space_id = ? ORDER BY id DESC LIMIT 1';
+  const [rows] = await database.pool.query<RowDataPacket[]>(sql, [spaceId]);
+  const sessionId = String(rows[0]?.id ?? (await builderOf('sessionId', 'Browsers')(world)));
+  const link = { id: newId('browserLink'), spaceId, sessionId, createdBy: people.owner.id, apiKeyId: null };
+  const actor = { userId: people.owner.id, credentialId: null, address: null };
+  await createBrowserLink(database, { ...link, ttlSeconds: 600 }, actor);
+  return { id: link.id, token: (await renewBrowserToken(database, link.id)).token };
+}
+
 /**
  * For each parameter in a path of the contract: makes such an object in the world's space, and gives what stands for it
  * in the path. A new parameter needs a line here; `Area.name` is for a name that another area uses for something else,
@@ -213,6 +226,9 @@ export const objects: Record<string, Builder> = {
   },
   profileId: async (world) => insertProfile(world.database, await ownerOf(world)),
   'Browsers.sessionId': async (world) => insertBrowser(world.database, await ownerOf(world)),
+  // Of the session that was made last: the one in the same path.
+  'Browsers.linkId': async (world) => (await linkToBrowser(world)).id,
+  'Browsers.token': async (world) => (await linkToBrowser(world)).token,
   // Of a session that has ended.
   tabId: () => 'tab',
   // Of the computer that was made last: the one in the same path.

@@ -1,14 +1,11 @@
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { WebSocket } from 'ws';
+import type { WebSocket } from 'ws';
 import type { z } from 'zod';
 import type { DevToolsEndpoint } from '../types.ts';
 import { type AnswerTo, answers, type EventName, type EventOf, events } from './answers.ts';
 import type { Commands, Method } from './commands.ts';
-
-/** A picture of the largest size that is taken, of noise, is smaller. */
-const maxMessageBytes = 48 * 1_048_576;
-const handshakeMs = 10_000;
+import { socketOn } from './socket.ts';
 
 /** Chromium has refused a command. Its words may name what it runs on, and are not for tenants. */
 export class CommandRefused extends Error {
@@ -62,20 +59,12 @@ export class CdpConnection {
   }
 
   /** On a stream, which ends with it. The signal ends both. Throws what {@link send} does. */
-  static async open(stream: Duplex, { port, path }: DevToolsEndpoint, signal: AbortSignal): Promise<CdpConnection> {
-    const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, {
-      createConnection: (() => stream) as never,
-      perMessageDeflate: false,
-      handshakeTimeout: handshakeMs,
-      maxPayload: maxMessageBytes,
-    });
+  static async open(stream: Duplex, endpoint: DevToolsEndpoint, signal: AbortSignal): Promise<CdpConnection> {
+    const socket = socketOn(stream, endpoint);
     const connection = new CdpConnection(socket);
     const cut = () => connection.#close(signal.reason);
     signal.addEventListener('abort', cut, { once: true });
-    socket.once('close', () => {
-      signal.removeEventListener('abort', cut);
-      stream.destroy();
-    });
+    socket.once('close', () => signal.removeEventListener('abort', cut));
     if (signal.aborted) cut();
     await new Promise<void>((resolve, reject) => {
       socket.once('open', resolve);

@@ -84,7 +84,7 @@ export function alertOn({ text }: Visit): string {
   return /role="alert">([^<]*)</.exec(text)?.[1] ?? '';
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
