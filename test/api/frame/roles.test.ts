@@ -53,6 +53,10 @@ const onlyOnceAllowed: Record<string, string> = {
   createBrowserSession: '503 NO_HOST',
   createTemporaryBrowserSession: '503 NO_HOST',
   openTerminal: '426 UPGRADE_REQUIRED',
+  attachToBrowser: '426 UPGRADE_REQUIRED',
+  createBrowserLink: '410 BROWSER_SESSION_ENDED',
+  describeBrowserLink: '410 BROWSER_SESSION_ENDED',
+  describeBrowserLinkSlash: '410 BROWSER_SESSION_ENDED',
   // The test sends no file.
   writeComputerFile: '415 UNSUPPORTED_MEDIA_TYPE',
   deleteComputerFile: '503 NO_HOST',
