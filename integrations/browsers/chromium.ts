@@ -26,8 +26,6 @@ const proxy = 'http://127.0.0.1:3128';
 
 /** Most would call home or take their time, and are of no use to a session. */
 const featuresOff = [
-  // A page that is gone back to is loaded anew, as whoever drives it expects.
-  'BackForwardCache',
   'AutofillServerCommunication',
   'CertificateTransparencyComponentUpdater',
   'DialMediaRouteProvider',
@@ -42,6 +40,9 @@ const featuresOff = [
   'WebUIOmniboxFullPopup',
   'WebUIOmniboxPopup',
 ];
+
+/** Some parts of itself Chromium looks for in spite of all that; where nothing answers, it does without. */
+const noUpdates = '--component-updater=disable-pings,url-source=http://127.0.0.1:9/';
 
 /**
  * Loopback passes the proxy by, so that pages see what runs on the same computer. The computer is the sandbox: inside of
@@ -60,9 +61,10 @@ const flags = [
   '--disable-client-side-phishing-detection',
   '--disable-component-extensions-with-background-pages',
   '--disable-component-update',
+  noUpdates,
   '--disable-default-apps',
+  '--disable-extensions',
   '--disable-domain-reliability',
-  '--disable-hang-monitor',
   '--disable-search-engine-choice-screen',
   '--disable-sync',
   '--hide-crash-restore-bubble',

@@ -1,7 +1,10 @@
+import type { AnswerTo } from './cdp/answers.ts';
 import { CommandRefused } from './cdp/connection.ts';
 import { browserError } from './failures.ts';
 import type { Page } from './page.ts';
 import type { Navigation } from './types.ts';
+
+type HistoryEntry = AnswerTo<'Page.getNavigationHistory'>['entries'][number];
 
 /** Until a site begins to answer. */
 const commitMs = 30_000;
@@ -29,20 +32,25 @@ export function requireUrl(text: string): string {
  * Takes a page somewhere. Throws 422 `URL_REFUSED`, 502 `NAVIGATION_FAILED`, 504 `NAVIGATION_TIMEOUT`, 409 `NO_HISTORY`.
  */
 export async function navigate(page: Page, to: Navigation): Promise<void> {
-  if ('url' in to) return open(page, requireUrl(to.url));
-  // What it is at now, where it answers at all.
-  await page.answers();
-  const before = page.loading.loaderId;
-  if (to.action === 'stop') {
+  const url = 'url' in to ? requireUrl(to.url) : undefined;
+  const isFree = await page.answers();
+  if ('action' in to && to.action === 'stop') {
     await page.send('Page.stopLoading', {});
     return;
   }
-  if (to.action === 'reload') {
-    page.isCrashed = false;
-    await page.send('Page.reload', {});
-    if (!(await page.until(() => page.loading.loaderId !== before, commitMs))) throw late();
-  } else if (!(await goInHistory(page, to.action === 'back' ? -1 : 1, before))) return;
-  await settle(page);
+  const entry = 'action' in to ? await entryOf(page, to.action) : undefined;
+  if (!isFree) await page.leave();
+  // After an empty page in between, what is in the history is opened anew.
+  if (entry === undefined || !isFree) await open(page, url ?? entry?.url ?? 'about:blank');
+  else await goTo(page, entry.id, 'action' in to && to.action === 'reload');
+}
+
+/** Throws 409 `NO_HISTORY`. */
+async function entryOf(page: Page, action: 'back' | 'forward' | 'reload' | 'stop'): Promise<HistoryEntry> {
+  const { currentIndex, entries } = await page.send('Page.getNavigationHistory', {});
+  const entry = entries[currentIndex + (action === 'back' ? -1 : action === 'forward' ? 1 : 0)];
+  if (entry === undefined) throw browserError('NO_HISTORY', `There is no page to go ${action} to.`);
+  return entry;
 }
 
 async function open(page: Page, url: string): Promise<void> {
@@ -61,28 +69,25 @@ async function open(page: Page, url: string): Promise<void> {
   const { errorText, loaderId, isDownload } = await answer;
   if (isDownload === true) return;
   if (errorText !== undefined) throw failed(errorText);
-  page.isCrashed = false;
   // Without a loader, it was to another place of the same document.
   if (loaderId === undefined) return;
-  await page.until(() => page.loading.loaderId === loaderId, documentMs);
+  if (!(await page.until(() => page.loading.loaderId === loaderId, documentMs))) throw late();
   await settle(page);
 }
 
-/** Answers whether it is another document; else only the place in it has changed. */
-async function goInHistory(page: Page, by: 1 | -1, before: string): Promise<boolean> {
-  const { currentIndex, entries } = await page.send('Page.getNavigationHistory', {});
-  const entry = entries[currentIndex + by];
-  if (entry === undefined) {
-    throw browserError('NO_HISTORY', `There is no page to go ${by < 0 ? 'back' : 'forward'} to.`);
-  }
-  await page.send('Page.navigateToHistoryEntry', { entryId: entry.id });
+async function goTo(page: Page, entryId: number, isReload: boolean): Promise<void> {
+  const before = page.loading.loaderId;
+  if (isReload) await page.send('Page.reload', {});
+  else await page.send('Page.navigateToHistoryEntry', { entryId });
   const isOther = () => page.loading.loaderId !== before;
   const deadline = performance.now() + commitMs;
   while (!(await page.until(isOther, historyLookMs))) {
-    if ((await placeInHistory(page)) === entry.id) return page.until(isOther, historyLookMs);
     if (performance.now() > deadline) throw late();
+    // Another place of the same document is none that is loaded.
+    if (isReload || (await placeInHistory(page)) !== entryId) continue;
+    if (!(await page.until(isOther, historyLookMs))) return;
   }
-  return true;
+  await settle(page);
 }
 
 /** Undefined while one document takes the place of another. */
@@ -121,5 +126,5 @@ function failed(errorText: string): Error {
 }
 
 function late(): Error {
-  return browserError('NAVIGATION_TIMEOUT', `The site has not answered within ${commitMs / 1_000} seconds.`);
+  return browserError('NAVIGATION_TIMEOUT', 'The page has not opened in time.');
 }

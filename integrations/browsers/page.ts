@@ -8,6 +8,7 @@ import type { CallOptions, Dialog } from './types.ts';
 
 /** A page that has not answered for so long shows a dialog perhaps that nobody was there to answer. */
 const silentMs = 1_000;
+const freeMs = 5_000;
 const maxDialogs = 20;
 const maxMessageLength = 1_000;
 const dialogKinds = ['alert', 'confirm', 'prompt', 'beforeunload'] as const;
@@ -32,7 +33,7 @@ export class Page {
   stops = 0;
   isCrashed = false;
   readonly #answer: NonNullable<CallOptions['dialogs']>;
-  readonly #enabled: Promise<unknown>;
+  #enabled: Promise<unknown>;
   readonly #watchers = new Set<() => void>();
 
   private constructor(cdp: CdpConnection, targetId: string, sessionId: string, { dialogs }: CallOptions) {
@@ -58,13 +59,7 @@ export class Page {
       this.isCrashed = true;
       this.tell();
     });
-    const enabled = [
-      this.send('Page.enable', {}),
-      this.send('Inspector.enable', {}),
-      this.send('Page.setLifecycleEventsEnabled', { enabled: true }),
-    ];
-    this.#enabled = Promise.all(enabled);
-    this.#enabled.catch(() => undefined); // whoever waits for it hears of it
+    this.#enabled = this.#enable();
   }
 
   /** Throws 404 `TAB_NOT_FOUND`. */
@@ -126,6 +121,19 @@ export class Page {
     return isThere && !this.isCrashed;
   }
 
+  /**
+   * Frees the tab from a page that has crashed, or whose script never ends or shows one dialog after the other: an empty
+   * page is of another process. Sent elsewhere at once, Chromium waits for that script for ever, and ends when it is
+   * asked again.
+   */
+  async leave(): Promise<void> {
+    await this.send('Page.navigate', { url: 'about:blank' });
+    // What the other process was asked, it has not heard.
+    this.isCrashed = false;
+    this.#enabled = this.#enable();
+    await this.answers(freeMs);
+  }
+
   /** Waits until something holds that its events change. Answers whether it does. */
   async until(holds: () => boolean, withinMs: number): Promise<boolean> {
     if (holds()) return true;
@@ -140,6 +148,16 @@ export class Page {
       this.#watchers.delete(look);
       given.abort();
     }
+  }
+
+  #enable(): Promise<unknown> {
+    const enabled = Promise.all([
+      this.send('Page.enable', {}),
+      this.send('Inspector.enable', {}),
+      this.send('Page.setLifecycleEventsEnabled', { enabled: true }),
+    ]);
+    enabled.catch(() => undefined); // whoever waits for it hears of it
+    return enabled;
   }
 
   #follow({ frameId, loaderId, name }: EventOf<'Page.lifecycleEvent'>): void {

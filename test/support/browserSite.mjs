@@ -1,4 +1,5 @@
 /** A program for tests: a site with pages of many kinds, on a computer’s own loopback. The path’s first part names the kind. */
+import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 
 const html = (body, title = 'A page') => `<!doctype html><title>${title}</title>${body}`;
@@ -100,9 +101,69 @@ const pages = {
   },
 };
 
-createServer((req, res) => {
+const hostile = {
+  '/long-title': '<script>document.title = "x".repeat(10_000_000)</script><p>Long',
+  '/many-alerts': '<script>for (;;) alert("Again")</script>',
+  '/many-nodes': `<script>
+    const all = document.createElement('div');
+    all.hidden = true; // else to draw them takes longer than anybody waits
+    for (let n = 0; n < 1_000_000; n++) all.append(document.createElement('i'));
+    document.write('<p>There are many</p>');
+    document.body.append(all);
+  </script>`,
+  '/deep': `<p>Above</p><script>
+    let at = document.body;
+    for (let n = 0; n < 700; n++) at = at.appendChild(document.createElement('div'));
+    at.textContent = 'Below';
+  </script>`,
+  '/busy': '<p>Busy</p><script>setTimeout(() => { for (;;); }, 100)</script>',
+  '/noise': `<canvas id="c" width="4000" height="30000"></canvas><script>
+    const context = c.getContext('2d');
+    const tile = context.createImageData(1000, 1000);
+    for (let n = 0; n < tile.data.length; n++) tile.data[n] = Math.random() * 256;
+    for (let x = 0; x < 4; x++) for (let y = 0; y < 4; y++) context.putImageData(tile, x * 1000, y * 1000);
+  </script>`,
+  '/many-frames': Array.from({ length: 100 }, (_, n) => `<iframe srcdoc="<button>Button ${n}</button>"></iframe>`).join(
+    '',
+  ),
+};
+for (const [path, body] of Object.entries(hostile)) pages[path] = (res) => res.end(html(body, 'Hostile'));
+
+/** What answers in the place of Chromium, by the last part of its path. */
+const impostors = {
+  garbage: () => 'no JSON',
+  array: () => '[]',
+  wrong: ({ id }) => JSON.stringify({ id, result: { targetInfos: 'none' } }),
+  refusing: ({ id }) => JSON.stringify({ id, error: { message: { nested: true } } }),
+  deep: ({ id }) => `{"id":${id},"result":${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
+  silent: () => undefined,
+};
+
+const server = createServer((req, res) => {
   res.setHeader('content-type', 'text/html; charset=utf-8');
   const page = pages[new URL(req.url, 'http://localhost').pathname];
   if (page === undefined) res.writeHead(404).end(html('<h1>Nothing here</h1>', 'Not found'));
   else page(res, req);
-}).listen(Number(process.argv[2]), '127.0.0.1', () => process.stdout.write('listening\n'));
+});
+
+server.on('upgrade', (req, socket) => {
+  const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`);
+  socket.on('error', () => undefined);
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept.digest('base64')}\r\n\r\n`,
+  );
+  const kind = req.url.split('/').at(-1);
+  let count = 0;
+  socket.on('data', () => {
+    if (kind === 'long') return socket.write(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]));
+    // Commands are numbered from one, and several may come at once.
+    for (let n = 0; n < 5; n++) {
+      const text = impostors[kind]?.({ id: ++count });
+      if (text === undefined) return;
+      const head = Buffer.from([0x81, 126, text.length >> 8, text.length & 255]);
+      socket.write(Buffer.concat([head, Buffer.from(text)]));
+    }
+  });
+});
+
+server.listen(Number(process.argv[2]), '127.0.0.1', () => process.stdout.write('listening\n'));

@@ -105,7 +105,8 @@ export class CdpConnection {
       this.#waiting.delete(id);
       if (error !== undefined) waiting?.reject(new CommandRefused(String((error as Error).message)));
       else waiting?.resolve(waiting.answer.parse(result));
-    } else if (typeof method === 'string' && this.#events.listenerCount(method) > 0) {
+    } else if (typeof method !== 'string') throw new Error('It is neither an answer nor an event.');
+    else if (this.#events.listenerCount(method) > 0) {
       const event = events[method as EventName].parse(params);
       this.#events.emit(method, event, typeof sessionId === 'string' ? sessionId : undefined);
     }

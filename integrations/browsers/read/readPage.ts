@@ -44,9 +44,23 @@ async function isTooLarge(frame: Frame): Promise<boolean> {
   return typeof count !== 'number' || count > maxElements;
 }
 
-/** What it shows, with nothing to act on by reference. */
+/** The first texts of a document that has very many elements, as far as they are found soon. */
+const findTexts = (maxLength: number) => `(() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const end = performance.now() + 2_000;
+  let text = '';
+  for (let node = walker.nextNode(); node !== null && performance.now() < end; node = walker.nextNode()) {
+    if (['SCRIPT', 'STYLE', 'NOSCRIPT', 'TEMPLATE'].includes(node.parentNode.nodeName)) continue;
+    const line = node.data.trim().slice(0, ${maxLength});
+    if (line !== '') text += line + '\\n';
+    if (text.length > ${maxLength}) break;
+  }
+  return text;
+})()`;
+
+/** What it says, with nothing to act on by reference. */
 async function plainText(frame: Frame, maxLength: number): Promise<string> {
-  const text = await evaluateIn(frame, `(document.body?.innerText ?? '').slice(0, ${maxLength})`);
+  const text = await evaluateIn(frame, findTexts(maxLength));
   const note = '(This page has too many elements to give them references. Act on it by points of its picture.)\n';
   return said(`${note}${typeof text === 'string' ? text : ''}`, maxLength);
 }

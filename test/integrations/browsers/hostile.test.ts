@@ -1,0 +1,126 @@
+import type { Browser } from '../../../integrations/browsers/browser.ts';
+import { endpointFile } from '../../../integrations/browsers/chromium.ts';
+import { buildBrowserComputer } from '../../builders/browsers.ts';
+import { runOn } from '../../builders/host.ts';
+
+// Pages that want to harm whoever looks at them, and programs on the computer that answer in Chromium’s place.
+
+let built: Awaited<ReturnType<typeof buildBrowserComputer>>;
+let browser: Browser;
+let id: string;
+
+beforeAll(async () => {
+  built = await buildBrowserComputer();
+  browser = built.browser();
+  await browser.start(AbortSignal.timeout(60_000));
+}, 300_000);
+afterAll(() => built?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  id = (await browser.openTab('about:blank')).id;
+});
+afterEach(() => browser.closeTab(id));
+
+const open = (path: string) => browser.navigate(id, { url: `${built.site}${path}` });
+
+describe('a page', () => {
+  test('with a title of ten megabytes has a short one', async () => {
+    const { title } = await open('/long-title');
+    expect(title).toMatch(/^x+$/);
+    expect(title.length).toBeLessThanOrEqual(1_000);
+  });
+
+  test('that shows one dialog after the other can be left', async () => {
+    const { dialogs } = await open('/many-alerts');
+    expect(dialogs.length).toBeGreaterThan(1);
+    expect(dialogs.length).toBeLessThanOrEqual(20);
+    expect(await open('/second')).toMatchObject({ title: 'Second', status: 'complete' });
+  }, 60_000);
+
+  test('of a million elements is read without references', async () => {
+    await open('/many-nodes');
+    const { text, isCut } = await browser.read(id);
+    expect(isCut).toBe(true);
+    expect(text).toContain('There are many');
+  }, 120_000);
+
+  test('that nests more deeply than it can be read is read from above', async () => {
+    await open('/deep');
+    expect((await browser.read(id)).text).toContain('Above');
+  });
+
+  test('of many frames is read as far as makes sense', async () => {
+    await open('/many-frames');
+    const { text } = await browser.read(id);
+    expect(text).toContain('"Button 0"');
+    expect(text).not.toContain('"Button 99"');
+  });
+
+  test('that is busy for ever does not answer, and can be left', async () => {
+    await open('/busy');
+    const signal = AbortSignal.timeout(5_000);
+    await expect(browser.read(id, { signal })).rejects.toMatchObject({ name: 'TimeoutError' });
+    expect((await browser.tabs()).find((tab) => tab.id === id)).toMatchObject({ status: 'loading' });
+    expect(await open('/second')).toMatchObject({ title: 'Second' });
+  }, 60_000);
+
+  test('of a huge canvas of noise has a picture of bounded size', async () => {
+    await open('/noise');
+    const png = await browser.screenshot(id, { isFullPage: true });
+    expect(png.readUInt32BE(16) * png.readUInt32BE(20)).toBeLessThanOrEqual(3_840 * 2_160);
+  }, 120_000);
+
+  test('whose site never answers is given up', async () => {
+    await expect(open('/never')).rejects.toMatchObject({ kind: 'upstreamTimeout', code: 'NAVIGATION_TIMEOUT' });
+    expect(await open('/second')).toMatchObject({ title: 'Second' });
+  }, 90_000);
+
+  test('whose process is killed has crashed, and can be loaded again', async () => {
+    await open('/second');
+    await runOn(built.client, ['pkill', '-9', '-f', '--', '--type=renderer']);
+    for (;;) if ((await browser.tabs()).find((tab) => tab.id === id)?.status === 'crashed') break;
+    await expect(browser.screenshot(id)).rejects.toMatchObject({ kind: 'conflict', code: 'TAB_CRASHED' });
+    await expect(browser.read(id)).rejects.toMatchObject({ code: 'TAB_CRASHED' });
+    expect(await browser.navigate(id, { action: 'reload' })).toMatchObject({ title: 'Second', status: 'complete' });
+    expect((await browser.screenshot(id)).length).toBeGreaterThan(0);
+  }, 60_000);
+});
+
+describe('what answers in the place of Chromium', () => {
+  async function impostor(kind: string): Promise<Browser> {
+    const profileFolder = `profiles/${kind}`;
+    const endpoint = Buffer.from(`8000\n/devtools/browser/${kind}`);
+    await built.client.writeFile(`${profileFolder}/${endpointFile}`, endpoint, { parents: true });
+    return built.browser({ profileFolder });
+  }
+
+  test.each(['garbage', 'array', 'wrong', 'deep'])('with something %s is refused', async (kind) => {
+    const other = await impostor(kind);
+    const wrong = { kind: 'upstream', code: 'BROWSER_ANSWERED_WRONGLY' };
+    await expect(other.screenshot('0123')).rejects.toMatchObject(wrong);
+    await expect(other.tabs()).rejects.toMatchObject(wrong);
+  });
+
+  test('with refusals has refused', async () => {
+    await expect((await impostor('refusing')).screenshot('0123')).rejects.toMatchObject({ kind: 'upstream' });
+  });
+
+  test('with more than there is room for is cut off', async () => {
+    await expect((await impostor('long')).screenshot('0123')).rejects.toMatchObject({ code: 'PAGE_TOO_LARGE' });
+  });
+
+  test('with nothing is waited for as long as that is wished', async () => {
+    const signal = AbortSignal.timeout(500);
+    await expect((await impostor('silent')).screenshot('0123', { signal })).rejects.toMatchObject({
+      name: 'TimeoutError',
+    });
+  });
+
+  test.each(['', '0\n/devtools/browser/x', 'x'.repeat(100_000), '8000\n/elsewhere', '99999\n/devtools/browser/x'])(
+    'from nowhere has ended',
+    async (endpoint) => {
+      const other = await impostor('nowhere');
+      await built.client.writeFile(`profiles/nowhere/${endpointFile}`, Buffer.from(endpoint));
+      await expect(other.tabs()).rejects.toMatchObject({ code: 'BROWSER_ENDED' });
+    },
+  );
+});
