@@ -19,7 +19,7 @@ import type { ComputerDeps } from './computers/deps.ts';
 import { createComputerActivities } from './computers/index.ts';
 import { computerSweeps } from './computers/sweeps.ts';
 import type { DatabaseDeps } from './databases/deps.ts';
-import { createDatabaseActivities } from './databases/index.ts';
+import { createDatabaseActivities, createDatabaseQueueActivities } from './databases/index.ts';
 import { databaseSweeps } from './databases/sweeps.ts';
 import type { DesktopDeps } from './desktops/deps.ts';
 import { createDesktopActivities } from './desktops/index.ts';
@@ -82,6 +82,8 @@ function createMainActivities(deps: MainDeps, headStarts: Pick<HeadStarts, 'take
 export type Activities = ReturnType<typeof createMainActivities>;
 export type GitQueueActivities = ReturnType<typeof createGitQueueActivities>;
 export type RunQueueActivities = ReturnType<typeof createRunQueueActivities>;
+export type BackupQueueActivities = ReturnType<typeof createDatabaseQueueActivities>['backup'];
+export type LongDatabaseQueueActivities = ReturnType<typeof createDatabaseQueueActivities>['long'];
 
 /** The activities of the queues that every worker polls, and the head starts that their process can make. */
 export function createMain(deps: MainDeps) {
@@ -93,6 +95,7 @@ export function createMain(deps: MainDeps) {
     activities: createMainActivities(deps, headStarts),
     gitActivities: createGitQueueActivities(deps),
     runActivities: createRunQueueActivities(deps),
+    databaseActivities: createDatabaseQueueActivities(deps),
     headStarts,
   };
 }

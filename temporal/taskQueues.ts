@@ -13,6 +13,16 @@ export function runTaskQueue(installation: string): string {
   return `${installation}-runs`;
 }
 
+/** The queue of backups of spaces' databases, each of which reads as fast as their server gives. */
+export function backupTaskQueue(installation: string): string {
+  return `${installation}-backups`;
+}
+
+/** The queue of what else takes long with those: making one from a backup, and writing its tables anew. */
+export function longDatabaseTaskQueue(installation: string): string {
+  return `${installation}-databases`;
+}
+
 /** The queue of one host of computers. */
 export function hostTaskQueue(installation: string, hostId: string): string {
   return `${installation}-host-${hostId}`;

@@ -8,22 +8,16 @@ import { beginObject } from '../../models/drive/arrivingObject.ts';
 import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { DatabaseDeps } from './deps.ts';
-import { Turns } from './turns.ts';
-
-/** Each reads as fast as the server gives, which is not there for backups alone. */
-const backupsAtOnce = 2;
 
 export function createBackupActivities(deps: DatabaseDeps) {
   const { config, database, logger, spaceDatabases, storage, tenantServer, workflows } = deps;
   const kept = config.databases.backupsKept;
-  const turns = new Turns(backupsAtOnce);
 
   return {
     /** Makes a backup. What is killed begins anew, and what it has sent to the store is removed. */
     async backUpDatabase({ backupId }: { backupId: string }): Promise<void> {
       using heartbeat = keepAlive();
       const signal = heartbeat.cancelled;
-      using _turn = await turns.take(signal);
       const order = await backupOrder(database, backupId);
       if (order === undefined) return failBackup(database, backupId, 'DATABASE_DELETED', kept);
       if (tenantServer === undefined) throw failure('DATABASES_NOT_CONFIGURED', { nonRetryable: true });

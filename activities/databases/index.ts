@@ -7,6 +7,7 @@ import {
   failRestore,
   finishAlignment,
   giveUpAlignment,
+  takesLong,
 } from '../../models/databases/alignment.ts';
 import { purgeDatabasesOf } from '../../models/databases/purge.ts';
 import type { DatabaseState } from '../../models/databases/spaceDatabase.ts';
@@ -68,19 +69,28 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
     }
   }
 
+  async function align(databaseId: string, { leavesLong }: { leavesLong: boolean }): Promise<'takesLong' | undefined> {
+    using heartbeat = keepAlive();
+    for (;;) {
+      heartbeat.cancelled.throwIfAborted();
+      if (leavesLong && (await takesLong(database, databaseId))) return 'takesLong';
+      const done = await apply(databaseId, heartbeat.cancelled);
+      if (done === 'failed') continue;
+      if (done === undefined || (await finishAlignment(database, done).catch(passed))) return undefined;
+    }
+  }
+
   return {
     /**
      * Makes the server have a database as its row wants it, and ends the operations that have asked for it. What is
-     * wished meanwhile is done as well.
+     * wished meanwhile is done as well. Where it `leavesLong`, what takes long is told of, and left.
      */
-    async alignDatabase({ databaseId }: { databaseId: string }): Promise<void> {
-      using heartbeat = keepAlive();
-      for (;;) {
-        heartbeat.cancelled.throwIfAborted();
-        const done = await apply(databaseId, heartbeat.cancelled);
-        if (done === 'failed') continue;
-        if (done === undefined || (await finishAlignment(database, done).catch(passed))) return;
-      }
+    alignDatabase: ({ databaseId, leavesLong = false }: { databaseId: string; leavesLong?: boolean }) =>
+      align(databaseId, { leavesLong }),
+
+    /** The same, whatever it takes. */
+    alignDatabaseAtLength: async ({ databaseId }: { databaseId: string }): Promise<void> => {
+      await align(databaseId, { leavesLong: false });
     },
 
     /** Tells those who wait that the server does not do it now. It is tried again all the same. */
@@ -109,4 +119,10 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
     ...createBackupActivities(deps),
     ...createDatabaseSweeps(deps),
   };
+}
+
+/** Those of queues of their own: few at once, so that nothing else waits for them. */
+export function createDatabaseQueueActivities(deps: DatabaseDeps) {
+  const { alignDatabaseAtLength, backUpDatabase } = createDatabaseActivities(deps);
+  return { backup: { backUpDatabase }, long: { alignDatabaseAtLength } };
 }

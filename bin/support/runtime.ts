@@ -25,7 +25,13 @@ import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
 import { ensureSchedules, hasSchedules } from '../../temporal/schedules/installation.ts';
-import { gitTaskQueue, mainTaskQueue, runTaskQueue } from '../../temporal/taskQueues.ts';
+import {
+  backupTaskQueue,
+  gitTaskQueue,
+  longDatabaseTaskQueue,
+  mainTaskQueue,
+  runTaskQueue,
+} from '../../temporal/taskQueues.ts';
 import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
 import { type Hosting, startHosting } from './hosting.ts';
 import { createHostOf } from './hostOf.ts';
@@ -163,9 +169,12 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
   };
 }
 
+/** In one process: each reads or writes as fast as the databases' server can, and holds large rows in memory. */
+const [backupsAtOnce, longDatabasesAtOnce] = [2, 4];
+
 async function startWorkers(
   options: Pick<WorkerOptions, 'temporal' | 'config' | 'shutdownGraceMs'>,
-  { activities, gitActivities, runActivities }: ReturnType<typeof createMain>,
+  { activities, databaseActivities, gitActivities, runActivities }: ReturnType<typeof createMain>,
 ): Promise<RunningWorker> {
   const { installation, git } = options.config;
   const queues = [
@@ -177,6 +186,18 @@ async function startWorkers(
       maxActivities: git.slots,
     },
     { taskQueue: runTaskQueue(installation), activities: runActivities, runsWorkflows: false },
+    {
+      taskQueue: backupTaskQueue(installation),
+      activities: databaseActivities.backup,
+      runsWorkflows: false,
+      maxActivities: backupsAtOnce,
+    },
+    {
+      taskQueue: longDatabaseTaskQueue(installation),
+      activities: databaseActivities.long,
+      runsWorkflows: false,
+      maxActivities: longDatabasesAtOnce,
+    },
   ];
   const workers: RunningWorker[] = [];
   try {

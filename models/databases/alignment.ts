@@ -1,3 +1,4 @@
+import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { type Database, transaction } from '../database.ts';
@@ -88,6 +89,16 @@ async function asAligned(open: OpenSealed, account: DatabaseAccount, now: Date):
   const onlyReads = account.purpose !== null;
   const isOwn = !onlyReads && account.appId === null;
   return { id, serverUser, password, previous, passwordVersion, setsPasswords, onlyReads, isOwn, ...ends };
+}
+
+/** Whether it takes long to have a database as it is wanted: it is filled, or its tables are written anew. */
+export async function takesLong({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT 1 FROM space_databases
+      WHERE id = ? AND state = 'living' AND (compacts > 0 OR (restores IS NOT NULL AND is_made = 0))`,
+    [id],
+  );
+  return rows.length > 0;
 }
 
 /**

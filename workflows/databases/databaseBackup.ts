@@ -1,9 +1,11 @@
 import { ActivityFailure, isCancellation, proxyActivities } from '@temporalio/workflow';
-import type { Activities } from '../../activities/main.ts';
+import type { Activities, BackupQueueActivities } from '../../activities/main.ts';
 import { failureCode } from '../failureCode.ts';
 
 export interface DatabaseBackupInput {
   backupId: string;
+  /** Where it is made; what was started without one is made on the queue of all others. */
+  backupQueue?: string;
   heartbeatTimeoutMs: number;
 }
 
@@ -14,10 +16,14 @@ const { failDatabaseBackup } = proxyActivities<Activities>({
 });
 
 /** One backup of a space's database. */
-export async function databaseBackup({ backupId, heartbeatTimeoutMs }: DatabaseBackupInput): Promise<void> {
-  // Each attempt begins anew. What still fails after minutes is left to the next backup.
-  const { backUpDatabase } = proxyActivities<Activities>({
+export async function databaseBackup(input: DatabaseBackupInput): Promise<void> {
+  const { backupId, backupQueue, heartbeatTimeoutMs } = input;
+  // Each attempt begins anew. What still fails after minutes is left to the next backup, and so is what others have
+  // kept from beginning for too long.
+  const { backUpDatabase } = proxyActivities<BackupQueueActivities>({
+    ...(backupQueue !== undefined && { taskQueue: backupQueue }),
     startToCloseTimeout: '4 hours',
+    scheduleToCloseTimeout: '12 hours',
     heartbeatTimeout: heartbeatTimeoutMs,
     retry: { initialInterval: '1 second', maximumInterval: '1 minute', maximumAttempts: 8 },
   });

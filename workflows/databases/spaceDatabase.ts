@@ -1,8 +1,10 @@
 import { ActivityFailure, defineSignal, isCancellation, proxyActivities, setHandler } from '@temporalio/workflow';
-import type { Activities } from '../../activities/main.ts';
+import type { Activities, LongDatabaseQueueActivities } from '../../activities/main.ts';
 
 export interface SpaceDatabaseInput {
   databaseId: string;
+  /** Where is done what takes long; what was started without one does that on the queue of all others. */
+  longQueue?: string;
   heartbeatTimeoutMs: number;
 }
 
@@ -19,14 +21,15 @@ const { giveUpDatabase } = proxyActivities<Activities>({
  * One database of a space, until the server has it as its row wants it: no two workers ever change it at once. What the
  * server does not do in its time is told to those who wait, and the sweeper comes back to it.
  */
-export async function spaceDatabase({ databaseId, heartbeatTimeoutMs }: SpaceDatabaseInput): Promise<void> {
+export async function spaceDatabase({ databaseId, longQueue, heartbeatTimeoutMs }: SpaceDatabaseInput): Promise<void> {
   // Each step of it can be repeated. Given up while the request still waits, so that it hears why.
-  const { alignDatabase } = proxyActivities<Activities>({
+  const options = {
     // Longest where it is filled from a backup.
     startToCloseTimeout: '2 hours',
     heartbeatTimeout: heartbeatTimeoutMs,
     retry: { initialInterval: '500 milliseconds', maximumInterval: '10 seconds', maximumAttempts: 6 },
-  });
+  } as const;
+  const { alignDatabase } = proxyActivities<Activities>(options);
   let told = true;
   setHandler(databaseChangedSignal, () => {
     told = true;
@@ -34,7 +37,14 @@ export async function spaceDatabase({ databaseId, heartbeatTimeoutMs }: SpaceDat
   while (told) {
     told = false;
     try {
-      await alignDatabase({ databaseId });
+      if (longQueue === undefined) await alignDatabase({ databaseId });
+      else if ((await alignDatabase({ databaseId, leavesLong: true })) === 'takesLong') {
+        const { alignDatabaseAtLength } = proxyActivities<LongDatabaseQueueActivities>({
+          ...options,
+          taskQueue: longQueue,
+        });
+        await alignDatabaseAtLength({ databaseId });
+      }
     } catch (error) {
       if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
       await giveUpDatabase({ databaseId });

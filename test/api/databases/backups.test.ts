@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
 import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
 import { namesOf } from '../../../models/databases/names.ts';
 import { driveModels } from '../../../models/drive/models.ts';
+import { backupTaskQueue, longDatabaseTaskQueue, mainTaskQueue } from '../../../temporal/taskQueues.ts';
+import { databaseBackupWorkflowId, databaseWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { databasesOf, enter } from '../../builders/databases.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
@@ -171,6 +174,26 @@ test('a row that is too large for it is told with its table', async () => {
   const backup = await own.backUp(id);
   expect(backup).toMatchObject({ status: 'failed', errorCode: 'ROW_TOO_LARGE' });
   expect(backup.errorDetail).toContain('"files"');
+});
+
+test('what takes long waits for places of its own, and holds up nothing else', async () => {
+  const id = await makeFilled('long');
+  const { id: backupId } = await own.backUp(id);
+  const { id: restoredId } = await own.restoreFrom(id, backupId, 'long again');
+  const { installation, temporal } = product.environment.config;
+  const connection = await Connection.connect({ address: temporal.address });
+  try {
+    const client = new Client({ connection, namespace: temporal.namespace });
+    const queuesOf = async (workflowId: string) => {
+      const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
+      return (events ?? []).flatMap((one) => one.activityTaskScheduledEventAttributes?.taskQueue?.name ?? []);
+    };
+    expect(await queuesOf(databaseBackupWorkflowId(backupId))).toEqual([backupTaskQueue(installation)]);
+    const queues = [mainTaskQueue(installation), longDatabaseTaskQueue(installation)];
+    expect((await queuesOf(databaseWorkflowId(restoredId))).slice(0, 2)).toEqual(queues);
+  } finally {
+    await connection.close();
+  }
 });
 
 test('of a backup that the server refuses, or the store has lost, nothing is left', async () => {

@@ -1,7 +1,13 @@
 import { databaseBackupWorkflowId, databaseWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
-import { databasesOf } from '../../builders/databases.ts';
+import { databasesOf, enter } from '../../builders/databases.ts';
 import { tenantServer } from '../../support/runServer.ts';
 import type { Scenario } from './scenario.ts';
+
+const restored: Scenario['run'] = async (_product, user) => {
+  const own = databasesOf(user);
+  const { id } = await own.make('shop');
+  return databaseWorkflowId((await own.restoreFrom(id, (await own.backUp(id)).id, 'shop as it was')).id);
+};
 
 export const databaseScenarios: Scenario[] = [
   {
@@ -48,10 +54,37 @@ export const databaseScenarios: Scenario[] = [
   {
     name: 'spaceDatabase/restored',
     environment: tenantServer,
+    run: restored,
+  },
+  {
+    // On the queue of what takes long.
+    name: 'spaceDatabase/restoredAtLength',
+    environment: tenantServer,
+    run: restored,
+  },
+  {
+    name: 'spaceDatabase/compacted',
+    environment: tenantServer,
     async run(_product, user) {
       const own = databasesOf(user);
       const { id } = await own.make('shop');
-      return databaseWorkflowId((await own.restoreFrom(id, (await own.backUp(id)).id, 'shop as it was')).id);
+      await own.compact(id);
+      return databaseWorkflowId(id);
+    },
+  },
+  {
+    name: 'databaseBackup/rowTooLarge',
+    environment: tenantServer,
+    async run(_product, user) {
+      const own = databasesOf(user);
+      const { id } = await own.make('shop');
+      await using connection = await enter(await own.connection(id));
+      await connection.query('CREATE TABLE files (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB, c LONGBLOB)');
+      await connection.query("INSERT INTO files VALUES (1, '', '', '')");
+      for (const column of ['a', 'b', 'c']) {
+        await connection.query(`UPDATE files SET ${column} = REPEAT('x', 12000000)`);
+      }
+      return databaseBackupWorkflowId((await own.backUp(id)).id);
     },
   },
   {
