@@ -9,6 +9,7 @@ import type { SecretStore } from '../../models/secrets/index.ts';
 import type { CommonDeps } from '../deps.ts';
 import { appTools } from './apps/index.ts';
 import { automationTools } from './automations/index.ts';
+import { browserTools } from './browsers/index.ts';
 import { askUserTool } from './chat/askUser.ts';
 import { clientToolSource, knownClientTools } from './chat/clientTools.ts';
 import { computerTools } from './computers/index.ts';
@@ -41,6 +42,7 @@ export function createTools(deps: ToolDeps): ToolRegistry {
       ...driveTools(deps),
       ...computerTools(deps),
       ...desktopTools(deps),
+      ...browserTools(deps),
       ...gitTools(deps),
       ...appTools(deps),
       ...automationTools(deps),

@@ -10,22 +10,31 @@ import { removeFoldersOf } from './folders.ts';
 import { type BrowserProfile, getProfile, lockProfile, type ProfileRef } from './profile.ts';
 import { liveSessionOf, profileInUse } from './session.ts';
 
+export interface NewProfile extends ProfileRef {
+  name: string;
+  computerId: string | undefined;
+  /** Whether one that has this name already is taken in its place. */
+  isOnlyOfName?: boolean;
+}
+
 /** Makes a profile; the same id again is the same one. Throws 404, 422 `TOO_MANY_PROFILES`. */
 export async function createProfile(
   { database, config }: { database: Database; config: Pick<Config, 'browsers'> },
-  { spaceId, profileId, name, computerId }: ProfileRef & { name: string; computerId: string | undefined },
+  { spaceId, profileId, name, computerId, isOnlyOfName = false }: NewProfile,
   actor: Actor & { userId: string },
 ): Promise<BrowserProfile> {
   const computer =
     computerId === undefined
       ? await defaultComputer(database, spaceId)
       : await getComputer(database, spaceId, computerId);
-  await transaction(database, async (tx) => {
+  const made = await transaction(database, async (tx) => {
     // The space’s row keeps two requests from counting past the limit together.
     const spaces = await select(tx, 'SELECT id FROM spaces WHERE id = ? AND deleted_at IS NULL FOR UPDATE', [spaceId]);
     if (spaces.length === 0) throw notFound('space');
-    const there = await select<{ id: string }>(tx, 'SELECT id FROM browser_profiles WHERE space_id = ?', [spaceId]);
-    if (there.some(({ id }) => id === profileId)) return;
+    const sql = 'SELECT id, name FROM browser_profiles WHERE space_id = ? ORDER BY id';
+    const there = await select<{ id: string; name: string }>(tx, sql, [spaceId]);
+    const same = there.find((one) => one.id === profileId || (isOnlyOfName && one.name === name));
+    if (same !== undefined) return same.id;
     const { profilesPerSpace } = config.browsers;
     if (there.length >= profilesPerSpace) {
       const detail = `A space has at most ${profilesPerSpace} browser profiles. Delete one.`;
@@ -42,8 +51,9 @@ export async function createProfile(
       created_at: new Date(),
     });
     await appendAudit(tx, spaceId, actor, 'browser-profile.made', profileId);
+    return profileId;
   });
-  return getProfile(database, { spaceId, profileId });
+  return getProfile(database, { spaceId, profileId: made });
 }
 
 /** Throws 404. */

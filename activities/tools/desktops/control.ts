@@ -14,30 +14,35 @@ import { beforehand, type ToolContext } from '../tool.ts';
 /** What a call does meanwhile. It asks between two steps whether it still is in control: that throws where it is not. */
 export type Controlled<T> = (stillInControl: () => Promise<void>) => Promise<T>;
 
-/** The calls of a step run side by side, and one pointer follows one of them at a time. */
+/** What a call uses while it is in control of a desktop: the desktop itself, or a browser that is shown there. */
+export interface Screen {
+  desktopId: string;
+  surface: ControlOfCall['surface'];
+  sessionId: string;
+}
+
 const last = new Map<string, Promise<unknown>>();
 
-/**
- * Does something as the one who is in control of a desktop. A person who is, is not overruled: throws 409
- * `DESKTOP_CONTROLLED`, also where one takes it meanwhile. The turn keeps it for a while after, for its next call.
- */
-export async function inControl<T>(
-  database: Database,
-  sessionId: string,
-  context: ToolContext,
-  act: Controlled<T>,
-): Promise<T> {
-  const key = `${context.turn.id} ${sessionId}`;
+/** The calls of a step run side by side, and one pointer follows one of them at a time. */
+export async function oneByOne<T>(key: string, work: () => Promise<T>): Promise<T> {
   const before = last.get(key) ?? Promise.resolve();
-  const mine = before.then(() => controlled(database, sessionId, context, act));
+  const mine = before.then(work);
   const over = mine.catch(() => undefined).then(() => void (last.get(key) === over && last.delete(key)));
   last.set(key, over);
   return mine;
 }
 
+/**
+ * Does something as the one who is in control of a desktop. A person who is, is not overruled: throws 409
+ * `DESKTOP_CONTROLLED`, also where one takes it meanwhile. The turn keeps it for a while after, for its next call.
+ */
+export function inControl<T>(database: Database, screen: Screen, context: ToolContext, act: Controlled<T>): Promise<T> {
+  return oneByOne(`${context.turn.id} ${screen.desktopId}`, () => controlled(database, screen, context, act));
+}
+
 async function controlled<T>(
   database: Database,
-  sessionId: string,
+  { desktopId, surface, sessionId }: Screen,
   context: ToolContext,
   act: Controlled<T>,
 ): Promise<T> {
@@ -46,14 +51,14 @@ async function controlled<T>(
   const from = new Date();
   const note = (outcome: ControlOfCall['outcome']) =>
     context.noteControl({
-      surface: 'desktop',
+      surface,
       sessionId,
       outcome,
       from: from.toISOString(),
       until: new Date().toISOString(),
     });
-  if (!(await beforehand(take(database, sessionId, me)))) {
-    const other = await controllerOf(database, sessionId);
+  if (!(await beforehand(take(database, desktopId, me)))) {
+    const other = await controllerOf(database, desktopId);
     await note('refused');
     throw new DomainError('conflict', 'DESKTOP_CONTROLLED', `Nothing was done. ${inWords(other)}`);
   }
@@ -61,13 +66,13 @@ async function controlled<T>(
   try {
     return await act(async () => {
       context.signal.throwIfAborted();
-      isLost = !(await keepControl(database, sessionId, me));
+      isLost = !(await keepControl(database, desktopId, me));
       if (!isLost) return;
-      const other = await controllerOf(database, sessionId);
+      const other = await controllerOf(database, desktopId);
       throw new DomainError('conflict', 'DESKTOP_CONTROLLED', `It was broken off in the middle. ${inWords(other)}`);
     });
   } finally {
-    if (context.isGivenUp()) await releaseControl(database, sessionId, me);
+    if (context.isGivenUp()) await releaseControl(database, desktopId, me);
     await note(isLost ? 'lost' : 'held');
   }
 }

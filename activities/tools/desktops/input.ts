@@ -48,7 +48,8 @@ export function desktopInputTools(deps: DesktopToolDeps): ServerTool[] {
   async function drive(input: DesktopInput, context: ToolContext, how: Drive): Promise<object> {
     const { session, server } = await beforehand(desktopFor(deps, context.turn, input));
     const { signal } = context;
-    const result = await inControl(deps.database, session.id, context, (stillInControl) =>
+    const screen = { desktopId: session.id, surface: 'desktop', sessionId: session.id } as const;
+    const result = await inControl(deps.database, screen, context, (stillInControl) =>
       server.drive((rfb) => how(rfb, stillInControl), { signal, timeoutMs: driveMs }),
     );
     return { sessionId: session.id, ...(typeof result === 'object' && result) };

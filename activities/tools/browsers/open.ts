@@ -1,0 +1,64 @@
+import { requireWebAddress } from '../../../models/browsers/url.ts';
+import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
+import { act, asController } from './drive.ts';
+import { inLines, pageSays } from './pageSays.ts';
+import {
+  type BrowserInput,
+  type BrowserToolDeps,
+  browserProperties,
+  frontTab,
+  reach,
+  sessionFor,
+  whileItLives,
+} from './place.ts';
+import { startedSession, startMs } from './start.ts';
+
+const charactersShown = 8_000;
+
+type Input = BrowserInput & { url: string; newTab: boolean; desktopSessionId?: string };
+
+/** Goes to a page, in a browser that is started if there is none. */
+export function browserOpenTool(deps: BrowserToolDeps): ServerTool {
+  return serverTool<Input>({
+    ...act,
+    name: 'browser_open',
+    description:
+      'Opens a page in a real browser, with the logins of the space’s own profile, and shows it as browser_read does. For pages that need clicks, logins or scripts; web_fetch is faster for plain ones.',
+    timeoutMs: startMs + act.timeoutMs,
+    // The session has the id of the call, and a page is opened again.
+    afterCrash: 'again',
+    inputSchema: objectSchema(
+      {
+        url: { type: 'string', minLength: 1, maxLength: 2_000, description: 'http:// or https://' },
+        newTab: { type: 'boolean', default: false },
+        desktopSessionId: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 80,
+          description: 'Starts it on this desktop, where people see it and can take over.',
+        },
+        ...browserProperties,
+      },
+      ['url'],
+    ),
+    async run({ url, newTab, desktopSessionId, sessionId }, context) {
+      requireWebAddress(url);
+      const { turn, signal } = context;
+      const session =
+        sessionId === undefined
+          ? await startedSession(deps, context, desktopSessionId)
+          : await sessionFor(deps, turn, { sessionId });
+      const open = await reach(deps, turn, session, 'acts');
+      const { browser } = open;
+      return whileItLives(deps, open, () =>
+        asController(deps, context, open, async () => {
+          const outcome = newTab
+            ? await browser.openTab(url, { signal })
+            : await browser.navigate(await frontTab(open, context), { url }, { signal });
+          const { text, isCut } = await browser.read(outcome.id, { maxLength: charactersShown, signal });
+          return { sessionId: session.id, page: pageSays(`${inLines(outcome)}\n${text}`), isCut };
+        }),
+      );
+    },
+  });
+}

@@ -1,0 +1,113 @@
+import { Browser } from '../../../integrations/browsers/browser.ts';
+import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
+import { defaultProfileName, findProfileNamed } from '../../../models/browsers/defaultProfile.ts';
+import {
+  type BrowserSession,
+  endCodeOf,
+  endDetailOf,
+  findBrowser,
+  hasEnded,
+  liveSessions,
+} from '../../../models/browsers/session.ts';
+import { browserSpec } from '../../../models/browsers/spec.ts';
+import { failBrowser } from '../../../models/browsers/steps.ts';
+import type { Turn } from '../../../models/chat/turn.ts';
+import type { Database } from '../../../models/database.ts';
+import { DomainError, notFound } from '../../../models/errors.ts';
+import type { CommonDeps } from '../../deps.ts';
+import type { ToolContext } from '../tool.ts';
+
+export interface BrowserToolDeps extends Pick<CommonDeps, 'config' | 'workflows'> {
+  database: Database;
+  liveComputers: LiveComputers;
+}
+
+export interface BrowserInput {
+  sessionId?: string;
+}
+
+/** A browser that takes orders, and the session that it is of. */
+export interface OpenBrowser {
+  session: BrowserSession;
+  browser: Browser;
+}
+
+export const browserProperties = {
+  sessionId: { type: 'string', minLength: 1, maxLength: 80, description: 'Of a browser other than the usual one.' },
+};
+
+export function actorOf({ userId, apiKeyId }: Turn) {
+  return { userId, credentialId: apiKeyId, address: null };
+}
+
+/** The session that a call means, of the turn’s own space. Throws in words for the model. */
+export async function sessionFor(
+  { database }: Pick<BrowserToolDeps, 'database'>,
+  { spaceId }: Pick<Turn, 'spaceId'>,
+  { sessionId }: BrowserInput,
+): Promise<BrowserSession> {
+  if (sessionId !== undefined) {
+    const session = await findBrowser(database, sessionId);
+    if (session?.spaceId !== spaceId) throw notFound('browser session');
+    return session;
+  }
+  const usual = await usualSession(database, spaceId);
+  if (usual !== undefined) return usual;
+  throw new DomainError('notFound', 'BROWSER_MISSING', 'No browser is open. browser_open opens one.');
+}
+
+/** The session that the space’s usual profile has now, unless that is over. */
+export async function usualSession(database: Database, spaceId: string): Promise<BrowserSession | undefined> {
+  const profile = await findProfileNamed(database, spaceId, defaultProfileName);
+  if (profile === undefined) return undefined;
+  return (await liveSessions(database, [profile.id])).find((session) => !hasEnded(session));
+}
+
+/** The way to a session’s Chromium. Looking wakes nothing; what is done counts as use of the computer. */
+export async function reach(
+  { liveComputers }: Pick<BrowserToolDeps, 'liveComputers'>,
+  turn: Turn,
+  session: BrowserSession,
+  use: 'looks' | 'acts',
+): Promise<OpenBrowser> {
+  const code = endCodeOf(session);
+  if (code !== undefined) throw hasEndedError(session, code);
+  if (session.status === 'starting') {
+    throw new DomainError('conflict', 'BROWSER_STARTING', 'The browser is starting. Try again in a moment.');
+  }
+  const client =
+    use === 'looks' ? await liveComputers.unpaused(session) : await liveComputers.awake(session, actorOf(turn));
+  return { session, browser: new Browser(client, browserSpec(session)) };
+}
+
+/** Does something with a browser. Where its Chromium has ended meanwhile, the session has, and the model is told why. */
+export async function whileItLives<T>(
+  { database, workflows }: Pick<BrowserToolDeps, 'database' | 'workflows'>,
+  { session }: Pick<OpenBrowser, 'session'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.code !== 'BROWSER_ENDED') throw error;
+    const latest = await findBrowser(database, session.id);
+    const code = latest === undefined ? 'BROWSER_DELETED' : (endCodeOf(latest) ?? 'BROWSER_ENDED');
+    await failBrowser(database, session.id, code);
+    void workflows.startBrowser(session);
+    throw hasEndedError(session, code);
+  }
+}
+
+/** The tab in front, which calls are about. */
+export async function frontTab({ browser }: OpenBrowser, { signal }: Pick<ToolContext, 'signal'>): Promise<string> {
+  const tabs = await browser.tabs({ signal });
+  const tab = tabs.find(({ isActive }) => isActive) ?? tabs[0];
+  if (tab === undefined)
+    throw new DomainError('conflict', 'TAB_NOT_FOUND', 'This browser has no tab. browser_open opens one.');
+  return tab.id;
+}
+
+function hasEndedError({ id }: BrowserSession, code: string): DomainError {
+  const detail = `The browser ${id} has ended. ${endDetailOf(code)} browser_open opens another one.`;
+  return new DomainError('gone', 'BROWSER_SESSION_ENDED', detail);
+}

@@ -1,0 +1,88 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { defaultProfile } from '../../../models/browsers/defaultProfile.ts';
+import { computerOf } from '../../../models/browsers/profiles.ts';
+import { type BrowserSession, getBrowser, hasEnded, liveSessions } from '../../../models/browsers/session.ts';
+import { createBrowser } from '../../../models/browsers/sessions.ts';
+import { findDesktop } from '../../../models/desktops/session.ts';
+import { resolutionOf } from '../../../models/desktops/sessions.ts';
+import { DomainError, notFound } from '../../../models/errors.ts';
+import { idPrefixes } from '../../../models/ids.ts';
+import type { ToolContext } from '../tool.ts';
+import { actorOf, type BrowserToolDeps, usualSession } from './place.ts';
+
+export const startMs = 120_000;
+const lookMs = 100;
+const resolution = '1280x800';
+
+/**
+ * The session of the space’s usual profile, which is started if there is none. The one that a call starts has its id, so
+ * that the call made again finds it.
+ */
+export async function startedSession(
+  deps: BrowserToolDeps,
+  { turn, toolCallId, signal }: ToolContext,
+  desktopSessionId: string | undefined,
+): Promise<BrowserSession> {
+  const { database, liveComputers, workflows } = deps;
+  const { spaceId } = turn;
+  const there = await usualSession(database, spaceId);
+  if (there !== undefined) {
+    if (desktopSessionId !== undefined && there.desktopSessionId !== desktopSessionId) throw elsewhere(there);
+    return untilStarted(deps, there, signal);
+  }
+  const actor = actorOf(turn);
+  const profileId = toolCallId.replace(idPrefixes.toolCall, idPrefixes.browserProfile);
+  const profile = await defaultProfile(deps, { spaceId, profileId }, actor);
+  const computerId = (await desktopComputer(deps, spaceId, desktopSessionId)) ?? (await computerOf(database, profile));
+  await liveComputers.awake({ spaceId, computerId }, actor);
+  await untilSaved(deps, profile.id, signal);
+  const sessionId = toolCallId.replace(idPrefixes.toolCall, idPrefixes.browserSession);
+  const where = { spaceId, computerId, profileId: profile.id, desktopSessionId };
+  await createBrowser(deps, { ...where, ...resolutionOf(resolution), sessionId, url: undefined }, actor);
+  void workflows.startBrowser({ id: sessionId, spaceId });
+  return untilStarted(deps, { id: sessionId, spaceId }, signal);
+}
+
+async function desktopComputer(
+  { database }: BrowserToolDeps,
+  spaceId: string,
+  desktopSessionId: string | undefined,
+): Promise<string | undefined> {
+  if (desktopSessionId === undefined) return undefined;
+  const desktop = await findDesktop(database, desktopSessionId);
+  if (desktop?.spaceId !== spaceId) throw notFound('desktop session');
+  return desktop.computerId;
+}
+
+/** A session that is over gives its profile back in a moment. */
+async function untilSaved(
+  { database, workflows }: BrowserToolDeps,
+  profileId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const ending = async () => (await liveSessions(database, [profileId])).find(hasEnded);
+  const before = await ending();
+  if (before === undefined) return;
+  void workflows.startBrowser(before);
+  for (const until = Date.now() + startMs; Date.now() < until; ) {
+    if ((await ending()) === undefined) return;
+    await delay(lookMs, undefined, { signal });
+  }
+}
+
+async function untilStarted(
+  { database }: BrowserToolDeps,
+  { id, spaceId }: Pick<BrowserSession, 'id' | 'spaceId'>,
+  signal: AbortSignal,
+): Promise<BrowserSession> {
+  for (const until = Date.now() + startMs; ; ) {
+    const session = await getBrowser(database, { spaceId, sessionId: id });
+    if (session.status !== 'starting' || hasEnded(session) || Date.now() > until) return session;
+    await delay(lookMs, undefined, { signal });
+  }
+}
+
+function elsewhere({ id }: BrowserSession): DomainError {
+  const detail = `The browser is open already, and not on this desktop. Use it as it is, or have a person end the session ${id} first.`;
+  return new DomainError('conflict', 'BROWSER_ELSEWHERE', detail);
+}

@@ -1,0 +1,51 @@
+import { DomainError } from '../../../models/errors.ts';
+import { objectSchema, type ServerTool, serverTool, type ToolContext } from '../tool.ts';
+import { act, drives } from './drive.ts';
+import { aboutTab, inLines, pageSays } from './pageSays.ts';
+import { type BrowserInput, type BrowserToolDeps, browserProperties, frontTab, type OpenBrowser } from './place.ts';
+
+type Action = 'list' | 'switch' | 'close' | 'back' | 'forward' | 'reload';
+type Input = BrowserInput & { action: Action; tabId?: string };
+
+/** Lists the tabs of a browser, and does what people do with them. */
+export function browserTabsTool(deps: BrowserToolDeps): ServerTool {
+  return serverTool<Input>({
+    ...act,
+    name: 'browser_tabs',
+    description:
+      'Lists the browser’s tabs, brings one to the front (other tools are about that), closes one, or goes back, forward or reloads.',
+    inputSchema: objectSchema(
+      {
+        action: { enum: ['list', 'switch', 'close', 'back', 'forward', 'reload'] },
+        tabId: { type: 'string', minLength: 1, maxLength: 200, description: 'The one in front without it.' },
+        ...browserProperties,
+      },
+      ['action'],
+    ),
+    async run(input, context) {
+      if (input.action === 'switch' && input.tabId === undefined) {
+        throw new DomainError('invalid', 'TAB_MISSING', 'Say which tab. The action "list" lists them.');
+      }
+      return drives(deps, context, input, async (open) => {
+        return { sessionId: open.session.id, page: pageSays(await outcomeOf(open, input, context)) };
+      });
+    },
+  });
+}
+
+async function outcomeOf(open: OpenBrowser, { action, tabId }: Input, context: ToolContext): Promise<string> {
+  const { browser } = open;
+  const { signal } = context;
+  if (action === 'list') return listed(open, context);
+  const id = tabId ?? (await frontTab(open, context));
+  if (action === 'close') {
+    await browser.closeTab(id, { signal });
+    return listed(open, context);
+  }
+  if (action === 'switch') return inLines(await browser.activateTab(id, { signal }));
+  return inLines(await browser.navigate(id, { action }, { signal }));
+}
+
+async function listed({ browser }: OpenBrowser, { signal }: ToolContext): Promise<string> {
+  return (await browser.tabs({ signal })).map(aboutTab).join('\n');
+}
