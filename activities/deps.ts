@@ -1,6 +1,7 @@
 import type { Config } from '../config/index.ts';
 import type { Database } from '../models/database.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import type { Meters } from '../telemetry/meters.ts';
 import type { Launcher } from '../temporal/launcher.ts';
 
 /** What activities need from the launcher: to continue a thread, and to restart what was lost. */
@@ -11,5 +12,6 @@ export interface CommonDeps {
   config: Config;
   database: Database;
   logger: Logger;
+  meters: Meters;
   workflows: WorkflowStarter;
 }

@@ -91,8 +91,9 @@ export function createMain(deps: MainDeps) {
     logger: deps.logger,
     takeStep: (input, options) => runStep(deps, input, options),
   });
+  const activities = createMainActivities(deps, headStarts);
   return {
-    activities: createMainActivities(deps, headStarts),
+    activities: { ...activities, ...measuredSweeps(deps, activities) },
     gitActivities: createGitQueueActivities(deps),
     runActivities: createRunQueueActivities(deps),
     databaseActivities: createDatabaseQueueActivities(deps),
@@ -122,3 +123,26 @@ export const sweeps = [
   ...automationSweeps,
   ...databaseSweeps,
 ] as const satisfies readonly (keyof Activities)[];
+
+/** The sweeps, counted by what they have done. */
+function measuredSweeps({ meters }: MainDeps, activities: Activities): Record<string, () => Promise<unknown>> {
+  return Object.fromEntries(
+    sweeps.map((name) => [
+      name,
+      async () => {
+        const done: unknown = await activities[name]();
+        for (const report of [done].flat()) {
+          if (typeof report === 'number') meters.swept(name, { done: report });
+          else if (typeof report === 'object' && report !== null) meters.swept(name, countsIn(report));
+        }
+        return done;
+      },
+    ]),
+  );
+}
+
+function countsIn(report: object): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(report).filter((entry): entry is [string, number] => typeof entry[1] === 'number'),
+  );
+}

@@ -27,7 +27,8 @@ export interface AfterTurn {
 /** Ends a turn, once, and starts the workflow of the thread's next one. */
 export function createEndTurn(deps: ChatDeps) {
   return async function endTurn({ turnId, end }: EndTurnInput): Promise<AfterTurn | undefined> {
-    const { turn, thread, nextTurn } = await endTurnInModel(deps, turnId, withDetail(end));
+    const { ended, turn, thread, nextTurn } = await endTurnInModel(deps, turnId, withDetail(end));
+    if (ended && turn !== null) noteEnd(deps, turn);
     if (end.status !== 'completed') {
       await deps.metering.release(turnId);
       // Not waited for: what is left running ends by its own time limit, should this not reach it.
@@ -50,6 +51,14 @@ export async function audienceOf(
 ): Promise<Audience | undefined> {
   const subscriptionIds = await deps.push.subscriptions.idsOf(turn.userId);
   return subscriptionIds.length === 0 ? undefined : { seq: turn.nextSeq - 1, subscriptionIds };
+}
+
+/** For whoever operates it: one line and a count for each turn. */
+export function noteEnd({ logger, meters }: Pick<ChatDeps, 'logger' | 'meters'>, turn: Turn): void {
+  const { id: turnId, threadId, spaceId, modelId, status, finishReason, errorCode: code } = turn;
+  const seconds = turn.startedAt === null ? 0 : (Date.now() - turn.startedAt.getTime()) / 1_000;
+  meters.turnEnded({ modelId, status, code, seconds });
+  logger.info({ turnId, threadId, spaceId, modelId, status, finishReason, code, seconds }, 'A turn has ended.');
 }
 
 function wantsName(deps: ChatDeps, turn: Turn, thread: Thread | null): boolean {

@@ -18,6 +18,7 @@ export interface FailedCall {
 /** A provider's failure, or a refusal of ours, as a result. Anything else is thrown, and the activity is retried. */
 export async function failedCall(deps: ChatDeps, turn: Turn, modelId: string, error: unknown): Promise<FailedCall> {
   if (error instanceof ProviderError) {
+    deps.meters.modelCallEnded(modelId, error.code);
     deps.logger.warn({ err: error.cause, code: error.code, turnId: turn.id, modelId }, error.message);
     const fallbackModelId = error.fallback ? await fallbackOf(deps, turn, modelId) : undefined;
     return {

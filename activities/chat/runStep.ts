@@ -124,14 +124,23 @@ export async function runStep(
       },
     );
     attempt.redactWith(redactor);
-    let isFirst = progress !== undefined;
+    let isFirst = true;
     attempt.offer(tools);
     const { effort } = turn;
     const maxOutputTokens = smallest(metered.maxOutputTokens, settings.maxOutputTokens);
     const call = { modelId, prompt, tools: offered, effort, maxOutputTokens, abortSignal };
+    let isShown = false;
+    const onShown = () => {
+      if (isShown) return;
+      isShown = true;
+      progress?.onShown();
+      if (step === 0 && turn.startedAt !== null) {
+        deps.meters.firstOutput(modelId, (Date.now() - turn.startedAt.getTime()) / 1_000);
+      }
+    };
     const ran = deps.modelRunner.run(call, (part) => {
       attempt.add(part);
-      if (isFirst) void attempt.shown().then(progress?.onShown, () => undefined);
+      if (isFirst) void attempt.shown().then(onShown, () => undefined);
       isFirst = false;
       return metered.said?.(part);
     });
@@ -146,6 +155,9 @@ export async function runStep(
     const isCutOff = running.value.finishReason === 'length' && maxOutputTokens === metered.maxOutputTokens;
     const finishReason = (isCutOff && metered.endedBy) || running.value.finishReason;
     const calls = await attempt.end({ status: 'completed', finishReason, usage });
+    if (!isFirst) onShown(); // what came at once is shown with the end
+    deps.meters.modelCallEnded(modelId, 'completed');
+    deps.meters.modelUsed(modelId, usage);
     return await resultOf(deps, { turnId, step, modelId, finishReason }, calls);
   } catch (error) {
     if (attempt.fenced.aborted) return failedCall(deps, turn, modelId, asFailure(attempt.fenced.reason));

@@ -9,7 +9,7 @@ import { keepAlive } from '../keepAlive.ts';
 import { createPushTurn } from '../push/pushTurn.ts';
 import { asSwept, type SweepReport, type Swept, sweepEach } from '../sweepEach.ts';
 import type { ChatDeps } from './deps.ts';
-import { audienceOf } from './endTurn.ts';
+import { audienceOf, noteEnd } from './endTurn.ts';
 import { describeTurnError } from './turnErrors.ts';
 
 /** The other sweeps wait for it: those of a large installation that is new to the index take many. */
@@ -39,7 +39,8 @@ export function createChatSweeps(deps: ChatDeps) {
     }
     if (state === 'absent') return asSwept(await workflows.startTurn(turn), 'started');
     const end = turn.stopRequestedAt === null ? lostTurn : ({ status: 'stopped' } as const);
-    const { turn: ended, nextTurn } = await endTurn(deps, turn.id, end);
+    const { turn: ended, nextTurn, ...result } = await endTurn(deps, turn.id, end);
+    if (result.ended && ended !== null) noteEnd(deps, ended);
     if (nextTurn !== undefined) await workflows.startTurn(nextTurn);
     if (end.status === 'failed' && ended !== null) await tell(ended);
     return 'ended';

@@ -55,6 +55,10 @@ export function chatRoutes(deps: RouteDeps) {
     if (!created) await authorizeTurn(deps, caller, turn.id);
     if (differs) throw outboxItemReused();
     // The intent is stored: from here on a failed start is late but not lost, since the sweeper repeats it.
+    if (created) {
+      deps.meters.turnBegun(turn.modelId);
+      logger.info({ turnId: turn.id, threadId: turn.threadId, modelId: turn.modelId }, 'A turn has begun.');
+    }
     if (created && turn.status === 'running') void launcher.startNewTurn(turn, settings);
     if (interrupted !== undefined) void launcher.stopTurn(interrupted);
     if (!created && turn.logPurgedAt !== null) return replayMessage(deps.database, res, turn);
@@ -186,6 +190,7 @@ export function chatRoutes(deps: RouteDeps) {
       feed: deps.feed,
       intervals: deps.config.chat.streams,
       logger,
+      meters: deps.meters,
       closing: deps.closing,
       onRead(seq) {
         noteSeen(deps.database, turn, seq).catch((error: unknown) => {

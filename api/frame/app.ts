@@ -11,7 +11,7 @@ import { type ConnectionLimits, connectionLimits as defaultLimits } from './conn
 import { type Contract, loadContract } from './contract.ts';
 import type { ApiDeps, RouteDeps } from './deps.ts';
 import { errorHandler } from './errors.ts';
-import { createMetrics, measureRequests } from './metrics.ts';
+import { createMetrics, joined, measureRequests } from './metrics.ts';
 import { accessLog } from './middleware/accessLog.ts';
 import { authentication } from './middleware/authentication.ts';
 import { authorization, authorizationAfterBody } from './middleware/authorization.ts';
@@ -44,7 +44,8 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   const { contract, areas, connectionLimits = defaultLimits } = surface;
   const limits = createRateLimits(deps.config);
   const metrics = createMetrics();
-  const routeDeps: RouteDeps = { ...deps, contract, limits, metrics };
+  const measured = measureRequests(metrics);
+  const routeDeps: RouteDeps = { ...deps, contract, limits, metrics: joined(metrics, deps.meters) };
   const validator = createValidator(contract, {
     validateResponses: deps.config.env !== 'production',
     securityHandlers: createSecurityHandlers(createAuthenticate(deps.identity)),
@@ -59,7 +60,7 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   app.set('trust proxy', deps.config.http.trustedProxies);
   app.set('query parser', 'simple');
 
-  app.use(requestId(), accessLog(deps.logger), measureRequests(metrics));
+  app.use(requestId(), accessLog(deps.logger), measured);
   app.use(securityHeaders());
   app.use(crossOrigin(deps));
   app.use('/auth/assets', pageFiles());

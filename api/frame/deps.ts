@@ -27,6 +27,7 @@ import type { SecretStore } from '../../models/secrets/index.ts';
 import type { TurnFeed } from '../../models/turnLog/feed.ts';
 import type { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { Logger } from '../../telemetry/logger.ts';
+import type { Meters } from '../../telemetry/meters.ts';
 import type { Launcher } from '../../temporal/launcher.ts';
 import type { Contract } from './contract.ts';
 import type { RateLimits } from './middleware/rateLimits.ts';
@@ -46,6 +47,7 @@ export interface ApiDeps {
   config: Config;
   database: Database;
   logger: Logger;
+  meters: Meters;
   identity: Identity;
   secrets: SecretStore;
   computers: Computers;
@@ -86,6 +88,6 @@ export interface ApiDeps {
 /** What routes get: the above, and what the frame itself has made. */
 export interface RouteDeps extends ApiDeps {
   contract: Contract;
-  metrics: Registry;
+  metrics: Pick<Registry, 'contentType' | 'metrics'>;
   limits: RateLimits;
 }

@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Meters } from '../../telemetry/meters.ts';
 
 /** A registry of its own for each API, with what the process itself does; areas register theirs beside it. */
 export function createMetrics(): Registry {
@@ -9,9 +10,10 @@ export function createMetrics(): Registry {
 }
 
 /** Metrics of a worker's process, and of what the worker is doing. */
-export function createWorkerMetrics(worker: {
-  load(): { activities: number; workflowTasks: number; cachedWorkflows: number };
-}): Registry {
+export function createWorkerMetrics(
+  worker: { load(): { activities: number; workflowTasks: number; cachedWorkflows: number } },
+  meters: Pick<Meters, 'registry'>,
+): Registry {
   const registry = createMetrics();
   const gauges = [
     ['activities', 'atrium_worker_activities_in_flight', 'Activities that have begun and not ended.'],
@@ -28,7 +30,12 @@ export function createWorkerMetrics(worker: {
       },
     });
   }
-  return registry;
+  return joined(registry, meters);
+}
+
+/** What a process says of itself, and of what the product does in it. */
+export function joined(own: Registry, { registry }: Pick<Meters, 'registry'>): Registry {
+  return Registry.merge([own, registry]);
 }
 
 /** Counts and times requests by operation: a path would make one series for each id. */

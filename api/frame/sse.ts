@@ -3,6 +3,7 @@ import type { Config } from '../../config/index.ts';
 import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import type { TurnFeed, TurnReader } from '../../models/turnLog/feed.ts';
 import type { Logger } from '../../telemetry/logger.ts';
+import type { Meters } from '../../telemetry/meters.ts';
 
 /** A reader that is this far behind is cut off and resumes from its last id, so memory does not fill up. */
 const maxBacklogBytes = 1024 * 1024;
@@ -18,6 +19,7 @@ export interface TurnStream {
   feed: TurnFeed;
   intervals: Config['chat']['streams'];
   logger: Logger;
+  meters: Pick<Meters, 'streamOpened'>;
   /** Aborted when the server begins to close. */
   closing: AbortSignal;
   /** Called with the number of the last chunk when the reader has received everything. */
@@ -52,6 +54,7 @@ export const doneEvent = 'data: [DONE]\n\n';
 /** Streams a turn's log until it ends, or the reader leaves, falls too far behind, or may no longer read. */
 export function streamTurn(req: Request, res: Response, stream: TurnStream): void {
   openEventStream(res, stream);
+  res.once('close', stream.meters.streamOpened());
   const { opening = [] } = stream;
   if (opening.length > 0)
     res.write(

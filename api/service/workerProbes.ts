@@ -18,7 +18,7 @@ export interface WorkerProbeOptions {
   port: number;
   metricsKey: string | undefined;
   checks: readonly ReadinessCheck[];
-  metrics: Registry;
+  metrics: Pick<Registry, 'contentType' | 'metrics'>;
   logger: Logger;
 }
 

@@ -137,7 +137,7 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
         port,
         metricsKey: config.http.metricsKey,
         checks: [polls, answers, ...services.checks],
-        metrics: createWorkerMetrics(worker),
+        metrics: createWorkerMetrics(worker, services.meters),
         logger,
       });
     },

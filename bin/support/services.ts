@@ -15,6 +15,7 @@ import { createAppSecrets } from '../../models/apps/webhookSecrets.ts';
 import { createAutomationSecrets } from '../../models/automations/webhookSecrets.ts';
 import { createDevelopmentPayments } from '../../models/billing/developmentPayments.ts';
 import { createSealedProfiles } from '../../models/browsers/sealedProfiles.ts';
+import { countUnendedTurns } from '../../models/chat/unendedTurns.ts';
 import { createComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import { createComputers } from '../../models/computers/computers.ts';
 import { createPortLinks } from '../../models/computers/portLinks.ts';
@@ -31,6 +32,7 @@ import { createSecretStore } from '../../models/secrets/index.ts';
 import { TurnFeed } from '../../models/turnLog/feed.ts';
 import { TurnLog } from '../../models/turnLog/turnLog.ts';
 import type { Logger } from '../../telemetry/logger.ts';
+import { createMeters } from '../../telemetry/meters.ts';
 import { connectTemporal } from '../../temporal/connection.ts';
 
 export interface ServiceOptions {
@@ -68,9 +70,13 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     { name: 'storage', optional: true, check: () => storage.check() },
     ...(notices === undefined ? [] : [{ name: 'redis', optional: true, check: () => notices.check() }]),
   ];
+  const meters = createMeters();
+  const states = 'Turns that have not ended, of the whole installation.';
+  meters.gauge('turns', states, 'status', () => countUnendedTurns(database));
   return {
     config,
     logger,
+    meters,
     database,
     temporal,
     feed,

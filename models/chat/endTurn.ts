@@ -91,7 +91,8 @@ async function endOnce(
     const chunks = [...open, ...closingChunks(turn, end, usage)];
     const segment = await turnLog.appendLocked(tx, turn, chunks, { changes: endOf(end, now) });
     segments.push(segment);
-    turn.set({ nextSeq: segment.lastSeq + 1, terminal: 1, status: end.status, endedAt: now });
+    const { finish_reason: finishReason, error_code: errorCode } = endOf(end, now);
+    turn.set({ nextSeq: segment.lastSeq + 1, terminal: 1, status: end.status, endedAt: now, finishReason, errorCode });
     await storeAnswer(tx, turn, end, keep(fold.parts()), usage);
     const next = thread?.activeTurnId === turnId ? await promoteNext(tx, turnLog, thread, turn, now) : undefined;
     if (next !== undefined) segments.push(next.segment);

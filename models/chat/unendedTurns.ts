@@ -1,3 +1,4 @@
+import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import type { Turn } from './turn.ts';
@@ -28,4 +29,17 @@ export function unendedTurns(
     },
     page,
   );
+}
+
+const unended = ['queued', 'running', 'waiting'];
+
+/** How many turns have not ended, by status. */
+export async function countUnendedTurns({ pool }: Pick<Database, 'pool'>): Promise<Map<string, number>> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    'SELECT status, COUNT(*) AS turns FROM turns WHERE terminal = 0 AND status IN (?) GROUP BY status',
+    [unended],
+  );
+  const counts = new Map(unended.map((status) => [status, 0]));
+  for (const { status, turns } of rows) counts.set(String(status), Number(turns));
+  return counts;
 }

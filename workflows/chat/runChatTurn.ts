@@ -7,6 +7,7 @@ import {
   isCancellation,
   proxyActivities,
   proxyLocalActivities,
+  setCurrentDetails,
   setHandler,
   sleep,
 } from '@temporalio/workflow';
@@ -107,6 +108,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
 async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<CallModelResult | undefined> {
   const { turnId, modelId, heartbeatTimeoutMs, hasHeadStart = false } = input;
   if (!hasHeadStart) return undefined;
+  setCurrentDetails(`Asks ${modelId}: begun before this workflow`);
   const forMs = Math.min(heartbeatTimeoutMs * headStartShare, time.leftMs);
   const { awaitHeadStart } = proxyLocalActivities<Activities>({
     startToCloseTimeout: heartbeatTimeoutMs,
@@ -159,7 +161,8 @@ async function takeStep(
   let squeeze = 0;
   let begun = early;
   for (progress.attempt = 1; ; progress.attempt++) {
-    const { step, modelId } = progress;
+    const { step, modelId, attempt } = progress;
+    setCurrentDetails(`Asks ${modelId}: step ${step + 1}, attempt ${attempt}`);
     let result: CallModelResult | SummarizeThreadResult =
       begun ??
       (await callModel.executeWithOptions({ summary: `step ${step + 1}, ${modelId}` }, [

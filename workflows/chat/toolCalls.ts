@@ -5,6 +5,7 @@ import {
   isCancellation,
   proxyActivities,
   proxyLocalActivities,
+  setCurrentDetails,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import { notify } from './afterTurn.ts';
@@ -58,6 +59,7 @@ export async function runToolCalls(
     }
   }
 
+  setCurrentDetails(`Runs ${queue.map(({ toolName }) => toolName).join(', ')}`);
   fillLanes();
   try {
     for (let isOpen = queue.length + lanes.size < calls.length; isOpen; ) {
@@ -72,7 +74,10 @@ export async function runToolCalls(
       if (parked.audience) notify(turnId, parked.audience).catch(() => undefined);
       const isNews = () => answers.count > heard || (lanes.size === 0 && !isIdle) || failure !== undefined;
       if (isOpen && !isNews()) {
-        if (lanes.size === 0) time.pause();
+        if (lanes.size === 0) {
+          time.pause();
+          setCurrentDetails(`Waits for a client, or for approval: ${waitingFor(calls)}`);
+        }
         await condition(isNews, Math.max(1, parked.nextDeadlineMs));
         time.resume();
       }
@@ -82,6 +87,11 @@ export async function runToolCalls(
     await Promise.all(lanes);
   }
   if (failure !== undefined) throw failure;
+}
+
+function waitingFor(calls: readonly ToolCallReference[]): string {
+  const names = calls.flatMap(({ toolName, waits }) => (waits ? [toolName] : []));
+  return [...new Set(names)].join(', ');
 }
 
 /** Tools are idempotent by tool-call id, so another worker may repeat what a dead one began. */
