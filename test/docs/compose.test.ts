@@ -5,7 +5,7 @@ import { settingNames } from '../../config/index.ts';
 const text = readFileSync('docker-compose.yml', 'utf8');
 const compose = load(text) as {
   'x-atrium': { environment: Record<string, string> };
-  services: Record<string, { build?: object; cap_drop?: string[]; security_opt?: string[] }>;
+  services: Record<string, { build?: object; cap_drop?: string[]; security_opt?: string[]; healthcheck?: object }>;
 };
 const { services } = compose;
 const example = new Set([...readFileSync('.env.example', 'utf8').matchAll(/^(\w+)=/gm)].map(([, name = '']) => name));
@@ -37,6 +37,12 @@ test('its host of computers is built with bubblewrap, has no privilege, and is a
   for (const [name, { security_opt: options }] of Object.entries(services)) {
     if (name !== 'host') expect(options).toBeUndefined();
   }
+});
+
+test('whatever goes on running says whether it is well', () => {
+  const ends = ['migrate', 'bucket'];
+  const silent = Object.entries(services).filter(([, { healthcheck }]) => healthcheck === undefined);
+  expect(silent.map(([name]) => name).toSorted()).toEqual(ends.toSorted());
 });
 
 test('signed links are opened by clients: their store has an address of its own', () => {
