@@ -3,6 +3,10 @@ import type { Request, RequestHandler, Response } from 'express';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import type { Config } from '../../../config/index.ts';
 import { DomainError } from '../../../models/errors.ts';
+import type { OperationId } from '../auth/access.ts';
+
+/** They end what takes memory of a computer. */
+const releases = new Set<string>(['deleteBrowserSession', 'deleteDesktopSession'] satisfies OperationId[]);
 
 const windowSeconds = 60;
 const wrongCodesPerWindow = 10;
@@ -39,8 +43,9 @@ export function createRateLimits(config: Pick<Config, 'http' | 'apps'>) {
       next();
     }) satisfies RequestHandler,
 
-    /** For signed-in callers, whatever address they come from. */
+    /** For signed-in callers, whatever address they come from. Nobody waits to give back what others may need. */
     async caller(req: Request, res: Response): Promise<void> {
+      if (releases.has(req.operation?.id ?? '')) return;
       if (req.caller !== undefined) await take(callers, req.caller.userId, res);
     },
 

@@ -29,6 +29,15 @@ test('a caller past the limit gets 429 and Retry-After; another caller does not'
   expect((await api.as(two.token).get('/api/me')).status).toBe(200);
 });
 
+test('who is past the limit may still end what takes memory', async () => {
+  const { token } = await buildUser(api.identity);
+  const caller = api.as(token);
+  for (let i = 0; i < 6; i++) await caller.get('/api/me');
+  expect((await caller.get('/api/me')).status).toBe(429);
+  expect((await caller.delete('/api/spaces/spc_1/browsers/sessions/brs_1')).status).toBe(404);
+  expect((await caller.delete('/api/spaces/spc_1/computers/cmp_1/desktop/sessions/dsk_1')).status).toBe(404);
+});
+
 test('a user’s session and API keys share one limit', async () => {
   const { user, token } = await buildUser(api.identity);
   const { key } = await api.identity.keys.create(user.id, { name: 'k' });
