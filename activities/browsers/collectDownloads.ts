@@ -14,6 +14,8 @@ import type { BrowserDeps } from './deps.ts';
  */
 export async function collectDownloads(deps: BrowserDeps, session: BrowserSession, signal: AbortSignal): Promise<void> {
   const { config, database, liveComputers, logger } = deps;
+  if (!session.wasStarted) return;
+  if (session.endCode === 'HOST_LOST') return noteDownloadFault(database, session, 'HOST_LOST');
   const home = new DownloadsHome(await liveComputers.work(session), downloadsFolder(session));
   let code: string | null = null;
   for (const file of await home.finished()) {

@@ -18,7 +18,6 @@ const final = new Set([
   'PROFILE_UNUSABLE',
   'QUOTA_EXCEEDED',
   'DISK_FULL',
-  'HOST_LOST',
 ]);
 
 /** What exactly went wrong is in the log, and not in the history. */

@@ -29,6 +29,11 @@ interface Which {
 
 const nothing = { hasDownloads: false };
 
+/** Why something on a computer was not kept. */
+function reasonOf(code: string): string {
+  return code === 'NOT_FOUND' ? 'COMPUTER_DELETED' : code;
+}
+
 /** What the workflow of a browser session is made of. */
 export function createBrowserActivities(deps: BrowserDeps) {
   const { database, liveComputers, logger } = deps;
@@ -110,7 +115,7 @@ export function createBrowserActivities(deps: BrowserDeps) {
     /** They are left on the computer. */
     async giveUpDownloads({ sessionId, code }: Which & { code: string }): Promise<void> {
       const session = await findBrowser(database, sessionId);
-      if (session !== undefined) await noteDownloadFault(database, session, code);
+      if (session !== undefined) await noteDownloadFault(database, session, reasonOf(code));
     },
 
     async saveBrowser({ sessionId }: Which): Promise<void> {
@@ -131,7 +136,7 @@ export function createBrowserActivities(deps: BrowserDeps) {
     /** For one whose profile could not be saved: the computer has it still, and the store what was saved before. */
     async giveUpSave({ sessionId, code }: Which & { code: string }): Promise<void> {
       const session = await findBrowser(database, sessionId);
-      if (session?.status === 'saving') await endBrowser(database, session, code);
+      if (session?.status === 'saving') await endBrowser(database, session, reasonOf(code));
     },
 
     ...createBrowserSweeps(deps),

@@ -13,6 +13,8 @@ export async function saveProfile(deps: BrowserDeps, session: BrowserSession, si
   const { config, database, liveComputers, logger, sealedProfiles, storage } = deps;
   const { id, spaceId, profileId, number } = session;
   if (profileId === null || !session.wasStarted) return endBrowser(database, session, null);
+  // Nobody waits for a host that may never come back. If it does, the home has what was not saved.
+  if (session.endCode === 'HOST_LOST') return endBrowser(database, session, 'HOST_LOST');
   const home = new ProfileHome(await liveComputers.work(session), profileFolder(session));
   const packed = await home.pack(config.browsers.maxProfileBytes, signal);
   if (packed === undefined) return endBrowser(database, session, 'PROFILE_MISSING');
