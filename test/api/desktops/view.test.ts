@@ -346,6 +346,15 @@ describe('the page of a desktop', () => {
     expect(await page.evaluate(fits)).toBe(true);
     const box = await page.locator('#screen canvas').boundingBox();
     expect(box?.width).toBeLessThanOrEqual(390);
+    // All buttons are in one row, beside which the picture has the room.
+    expect((await page.locator('header').boundingBox())?.height).toBeLessThan(90);
+    // What is too small to read is shown as large as it is, and moved by a finger.
+    await page.locator('#zoom', { hasText: 'Real size' }).tap();
+    expect((await page.locator('#screen canvas').boundingBox())?.width).toBe(390);
+    expect(await page.locator('#move').getAttribute('aria-pressed')).toBe('true');
+    await shows(page, 200, 300, [0, 0, 0xc0]);
+    await page.locator('#zoom', { hasText: 'Show all' }).tap();
+    await page.locator('#move').waitFor({ state: 'hidden' });
     await page.locator('#screen canvas').tap();
     await page.locator('#keyboard').tap();
     // As keyboards of phones do, which tell no keys.

@@ -1,6 +1,7 @@
 import KeyTable from '/novnc/core/input/keysym.js';
 import keysyms from '/novnc/core/input/keysymdef.js';
 import RFB from '/novnc/core/rfb.js';
+import { Channel } from './channel.js';
 
 // The page of a desktop. Who may look is in the fragment of its address; it is kept for this tab, and taken out of what
 // the address bar and the history show.
@@ -28,44 +29,9 @@ let isRecorded = false;
 let isOver = false;
 let retryMs = firstRetryMs;
 let quality = 'medium';
-
-/** What noVNC takes for a WebSocket: the bytes of a real one, whose texts are ours. */
-class Channel {
-  constructor(socket) {
-    this.socket = socket;
-    this.onopen = null;
-    this.onmessage = null;
-    this.onerror = null;
-    this.onclose = null;
-    socket.binaryType = 'arraybuffer';
-    socket.onopen = (event) => this.onopen?.(event);
-    socket.onerror = (event) => this.onerror?.(event);
-    socket.onmessage = (event) =>
-      typeof event.data === 'string' ? hear(JSON.parse(event.data)) : this.onmessage?.(event);
-    socket.onclose = (event) => {
-      this.onclose?.(event);
-      closed(event.code, event.reason);
-    };
-  }
-  get binaryType() {
-    return this.socket.binaryType;
-  }
-  set binaryType(type) {
-    this.socket.binaryType = type;
-  }
-  get protocol() {
-    return this.socket.protocol;
-  }
-  get readyState() {
-    return this.socket.readyState;
-  }
-  send(data) {
-    this.socket.send(data);
-  }
-  close(...why) {
-    this.socket.close(...why);
-  }
-}
+let resolution = '';
+let isRealSize = false;
+let isMoving = false;
 
 function connect() {
   const token = sessionStorage.getItem(key);
@@ -75,8 +41,7 @@ function connect() {
   part('screen').replaceChildren();
   const url = `${location.protocol.replace('http', 'ws')}//${location.host}/socket`;
   socket = new WebSocket(url, ['atrium', `bearer.${token}`]);
-  rfb = new RFB(part('screen'), new Channel(socket), { shared: true });
-  rfb.scaleViewport = true;
+  rfb = new RFB(part('screen'), new Channel(socket, { hear, closed }), { shared: true });
   rfb.resizeSession = false;
   rfb.viewOnly = true;
   rfb.focusOnClick = true;
@@ -96,7 +61,7 @@ function connect() {
 function hear(message) {
   if (message.type === 'token') sessionStorage.setItem(key, message.token);
   if (message.type === 'state') {
-    ({ mayControl, control, isRecorded } = message);
+    ({ mayControl, control, isRecorded, resolution } = message);
     show();
   }
 }
@@ -115,6 +80,26 @@ function show() {
   part('take').hidden = !mayControl || mine;
   for (const id of ['release', 'keyboard', 'clipboard']) part(id).hidden = !mine;
   if (!mine) part('clip').hidden = true;
+  applySize();
+}
+
+/** All of it is shown, or as much of its real size as there is room for: a finger or the pointer moves that. */
+function applySize() {
+  if (isOver) return;
+  const [width, height] = resolution.split('x').map(Number);
+  const { clientWidth, clientHeight } = part('screen');
+  const isLarger = width > clientWidth || height > clientHeight;
+  const isClipped = isRealSize && isLarger;
+  const mine = control === 'you';
+  part('zoom').hidden = !isLarger;
+  part('zoom').textContent = isRealSize ? 'Show all' : 'Real size';
+  // Whoever is in control says what the pointer is for.
+  part('move').hidden = !isClipped || !mine;
+  part('move').setAttribute('aria-pressed', String(isMoving));
+  if (!rfb) return;
+  rfb.scaleViewport = !isClipped;
+  rfb.clipViewport = isClipped;
+  rfb.dragViewport = isClipped && (isMoving || !mine);
 }
 
 function closed(code, reason) {
@@ -178,6 +163,15 @@ function typed() {
 
 part('take').onclick = () => order('take');
 part('release').onclick = () => order('release');
+part('zoom').onclick = () => {
+  isRealSize = !isRealSize;
+  isMoving = isRealSize;
+  applySize();
+};
+part('move').onclick = () => {
+  isMoving = !isMoving;
+  applySize();
+};
 part('again').onclick = again;
 part('quality').onchange = applyQuality;
 part('keyboard').onclick = () => part('keys').focus();
@@ -201,6 +195,7 @@ part('whole').onclick = () => {
   if (document.fullscreenElement === null) document.documentElement.requestFullscreen?.().catch(() => {});
   else document.exitFullscreen();
 };
+new ResizeObserver(applySize).observe(part('screen'));
 // Another address that is opened in this tab.
 addEventListener('hashchange', () => location.reload());
 connect();
