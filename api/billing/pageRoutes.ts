@@ -8,6 +8,7 @@ import { answer } from '../frame/answer.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { sendPage } from '../frame/pages/page.ts';
 import { pathOf, queryOf } from '../frame/request.ts';
+import { returnUrlOf } from '../frame/returnUrls.ts';
 import { createRouter } from '../frame/router.ts';
 import { checkoutPage, developmentPage, leftCheckoutPage } from './pages.ts';
 import { presentCheckoutResult } from './presentBilling.ts';
@@ -48,8 +49,11 @@ export function billingPageRoutes(deps: RouteDeps) {
       res.vary('accept');
       if (req.accepts(['html', 'json']) === 'json') {
         answer<'checkoutSuccess' | 'checkoutCancel'>(res, 200, result);
-      } else if (hasLeft && result.status === 'open') sendPage(res, leftCheckoutPage(result, checkout?.url ?? null));
-      else sendPage(res, checkoutPage(result));
+        return;
+      }
+      const back = returnUrlOf(checkout?.returnUrl, config);
+      const hasLeftOpen = hasLeft && result.status === 'open';
+      sendPage(res, hasLeftOpen ? leftCheckoutPage(result, checkout?.url ?? null, back) : checkoutPage(result, back));
     };
   router.get('/api/billing/checkout-success', showResult(false));
   router.get('/api/billing/checkout-cancel', showResult(true));

@@ -1,5 +1,5 @@
 import type { Checkout } from '../../models/billing/checkouts.ts';
-import { html } from '../frame/pages/html.ts';
+import { type Html, html } from '../frame/pages/html.ts';
 import type { Page } from '../frame/pages/page.ts';
 import type { CheckoutResult } from './presentBilling.ts';
 
@@ -10,7 +10,7 @@ const texts: Record<CheckoutResult['status'], { title: string; text: string }> =
     text: 'We have not heard of a payment. If you have just paid, this page will say so in a moment.',
   },
   processing: { title: 'Payment on its way', text: 'The payment takes a while. The credits come when it has arrived.' },
-  paid: { title: 'Paid', text: 'The credits have been added to the space. You can close this page.' },
+  paid: { title: 'Paid', text: 'The credits have been added to the space.' },
   mispaid: {
     title: 'Another amount was paid',
     text: 'What was paid is not what this checkout asked for, so nothing was credited. Please ask the operator.',
@@ -27,19 +27,26 @@ const texts: Record<CheckoutResult['status'], { title: string; text: string }> =
 const refreshSeconds = 3;
 
 /** The true state of a checkout, whichever page its buyer returns to: "success" says so when nothing is paid. */
-export function checkoutPage(result: CheckoutResult): Page {
+export function checkoutPage(result: CheckoutResult, returnUrl?: string): Page {
   const { title, text } = texts[result.status];
-  const body = html`${sumOf(result)}<p role="status">${text}</p>`;
+  const body = html`${sumOf(result)}<p role="status">${text}</p>${goBack(returnUrl)}`;
   return result.status === 'open' ? { title, body, refreshSeconds } : { title, body };
 }
 
 /** For a buyer who has left a checkout that can still be paid. */
-export function leftCheckoutPage(result: CheckoutResult, url: Checkout['url']): Page {
+export function leftCheckoutPage(result: CheckoutResult, url: Checkout['url'], returnUrl?: string): Page {
   return {
     title: 'Not paid',
     body: html`${sumOf(result)}<p role="status">You have left the checkout. Nothing was charged.</p>
-${url !== null && html`<a class="button second" href="${url}">Back to the checkout</a>`}`,
+${url !== null && html`<a class="button second" href="${url}">Back to the checkout</a>`}${goBack(returnUrl)}`,
   };
+}
+
+/** Where the buyer came from. */
+function goBack(returnUrl: string | undefined): Html | undefined {
+  return returnUrl === undefined
+    ? undefined
+    : html`\n<a class="button" href="${returnUrl}">Back to ${new URL(returnUrl).host}</a>`;
 }
 
 function sumOf({ amount, currency = '', credits }: CheckoutResult) {

@@ -12,6 +12,7 @@ import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
 import { answerLater, failureOf, GoesOn, runOperation, waitForRow } from '../frame/operationAnswer.ts';
 import { bodyOf, pathOf } from '../frame/request.ts';
+import { requireReturnUrl } from '../frame/returnUrls.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentAutoTopUp, presentBilling, presentCaps } from './presentBilling.ts';
 
@@ -46,7 +47,9 @@ export function billingRoutes(deps: RouteDeps) {
   router.post('/api/billing/:spaceId/top-up', async (req, res) => {
     const { userId } = callerOf(req);
     const { spaceId } = pathOf<'topUpBilling'>(req);
-    const amountMinor = readAmount(bodyOf<'topUpBilling'>(req).amount, '/amount');
+    const { amount, returnUrl: wanted } = bodyOf<'topUpBilling'>(req);
+    const amountMinor = readAmount(amount, '/amount');
+    const returnUrl = requireReturnUrl(wanted, config, '/returnUrl');
     const { currency, microPerMinor, mode } = billing;
     if (mode === 'none') throw noPayments();
     await makeOnce<'topUpBilling'>(
@@ -59,6 +62,7 @@ export function billingRoutes(deps: RouteDeps) {
         const operation = await beginTopUp(database, {
           ...{ id, spaceId, userId, amountMinor, currency, microCredits },
           provider: mode,
+          returnUrl,
         });
         if (operation.status === 'running') void deps.launcher.startOperation(operation);
         const opened = await waitForRow(req, async () => {

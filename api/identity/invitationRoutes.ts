@@ -10,7 +10,7 @@ import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
 import { invite } from './invite.ts';
 import { presentInvitation, presentOwnInvitation } from './presentInvitation.ts';
-import { finish } from './signInFlow.ts';
+import { finish, wayBack } from './signInFlow.ts';
 import { invitationPage, signInToJoinPage } from './signInPages.ts';
 
 /** Inviting people into a space, and accepting. */
@@ -63,16 +63,18 @@ export function invitationRoutes(deps: RouteDeps) {
     if (isPage) assertOwnForm(req, config);
     const guest = req.caller === undefined ? { credentialId: null, address: req.ip ?? null } : actorOf(req);
     try {
-      const { spaceId, role, code } = await identity.acceptInvitation(token, guest);
-      if (isPage && code !== undefined) return finish(res, code, {});
+      const { spaceId, role, code, returnUrl } = await identity.acceptInvitation(token, guest);
+      if (isPage && code !== undefined) return finish(res, code, wayBack(returnUrl, config));
       answer<'acceptInvitation'>(res, 200, {
         spaceId,
         role,
         ...(code !== undefined && { code: code.code, expiresAt: time(code.expiresAt) }),
+        ...(returnUrl !== null && { returnUrl }),
       });
     } catch (error) {
       if (!isPage || !(error instanceof DomainError) || error.code !== 'SIGN_IN_REQUIRED') throw error;
-      sendPage(res, signInToJoinPage(error.message));
+      const { returnUrl } = await invitations.byToken(token);
+      sendPage(res, signInToJoinPage(error.message, wayBack(returnUrl, config)));
     }
   });
 

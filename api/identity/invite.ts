@@ -6,6 +6,7 @@ import { actorOf } from '../frame/auth/actor.ts';
 import { spaceOf } from '../frame/auth/authorizeSpace.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { publicLink } from '../frame/links.ts';
+import { requireReturnUrl } from '../frame/returnUrls.ts';
 import { invitationMail } from './mails.ts';
 import { presentInvitation } from './presentInvitation.ts';
 
@@ -16,19 +17,25 @@ import { presentInvitation } from './presentInvitation.ts';
 export async function invite(
   { config, identity: { invitations, mails, users }, launcher }: Pick<RouteDeps, 'config' | 'identity' | 'launcher'>,
   req: Request,
-  { email, role }: { email: string; role: Role },
+  { email, role, returnUrl }: { email: string; role: Role; returnUrl?: string },
 ) {
   const { space } = spaceOf(req);
   const actor = actorOf(req);
+  const back = requireReturnUrl(returnUrl, config, '/returnUrl');
   const token = newLinkToken();
   const link = publicLink(config, `auth/invitations/${token}`);
   const isMailed = config.signIn.mail !== undefined;
   const inviter = (await users.byId(actor.userId))?.name ?? '';
   const facts = { email: normalizeEmail(email), inviter, spaceName: space.name, role };
   const mail = isMailed ? await mails.seal(invitationMail(facts, link), invitations.endOf(new Date())) : undefined;
-  const made = await invitations.create(space.id, { email, role, token, isMailed }, actor, async (tx) => {
-    if (mail !== undefined) await mails.store(tx, mail);
-  });
+  const made = await invitations.create(
+    space.id,
+    { email, role, token, isMailed, returnUrl: back },
+    actor,
+    async (tx) => {
+      if (mail !== undefined) await mails.store(tx, mail);
+    },
+  );
   if (mail !== undefined) void launcher.startMail(mail.id);
   return { ...presentInvitation(made), ...(!isMailed && { link }) };
 }

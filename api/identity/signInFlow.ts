@@ -4,6 +4,7 @@ import { DomainError } from '../../models/errors.ts';
 import type { AuthCode } from '../../models/identity/authCodes.ts';
 import type { Destination } from '../../models/identity/pendingSignIns.ts';
 import { sendPage } from '../frame/pages/page.ts';
+import { requireReturnUrl, returnUrlOf } from '../frame/returnUrls.ts';
 import { codePage } from './signInPages.ts';
 
 /**
@@ -11,8 +12,10 @@ import { codePage } from './signInPages.ts';
  * whatever port is free, so of a redirect to a loopback address the port does not count (RFC 8252, section 7.3). Throws
  * 400 `REDIRECT_NOT_ALLOWED`.
  */
-export function destinationOf({ redirect, state }: Destination, { signIn }: Pick<Config, 'signIn'>): Destination {
-  if (redirect === undefined) return {};
+export function destinationOf({ redirect, state, returnUrl }: Destination, config: Config): Destination {
+  const back = requireReturnUrl(returnUrl, config, 'returnUrl');
+  const { signIn } = config;
+  if (redirect === undefined) return back === undefined ? {} : { returnUrl: back };
   if (signIn.redirects.some((allowed) => allowed === redirect || isSameLoopback(allowed, redirect))) {
     return state === undefined ? { redirect } : { redirect, state };
   }
@@ -29,9 +32,19 @@ function isSameLoopback(allowed: string, redirect: string): boolean {
   return one.href === other.href;
 }
 
+/**
+ * The way back that an invitation names: the code goes there too where the operator has allowed that, else the page has a
+ * link. None where the operator no longer allows it.
+ */
+export function wayBack(returnUrl: string | null, { http, signIn }: Pick<Config, 'http' | 'signIn'>): Destination {
+  const url = returnUrlOf(returnUrl, { http });
+  if (url === undefined) return {};
+  return signIn.redirects.includes(url) ? { redirect: url } : { returnUrl: url };
+}
+
 /** Ends a sign-in: the code goes to where the client wants it, or is shown. */
 export function finish(res: Response, code: AuthCode, to: Destination): void {
-  if (to.redirect === undefined) sendPage(res, codePage(code));
+  if (to.redirect === undefined) sendPage(res, codePage(code, to.returnUrl));
   else forward(res, code.code, { ...to, redirect: to.redirect });
 }
 

@@ -9,6 +9,8 @@ export interface Ways {
   /** The issuer's name for people. */
   oidc: string | undefined;
   mail: boolean;
+  /** Where a code goes that is for no app in particular. */
+  codesTo: string | undefined;
 }
 
 /** Where somebody chooses how to sign in. */
@@ -24,10 +26,9 @@ ${hiddenFields(to)}<label for="email">E-mail address</label>
 <button class="button second">Mail me a sign-in link</button>
 </form>`);
   }
-  if (to.redirect !== undefined) parts.push(codeForm(to));
-  else if (parts.length === 0) parts.push(onlyByCode);
+  parts.push(codeForm(to));
   const divided = parts.flatMap((part, index) => (index === 0 ? [part] : [html`<p class="or">or</p>`, part]));
-  return { title: 'Sign in', body: html`${divided}`, formMayGoTo: to.redirect };
+  return { title: 'Sign in', body: html`${divided}`, formMayGoTo: to.redirect ?? ways.codesTo };
 }
 
 function codeForm(to: Destination): Html {
@@ -36,13 +37,9 @@ ${hiddenFields(to)}<label for="code">One-time code</label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" required maxlength="200"
  aria-describedby="code-help">
 <button class="button second">Use this code</button>
-<p class="quiet" id="code-help">From another device of yours, or from whoever runs this Atrium (<code>npm run -s atrium -- code</code>).</p>
+<p class="quiet" id="code-help">From another device of yours, or from whoever runs this Atrium (<code>npm run -s atrium -- code --user you@example.org</code>).</p>
 </form>`;
 }
-
-const onlyByCode = html`<p>Here you sign in with a one-time code, which your app asks you for.</p>
-<p class="quiet">You get one from another device of yours, or from whoever runs this Atrium:
-<code class="command">npm run -s atrium -- code --user you@example.org</code></p>`;
 
 /** Shown after a link was requested: the same for every address. */
 export function linkMailedPage(email: string): Page {
@@ -65,13 +62,31 @@ export function followLinkPage(token: string, { redirect }: Destination): Page {
 }
 
 /** Shows the code, where there is no client to send it to. */
-export function codePage({ code }: AuthCode): Page {
+export function codePage({ code }: AuthCode, returnUrl?: string): Page {
   return {
     title: 'You are signed in',
     body: html`<p>Your app asks for this code. It works once, for one minute.</p>
 <p class="code" aria-label="One-time code">${code}</p>
-<p class="quiet">For a session token from a terminal: <code>POST /auth/exchange-code</code> with <code>{"code": "…"}</code>.</p>`,
+<p class="quiet">For a session token from a terminal: <code>POST /auth/exchange-code</code> with <code>{"code": "…"}</code>.</p>
+${goOn(returnUrl)}`,
   };
+}
+
+/** For who has signed in by a code, and has no app to go to. */
+export function signedInPage(sessionToken: string, returnUrl?: string): Page {
+  return {
+    title: 'You are signed in',
+    body: html`<p>Nobody has said which app this is for. Programs sign in with this session token, which is shown this once:</p>
+<p class="code" aria-label="Session token">${sessionToken}</p>
+<p class="quiet">Whoever has it is you. It is in the list of your sessions, where you can revoke it.</p>
+${goOn(returnUrl)}`,
+  };
+}
+
+function goOn(returnUrl: string | undefined): Html | undefined {
+  return returnUrl === undefined
+    ? undefined
+    : html`<a class="button" href="${returnUrl}">Go on to ${new URL(returnUrl).host}</a>`;
 }
 
 export function invitationPage(token: string, { inviter, spaceName, role, email }: InvitationView): Page {
@@ -83,25 +98,26 @@ export function invitationPage(token: string, { inviter, spaceName, role, email 
 }
 
 /** For when the link alone is not enough. Signing in with the address joins the space. */
-export function signInToJoinPage(detail: string): Page {
+export function signInToJoinPage(detail: string, to: Destination): Page {
   return {
     title: 'Sign in to join',
     status: 403,
     body: html`<p>${detail}</p>
-<a class="button" href="/auth/sign-in">Sign in</a>`,
+<a class="button" href="/auth/sign-in${queryOf(to)}">Sign in</a>`,
   };
 }
 
-function hiddenFields({ redirect, state }: Destination): Html {
+function hiddenFields({ redirect, state, returnUrl }: Destination): Html {
   const field = (name: string, value: string | undefined) =>
     value !== undefined && html`<input type="hidden" name="${name}" value="${value}">\n`;
-  return html`${field('redirect', redirect)}${field('state', state)}`;
+  return html`${field('redirect', redirect)}${field('state', state)}${field('returnUrl', returnUrl)}`;
 }
 
-function queryOf({ redirect, state }: Destination): string {
+function queryOf({ redirect, state, returnUrl }: Destination): string {
   const query = new URLSearchParams({
     ...(redirect !== undefined && { redirect }),
     ...(state !== undefined && { state }),
+    ...(returnUrl !== undefined && { returnUrl }),
   });
   return query.size === 0 ? '' : `?${query}`;
 }

@@ -9,24 +9,33 @@ import { bodyOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { createBrowserCookie } from './browserCookie.ts';
 import { destinationOf, finish, forward, notSetUp } from './signInFlow.ts';
-import { signInPage } from './signInPages.ts';
+import { signedInPage, signInPage } from './signInPages.ts';
 
 /** The sign-in page, and sign-in by OpenID Connect. Each way ends in a one-time code. */
-export function signInRoutes({ config, identity }: RouteDeps) {
-  const { oidc, mail } = config.signIn;
+export function signInRoutes({ config, identity, limits }: RouteDeps) {
+  const { oidc, mail, redirects } = config.signIn;
+  const [codesTo] = redirects;
   const issuer = oidc && createIssuer(oidc, publicLink(config, 'auth/oidc/callback'));
   const browsers = createBrowserCookie(config);
   const router = createRouter();
 
   router.get('/auth/sign-in', (req, res) => {
     const to = destinationOf(queryOf<'showSignIn'>(req), config);
-    sendPage(res, signInPage({ oidc: oidc?.name, mail: mail !== undefined }, to));
+    sendPage(res, signInPage({ oidc: oidc?.name, mail: mail !== undefined, codesTo }, to));
   });
 
-  router.post('/auth/sign-in', (req, res) => {
+  router.post('/auth/sign-in', async (req, res) => {
     assertOwnForm(req, config);
-    const { code, redirect, state } = bodyOf<'forwardCode'>(req);
-    forward(res, code.trim(), { ...destinationOf({ redirect, state }, config), redirect });
+    const { code, ...form } = bodyOf<'forwardCode'>(req);
+    const to = destinationOf(form, config);
+    const redirect = to.redirect ?? codesTo;
+    if (redirect !== undefined) return forward(res, code.trim(), { ...to, redirect });
+    // There is no app that could take it.
+    const label = req.headers['user-agent'];
+    const token = await limits.guessing(req, res, () =>
+      identity.codes.exchange(code.trim(), { label, address: req.ip ?? null }),
+    );
+    sendPage(res, signedInPage(token, to.returnUrl));
   });
 
   router.get('/auth/oidc', async (req, res) => {

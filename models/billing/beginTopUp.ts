@@ -15,6 +15,7 @@ export async function beginTopUp(
   database: Database,
   intent: Pick<Checkout, 'spaceId' | 'userId' | 'amountMinor' | 'currency' | 'microCredits' | 'provider'> & {
     id: string;
+    returnUrl: string | undefined;
   },
 ): Promise<Operation> {
   const make = async (tx: Transaction): Promise<Operation> => {

@@ -30,6 +30,8 @@ export interface Checkout {
   sessionId: string | null;
   paymentId: string | null;
   url: string | null;
+  /** Where its buyer goes on; it was allowed when it was given. */
+  returnUrl: string | null;
   operationId: string;
   createdAt: Date;
   expiresAt: Date;
@@ -37,7 +39,7 @@ export interface Checkout {
 }
 
 const fields = `id, kind, space_id AS spaceId, user_id AS userId, status, amount_minor AS amountMinor, currency,
-  micro_credits AS microCredits, provider, session_id AS sessionId, payment_id AS paymentId, url,
+  micro_credits AS microCredits, provider, session_id AS sessionId, payment_id AS paymentId, url, return_url AS returnUrl,
   operation_id AS operationId, created_at AS createdAt, expires_at AS expiresAt, ended_at AS endedAt`;
 
 type By = 'id' | 'session_id' | 'payment_id';
@@ -79,7 +81,9 @@ async function lockCheckout(tx: Transaction, id: string): Promise<Checkout | und
 
 export async function insertCheckout(
   tx: Transaction,
-  checkout: Omit<Checkout, 'status' | 'sessionId' | 'paymentId' | 'url' | 'endedAt'>,
+  checkout: Omit<Checkout, 'status' | 'sessionId' | 'paymentId' | 'url' | 'returnUrl' | 'endedAt'> & {
+    returnUrl?: string | undefined;
+  },
 ): Promise<void> {
   await insert(tx, 'billing_checkouts', {
     id: checkout.id,
@@ -92,6 +96,7 @@ export async function insertCheckout(
     micro_credits: checkout.microCredits,
     provider: checkout.provider,
     operation_id: checkout.operationId,
+    return_url: checkout.returnUrl ?? null,
     created_at: checkout.createdAt,
     expires_at: checkout.expiresAt,
   });

@@ -23,6 +23,8 @@ export interface Acceptance {
   role: Role;
   /** Signs the guest in; absent for one who is signed in already. */
   code: AuthCode | undefined;
+  /** Where the guest goes on, as the invitation says. */
+  returnUrl: string | null;
 }
 
 interface Parts {
@@ -58,7 +60,8 @@ export function createAcceptInvitation(database: Database, parts: Parts, { oidc,
       const actor = { userId: account.id, credentialId: guest.credentialId, address: guest.address };
       if (!(await join(tx, invitation, account, actor))) throw notFound('invitation');
       const code = guest.userId === undefined ? await codes.create(account.id, tx) : undefined;
-      return { user: account, spaceId: invitation.spaceId, role: invitation.role, code };
+      const { spaceId, role, returnUrl } = invitation;
+      return { user: account, spaceId, role, returnUrl, code };
     });
     members.forget(acceptance.spaceId, user.id);
     return acceptance;

@@ -22,6 +22,7 @@ export interface NewInvitation {
   token: string;
   /** Whether the link goes to the address itself: then whoever follows it has proven that the address is theirs. */
   isMailed: boolean;
+  returnUrl?: string | undefined;
 }
 
 /** What an invitation's page shows to anybody with its link. */
@@ -46,7 +47,7 @@ export function createInvitations(database: Database) {
      */
     async create(
       spaceId: string,
-      { email, role, token, isMailed }: NewInvitation,
+      { email, role, token, isMailed, returnUrl }: NewInvitation,
       actor: Actor & { userId: string },
       alongside: (tx: Transaction) => Promise<void>,
     ): Promise<InvitationRow> {
@@ -63,6 +64,7 @@ export function createInvitations(database: Database) {
         email: address,
         role,
         wasMailed: isMailed ? 1 : 0,
+        returnUrl: returnUrl ?? null,
         createdBy: actor.userId,
         createdAt: now,
         expiresAt: endOf(now),
@@ -86,6 +88,7 @@ export function createInvitations(database: Database) {
           email: address,
           role,
           was_mailed: row.wasMailed,
+          return_url: row.returnUrl,
           created_by: row.createdBy,
           created_at: now,
           expires_at: row.expiresAt,

@@ -9,13 +9,15 @@ export interface InvitationRow {
   email: string;
   role: Role;
   wasMailed: number;
+  /** Where whoever accepts it goes on; it was allowed when the invitation was made. */
+  returnUrl: string | null;
   createdBy: string;
   createdAt: Date;
   expiresAt: Date;
   acceptedAt: Date | null;
 }
 
-export const invitationColumns = `id, space_id AS spaceId, email, role, was_mailed AS wasMailed, created_by AS createdBy,
+export const invitationColumns = `id, space_id AS spaceId, email, role, was_mailed AS wasMailed, return_url AS returnUrl, created_by AS createdBy,
   created_at AS createdAt, expires_at AS expiresAt, accepted_at AS acceptedAt`;
 
 /** The invitations of an address that can still be accepted, locked. */

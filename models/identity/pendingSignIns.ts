@@ -12,6 +12,8 @@ export interface Destination {
   redirect?: string | undefined;
   /** What the client gets back with the code, as it sent it. */
   state?: string | undefined;
+  /** Where the person goes on by a link, where the page shows the code. It was allowed when it was given. */
+  returnUrl?: string | undefined;
 }
 
 /** What a sign-in that is under way has to remember. */

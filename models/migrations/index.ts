@@ -46,6 +46,7 @@ import { desktopRecordings } from './0044-desktop-recordings.ts';
 import { chatSearch } from './0045-chat-search.ts';
 import { threadShares } from './0045b-thread-shares.ts';
 import { threadForks } from './0045c-thread-forks.ts';
+import { returnUrls } from './0045d-return-urls.ts';
 import { databaseGuards } from './0046-database-guards.ts';
 import { browserLinks } from './0047-browser-links.ts';
 
@@ -98,6 +99,7 @@ export const migrations: Migration[] = [
   chatSearch,
   threadShares,
   threadForks,
+  returnUrls,
   databaseGuards,
   browserLinks,
 ];

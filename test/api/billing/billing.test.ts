@@ -139,6 +139,26 @@ test('a checkout that is open: "success" looks again by itself, "cancel" leads b
   expect(await asJson.json()).toMatchObject({ status: 404, code: 'NOT_FOUND' });
 });
 
+test('a buyer gets back to where they came from', async () => {
+  const user = await product.user('returning');
+  const returnUrl = new URL('/chat?from=checkout', product.environment.config.http.publicUrl);
+  const { body } = await post(user, `/api/billing/${user.spaceId}/top-up`, {
+    amount: 10,
+    returnUrl: returnUrl.href,
+  });
+  const link = `<a class="button" href="${returnUrl.href}">Back to ${returnUrl.host}</a>`;
+  for (const page of ['success', 'cancel']) {
+    const path = `/api/billing/checkout-${page}?session_id=${body.checkoutId}`;
+    const response = await fetch(product.url + path, { headers: { accept: 'text/html' } });
+    expect(await response.text()).toContain(link);
+  }
+  const refused = await post(user, `/api/billing/${user.spaceId}/top-up`, {
+    amount: 10,
+    returnUrl: `${returnUrl.origin}@evil.example/`,
+  });
+  expect(refused).toMatchObject({ status: 400, body: { code: 'RETURN_URL_NOT_ALLOWED' } });
+});
+
 test('cancelling the operation closes its checkout, which can then no longer be paid', async () => {
   const user = await product.user('regretful');
   const { body } = await topUp(user, 10);

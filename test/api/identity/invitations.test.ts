@@ -15,7 +15,10 @@ describe('without mail and single sign-on', () => {
   let api: TestApi;
 
   beforeAll(async () => {
-    api = await buildApi();
+    api = await buildApi({
+      ATRIUM_CORS_ORIGINS: 'https://app.example.com',
+      ATRIUM_SIGN_IN_REDIRECTS: 'https://app.example.com/signed-in',
+    });
   });
   afterAll(() => api.close());
 
@@ -45,6 +48,31 @@ describe('without mail and single sign-on', () => {
     const again = await api.as().post(pathOf(made));
     expect([again.status, again.body.code]).toEqual([410, 'INVITATION_USED']);
     expect((await client.get(path)).body.data).toEqual([]);
+  });
+
+  test('whoever joins gets back to where the invitation says, with the code where the operator allows that', async () => {
+    const { client, path } = await owner();
+    const join = async (email: string, returnUrl: string) => {
+      const made = (await client.post(path, { email, role: 'editor', returnUrl })).body as Invitation;
+      return api.as().post(pathOf(made)).set('accept', 'text/html');
+    };
+    const page = await join('back@example.com', 'https://app.example.com/chat');
+    expect([page.status, page.text]).toEqual([
+      200,
+      expect.stringContaining('<a class="button" href="https://app.example.com/chat">Go on to app.example.com</a>'),
+    ]);
+    const sent = await join('straight@example.com', 'https://app.example.com/signed-in');
+    expect([sent.status, sent.headers.location]).toEqual([
+      303,
+      expect.stringMatching(/^https:\/\/app\.example\.com\/signed-in\?code=/),
+    ]);
+    const refused = await client.post(path, { email: 'a@example.com', role: 'editor', returnUrl: '//evil.example' });
+    expect([refused.status, refused.body.code]).toEqual([400, 'RETURN_URL_NOT_ALLOWED']);
+    // One who has to sign in first is taken along.
+    const { user } = await buildUser(api.identity);
+    const page2 = await join(user.email, 'https://app.example.com/chat');
+    expect(page2.status).toBe(403);
+    expect(page2.text).toContain('/auth/sign-in?returnUrl=https%3A%2F%2Fapp.example.com%2Fchat');
   });
 
   test('the list shows no link, and one that was taken back works no more', async () => {

@@ -15,12 +15,13 @@ afterAll(() => api.close());
 const page = (query = '') => api.as().get(`/auth/sign-in${query}`).set('accept', 'text/html');
 const withRedirect = (redirect: string, state = 's') => `?${new URLSearchParams({ redirect, state })}`;
 
-test('without any way to sign in it says how one gets a code', async () => {
+test('without any other way to sign in it takes a code, and says how one gets it', async () => {
   const { status, text, headers } = await page();
   expect([status, text]).toEqual([200, expect.stringContaining('npm run -s atrium -- code')]);
-  expect(text).not.toMatch(/<script|<form|style=|onclick/);
+  expect(text).toContain('<form method="post" action="/auth/sign-in">');
+  expect(text).not.toMatch(/<script|style=|onclick/);
   expect(headers['content-security-policy']).toBe(
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' https://app.example.com",
   );
   expect([headers['cache-control'], headers['referrer-policy']]).toEqual(['no-store', 'same-origin']);
 });
@@ -46,6 +47,36 @@ test('a code that somebody has already goes on to the client’s page, with its 
   expect([searchParams.get('state'), searchParams.get('from')]).toEqual(['the state', 'atrium']);
   const exchanged = await api.as().post('/auth/exchange-code', { code: searchParams.get('code') ?? '' });
   expect((await api.as(exchanged.body.sessionToken).get('/api/me')).body.id).toBe(user.id);
+});
+
+test('a code for no app in particular goes to the first that the operator has allowed', async () => {
+  const sent = await request(api.app).post('/auth/sign-in').type('form').send({ code: 'K7QD-9XMR-2TWH-PZ4C' });
+  expect([sent.status, new URL(sent.headers.location ?? '').origin]).toEqual([303, 'https://app.example.com']);
+});
+
+test('where the operator has allowed none, it is exchanged, and the way back is a link', async () => {
+  const bare = await buildApi({ ATRIUM_CORS_ORIGINS: 'https://app.example.com' });
+  try {
+    const { user } = await buildUser(bare.identity);
+    const { code } = await bare.identity.codes.create(user.id);
+    const returnUrl = 'https://app.example.com/chat';
+    const { text } = await bare.as().get(`/auth/sign-in?returnUrl=${returnUrl}`).set('accept', 'text/html');
+    expect(text).toContain(`name="returnUrl" value="${returnUrl}"`);
+    const send = (form: object) =>
+      request(bare.app).post('/auth/sign-in').type('form').set('accept', 'text/html').send(form);
+    const sent = await send({ code, returnUrl });
+    expect([sent.status, sent.headers['cache-control']]).toEqual([200, 'no-store']);
+    expect(sent.text).toContain(`<a class="button" href="${returnUrl}">Go on to app.example.com</a>`);
+    const [, token] = /aria-label="Session token">([^<]+)</.exec(sent.text) ?? [];
+    expect((await bare.as(token).get('/api/me')).body.id).toBe(user.id);
+    expect((await send({ code })).status).toBe(401);
+    expect((await send({ code, returnUrl: 'https://evil.example/' })).status).toBe(400);
+    expect((await bare.as().get('/auth/sign-in?returnUrl=//evil.example')).status).toBe(400);
+    const foreign = await send({ code }).set('origin', 'https://evil.example');
+    expect(foreign.status).toBe(403);
+  } finally {
+    await bare.close();
+  }
 });
 
 test('what comes with the address is written as text', async () => {
