@@ -64,6 +64,8 @@ const shapes: Record<string, readonly RegExp[]> = {
   fallbackModelId: [modelId],
   finishReason: [name],
   gitQueue: [/^test-[0-9a-f]{12}-git$/],
+  backupQueue: [/^test-[0-9a-f]{12}-backups$/],
+  longQueue: [/^test-[0-9a-f]{12}-databases$/],
   hostId: [id],
   id: [id, name],
   itemId: [id],
