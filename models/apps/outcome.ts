@@ -46,7 +46,15 @@ export function outcomeOf(
 }
 
 /** What stays as it is until somebody mends it: to try again would only be the same again. */
-const forPeople = ['SECRET_MISSING', 'CWD_NOT_FOUND', 'APP_TOO_LARGE', 'RUN_NOT_ALLOWED', 'DELIVERY_GONE', 'NOT_FOUND'];
+const forPeople = [
+  'SECRET_MISSING',
+  'CWD_NOT_FOUND',
+  'APP_TOO_LARGE',
+  'RUN_NOT_ALLOWED',
+  'DELIVERY_GONE',
+  'NOT_FOUND',
+  'DATABASE_DELETED',
+];
 
 export function isForPeople(code: string | null): boolean {
   return code !== null && forPeople.includes(code);

@@ -5,7 +5,7 @@ import type { Database } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { execute, insert, select } from '../sql.ts';
 import { openPassword } from './accounts.ts';
-import type { SpaceDatabase } from './spaceDatabase.ts';
+import type { DatabaseState, SpaceDatabase } from './spaceDatabase.ts';
 
 /** An app that is connected to a database: its own id, and that of its item, by which callers name it. */
 export interface ConnectedApp {
@@ -32,7 +32,8 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
   if (living.length === 0) throw notFound('app');
   const known = await select<{ id: string; databaseId: string; revokedAt: Date | null }>(
     tx,
-    'SELECT id, database_id AS databaseId, revoked_at AS revokedAt FROM space_database_accounts WHERE app_id = ?',
+    `SELECT a.id, a.database_id AS databaseId, a.revoked_at AS revokedAt FROM space_database_accounts a
+       JOIN space_databases d ON d.id = a.database_id AND d.state <> 'purged' WHERE a.app_id = ?`,
     [app.id],
   );
   const live = known.find(({ revokedAt }) => revokedAt === null);
@@ -87,7 +88,7 @@ export interface AppDatabase {
   password: string;
 }
 
-/** Undefined where it has none, or a deleted one. Throws 409 `DATABASE_NOT_READY`. */
+/** Undefined where it has none. Throws 409 `DATABASE_NOT_READY` or `DATABASE_DELETED`. */
 export async function databaseOfApp(
   { pool }: Pick<Database, 'pool'>,
   envelope: Envelope,
@@ -95,8 +96,8 @@ export async function databaseOfApp(
 ): Promise<AppDatabase | undefined> {
   const [rows] = await pool.query<RowDataPacket[]>(
     `SELECT a.id, a.space_id AS spaceId, a.server_user AS user, a.sealed, d.server_name AS serverName,
-        a.set_version <> a.password_version AS isUnderWay
-       FROM space_database_accounts a JOIN space_databases d ON d.id = a.database_id AND d.state = 'living'
+        a.set_version <> a.password_version AS isUnderWay, d.state
+       FROM space_database_accounts a JOIN space_databases d ON d.id = a.database_id AND d.state <> 'purged'
       WHERE a.app_id = ? AND a.revoked_at IS NULL`,
     [appId],
   );
@@ -105,8 +106,13 @@ export async function databaseOfApp(
     spaceId: string;
     sealed: Buffer;
     isUnderWay: number;
+    state: DatabaseState;
   })[];
   if (row === undefined) return undefined;
+  if (row.state === 'deleted') {
+    const detail = 'The database that the app is connected to is deleted. Restore it, or disconnect the app.';
+    throw new DomainError('conflict', 'DATABASE_DELETED', detail);
+  }
   if (row.isUnderWay !== 0) {
     const detail = 'The app is still being connected to its database.';
     throw new DomainError('conflict', 'DATABASE_NOT_READY', detail, { retryAfterSeconds: 1 });

@@ -84,6 +84,23 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     expect((await apps.run(app)).body.output).toContain('//:lqsym');
   }, 180_000);
 
+  test('a run whose database is deleted says so; one that has gone for good is in nobody’s way', async () => {
+    const { own, apps, id, connect } = await setUp();
+    const app = await apps.app(manifestOf(bash('echo "it is [$DATABASE_NAME]"')));
+    await connect(app);
+    await own.remove(id);
+    const { body } = await apps.run(app);
+    expect(body).toMatchObject({ ok: false, status: 'failed' });
+    expect((await apps.getRun(String(body.runId))).body).toMatchObject({ error: { code: 'DATABASE_DELETED' } });
+    const second = await own.make('second');
+    expect(await own.refusal('POST', `/${second.id}/apps/${app}`)).toEqual([409, 'APP_HAS_DATABASE']);
+    await own.purge(id);
+    expect((await apps.run(app)).body.output).toBe('it is []\n');
+    expect(await connect(app, second.id)).toEqual({ success: true });
+    const { database } = await own.connection(second.id);
+    expect((await apps.run(app)).body.output).toBe(`it is [${database}]\n`);
+  }, 120_000);
+
   test('an app that is removed loses its account', async () => {
     const { own, apps, id, connect } = await setUp();
     const app = await apps.app(manifestOf('true'));
