@@ -26,6 +26,11 @@ export function usageOfTree(rootPid: number): TreeUsage {
   return usage;
 }
 
+/** A process and all its descendants. */
+export function pidsOfTree(rootPid: number): number[] {
+  return [...treeOf(rootPid).keys()];
+}
+
 /** CPU time of a process and each of its descendants, with the names of their programs. */
 export function cpuByProgram(rootPid: number): Map<number, { program: string; seconds: number }> {
   return new Map(
