@@ -191,6 +191,23 @@ test('a script that does not read keeps nobody else waiting', async () => {
   other.terminate();
 });
 
+test('where downloads land, a script decides only while it is attached', async () => {
+  const socket = await attach(await link());
+  const elsewhere = { behavior: 'allow', downloadPath: '/tmp/elsewhere' };
+  expect(await ask(socket, 'Browser.setDownloadBehavior', elsewhere)).toHaveProperty('result');
+  const tabs = `/sessions/${session.id}/tabs`;
+  await browsers.fetch(tabs, { method: 'POST', body: { url: `${site}/file-1` } });
+  await waitFor(
+    'the file',
+    async () => (await computer.exec('ls /tmp/elsewhere/report.txt')).exitCode === 0 || undefined,
+  );
+  socket.close();
+  await once(socket, 'close');
+  await browsers.fetch(tabs, { method: 'POST', body: { url: `${site}/file-2` } });
+  await waitFor('the download', async () => (await browsers.get(session)).downloads.files > 0 || undefined);
+  expect(await browsers.get(session)).toMatchObject({ downloads: { files: 1 } });
+}, 60_000);
+
 test('whoever has Chromium end ends the session, which says so', async () => {
   const short = await browsers.temporary();
   const made = await link({}, short);
