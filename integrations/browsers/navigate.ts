@@ -71,7 +71,7 @@ async function open(page: Page, url: string): Promise<void> {
   if (errorText !== undefined) throw failed(errorText);
   // Without a loader, it was to another place of the same document.
   if (loaderId === undefined) return;
-  if (!(await page.until(() => page.loading.loaderId === loaderId, documentMs))) throw late();
+  if (!(await page.until(() => page.loading.loaderId === loaderId, commitMs))) throw late();
   await settle(page);
 }
 

@@ -7,7 +7,7 @@ import { said } from './said.ts';
 import type { CallOptions, Dialog } from './types.ts';
 
 /** A page that has not answered for so long shows a dialog perhaps that nobody was there to answer. */
-const silentMs = 1_000;
+const silentMs = 2_000;
 const freeMs = 5_000;
 const maxDialogs = 20;
 const maxMessageLength = 1_000;

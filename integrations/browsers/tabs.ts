@@ -1,9 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { HostClient } from '../computers/hostClient.ts';
 import { type CdpConnection, CommandRefused } from './cdp/connection.ts';
 import { getFromEndpoint, wrong } from './endpoint.ts';
 import { browserError } from './failures.ts';
-import { isTab, Page } from './page.ts';
+import { isTab, type Page } from './page.ts';
 import { said, saidUrl } from './said.ts';
 import type { DevToolsEndpoint, Tab } from './types.ts';
 
@@ -41,7 +42,7 @@ export async function listTabs(reach: Reach): Promise<Tab[]> {
 
 /** One of them, whose page is attached. Throws 404 `TAB_NOT_FOUND`. */
 export async function tabOf(reach: Reach, page: Page): Promise<Tab> {
-  const [tabs, status] = await Promise.all([list(reach), statusOfPage(page)]);
+  const [tabs, status] = await Promise.all([list(reach), statusIn(reach.cdp, page.sessionId)]);
   const tab = tabs.find(({ id }) => id === page.targetId);
   if (tab === undefined) throw browserError('TAB_NOT_FOUND', 'The tab was closed meanwhile.');
   return { ...tab, status };
@@ -71,34 +72,35 @@ async function list({ client, endpoint, signal }: Reach): Promise<Listed[]> {
   }));
 }
 
-async function statusOf(cdp: CdpConnection, tabId: string): Promise<Tab['status']> {
+/** Only looks: whoever is shown a dialog by this tab is not robbed of it. */
+async function statusOf(cdp: CdpConnection, targetId: string): Promise<Tab['status']> {
   try {
-    const page = await Page.attach(cdp, tabId, {});
-    const status = await statusOfPage(page);
-    await page.detach();
+    const { sessionId } = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
+    const status = await statusIn(cdp, sessionId);
+    await cdp.send('Target.detachFromTarget', { sessionId });
     return status;
   } catch (error) {
-    if (error instanceof CommandRefused || isGone(error)) return 'loading';
+    if (error instanceof CommandRefused) return 'loading'; // it was closed meanwhile
     throw error;
   }
 }
 
-async function statusOfPage(page: Page): Promise<Tab['status']> {
-  let state: unknown;
-  let isThere = false;
-  page.send('Runtime.evaluate', { expression: 'document.readyState', returnByValue: true }).then(
-    ({ result }) => {
-      state = result.value;
-      isThere = true;
-      page.tell();
-    },
-    () => undefined,
-  );
-  await page.until(() => isThere || page.isCrashed, statusMs);
-  if (page.isCrashed) return 'crashed';
-  return state === 'complete' ? 'complete' : 'loading';
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'TAB_NOT_FOUND';
+async function statusIn(cdp: CdpConnection, sessionId: string): Promise<Tab['status']> {
+  const crash = Promise.withResolvers<Tab['status']>();
+  const note = (_event: object, of: string | undefined) => of === sessionId && crash.resolve('crashed');
+  const given = new AbortController();
+  cdp.on('Inspector.targetCrashed', note);
+  try {
+    cdp.send('Inspector.enable', {}, sessionId).catch(() => undefined);
+    const asked = { expression: 'document.readyState', returnByValue: true } as const;
+    const answer = cdp.send('Runtime.evaluate', asked, sessionId).then(
+      ({ result }): Tab['status'] => (result.value === 'complete' ? 'complete' : 'loading'),
+      (): Tab['status'] => 'loading',
+    );
+    const late = delay<Tab['status']>(statusMs, 'loading', { signal: given.signal });
+    return await Promise.race([answer, crash.promise, late]);
+  } finally {
+    given.abort();
+    cdp.off('Inspector.targetCrashed', note);
+  }
 }

@@ -39,7 +39,8 @@ type Listener<E extends EventName> = (event: EventOf<E>, sessionId: string | und
 export class CdpConnection {
   readonly #socket: WebSocket;
   readonly #waiting = new Map<number, Waiting>();
-  readonly #events = new EventEmitter();
+  /** With a few listeners for each tab. */
+  readonly #events = new EventEmitter().setMaxListeners(0);
   #count = 0;
   #end: unknown;
 
