@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import { DomainError } from '../../models/errors.ts';
-import { home } from '../computers/bubblewrap/view.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { act, mostWaitMs } from './act/act.ts';
-import { CdpConnection, CommandRefused, ConnectionLost, MessageTooLong, ProtocolViolation } from './cdp/connection.ts';
+import { callFailure } from './callFailures.ts';
+import { CdpConnection } from './cdp/connection.ts';
 import { socketOn } from './cdp/socket.ts';
-import { exitCodes, startRequest } from './chromium.ts';
-import { dialEndpoint, ended, readEndpoint, wrong } from './endpoint.ts';
+import { ChromiumProcess } from './chromiumProcess.ts';
+import { dialEndpoint, readEndpoint } from './endpoint.ts';
 import { browserError } from './failures.ts';
 import { navigate, requireUrl } from './navigate.ts';
 import { Page } from './page.ts';
@@ -33,10 +33,7 @@ const callMs = 30_000;
 const navigateMs = 60_000;
 /** Until it has written down what is to be kept. */
 const closeMs = 8_000;
-const killMs = 10_000;
 const lookMs = 10;
-/** What Chromium says on standard error as soon as it takes clients. */
-const listening = /^DevTools listening on ws:/m;
 
 /**
  * The Chromium of a session, on a computer that runs. Where it has ended, every call but `start` and `close` throws 502
@@ -45,10 +42,12 @@ const listening = /^DevTools listening on ws:/m;
 export class Browser {
   readonly #client: HostClient;
   readonly #spec: BrowserSpec;
+  readonly #process: ChromiumProcess;
 
   constructor(client: HostClient, spec: BrowserSpec) {
     this.#client = client;
     this.#spec = spec;
+    this.#process = new ChromiumProcess(client, spec);
   }
 
   /**
@@ -56,31 +55,13 @@ export class Browser {
    * has no Chromium, 409 `PROFILE_IN_USE` where another browser has the profile, 422 `PROFILE_UNUSABLE` where that
    * cannot be written, 502 `BROWSER_ENDED`.
    */
-  async start(signal: AbortSignal): Promise<void> {
-    const { own } = this.#client;
-    const { id } = this.#spec;
-    await own.startProcess(startRequest(this.#spec, home));
-    let text = '';
-    for await (const { kind, payload } of own.output(id, { follow: true, signal })) {
-      if (kind === 'stderr') text = (text + Buffer.from(payload).toString('latin1')).slice(-10_000);
-      if (listening.test(text)) break;
-    }
-    // It says so a moment before it has written down where.
-    for (;;) {
-      await this.#requireAlive();
-      if (await this.#hasEndpoint(signal)) return;
-      await delay(lookMs, undefined, { signal });
-    }
+  start(signal: AbortSignal): Promise<void> {
+    return this.#process.start(signal, () => this.#hasEndpoint(signal));
   }
 
   /** Whether it runs still, as far as its computer knows. */
-  async isAlive(): Promise<boolean> {
-    try {
-      return (await this.#client.own.process(this.#spec.id)).state === 'running';
-    } catch (error) {
-      if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return false;
-      throw error;
-    }
+  isAlive(): Promise<boolean> {
+    return this.#process.isAlive();
   }
 
   /**
@@ -91,13 +72,13 @@ export class Browser {
     if (!(await this.isAlive())) return;
     const late = AbortSignal.any([signal, AbortSignal.timeout(closeMs)]);
     try {
-      const cdp = await this.#open(late);
+      const [, cdp] = await this.#open(late);
       // Its connection ends with it, mostly before it answers.
       await cdp.send('Browser.close', {}).catch(() => undefined);
-      await this.#untilEnded(late);
+      await this.#process.untilEnded(late);
     } catch {
       signal.throwIfAborted();
-      await this.#kill(signal);
+      await this.#process.kill(signal);
     }
   }
 
@@ -235,86 +216,23 @@ export class Browser {
     const over = new AbortController();
     const ends = AbortSignal.any([signal, over.signal]);
     try {
-      const endpoint = await this.endpoint(ends);
-      const stream = await dialEndpoint(this.#client, endpoint, ends);
-      const cdp = await CdpConnection.open(stream, endpoint, ends);
+      const [endpoint, cdp] = await this.#open(ends);
       return await use({ client: this.#client, endpoint, cdp, signal: ends });
     } catch (error) {
       given?.throwIfAborted();
-      throw await this.#failureOf(error, late);
+      throw await callFailure(error, { isLate: late.aborted, isAlive: () => this.isAlive() });
     } finally {
       over.abort();
     }
   }
 
-  async #open(signal: AbortSignal): Promise<CdpConnection> {
+  async #open(signal: AbortSignal): Promise<[DevToolsEndpoint, CdpConnection]> {
     const endpoint = await this.endpoint(signal);
-    return CdpConnection.open(await dialEndpoint(this.#client, endpoint, signal), endpoint, signal);
-  }
-
-  async #failureOf(error: unknown, late: AbortSignal): Promise<unknown> {
-    if (late.aborted)
-      return browserError('BROWSER_NOT_ANSWERING', 'The browser, or this page, does not answer.', { cause: error });
-    if (error instanceof ProtocolViolation) return wrong(error);
-    if (error instanceof MessageTooLong) {
-      return browserError('PAGE_TOO_LARGE', 'This page is too large for this.', { cause: error });
-    }
-    if (error instanceof ConnectionLost) {
-      if (!(await this.isAlive())) return ended(error);
-      const detail = 'The connection to the browser was lost.';
-      return browserError('BROWSER_CONNECTION_LOST', detail, { retryAfterSeconds: 1, cause: error });
-    }
-    if (!(error instanceof CommandRefused)) return error;
-    if (changed.test(error.message)) {
-      return browserError('PAGE_CHANGED', 'The page changed meanwhile. Look at it again.', { cause: error });
-    }
-    return browserError('BROWSER_REFUSED', 'The browser does not do this now.', { cause: error });
-  }
-
-  async #requireAlive(): Promise<void> {
-    const { state, exitCode } = await this.#client.own.process(this.#spec.id);
-    if (state === 'running') return;
-    if (exitCode === exitCodes.missing) {
-      const detail = 'This computer has no Chromium: its operator installs it, and what docs/browsers.md names.';
-      throw browserError('BROWSERS_UNAVAILABLE', detail);
-    }
-    if (exitCode === exitCodes.profileInUse) {
-      throw browserError('PROFILE_IN_USE', 'Another browser of this computer has this profile.');
-    }
-    if (exitCode === exitCodes.profileUnusable) {
-      throw browserError(
-        'PROFILE_UNUSABLE',
-        'The folder of this profile, or that of its downloads, cannot be written.',
-      );
-    }
-    throw ended();
-  }
-
-  async #kill(signal: AbortSignal): Promise<void> {
-    const late = AbortSignal.timeout(killMs);
-    await this.#client.own.signalProcess(this.#spec.id, 'SIGKILL').catch(whereEnded);
-    try {
-      await this.#untilEnded(AbortSignal.any([signal, late]));
-    } catch (error) {
-      signal.throwIfAborted();
-      if (late.aborted) throw browserError('BROWSER_NOT_ENDING', 'It runs still.');
-      throw error;
-    }
-  }
-
-  async #untilEnded(signal: AbortSignal): Promise<void> {
-    while (await this.isAlive()) await delay(lookMs, undefined, { signal });
+    const stream = await dialEndpoint(this.#client, endpoint, signal);
+    return [endpoint, await CdpConnection.open(stream, endpoint, signal)];
   }
 }
-
-/** What Chromium says of what was there a moment ago. */
-const changed = /navigated or closed|context|session with given id|no target|detached|active page/i;
 
 async function outcome(reach: Reach, page: Page): Promise<TabOutcome> {
   return { ...(await tabOf(reach, page)), dialogs: page.dialogs };
-}
-
-function whereEnded(error: unknown): void {
-  const codes = ['PROCESS_ENDED', 'PROCESS_NOT_FOUND'];
-  if (!(error instanceof DomainError) || !codes.includes(error.code)) throw error;
 }

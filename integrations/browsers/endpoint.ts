@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { DomainError } from '../../models/errors.ts';
 import type { HostClient } from '../computers/hostClient.ts';
+import { ConnectionLost } from './cdp/connection.ts';
 import { endpointFile } from './chromium.ts';
 import { browserError } from './failures.ts';
 import type { BrowserSpec, DevToolsEndpoint } from './types.ts';
@@ -69,6 +70,9 @@ export async function getFromEndpoint(
         response.once('error', reject).once('end', () => resolve(parse(Buffer.concat(chunks).toString())));
       });
     });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof DomainError ? error : new ConnectionLost('The connection failed.', { cause: error });
   } finally {
     stream.destroy();
   }
