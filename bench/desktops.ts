@@ -1,0 +1,117 @@
+import { execFileSync } from 'node:child_process';
+import { chromium, type Page } from 'playwright-core';
+import { findProgram } from '../stack/context.ts';
+import { startAtrium } from './support/atrium.ts';
+import { quantile } from './support/quantile.ts';
+import { watchPixel } from './support/rfbPixel.ts';
+
+/**
+ * How long it takes from a key to its picture: `npx node bench/desktops.ts`, as root. On a desktop's page in Chromium,
+ * which draws all of it, and in between on the socket of the same X server, of one pixel, so that what else the machine
+ * does falls on both. `KEYS` is how often, 100 if it says nothing.
+ */
+const keys = Number(process.env.KEYS ?? 100);
+const out = (line: string) => process.stdout.write(`${line}\n`);
+const quantiles = (times: number[]) =>
+  `${quantile(times, 0.5).toFixed(1)} ms p50, ${quantile(times, 0.95).toFixed(1)} ms p95`;
+
+declare const document: {
+  querySelector(name: string): {
+    dispatchEvent(event: object): void;
+    getContext(kind: '2d'): {
+      getImageData(x: number, y: number, width: number, height: number): { data: Uint8ClampedArray };
+    };
+  };
+};
+declare const KeyboardEvent: new (type: string, options: object) => object;
+
+/** Every key changes the whole window from one colour to another. */
+const flips = `n=1; while IFS= read -rsn1 key; do n=$((5 - n)); printf '\\033[4%dm\\033[2J' $n; done`;
+const [x, y] = [300, 300];
+const space = 0x20;
+
+/** In the page: presses a key, and looks at a pixel until that has changed. */
+const pressInPage = (page: Page) =>
+  page.evaluate(
+    async ([left, top]) => {
+      const canvas = document.querySelector('#screen canvas');
+      const colour = () =>
+        canvas
+          .getContext('2d')
+          .getImageData(left as number, top as number, 1, 1)
+          .data.join();
+      const before = colour();
+      const begin = performance.now();
+      for (const type of ['keydown', 'keyup']) {
+        canvas.dispatchEvent(new KeyboardEvent(type, { key: ' ', code: 'Space', bubbles: true, cancelable: true }));
+      }
+      while (colour() === before) {
+        if (performance.now() - begin > 10_000) throw new Error('The key had no picture.');
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+      return performance.now() - begin;
+    },
+    [x, y],
+  );
+
+const executablePath = findProgram('chromium', process.env);
+if (executablePath === undefined) throw new Error('This needs Chromium (Debian and Ubuntu: apt-get install chromium).');
+const atrium = await startAtrium({
+  ATRIUM_LOG_LEVEL: 'warn',
+  ATRIUM_RATE_LIMIT_PER_MINUTE: '0',
+  // It listens where there is room, and its addresses are as an operator has them.
+  ATRIUM_PUBLIC_URL: 'http://localhost',
+});
+const { port } = new URL(atrium.url);
+// As root Chromium's own sandbox refuses; it sees this page only.
+const args = ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP *.localhost 127.0.0.1:${port}`];
+const browser = await chromium.launch({ executablePath, args });
+try {
+  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+    const response = await fetch(atrium.url + path, {
+      method,
+      headers: { authorization: `Bearer ${atrium.token}`, 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+  const { data } = await call<{ data: { id: string }[] }>('GET', '/api/spaces');
+  const computers = `/api/spaces/${data[0]?.id}/computers`;
+  const { computerId } = await call<{ computerId: string }>('GET', `${computers}/status`);
+  const computer = `${computers}/${computerId}`;
+  const session = await call<{ id: string; display: string }>('POST', `${computer}/desktop/sessions`, {
+    resolution: '1280x800',
+  });
+  const { url } = await call<{ url: string }>('POST', `${computer}/desktop/sessions/${session.id}/link`, {
+    control: true,
+  });
+  await call('POST', `${computer}/processes`, {
+    command: ['xterm', '-geometry', '200x80+0+0', '-e', 'bash', '-c', flips],
+    env: { DISPLAY: session.display },
+  });
+  const page = await browser.newPage();
+  await page.goto(url);
+  await page.locator('#state', { hasText: 'You are in control' }).waitFor();
+  await page.locator('#screen canvas').click({ position: { x, y } });
+  // The X server as this machine sees it: its socket is in the computer's own /tmp.
+  const pid = execFileSync('pgrep', ['-f', `^Xtigervnc .*${session.id}`], { encoding: 'utf8' }).trim();
+  const direct = await watchPixel(`/proc/${pid}/root/tmp/.atrium/${session.id}/rfb`, x, y);
+  const [throughPage, onSocket]: [number[], number[]] = [[], []];
+  // The terminal is there when a key changes it.
+  await pressInPage(page);
+  for (let n = 0; n < keys; n++) {
+    throughPage.push(await pressInPage(page));
+    const begin = performance.now();
+    await direct.press(space);
+    onSocket.push(performance.now() - begin);
+    await page.waitForTimeout(50); // the page shows that too
+  }
+  direct.close();
+  const ratio = quantile(throughPage, 0.5) / quantile(onSocket, 0.5);
+  out(`From a key to its picture, on the page: ${quantiles(throughPage)}`);
+  out(`On the socket of the X server: ${quantiles(onSocket)}; the page takes × ${ratio.toFixed(1)}`);
+} finally {
+  await browser.close();
+  await atrium.stop();
+}
