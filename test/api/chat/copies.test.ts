@@ -1,5 +1,6 @@
 import { chatModels } from '../../../models/chat/models.ts';
 import { contentOfPicture } from '../../../models/chat/resultPictures.ts';
+import { idempotencyModels } from '../../../models/idempotency.ts';
 import { newId } from '../../../models/ids.ts';
 import type { ChatUser, MessageBody, ThreadBody } from '../../builders/chat.ts';
 import { putFile } from '../../builders/files.ts';
@@ -110,6 +111,12 @@ describe('a fork', () => {
     const { Thread } = chatModels(product.environment.database);
     expect((await Thread.findAll({ where: { forkedFrom: threadId } })).map(({ id }) => id)).toEqual([again.id]);
     expect((await fork(threadId, { title: 'Else' }, key)).status).toBe(422);
+    // Its process died before it could answer.
+    const { Idempotency } = idempotencyModels(product.environment.database);
+    const lost = { responseStatus: null, responseBody: null, claimedAt: new Date(Date.now() - 61_000) };
+    await Idempotency.update(lost, { where: { objectId: again.id } });
+    expect(await (await fork(threadId, {}, key)).json()).toEqual(again);
+    expect(await Thread.count({ where: { forkedFrom: threadId } })).toBe(1);
   });
 
   test('leaves out what was replaced, and what is still being answered', async () => {
