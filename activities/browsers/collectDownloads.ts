@@ -72,5 +72,8 @@ async function collect(
 }
 
 function passes(error: DomainError): boolean {
-  return isAway(error) || ['unavailable', 'upstream', 'upstreamTimeout', 'rateLimited'].includes(error.kind);
+  const isChanging = error.code === 'COMPUTER_NOT_RUNNING';
+  return (
+    isChanging || isAway(error) || ['unavailable', 'upstream', 'upstreamTimeout', 'rateLimited'].includes(error.kind)
+  );
 }

@@ -20,9 +20,18 @@ const final = new Set([
   'DISK_FULL',
 ]);
 
+interface Of {
+  logger: Logger;
+  sessionId: string;
+  /** It needs no more of a computer than its files, which can be reached again once that has started or stopped. */
+  needsFilesOnly?: boolean;
+}
+
 /** What exactly went wrong is in the log, and not in the history. */
-export function failureOf(error: unknown, { logger, sessionId }: { logger: Logger; sessionId: string }, what: string) {
+export function failureOf(error: unknown, { logger, sessionId, needsFilesOnly = false }: Of, what: string) {
   if (!(error instanceof DomainError)) return error;
   logger.warn({ err: error, sessionId }, what);
-  return ApplicationFailure.create({ type: error.code, message: error.code, nonRetryable: final.has(error.code) });
+  const { code } = error;
+  const nonRetryable = final.has(code) && !(needsFilesOnly && code === 'COMPUTER_NOT_RUNNING');
+  return ApplicationFailure.create({ type: code, message: code, nonRetryable });
 }

@@ -108,7 +108,11 @@ export function createBrowserActivities(deps: BrowserDeps) {
       try {
         await collectDownloads(deps, session, heartbeat.cancelled);
       } catch (error) {
-        throw failureOf(error, { logger, sessionId }, 'The downloads of a browser session could not be collected.');
+        throw failureOf(
+          error,
+          { logger, sessionId, needsFilesOnly: true },
+          'The downloads of a browser session could not be collected.',
+        );
       }
     },
 
@@ -125,7 +129,11 @@ export function createBrowserActivities(deps: BrowserDeps) {
       try {
         await saveProfile(deps, session, heartbeat.cancelled);
       } catch (error) {
-        throw failureOf(error, { logger, sessionId }, 'The profile of a browser session could not be saved.');
+        throw failureOf(
+          error,
+          { logger, sessionId, needsFilesOnly: true },
+          'The profile of a browser session could not be saved.',
+        );
       }
     },
 

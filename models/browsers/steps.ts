@@ -17,6 +17,8 @@ export type BrowserStep =
 
 /** How often somebody looks whether its Chromium lives, where nobody uses it. */
 const watchMs = 10_000;
+/** How often whether a computer has stopped. */
+const stoppingMs = 500;
 const watch: BrowserStep = { do: 'watch', waitMs: watchMs };
 
 /** Says what is to be done next, and notes what has become of it. Asked again, it says the same. */
@@ -25,6 +27,8 @@ export async function nextBrowserStep(database: Database, id: string): Promise<B
   if (session === undefined || session.status === 'ended') return { do: 'rest' };
   // A computer that stands still starts, ends and saves nothing.
   if (session.computerStatus === 'paused') return watch;
+  // One that stops closes its browsers first: what they leave is whole when it has stopped.
+  if (session.computerStatus === 'stopping') return { do: 'watch', waitMs: stoppingMs };
   switch (session.status) {
     case 'starting':
       return { do: 'start' };

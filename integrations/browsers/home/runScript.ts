@@ -20,7 +20,10 @@ export async function runScript(
     await own.startProcess({ processId, command: ['/bin/sh', '-c', script, 'sh', ...args], timeoutMs: longestMs });
     let code: number | null = null;
     for await (const record of own.output(processId, { follow: true, signal })) {
-      if (record.kind === 'exit') code = noteOf<Exit>(record).exitCode;
+      if (record.kind !== 'exit') continue;
+      // One that was ended, as with what runs beside a computer that starts, has come to no end of its own.
+      const { exitCode, killedBy } = noteOf<Exit>(record);
+      code = killedBy === null ? exitCode : null;
     }
     signal.throwIfAborted();
     if (code !== null) return code;
