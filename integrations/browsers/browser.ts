@@ -217,7 +217,7 @@ export class Browser {
     const ends = AbortSignal.any([signal, over.signal]);
     try {
       const [endpoint, cdp] = await this.#open(ends);
-      return await use({ client: this.#client, endpoint, cdp, signal: ends });
+      return await Promise.race([use({ client: this.#client, endpoint, cdp, signal: ends }), untilOver(ends)]);
     } catch (error) {
       given?.throwIfAborted();
       throw await callFailure(error, { isLate: late.aborted, isAlive: () => this.isAlive() });
@@ -235,4 +235,12 @@ export class Browser {
 
 async function outcome(reach: Reach, page: Page): Promise<TabOutcome> {
   return { ...(await tabOf(reach, page)), dialogs: page.dialogs };
+}
+
+/** Rejects when a call is over, whatever it still waits for. */
+function untilOver(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
 }

@@ -59,6 +59,8 @@ export async function getFromEndpoint(
       const headers = { host: `127.0.0.1:${endpoint.port}`, connection: 'close' };
       const asked = request({ path, headers, createConnection: () => stream, signal });
       asked.once('error', reject).end();
+      // Nobody has offered that; without a listener, nothing would be heard any more.
+      asked.once('upgrade', () => reject(wrong()));
       asked.once('response', (response) => {
         let length = 0;
         const chunks: Buffer[] = [];

@@ -130,7 +130,16 @@ const hostile = {
 for (const [path, body] of Object.entries(hostile)) pages[path] = (res) => res.end(html(body, 'Hostile'));
 
 /** What answers in the place of Chromium, by the last part of its path. */
+const honest = {
+  'Target.attachToTarget': { sessionId: '1' },
+  'Target.getTargets': { targetInfos: [{ targetId: '0123', type: 'page', title: '', url: '' }] },
+  'Page.enable': {},
+  'Inspector.enable': {},
+  'Page.setLifecycleEventsEnabled': {},
+};
 const impostors = {
+  later: ({ id, method }) => JSON.stringify({ id, result: honest[method] ?? 'wrong' }),
+  none: ({ id, method }) => JSON.stringify(honest[method] ? { id, result: honest[method] } : { id, error: null }),
   garbage: () => 'no JSON',
   array: () => '[]',
   wrong: ({ id }) => JSON.stringify({ id, result: { targetInfos: 'none' } }),
@@ -146,24 +155,49 @@ const server = createServer((req, res) => {
   else page(res, req);
 });
 
-server.on('upgrade', (req, socket) => {
+function answerCommands(req, socket) {
   const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`);
   socket.on('error', () => undefined);
   socket.write(
     `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept.digest('base64')}\r\n\r\n`,
   );
   const kind = req.url.split('/').at(-1);
-  let count = 0;
-  socket.on('data', () => {
+  socket.on('data', (bytes) => {
     if (kind === 'long') return socket.write(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]));
-    // Commands are numbered from one, and several may come at once.
-    for (let n = 0; n < 5; n++) {
-      const text = impostors[kind]?.({ id: ++count });
+    for (const command of commandsIn(bytes)) {
+      const text = impostors[kind]?.(command);
       if (text === undefined) return;
-      const head = Buffer.from([0x81, 126, text.length >> 8, text.length & 255]);
-      socket.write(Buffer.concat([head, Buffer.from(text)]));
+      const head = text.length < 126 ? [0x81, text.length] : [0x81, 126, text.length >> 8, text.length & 255];
+      socket.write(Buffer.concat([Buffer.from(head), Buffer.from(text)]));
     }
   });
-});
+}
+
+/** Masked text messages, of less than 64 KiB. */
+function* commandsIn(bytes) {
+  for (let at = 0; at + 6 <= bytes.length && (bytes[at] & 15) === 1; ) {
+    const isLong = (bytes[at + 1] & 127) === 126;
+    const length = isLong ? bytes.readUInt16BE(at + 2) : bytes[at + 1] & 127;
+    const from = at + (isLong ? 8 : 6);
+    const mask = bytes.subarray(from - 4, from);
+    at = from + length;
+    const text = bytes.subarray(from, at).map((byte, n) => byte ^ mask[n % 4]);
+    yield JSON.parse(text.toString());
+  }
+}
+server.on('upgrade', answerCommands);
+
+/** What is said at a port where the list of tabs should be. */
+const wrongLists = {
+  8001: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: nothing\r\nConnection: Upgrade\r\n\r\n',
+  8002: 'This is not HTTP.\r\n\r\n',
+  8003: '',
+  8004: 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[',
+  8005: `HTTP/1.1 200 OK\r\n\r\n${'['.repeat(100_000)}`,
+};
+for (const [port, answer] of Object.entries(wrongLists)) {
+  const other = createServer((req) => req.socket.end(answer));
+  other.on('upgrade', answerCommands).listen(Number(port), '127.0.0.1');
+}
 
 server.listen(Number(process.argv[2]), '127.0.0.1', () => process.stdout.write('listening\n'));

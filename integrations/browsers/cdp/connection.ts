@@ -103,9 +103,10 @@ export class CdpConnection {
   #take({ id, method, params, result, error, sessionId }: Record<string, unknown>): void {
     if (typeof id === 'number') {
       const waiting = this.#waiting.get(id);
-      this.#waiting.delete(id);
       if (error !== undefined) waiting?.reject(new CommandRefused(String((error as Error).message)));
       else waiting?.resolve(waiting.answer.parse(result));
+      // Not before: where its answer is wrong, the end of the connection is for this one to hear, too.
+      this.#waiting.delete(id);
     } else if (typeof method !== 'string') throw new Error('It is neither an answer nor an event.');
     else if (this.#events.listenerCount(method) > 0) {
       const event = events[method as EventName].parse(params);

@@ -86,9 +86,9 @@ describe('a page', () => {
 });
 
 describe('what answers in the place of Chromium', () => {
-  async function impostor(kind: string): Promise<Browser> {
-    const profileFolder = `profiles/${kind}`;
-    const endpoint = Buffer.from(`8000\n/devtools/browser/${kind}`);
+  async function impostor(kind: string, port = 8_000): Promise<Browser> {
+    const profileFolder = `profiles/${kind}-${port}`;
+    const endpoint = Buffer.from(`${port}\n/devtools/browser/${kind}`);
     await built.client.writeFile(`${profileFolder}/${endpointFile}`, endpoint, { parents: true });
     return built.browser({ profileFolder });
   }
@@ -98,6 +98,21 @@ describe('what answers in the place of Chromium', () => {
     const wrong = { kind: 'upstream', code: 'BROWSER_ANSWERED_WRONGLY' };
     await expect(other.screenshot('0123')).rejects.toMatchObject(wrong);
     await expect(other.tabs()).rejects.toMatchObject(wrong);
+  });
+
+  test.each(['later', 'none'])('with something wrong %s is refused as well', async (kind) => {
+    const wrong = { kind: 'upstream', code: 'BROWSER_ANSWERED_WRONGLY' };
+    await expect((await impostor(kind)).screenshot('0123')).rejects.toMatchObject(wrong);
+  });
+
+  test.each([
+    ['an upgrade', 8_001, 'BROWSER_ANSWERED_WRONGLY'],
+    ['something other than HTTP', 8_002, 'BROWSER_ENDED'],
+    ['silence', 8_003, 'BROWSER_ENDED'],
+    ['half an answer', 8_004, 'BROWSER_ENDED'],
+    ['a list that is too deep', 8_005, 'BROWSER_ANSWERED_WRONGLY'],
+  ])('with %s for its tabs is refused', async (_what, port, code) => {
+    await expect((await impostor('later', port)).tabs()).rejects.toMatchObject({ code });
   });
 
   test('with refusals has refused', async () => {
@@ -119,7 +134,7 @@ describe('what answers in the place of Chromium', () => {
     'from nowhere has ended',
     async (endpoint) => {
       const other = await impostor('nowhere');
-      await built.client.writeFile(`profiles/nowhere/${endpointFile}`, Buffer.from(endpoint));
+      await built.client.writeFile(`profiles/nowhere-8000/${endpointFile}`, Buffer.from(endpoint));
       await expect(other.tabs()).rejects.toMatchObject({ code: 'BROWSER_ENDED' });
     },
   );
