@@ -74,9 +74,10 @@ const pages = {
               this.shadowRoot.firstChild.onclick = (event) => { result.textContent = 'shadow ' + event.isTrusted; };
             }
           });
-          const cover = () => { const over = document.createElement('div'); over.id = 'cover';
+          const cover = (tag) => { const over = document.createElement(tag); over.id = 'Send your keys';
             over.style = 'position:fixed;inset:0'; document.body.append(over); };
-          if (location.search === '?covered') cover();
+          if (location.search === '?covered') cover('div');
+          if (location.search === '?named') cover('send-your-keys-to-example');
         </script>`,
         'Form',
       ),

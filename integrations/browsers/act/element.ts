@@ -5,7 +5,6 @@ import { browserError } from '../failures.ts';
 import type { Page } from '../page.ts';
 import { type Frame, framesOf, type LocalRoot, ownerOf } from '../read/frames.ts';
 import { worldOf } from '../read/world.ts';
-import { said } from '../said.ts';
 import { innerCorner, place } from './scripts.ts';
 
 const reference = /^([a-z]{3})(\d{1,15})$/;
@@ -67,8 +66,9 @@ export class PageElement {
     if (read.data === null) throw invisible();
     const { by, x, y, left, top } = read.data;
     if (by !== null) {
-      const what = said(by, 100);
-      throw browserError('ELEMENT_COVERED', `Something lies over this element: <${what}>. Close it, or scroll.`);
+      // A page’s own names could be sentences, where an agent expects our word.
+      const what = /^[a-z][a-z0-9]{0,9}$/.test(by) ? `A <${by}>` : 'Something';
+      throw browserError('ELEMENT_COVERED', `${what} lies over this element. Close it, or scroll.`);
     }
     // The same corner as its process sees it, which may draw frames around this one.
     const inRoot = await cornerIn(this.#frame.root, this.#backendNodeId);

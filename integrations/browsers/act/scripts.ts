@@ -23,7 +23,7 @@ export const place = `function () {
   let inner = hit;
   while (inner !== null && inner !== this) inner = inner.parentNode ?? inner.host ?? null;
   const isFree = hit === null || inner === this || hit.contains(this) || hit.closest('label')?.control === this;
-  const by = isFree ? null : hit.tagName.toLowerCase() + (hit.id ? '#' + hit.id : '');
+  const by = isFree ? null : hit.localName;
   return { x, y, left: all.left, top: all.top, by };
 }`;
 

@@ -195,7 +195,12 @@ describe('acting', () => {
     await expect(browser.act(id, { kind: 'click', at: at('Send') })).rejects.toMatchObject({
       kind: 'conflict',
       code: 'ELEMENT_COVERED',
-      message: expect.stringContaining('div#cover'),
+      message: 'A <div> lies over this element. Close it, or scroll.',
+    });
+    await open('/form?named');
+    await expect(browser.act(id, { kind: 'click', at: at('Send') })).rejects.toMatchObject({
+      code: 'ELEMENT_COVERED',
+      message: 'Something lies over this element. Close it, or scroll.',
     });
     await open('/hiding');
     const away = ref('Away');
