@@ -18,16 +18,24 @@ export async function collectDownloads(deps: BrowserDeps, session: BrowserSessio
   if (session.endCode === 'HOST_LOST') return noteDownloadFault(database, session, 'HOST_LOST');
   const home = new DownloadsHome(await liveComputers.work(session), downloadsFolder(session));
   let code: string | null = null;
-  for (const file of await home.finished()) {
-    signal.throwIfAborted();
-    const { downloadedFiles = 0 } = (await findBrowser(database, session.id)) ?? {};
-    try {
-      await collect(deps, { session, home, file, isFull: downloadedFiles >= config.browsers.maxDownloads }, signal);
-    } catch (error) {
-      if (!(error instanceof DomainError) || passes(error)) throw error;
-      logger.info({ err: error, sessionId: session.id }, 'A download could not be put into the drive.');
-      code = error.code;
+  for (let isAll = false; !isAll && code === null; ) {
+    const found = await home.finished();
+    isAll = found.isAll;
+    let taken = 0;
+    for (const file of found.files) {
+      signal.throwIfAborted();
+      const { downloadedFiles = 0 } = (await findBrowser(database, session.id)) ?? {};
+      try {
+        const isFull = downloadedFiles >= config.browsers.maxDownloads;
+        if (await collect(deps, { session, home, file, isFull }, signal)) taken++;
+      } catch (error) {
+        if (!(error instanceof DomainError) || passes(error)) throw error;
+        logger.info({ err: error, sessionId: session.id }, 'A download could not be put into the drive.');
+        code = error.code;
+      }
     }
+    // Others are seen when these have gone; where none go, what is behind them must not be taken for nothing.
+    if (!isAll && taken === 0) code ??= 'TOO_MANY_DOWNLOADS';
   }
   if (code !== session.downloadCode) await noteDownloadFault(database, session, code);
 }
@@ -40,13 +48,14 @@ interface Collected {
   isFull: boolean;
 }
 
+/** Whether it has left the computer. */
 async function collect(
   { config, database, storage }: BrowserDeps,
   { session, home, file, isFull }: Collected,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const content = await home.open(file, signal);
-  if (content === undefined) return;
+  if (content === undefined) return false;
   const key = keyOf(file, content);
   const isThere = await isDownloaded(database, session.id, key);
   if (isThere || isFull) content.body.destroy();
@@ -69,6 +78,7 @@ async function collect(
     }
   }
   await home.remove(file);
+  return true;
 }
 
 function passes(error: DomainError): boolean {

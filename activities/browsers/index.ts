@@ -49,7 +49,7 @@ export function createBrowserActivities(deps: BrowserDeps) {
     try {
       const client = await liveComputers.running(session);
       if (await new Browser(client, browserSpec(session)).isAlive()) {
-        const files = await new DownloadsHome(client, downloadsFolder(session)).finished();
+        const { files } = await new DownloadsHome(client, downloadsFolder(session)).finished();
         // What the drive did not take is tried again at the end.
         return { hasDownloads: files.length > 0 && session.downloadCode === null };
       }

@@ -23,19 +23,21 @@ export class DownloadsHome {
     this.#folder = folder;
   }
 
-  /** At most 1,000 of those that have arrived. */
-  async finished(): Promise<DownloadedFile[]> {
+  /** Those that have arrived, of the first 1,000 of whatever is there; and whether that is all. */
+  async finished(): Promise<{ files: DownloadedFile[]; isAll: boolean }> {
     let entries: FileEntry[];
+    let nextCursor: string | null;
     try {
-      ({ entries } = await this.#client.listFiles(this.#folder, { limit: listedAtOnce }));
+      ({ entries, nextCursor } = await this.#client.listFiles(this.#folder, { limit: listedAtOnce }));
     } catch (error) {
-      if (error instanceof DomainError && error.code === 'FILE_NOT_FOUND') return [];
+      if (error instanceof DomainError && error.code === 'FILE_NOT_FOUND') return { files: [], isAll: true };
       throw error;
     }
     const names = new Set(entries.map(({ name }) => name));
-    return entries
+    const files = entries
       .filter(({ name, type }) => type === 'file' && !arriving.test(name) && !names.has(`${name}.crdownload`))
       .map((entry) => ({ name: entry.name, path: this.#pathOf(entry) }));
+    return { files, isAll: nextCursor === null };
   }
 
   /** Undefined where it is not there any more, or is no regular file. */

@@ -81,3 +81,14 @@ test('a drive that is full says so in the session, and nothing is lost', async (
   expect((await browsers.get(session)).downloads).toMatchObject({ files: 1, code: 'QUOTA_EXCEEDED' });
   expect((await computer.exec(`stat -c %s ${folder}/large`)).stdout).toBe('3000000\n');
 });
+
+test('what arrives behind a thousand files that never do is not lost with the session', async () => {
+  const computer = await buildComputer(product);
+  const browsers = browsersOf(computer);
+  const session = await browsers.temporary();
+  const folder = folderOf(session.id);
+  await computer.exec(`cd ${folder} && seq -f 'a%g.crdownload' 1000 | xargs touch && echo kept > z`);
+  await browsers.end(session);
+  expect((await browsers.get(session)).downloads).toMatchObject({ files: 0, code: 'TOO_MANY_DOWNLOADS' });
+  expect((await computer.exec(`cat ${folder}/z`)).stdout).toBe('kept\n');
+});
