@@ -67,7 +67,7 @@ export function createBillingSweeps(deps: BillingDeps) {
         logger,
         before: before(),
         page: (page) => unsettledEvents(database, page),
-        look: async ({ id }) => asSwept(await workflows.startSettlement(id), 'started'),
+        look: async ({ id }) => asSwept(await workflows.settleAgain(id), 'started'),
       }),
 
     /** Purchases that are over but whose workflow still waits: it missed the signal. */

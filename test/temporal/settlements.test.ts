@@ -1,0 +1,15 @@
+import type { LauncherKit } from '../../temporal/launcherKit.ts';
+import { createBillingLauncher } from '../../temporal/launchers/billing.ts';
+
+test('what is not settled in time has one workflow, however often and with whatever else it is swept', async () => {
+  const started: string[] = [];
+  const start = async (_workflow: unknown, { workflowId }: { workflowId: string }) => {
+    started.push(workflowId);
+    return 'reached' as const;
+  };
+  const { settleAgain } = createBillingLauncher({ start } as unknown as LauncherKit);
+  await Promise.all(['evt_1', 'evt_2', 'evt_3'].map(settleAgain));
+  await Promise.all(['evt_2', 'evt_3', 'evt_4'].map(settleAgain));
+  const ids = ['evt_1', 'evt_2', 'evt_3', 'evt_2', 'evt_3', 'evt_4'];
+  expect(started).toEqual(ids.map((id) => `settlePayment/${id}`));
+});
