@@ -9,6 +9,7 @@ import { fenceName, takeFence } from './fence.ts';
 import { fillDatabase } from './fill.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
 import { addSizes, measureDatabases } from './sizes.ts';
+import { Turns } from './turns.ts';
 import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
 import { endLongStatements, patience, type WatchOptions, watchServer } from './watchdog.ts';
 
@@ -50,6 +51,9 @@ type Setting =
   | 'temporary';
 const isOn = (value: unknown) => value === 1 || value === 'ON';
 
+/** A server has few connections for administrators, and some are for whoever watches. */
+const alignedAtOnce = 8;
+
 type DatabaseSizes = ReadonlyMap<string, DatabaseSize>;
 
 /** How the names of accounts begin, and of those that read what is backed up. */
@@ -66,6 +70,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
   const { hostname, port } = new URL(address.url);
   const place = { host: hostname, port: port === '' ? 3306 : Number(port) };
   const prepared = new PreparedTransactions();
+  const turns = new Turns(alignedAtOnce);
   const endOldPrepared = (connection: TenantConnection) =>
     prepared.endOld(connection, { ageMs: limits.queryMs * patience });
   const watchedOf = ({ user, keeper }: AccountNames) => [
@@ -82,13 +87,15 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
      * {@link TenantServerError}; safe to repeat.
      */
     align: <T extends WantedDatabase>(key: string, read: () => Promise<T | undefined>): Promise<T | undefined> =>
-      withTenantConnection(address, async (connection) => {
-        await takeFence(connection, fenceName(address.url, key));
-        const database = await read();
-        if (database?.fill !== undefined) await fillDatabase({ connection, place, limits }, database, database.fill);
-        else if (database !== undefined) await alignDatabase(connection, database, limits);
-        return database;
-      }),
+      turns.run(() =>
+        withTenantConnection(address, async (connection) => {
+          await takeFence(connection, fenceName(address.url, key));
+          const database = await read();
+          if (database?.fill !== undefined) await fillDatabase({ connection, place, limits }, database, database.fill);
+          else if (database !== undefined) await alignDatabase(connection, database, limits);
+          return database;
+        }),
+      ),
 
     /** The databases and accounts whose names begin with these. */
     find: ({ database, user, keeper = user }: { database: string; user: string; keeper?: string }): Promise<Found> =>

@@ -554,7 +554,7 @@ describe('wherever it is cut off', () => {
 });
 
 test('many tenants', async () => {
-  const count = sizeOf('TENANT_DATABASES', 10);
+  const count = sizeOf('TENANT_DATABASES', 30);
   const databases = await Promise.all(Array.from({ length: count }, () => make()));
   const found = await server.find({ database: prefix, user: prefix });
   for (const { name, accounts } of databases) {
