@@ -54,6 +54,8 @@ export function createLiveComputers(deps: Deps): LiveComputers {
     },
     async running(ref) {
       const computer = await settled(deps, ref);
+      // It was woken, and its workflow is slow to say so: whoever comes again finds it running.
+      if (isWaking(computer)) throw wakes();
       if (computer.status !== 'running') {
         throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer is not running.');
       }
@@ -75,10 +77,7 @@ async function wake(deps: Deps, computer: Computer, operation: Operation): Promi
   clearTimeout(telling);
   tell();
   const ended = await untilEnded(deps, operation);
-  if (ended === undefined) {
-    const detail = 'The computer takes long to wake. Try again soon.';
-    throw new DomainError('unavailable', 'COMPUTER_WAKES', detail, { retryAfterSeconds: 5 });
-  }
+  if (ended === undefined) throw wakes();
   if (ended.status !== 'succeeded') throw failureOf(ended);
   return false;
 }
@@ -98,10 +97,18 @@ async function settled({ database }: Deps, { spaceId, computerId }: ComputerRef)
   const deadline = performance.now() + settleMs;
   for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
     const computer = await getComputer(database, spaceId, computerId);
-    const isWaking = computer.status === 'starting' && computer.wish === 'wake';
-    if (!isWaking || performance.now() >= deadline) return computer;
+    if (!isWaking(computer) || performance.now() >= deadline) return computer;
     await delay(waitMs);
   }
+}
+
+function isWaking({ status, wish }: Computer): boolean {
+  return status === 'starting' && wish === 'wake';
+}
+
+function wakes(): DomainError {
+  const detail = 'The computer takes long to wake. Try again soon.';
+  return new DomainError('unavailable', 'COMPUTER_WAKES', detail, { retryAfterSeconds: 5 });
 }
 
 async function getUnpaused({ database }: Deps, { spaceId, computerId }: ComputerRef): Promise<Computer> {

@@ -36,7 +36,7 @@ export interface LiveComputers {
   work(ref: ComputerRef): Promise<HostClient>;
   /** Waits, not for long, for a wake that is under way: what has been woken by a command answers before it is shown as running. */
   settled(ref: ComputerRef): Promise<void>;
-  /** Only while it runs, for what nothing is started for. Throws 409 `COMPUTER_NOT_RUNNING` else. */
+  /** Only while it runs, for what nothing is started for. Throws 409 `COMPUTER_NOT_RUNNING` else, 503 `COMPUTER_WAKES` where it is about to. */
   running(ref: ComputerRef): Promise<HostClient>;
 }
 

@@ -65,11 +65,20 @@ async function on(host: Host) {
     earlyStarts,
     told,
     awake: () => live.awake(ref, by),
+    running: () => live.running(ref),
     get: () => getComputer(database, space.id, id),
     next: () => nextStep(services, id),
     end: (generation: number) => endStep(services, { computerId: id, generation, step: 'start' }),
   };
 }
+
+test('while its workflow is slow to say that it runs, whoever starts nothing is told to come again', async () => {
+  await using built = await buildHost({ dir: hostDir() });
+  const computer = await on(built.host);
+  await computer.awake();
+  expect((await computer.get()).status).toBe('starting');
+  await expect(computer.running()).rejects.toMatchObject({ kind: 'unavailable', code: 'COMPUTER_WAKES' });
+});
 
 test('it runs programs at once, and its workflow, told later, finds it running and books it', async () => {
   await using built = await buildHost({ dir: hostDir() });
