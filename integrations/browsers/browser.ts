@@ -96,9 +96,15 @@ export class Browser {
         });
       }
       const { targetId } = await reach.cdp.send('Target.createTarget', { url: 'about:blank' });
-      const page = await Page.attach(reach.cdp, targetId, options);
-      await navigate(page, { url: to });
-      return outcome(reach, page);
+      try {
+        const page = await Page.attach(reach.cdp, targetId, options);
+        await navigate(page, { url: to });
+        return await outcome(reach, page);
+      } catch (error) {
+        // Nobody is told of it: whoever tries again would leave another.
+        await reach.cdp.send('Target.closeTarget', { targetId }).catch(() => undefined);
+        throw error;
+      }
     });
   }
 

@@ -23,7 +23,7 @@ function blocksOf(title: string): string[] {
 
 async function follow(commands: string, product: TestGit, user: ChatUser): Promise<string> {
   const env = { PATH, TOKEN: user.token, SPACE: user.spaceId };
-  const there = commands.replace('http://localhost:8080', product.url);
+  const there = commands.replaceAll('$URL', product.url);
   const { stdout } = await promisify(execFile)('bash', ['-euc', there], { env, timeout: 100_000 });
   expect(stdout).not.toContain('"code":');
   return stdout;

@@ -130,7 +130,7 @@ describe('a tab', () => {
 
   test.each([
     ['where nothing listens', 'http://localhost:9/', 'net::ERR_UNSAFE_PORT'],
-    ['where nothing listens at all', 'http://localhost:8001/', 'net::ERR_CONNECTION_REFUSED'],
+    ['where nothing listens at all', 'http://localhost:8999/', 'net::ERR_CONNECTION_REFUSED'],
   ])('says why it cannot go %s', async (_name, url, word) => {
     const id = await firstTab();
     await expect(browser.navigate(id, { url })).rejects.toMatchObject({
@@ -138,6 +138,13 @@ describe('a tab', () => {
       code: 'NAVIGATION_FAILED',
       message: expect.stringContaining(word),
     });
+  });
+
+  test('leaves no tab where a new one cannot be taken somewhere', async () => {
+    await firstTab();
+    const before = await browser.tabs();
+    await expect(browser.openTab('http://localhost:8999/')).rejects.toMatchObject({ code: 'NAVIGATION_FAILED' });
+    expect((await browser.tabs()).map(({ id }) => id)).toEqual(before.map(({ id }) => id));
   });
 
   test.each([
