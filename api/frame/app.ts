@@ -42,7 +42,7 @@ export interface Surface {
  */
 export function createApp(deps: ApiDeps, surface: Surface = everything(deps.config)): express.Express {
   const { contract, areas, connectionLimits = defaultLimits } = surface;
-  const access = mergeAccess(areas);
+  const authorized = authorization(contract, mergeAccess(areas), deps);
   const limits = createRateLimits(deps.config);
   const metrics = createMetrics();
   const measured = measureRequests(metrics);
@@ -70,7 +70,7 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   app.use(neverStored(), plainHeaders());
   app.use(findOperation(contract, validator), checkOrigin(deps), limits.anonymous);
   app.use(authentication(validator, limits), plainParameters(), answerType());
-  app.use(authorization(contract, access, deps), streamSlots(deps.config));
+  app.use(authorized, streamSlots(deps.config));
   app.use(readBody(), authorizationAfterBody(deps));
   app.use(validator.request, validator.response);
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
