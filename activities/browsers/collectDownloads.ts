@@ -77,6 +77,8 @@ async function collect(
       content.body.destroy();
     }
   }
+  // Something else goes on writing it: what it is then is another file, and is not lost.
+  if (!(await home.isStill(file, content, signal))) return false;
   await home.remove(file);
   return true;
 }

@@ -139,6 +139,7 @@ const details: Readonly<Record<string, string>> = {
   BROWSER_ENDED: 'Its Chromium has ended by itself.',
   DESKTOP_ENDED: 'The desktop on which it was shown has ended.',
   USER_DISABLED: 'Whoever started it may no longer sign in.',
+  MEMBER_REMOVED: 'Whoever started it may no longer use the computers of this space.',
   BROWSERS_UNAVAILABLE: 'This computer has no Chromium: its operator installs what docs/browsers.md names.',
   PROFILE_NOT_OPENED: 'Its profile could not be brought to the computer.',
   PROFILE_UNUSABLE: 'The folder of its profile on the computer cannot be written.',

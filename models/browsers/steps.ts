@@ -64,11 +64,13 @@ async function endedIfUnwanted(database: Database, id: string): Promise<BrowserS
 /** Why it is to end, though nobody has said so. */
 async function whyUnwanted(
   database: Database,
-  { createdBy, desktopSessionId }: BrowserSession,
+  { createdBy, spaceId, desktopSessionId }: BrowserSession,
 ): Promise<string | undefined> {
-  const sql = 'SELECT id FROM users WHERE id = ? AND disabled_at IS NOT NULL';
-  const [disabled] = await database.pool.query<RowDataPacket[]>(sql, [createdBy]);
-  if (disabled.length > 0) return 'USER_DISABLED';
+  const sql = `SELECT u.disabled_at AS disabledAt, m.role IN ('owner', 'editor') AS mayUse FROM users u
+    LEFT JOIN space_members m ON m.user_id = u.id AND m.space_id = ? WHERE u.id = ?`;
+  const [[maker]] = await database.pool.query<RowDataPacket[]>(sql, [spaceId, createdBy]);
+  if (maker?.disabledAt != null) return 'USER_DISABLED';
+  if (maker?.mayUse !== 1) return 'MEMBER_REMOVED';
   if (desktopSessionId === null) return undefined;
   const desktop = await findDesktop(database, desktopSessionId);
   return desktop === undefined || desktopEndOf(desktop) !== undefined ? 'DESKTOP_ENDED' : undefined;

@@ -50,6 +50,13 @@ export class DownloadsHome {
     }
   }
 
+  /** Whether it is as it was when it was opened. */
+  async isStill(file: DownloadedFile, { etag }: Pick<FileContent, 'etag'>, signal: AbortSignal): Promise<boolean> {
+    const now = await this.open(file, signal);
+    now?.body.destroy();
+    return now === undefined || now.etag === etag;
+  }
+
   async remove({ path }: DownloadedFile): Promise<void> {
     await this.#client.deleteFile(path).catch((error: unknown) => {
       if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') throw error;

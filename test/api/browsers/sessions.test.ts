@@ -161,18 +161,22 @@ describe('a browser session', () => {
     expect(await chromiums(computer)).toBe(0);
   });
 
-  test('ends with whoever started it, where they are disabled', async () => {
+  test.each([
+    ['disabled', 'UPDATE users SET disabled_at = NOW(3) WHERE id = ?', 'USER_DISABLED'],
+    ['viewers now', "UPDATE space_members SET role = 'viewer' WHERE user_id = ?", 'MEMBER_REMOVED'],
+    ['removed from the space', 'DELETE FROM space_members WHERE user_id = ?', 'MEMBER_REMOVED'],
+  ])('ends with whoever started it, where they are %s', async (_name, change, code) => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const session = await browsers.start(await browsers.profile());
     const { pool } = product.environment.database;
-    await pool.query('UPDATE users SET disabled_at = NOW(3) WHERE id = ?', [computer.user.id]);
+    await pool.query(change, [computer.user.id]);
     await waitFor('the end', async () => {
       const [rows] = await pool.query('SELECT status, end_code AS code FROM browser_sessions WHERE id = ?', [
         session.id,
       ]);
       const [row] = rows as { status: string; code: string }[];
-      return row?.status === 'ended' && row.code === 'USER_DISABLED';
+      return row?.status === 'ended' && row.code === code;
     });
   });
 
