@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 const html = (body, title = 'A page') => `<!doctype html><title>${title}</title>${body}`;
 const icon = '<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16"><rect width="16" height="16"/></svg>';
 const visits = new Map();
+const busy = Promise.withResolvers();
 
 const pages = {
   '/': (res) => res.end(html('<link rel="icon" href="/icon.svg"><h1>Welcome</h1><a href="/second">On</a>', 'Home')),
@@ -13,6 +14,14 @@ const pages = {
   '/to-file': (res) => res.writeHead(302, { location: 'file:///etc/passwd' }).end(),
   '/to-second': (res) => res.writeHead(302, { location: '/second' }).end(),
   '/never': () => undefined,
+  '/busy-begins': (res) => {
+    busy.resolve();
+    res.end();
+  },
+  '/until-busy': async (res) => {
+    await busy.promise;
+    res.end();
+  },
   '/half': (res) => res.write(html('<p>The beginning</p>', 'Half')),
   '/download': (res) =>
     res
@@ -117,7 +126,13 @@ const hostile = {
     for (let n = 0; n < 700; n++) at = at.appendChild(document.createElement('div'));
     at.textContent = 'Below';
   </script>`,
-  '/busy': '<p>Busy</p><script>setTimeout(() => { for (;;); }, 100)</script>',
+  // It waits for the answer without letting go of its thread, so nothing comes between that and the loop.
+  '/busy': `<p>Busy</p><script>onload = () => setTimeout(() => {
+    const request = new XMLHttpRequest();
+    request.open('GET', '/busy-begins', false);
+    request.send();
+    for (;;);
+  }, 100)</script>`,
   '/noise': `<canvas id="c" width="4000" height="30000"></canvas><script>
     const context = c.getContext('2d');
     const tile = context.createImageData(1000, 1000);

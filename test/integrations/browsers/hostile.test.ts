@@ -1,5 +1,6 @@
 import type { Browser } from '../../../integrations/browsers/browser.ts';
 import { endpointFile } from '../../../integrations/browsers/chromium.ts';
+import { agentFolder } from '../../../integrations/computers/host/holderSpec.ts';
 import { buildBrowserComputer } from '../../builders/browsers.ts';
 import { runOn } from '../../builders/host.ts';
 
@@ -57,6 +58,9 @@ describe('a page', () => {
 
   test('that is busy for ever does not answer, and can be left', async () => {
     await open('/busy');
+    const waits = `await fetch('${built.site}/until-busy')`;
+    const command = [`${agentFolder}/node`, '--input-type=module', '--eval', waits];
+    expect(await runOn(built.client, command)).toMatchObject({ exitCode: 0 });
     const signal = AbortSignal.timeout(5_000);
     await expect(browser.read(id, { signal })).rejects.toMatchObject({ name: 'TimeoutError' });
     expect((await browser.tabs()).find((tab) => tab.id === id)).toMatchObject({ status: 'loading' });
