@@ -1,6 +1,7 @@
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { DownloadsHome } from '../../integrations/browsers/home/downloadsHome.ts';
 import { isDisplayAlive } from '../../integrations/browsers/isDisplayAlive.ts';
+import type { Destination } from '../../integrations/egress/hostPattern.ts';
 import { noteDownloadFault } from '../../models/browsers/downloads.ts';
 import { downloadsFolder } from '../../models/browsers/folders.ts';
 import { endBrowser } from '../../models/browsers/saves.ts';
@@ -14,6 +15,7 @@ import {
   noteDeath,
   noteStarted,
 } from '../../models/browsers/steps.ts';
+import { lastDecision } from '../../models/egress/lastDecision.ts';
 import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { collectDownloads } from './collectDownloads.ts';
@@ -74,11 +76,12 @@ export function createBrowserActivities(deps: BrowserDeps) {
       try {
         const client = await liveComputers.running(session);
         await openProfile(deps, session, client, heartbeat.cancelled);
-        const browser = new Browser(client, browserSpec(session));
+        const decisionOn = (to: Destination) => lastDecision(database, session.spaceId, to);
+        const browser = new Browser(client, browserSpec(session), { decisionOn });
         await browser.start(heartbeat.cancelled);
-        await showFirst(browser, session);
+        const urlError = await showFirst(browser, session);
         // Whoever has called it off meanwhile found nothing to end.
-        if (!(await noteStarted(database, sessionId))) await browser.close(heartbeat.cancelled);
+        if (!(await noteStarted(database, sessionId, urlError))) await browser.close(heartbeat.cancelled);
       } catch (error) {
         throw failureOf(error, { logger, sessionId }, 'A browser session could not be started.');
       }
@@ -150,16 +153,18 @@ export function createBrowserActivities(deps: BrowserDeps) {
     ...createBrowserSweeps(deps),
   };
 
-  /** A page that does not come, or that is refused, is seen in its tab. */
-  async function showFirst(browser: Browser, { id, url }: BrowserSession): Promise<void> {
-    if (url === null) return;
+  /** A page that does not come, or that is refused, ends nothing: answers why. */
+  async function showFirst(browser: Browser, { id, url }: BrowserSession): Promise<DomainError | undefined> {
+    if (url === null) return undefined;
     try {
       const [first] = await browser.tabs();
       if (first === undefined) await browser.openTab(url);
       else await browser.navigate(first.id, { url });
+      return undefined;
     } catch (error) {
       if (!(error instanceof DomainError) || error.code === 'BROWSER_ENDED') throw error;
       logger.info({ code: error.code, sessionId: id }, 'The first page of a browser session did not come.');
+      return error;
     }
   }
 }

@@ -1,6 +1,7 @@
 import { Browser } from '../../integrations/browsers/browser.ts';
 import { isDisplayAlive } from '../../integrations/browsers/isDisplayAlive.ts';
 import type { WokenBy } from '../../integrations/computers/liveComputers.ts';
+import type { Destination } from '../../integrations/egress/hostPattern.ts';
 import {
   type BrowserRef,
   type BrowserSession,
@@ -10,6 +11,7 @@ import {
 } from '../../models/browsers/session.ts';
 import { browserSpec } from '../../models/browsers/spec.ts';
 import { failBrowser, noteDeath } from '../../models/browsers/steps.ts';
+import { lastDecision } from '../../models/egress/lastDecision.ts';
 import { DomainError } from '../../models/errors.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
@@ -73,7 +75,8 @@ export async function withBrowser<T>(
   const { liveComputers } = deps;
   try {
     const client = user === 'looks' ? await liveComputers.unpaused(session) : await liveComputers.awake(session, user);
-    return await act(new Browser(client, browserSpec(session)), session);
+    const decisionOn = (to: Destination) => lastDecision(deps.database, session.spaceId, to);
+    return await act(new Browser(client, browserSpec(session), { decisionOn }), session);
   } catch (error) {
     const isOver = error instanceof DomainError && ['BROWSER_ENDED', 'COMPUTER_NOT_RUNNING'].includes(error.code);
     if (!isOver) throw error;

@@ -1,6 +1,6 @@
 import { downloadsPath } from '../../models/browsers/downloads.ts';
 import type { BrowserProfile } from '../../models/browsers/profile.ts';
-import { type BrowserSession, endCodeOf, endDetailOf } from '../../models/browsers/session.ts';
+import { type BrowserSession, endCodeOf, endDetailOf, urlErrorOf } from '../../models/browsers/session.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import { time } from '../frame/times.ts';
 
@@ -32,6 +32,7 @@ export function presentBrowser(session: BrowserSession): Shown {
     desktopSessionId,
     status: statusOf(session),
     resolution: `${width}x${height}`,
+    urlError: urlErrorOf(session),
     end: code === undefined ? null : { code, detail: endDetailOf(code) },
     save: { state: saveOf(session), code: session.saveCode, savedAt: timeOrNull(session.savedAt) },
     downloads: {

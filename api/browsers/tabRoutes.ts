@@ -74,6 +74,6 @@ export function browserTabRoutes(deps: RouteDeps) {
   return router;
 }
 
-function presentTab({ id, url, title, isActive, faviconUrl, status }: Tab): AnswerOf<'updateBrowserTab'> {
-  return { id, url, title, active: isActive, faviconUrl, status };
+function presentTab({ id, url, title, isActive, faviconUrl, status, failure }: Tab): AnswerOf<'updateBrowserTab'> {
+  return { id, url, title, active: isActive, faviconUrl, status, error: failure };
 }

@@ -9,8 +9,10 @@ import { socketOn } from './cdp/socket.ts';
 import { ChromiumProcess } from './chromiumProcess.ts';
 import { dialEndpoint, readEndpoint } from './endpoint.ts';
 import { browserError } from './failures.ts';
-import { navigate, requireUrl } from './navigate.ts';
+import { goTo, outcome } from './goTo.ts';
+import { requireUrl } from './navigate.ts';
 import { Page } from './page.ts';
+import type { DecisionOn } from './pageFailures.ts';
 import { pdf, screenshot, shown } from './pictures.ts';
 import { readPage } from './read/readPage.ts';
 import { listTabs, maxTabs, type Reach, tabIds, tabOf, tabsBeside } from './tabs.ts';
@@ -42,11 +44,14 @@ const lookMs = 10;
 export class Browser {
   readonly #client: HostClient;
   readonly #spec: BrowserSpec;
+  readonly #decisionOn: DecisionOn;
   readonly #process: ChromiumProcess;
 
-  constructor(client: HostClient, spec: BrowserSpec) {
+  /** With what the way out of its computer has decided, a page that it has refused says why. */
+  constructor(client: HostClient, spec: BrowserSpec, { decisionOn = noDecision }: { decisionOn?: DecisionOn } = {}) {
     this.#client = client;
     this.#spec = spec;
+    this.#decisionOn = decisionOn;
     this.#process = new ChromiumProcess(client, spec);
   }
 
@@ -98,8 +103,7 @@ export class Browser {
       const { targetId } = await reach.cdp.send('Target.createTarget', { url: 'about:blank' });
       try {
         const page = await Page.attach(reach.cdp, targetId, options);
-        await navigate(page, { url: to });
-        return await outcome(reach, page);
+        return await goTo(reach, page, { url: to });
       } catch (error) {
         // Nobody is told of it: whoever tries again would leave another.
         await reach.cdp.send('Target.closeTarget', { targetId }).catch(() => undefined);
@@ -110,14 +114,14 @@ export class Browser {
 
   /**
    * Settles when the page is there, as far as it can be read; what it still loads is not waited for. Throws 404
-   * `TAB_NOT_FOUND`, 422 `URL_REFUSED`, 409 `NO_HISTORY`, 504 `NAVIGATION_TIMEOUT`, and 502 `NAVIGATION_FAILED` with
-   * Chromium’s own word, such as `net::ERR_NAME_NOT_RESOLVED`, in its detail.
+   * `TAB_NOT_FOUND`, 422 `URL_REFUSED`, 409 `NO_HISTORY`, 504 `NAVIGATION_TIMEOUT`, 502 `NAVIGATION_FAILED` with
+   * Chromium’s own word, such as `net::ERR_CONNECTION_RESET`, in its detail, and where the way out has refused it, 422
+   * `EGRESS_REFUSED`, 502 `EGRESS_UNRESOLVED` or `EGRESS_UNREACHABLE`, 429 `EGRESS_BUSY`.
    */
   navigate(tabId: string, to: Navigation, options: CallOptions = {}): Promise<TabOutcome> {
     return this.#reach(navigateMs, options.signal, async (reach) => {
       const page = await Page.attach(reach.cdp, tabId, options);
-      await navigate(page, to);
-      return outcome(reach, page);
+      return goTo(reach, page, to);
     });
   }
 
@@ -223,7 +227,10 @@ export class Browser {
     const ends = AbortSignal.any([signal, over.signal]);
     try {
       const [endpoint, cdp] = await this.#open(ends);
-      return await Promise.race([use({ client: this.#client, endpoint, cdp, signal: ends }), untilOver(ends)]);
+      return await Promise.race([
+        use({ client: this.#client, endpoint, cdp, signal: ends, decisionOn: this.#decisionOn }),
+        untilOver(ends),
+      ]);
     } catch (error) {
       given?.throwIfAborted();
       throw await callFailure(error, { isLate: late.aborted, isAlive: () => this.isAlive() });
@@ -239,9 +246,7 @@ export class Browser {
   }
 }
 
-async function outcome(reach: Reach, page: Page): Promise<TabOutcome> {
-  return { ...(await tabOf(reach, page)), dialogs: page.dialogs };
-}
+async function noDecision(): Promise<undefined> {}
 
 /** Rejects when a call is over, whatever it still waits for. */
 function untilOver(signal: AbortSignal): Promise<never> {

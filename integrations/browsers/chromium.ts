@@ -45,13 +45,20 @@ const featuresOff = [
 const noUpdates = '--component-updater=disable-pings,url-source=http://127.0.0.1:9/';
 
 /**
- * Loopback passes the proxy by, so that pages see what runs on the same computer. The computer is the sandbox: inside of
+ * Loopback passes the proxy by, so that pages see what runs on the same computer. By itself Chromium would leave out
+ * link-local addresses too, which are then refused by nobody, and logged nowhere.
+ */
+const pastProxy = '<-loopback>;localhost;*.localhost;127.0.0.0/8;[::1]';
+
+/**
+ * The computer is the sandbox: inside of
  * it Chromium cannot make its own.
  */
 const flags = [
   '--remote-debugging-port=0',
   '--no-sandbox',
   `--proxy-server=${proxy}`,
+  `--proxy-bypass-list=${pastProxy}`,
   '--no-first-run',
   '--no-default-browser-check',
   '--disable-gpu',

@@ -2,7 +2,8 @@ import type { AnswerTo } from './cdp/answers.ts';
 import { CommandRefused } from './cdp/connection.ts';
 import { browserError } from './failures.ts';
 import type { Page } from './page.ts';
-import type { Navigation } from './types.ts';
+import { failureByChromium } from './pageFailures.ts';
+import type { Navigation, TabFailure } from './types.ts';
 
 type HistoryEntry = AnswerTo<'Page.getNavigationHistory'>['entries'][number];
 
@@ -11,13 +12,11 @@ const commitMs = 30_000;
 /** A page can be read as soon as its document is there; what it loads further is given a little more. */
 const documentMs = 5_000;
 const restMs = 3_000;
+const errorPageMs = 2_000;
 const historyLookMs = 50;
 const maxUrlLength = 16_384;
 /** What people may open. Of the rest `file:` and Chromium's own pages would show the computer rather than the web. */
 const schemes = new Set(['http:', 'https:', 'data:', 'blob:']);
-
-/** Its policies, and its own rule that no site leads to a file. */
-const refusedBy = new Set(['net::ERR_BLOCKED_BY_ADMINISTRATOR', 'net::ERR_UNSAFE_REDIRECT']);
 
 /** Throws 422 `URL_REFUSED`. Chromium's policies refuse the same where a page goes there by itself. */
 export function requireUrl(text: string): string {
@@ -29,20 +28,22 @@ export function requireUrl(text: string): string {
 }
 
 /**
- * Takes a page somewhere. Throws 422 `URL_REFUSED`, 502 `NAVIGATION_FAILED`, 504 `NAVIGATION_TIMEOUT`, 409 `NO_HISTORY`.
+ * Takes a page somewhere, and answers why Chromium does not show it, if it says so at once. Throws 422 `URL_REFUSED`,
+ * 504 `NAVIGATION_TIMEOUT`, 409 `NO_HISTORY`.
  */
-export async function navigate(page: Page, to: Navigation): Promise<void> {
+export async function navigate(page: Page, to: Navigation): Promise<TabFailure | null> {
   const url = 'url' in to ? requireUrl(to.url) : undefined;
   const isFree = await page.answers();
   if ('action' in to && to.action === 'stop') {
     await page.send('Page.stopLoading', {});
-    return;
+    return null;
   }
   const entry = 'action' in to ? await entryOf(page, to.action) : undefined;
   if (!isFree) await page.leave();
   // After an empty page in between, what is in the history is opened anew.
-  if (entry === undefined || !isFree) await open(page, url ?? entry?.url ?? 'about:blank');
-  else await goTo(page, entry.id, 'action' in to && to.action === 'reload');
+  if (entry === undefined || !isFree) return open(page, url ?? entry?.url ?? 'about:blank');
+  await goTo(page, entry.id, 'action' in to && to.action === 'reload');
+  return null;
 }
 
 /** Throws 409 `NO_HISTORY`. */
@@ -53,7 +54,7 @@ async function entryOf(page: Page, action: 'back' | 'forward' | 'reload' | 'stop
   return entry;
 }
 
-async function open(page: Page, url: string): Promise<void> {
+async function open(page: Page, url: string): Promise<TabFailure | null> {
   const answer = page.send('Page.navigate', { url });
   let isCommitted = false;
   const tell = () => {
@@ -67,12 +68,18 @@ async function open(page: Page, url: string): Promise<void> {
     throw late();
   }
   const { errorText, loaderId, isDownload } = await answer;
-  if (isDownload === true) return;
-  if (errorText !== undefined) throw failed(errorText);
+  if (isDownload === true) return null;
+  if (errorText !== undefined) {
+    // What Chromium shows in its place says where it was then, after redirects.
+    const isShown = () => page.isCrashed || page.loading.loaderId === loaderId;
+    if (errorText !== 'net::ERR_ABORTED' && (await page.until(isShown, errorPageMs))) await settle(page);
+    return failureByChromium(errorText);
+  }
   // Without a loader, it was to another place of the same document.
-  if (loaderId === undefined) return;
+  if (loaderId === undefined) return null;
   if (!(await page.until(() => page.loading.loaderId === loaderId, commitMs))) throw late();
   await settle(page);
+  return null;
 }
 
 async function goTo(page: Page, entryId: number, isReload: boolean): Promise<void> {
@@ -111,18 +118,6 @@ export async function settle(page: Page): Promise<void> {
 export async function settleAfter(page: Page, before: string, stops: number): Promise<void> {
   const isOver = () => page.isCrashed || page.loading.loaderId !== before || page.stops > stops;
   if (await page.until(isOver, documentMs)) await settle(page);
-}
-
-function failed(errorText: string): Error {
-  // Chromium's own word, and nothing else.
-  const word = /net::ERR_[A-Z0-9_]{1,100}/.exec(errorText)?.[0] ?? 'net::ERR_FAILED';
-  if (refusedBy.has(word)) {
-    return browserError(
-      'URL_REFUSED',
-      'Addresses of this kind are not opened, also not where another one leads there.',
-    );
-  }
-  return browserError('NAVIGATION_FAILED', `The page could not be opened: ${word}.`);
 }
 
 function late(): Error {

@@ -1,18 +1,17 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { HostClient } from '../computers/hostClient.ts';
-import { type CdpConnection, CommandRefused } from './cdp/connection.ts';
+import type { CdpConnection } from './cdp/connection.ts';
 import { getFromEndpoint, wrong } from './endpoint.ts';
 import { browserError } from './failures.ts';
 import { isTab, type Page } from './page.ts';
+import { type DecisionOn, explained } from './pageFailures.ts';
 import { said, saidUrl } from './said.ts';
+import { stateIn, stateOf, type TabState, unknownState } from './tabState.ts';
 import type { DevToolsEndpoint, Tab } from './types.ts';
 
 /** Each is a process or more of its computer. */
 export const maxTabs = 50;
 const maxTitleLength = 1_000;
-/** A page that takes longer to say how far it is, is loading. */
-const statusMs = 300;
 
 /** How to ask a browser during one call. */
 export interface Reach {
@@ -20,6 +19,7 @@ export interface Reach {
   endpoint: DevToolsEndpoint;
   cdp: CdpConnection;
   signal: AbortSignal;
+  decisionOn: DecisionOn;
 }
 
 /** As Chromium lists them, the one used last first. */
@@ -33,25 +33,36 @@ const listed = z.array(
   }),
 );
 
-type Listed = Omit<Tab, 'status'>;
+type Listed = Omit<Tab, 'status' | 'failure'>;
 
 export async function listTabs(reach: Reach): Promise<Tab[]> {
   const tabs = await list(reach);
-  return Promise.all(tabs.map(async (tab) => ({ ...tab, status: await statusOf(reach.cdp, tab.id) })));
+  return Promise.all(tabs.map(async (tab) => asItIs(reach, tab, await stateOf(reach.cdp, tab.id))));
 }
 
 /** One of them, whose page is attached. Throws 404 `TAB_NOT_FOUND`. */
 export async function tabOf(reach: Reach, page: Page): Promise<Tab> {
-  const [tabs, status] = await Promise.all([list(reach), statusIn(reach.cdp, page.sessionId)]);
+  const [tabs, state] = await Promise.all([list(reach), stateIn(reach.cdp, page.targetId, page.sessionId)]);
   const tab = tabs.find(({ id }) => id === page.targetId);
   if (tab === undefined) throw browserError('TAB_NOT_FOUND', 'The tab was closed meanwhile.');
-  return { ...tab, status };
+  return asItIs(reach, tab, state);
 }
 
 /** Those that are not among the ids. */
 export async function tabsBeside(reach: Reach, ids: ReadonlySet<string>): Promise<Tab[]> {
   const tabs = (await list(reach)).filter(({ id }) => !ids.has(id));
-  return tabs.map((tab) => ({ ...tab, status: 'loading' }));
+  return tabs.map((tab) => ({ ...tab, ...unknownState }));
+}
+
+async function asItIs({ decisionOn }: Reach, tab: Listed, state: TabState): Promise<Tab> {
+  const { failure } = state;
+  return {
+    ...tab,
+    ...state,
+    // Without a window, Chromium keeps none.
+    faviconUrl: tab.faviconUrl ?? state.faviconUrl,
+    failure: failure && (await explained(failure, tab.url, decisionOn)),
+  };
 }
 
 export async function tabIds(cdp: CdpConnection): Promise<Set<string>> {
@@ -70,37 +81,4 @@ async function list({ client, endpoint, signal }: Reach): Promise<Listed[]> {
     isActive: index === 0,
     faviconUrl: faviconUrl ? saidUrl(faviconUrl) : null,
   }));
-}
-
-/** Only looks: whoever is shown a dialog by this tab is not robbed of it. */
-async function statusOf(cdp: CdpConnection, targetId: string): Promise<Tab['status']> {
-  try {
-    const { sessionId } = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
-    const status = await statusIn(cdp, sessionId);
-    await cdp.send('Target.detachFromTarget', { sessionId });
-    return status;
-  } catch (error) {
-    if (error instanceof CommandRefused) return 'loading'; // it was closed meanwhile
-    throw error;
-  }
-}
-
-async function statusIn(cdp: CdpConnection, sessionId: string): Promise<Tab['status']> {
-  const crash = Promise.withResolvers<Tab['status']>();
-  const note = (_event: object, of: string | undefined) => of === sessionId && crash.resolve('crashed');
-  const given = new AbortController();
-  cdp.on('Inspector.targetCrashed', note);
-  try {
-    cdp.send('Inspector.enable', {}, sessionId).catch(() => undefined);
-    const asked = { expression: 'document.readyState', returnByValue: true } as const;
-    const answer = cdp.send('Runtime.evaluate', asked, sessionId).then(
-      ({ result }): Tab['status'] => (result.value === 'complete' ? 'complete' : 'loading'),
-      (): Tab['status'] => 'loading',
-    );
-    const late = delay<Tab['status']>(statusMs, 'loading', { signal: given.signal });
-    return await Promise.race([answer, crash.promise, late]);
-  } finally {
-    given.abort();
-    cdp.off('Inspector.targetCrashed', note);
-  }
 }

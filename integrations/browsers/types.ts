@@ -18,9 +18,24 @@ export interface Tab {
   url: string;
   title: string;
   isActive: boolean;
+  /** Of `http:`, `https:` or `data:`; what the page says. */
   faviconUrl: string | null;
   /** `crashed`: what drew it has ended; it can be reloaded. */
   status: 'loading' | 'complete' | 'crashed';
+  /** Why what it was to show is not there; null where it is. */
+  failure: TabFailure | null;
+}
+
+/** With a code of `browserError`; none of its words are a stranger’s. */
+export interface TabFailure {
+  code:
+    | 'URL_REFUSED'
+    | 'NAVIGATION_FAILED'
+    | 'EGRESS_REFUSED'
+    | 'EGRESS_UNRESOLVED'
+    | 'EGRESS_UNREACHABLE'
+    | 'EGRESS_BUSY';
+  detail: string;
 }
 
 /** A dialog that a page has opened, and what it was answered. */

@@ -126,7 +126,8 @@ export class ComputerEgress implements AsyncDisposable {
     const limits = { headersTimeout, requestTimeout: 0, connectionsCheckingInterval: Math.ceil(headersTimeout / 3) };
     const ownerOfRequest = async () => {
       const waitMs = pace.take();
-      if (waitMs === undefined) throw new ProxyError(429, 'This computer connects too often: wait a few seconds.');
+      if (waitMs === undefined)
+        throw new ProxyError(429, 'This computer connects too often: wait a few seconds.', 'EGRESS_BUSY');
       if (waitMs > 0) await setTimeout(waitMs);
       const owner = await this.#ownerOf(computerId);
       if (owner === undefined) throw new ProxyError(403, 'This computer is no more.');

@@ -40,16 +40,18 @@ export function passedUpgrade(headers: IncomingMessage['headers']): IncomingMess
 
 export class ProxyError extends Error {
   readonly status: number;
-  constructor(status: number, message: string) {
+  readonly code: string;
+  constructor(status: number, message: string, code = 'EGRESS_REFUSED') {
     super(message);
     this.status = status;
+    this.code = code;
   }
 }
 
-/** What the program behind the proxy reads. */
+/** What the program behind the proxy reads: a code, by which a browser's tab knows it from a page, and why. */
 export function describeFailure(error: unknown): { status: number; text: string } {
-  if (error instanceof ProxyError) return { status: error.status, text: error.message };
-  if (error instanceof DomainError && error.code === 'EGRESS_REFUSED') return { status: 403, text: error.message };
-  if (error instanceof DomainError) return { status: 502, text: error.message };
-  return { status: 502, text: 'The server cannot be reached.' };
+  const isOurs = error instanceof ProxyError || error instanceof DomainError;
+  if (!isOurs) return { status: 502, text: 'EGRESS_UNREACHABLE: The server cannot be reached.' };
+  const status = error instanceof ProxyError ? error.status : error.code === 'EGRESS_REFUSED' ? 403 : 502;
+  return { status, text: `${error.code}: ${error.message}` };
 }

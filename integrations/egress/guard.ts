@@ -60,6 +60,9 @@ export interface Admitted extends Destination {
 
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
+/** Why a name that has no address is refused. */
+export const unknownName = 'the name is not known';
+
 /** Mail ports: a stranger's program could send mail in our name. */
 const refusedPorts = new Set([0, 25]);
 
@@ -134,7 +137,7 @@ export class EgressGuard {
     const addresses = found.map((address) => normaliseAddress(address) ?? address);
     const [first] = addresses;
     if (first === undefined) {
-      return { ...refuse('the name is not known'), code: 'EGRESS_UNRESOLVED' as const };
+      return { ...refuse(unknownName), code: 'EGRESS_UNRESOLVED' as const };
     }
     let isException = false;
     for (const address of addresses) {

@@ -8,6 +8,14 @@ export interface Destination {
   port: number;
 }
 
+/** Where a request for this address of the web goes; undefined for what is none. */
+export function destinationOf(text: string): Destination | undefined {
+  const url = URL.parse(text);
+  const usualPort = url?.protocol === 'https:' ? 443 : url?.protocol === 'http:' ? 80 : undefined;
+  const host = url === null ? undefined : normaliseHost(url.hostname);
+  return host === undefined || usualPort === undefined ? undefined : { host, port: Number(url?.port || usualPort) };
+}
+
 /** Whether a destination, with the address it resolved to, matches. Its host is spelled as `normaliseHost` does. */
 export type HostPattern = (to: Destination, address?: string) => boolean;
 

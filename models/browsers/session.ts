@@ -27,6 +27,9 @@ export interface BrowserSession {
   height: number;
   /** What it opens first. */
   url: string | null;
+  /** Why that has not come, in plain words. */
+  urlCode: string | null;
+  urlDetail: string | null;
   status: BrowserStatus;
   statusAt: Date;
   /** Whether its Chromium has run: then its profile is worth being saved. */
@@ -51,7 +54,8 @@ export interface BrowserSession {
 
 /** With its computer as it is: a session never outlives that, whatever its own row says yet. */
 const columns = `b.id, b.space_id AS spaceId, b.profile_id AS profileId, b.number, b.computer_id AS computerId,
-  b.generation, b.desktop_session_id AS desktopSessionId, b.display, b.width, b.height, b.url, b.status,
+  b.generation, b.desktop_session_id AS desktopSessionId, b.display, b.width, b.height, b.url,
+  b.url_code AS urlCode, b.url_detail AS urlDetail, b.status,
   b.status_at AS statusAt, b.was_started AS wasStarted, b.end_code AS endCode, b.saved_at AS savedAt,
   b.save_code AS saveCode, b.downloaded_files AS downloadedFiles, b.downloaded_bytes AS downloadedBytes,
   b.download_code AS downloadCode, b.created_by AS createdBy, b.created_at AS createdAt, b.ended_at AS endedAt,
@@ -154,6 +158,11 @@ export function knownEnd(code: string): string {
 
 export function endDetailOf(code: string): string {
   return details[code] ?? '';
+}
+
+/** Why the page has not come that a session was to open first; null where there is none, and where it has. */
+export function urlErrorOf({ urlCode, urlDetail }: BrowserSession): { code: string; detail: string } | null {
+  return urlCode === null ? null : { code: urlCode, detail: urlDetail ?? '' };
 }
 
 /** Whoever wants the profile is told who has it: the same members may list the sessions of their space. */

@@ -76,12 +76,19 @@ async function whyUnwanted(
   return desktop === undefined || desktopEndOf(desktop) !== undefined ? 'DESKTOP_ENDED' : undefined;
 }
 
-/** Its Chromium takes orders. False where nobody wants it any more. */
-export async function noteStarted({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
+/**
+ * Its Chromium takes orders; where what it was to open first has not come, the error says why. False where nobody wants
+ * it any more.
+ */
+export async function noteStarted(
+  { pool }: Pick<Database, 'pool'>,
+  id: string,
+  urlError?: { code: string; message: string },
+): Promise<boolean> {
   await pool.query(
-    `UPDATE browser_sessions SET status = 'running', status_at = ?, was_started = 1, url = NULL
-      WHERE id = ? AND status = 'starting'`,
-    [new Date(), id],
+    `UPDATE browser_sessions SET status = 'running', status_at = ?, was_started = 1, url = NULL, url_code = ?,
+      url_detail = ? WHERE id = ? AND status = 'starting'`,
+    [new Date(), urlError?.code ?? null, urlError?.message.slice(0, 500) ?? null, id],
   );
   return (await findBrowser({ pool }, id))?.status === 'running';
 }

@@ -49,6 +49,7 @@ import { threadForks } from './0045c-thread-forks.ts';
 import { returnUrls } from './0045d-return-urls.ts';
 import { databaseGuards } from './0046-database-guards.ts';
 import { browserLinks } from './0047-browser-links.ts';
+import { browserFirstPage } from './0050-browser-first-page.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -102,4 +103,5 @@ export const migrations: Migration[] = [
   returnUrls,
   databaseGuards,
   browserLinks,
+  browserFirstPage,
 ];

@@ -7,6 +7,7 @@ export interface BrowserSession {
   computerId: string;
   status: string;
   resolution: string;
+  urlError: { code: string; detail: string } | null;
   end: { code: string; detail: string } | null;
   save: { state: string; code: string | null; savedAt: string | null };
   downloads: { folder: string; files: number; bytes: number; code: string | null };
@@ -29,6 +30,7 @@ export interface BrowserTab {
   active: boolean;
   faviconUrl: string | null;
   status: string;
+  error: { code: string; detail: string } | null;
 }
 
 /** The browsers of a computer's space, by the API. */

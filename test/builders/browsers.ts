@@ -13,6 +13,8 @@ const sitePort = 8_000;
 const site = new URL('../support/browserSite.mjs', import.meta.url);
 let count = 0;
 
+type Given = [changes?: Partial<BrowserSpec>, options?: ConstructorParameters<typeof Browser>[2]];
+
 /** A computer with room for Chromium and a site on its own loopback, for all tests of a file. */
 export async function buildBrowserComputer({
   authorities = [],
@@ -30,16 +32,16 @@ export async function buildBrowserComputer({
     ...built,
     client,
     site: `http://localhost:${sitePort}`,
-    browser: (changes: Partial<BrowserSpec> = {}) => buildBrowser(client, changes),
+    browser: (...given: Given) => buildBrowser(client, ...given),
     [Symbol.asyncDispose]: () => built[Symbol.asyncDispose](),
   };
 }
 
 /** One that nobody has started yet, with a profile of its own. */
-export function buildBrowser(client: HostClient, changes: Partial<BrowserSpec> = {}): Browser {
+export function buildBrowser(client: HostClient, ...[changes = {}, options]: Given): Browser {
   const id = `bss_test${++count}`;
   const folders = { profileFolder: `profiles/${id}`, downloadsFolder: 'Downloads' };
-  return new Browser(client, { id, ...folders, width: 1_280, height: 800, ...changes });
+  return new Browser(client, { id, ...folders, width: 1_280, height: 800, ...changes }, options);
 }
 
 async function serveSite(client: HostClient): Promise<void> {

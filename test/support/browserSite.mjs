@@ -10,6 +10,10 @@ const busy = Promise.withResolvers();
 const pages = {
   '/': (res) => res.end(html('<link rel="icon" href="/icon.svg"><h1>Welcome</h1><a href="/second">On</a>', 'Home')),
   '/icon.svg': (res) => res.setHeader('content-type', 'image/svg+xml').end(icon),
+  '/icon': (res, req) => {
+    const href = decodeURIComponent(new URL(req.url, 'http://localhost').search.slice(1));
+    res.end(html(`<link rel="shortcut icon"${href === '' ? '' : ` href="${href}"`}>`));
+  },
   '/second': (res) => res.end(html('<h1>Second</h1><div style="height:5000px">Long</div>', 'Second')),
   '/to-file': (res) => res.writeHead(302, { location: 'file:///etc/passwd' }).end(),
   '/to-second': (res) => res.writeHead(302, { location: '/second' }).end(),

@@ -1,3 +1,4 @@
+import { urlErrorOf } from '../../../models/browsers/session.ts';
 import { DomainError } from '../../../models/errors.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { look, looksAt } from './drive.ts';
@@ -28,7 +29,8 @@ export function browserLookTools(deps: BrowserToolDeps): ServerTool[] {
           const tabId = await frontTab(open, context);
           const { tab, text, isCut, dialogs } = await open.browser.read(tabId, { maxLength: maxCharacters, signal });
           const page = pageSays(`${inLines({ ...tab, dialogs })}\n${text}`);
-          return { sessionId: open.session.id, page, isCut };
+          const urlError = tab.url === 'about:blank' ? urlErrorOf(open.session) : null;
+          return { sessionId: open.session.id, ...(urlError !== null && { urlError }), page, isCut };
         }),
     }),
 

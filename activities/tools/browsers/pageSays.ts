@@ -16,8 +16,9 @@ export function inLines({ dialogs = [], opened = [], ...tab }: Tab & Partial<Pic
   return [aboutTab(tab), ...dialogs.map(aboutDialog), ...opened.map((one) => `Opened ${aboutTab(one)}`)].join('\n');
 }
 
-export function aboutTab({ id, title, url, status, isActive }: Tab): string {
-  const state = status === 'complete' ? '' : ` (${status})`;
+export function aboutTab({ id, title, url, status, isActive, failure }: Tab): string {
+  const state =
+    failure !== null ? ` (${failure.code}: ${failure.detail})` : status === 'complete' ? '' : ` (${status})`;
   return `${isActive ? 'Tab in front' : 'Tab'} ${id}: "${title}" at ${url}${state}`;
 }
 

@@ -1,5 +1,6 @@
 import { Browser } from '../../../integrations/browsers/browser.ts';
 import type { LiveComputers } from '../../../integrations/computers/liveComputers.ts';
+import type { Destination } from '../../../integrations/egress/hostPattern.ts';
 import { defaultProfileName, findProfileNamed } from '../../../models/browsers/defaultProfile.ts';
 import {
   type BrowserSession,
@@ -13,6 +14,7 @@ import { browserSpec } from '../../../models/browsers/spec.ts';
 import { failBrowser } from '../../../models/browsers/steps.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import type { Database } from '../../../models/database.ts';
+import { lastDecision } from '../../../models/egress/lastDecision.ts';
 import { DomainError, notFound } from '../../../models/errors.ts';
 import type { CommonDeps } from '../../deps.ts';
 import type { ToolContext } from '../tool.ts';
@@ -65,7 +67,7 @@ export async function usualSession(database: Database, spaceId: string): Promise
 
 /** The way to a session’s Chromium. Looking wakes nothing; what is done counts as use of the computer. */
 export async function reach(
-  { liveComputers }: Pick<BrowserToolDeps, 'liveComputers'>,
+  { database, liveComputers }: Pick<BrowserToolDeps, 'database' | 'liveComputers'>,
   turn: Turn,
   session: BrowserSession,
   use: 'looks' | 'acts',
@@ -77,7 +79,8 @@ export async function reach(
   }
   const client =
     use === 'looks' ? await liveComputers.unpaused(session) : await liveComputers.awake(session, actorOf(turn));
-  return { session, browser: new Browser(client, browserSpec(session)) };
+  const decisionOn = (to: Destination) => lastDecision(database, session.spaceId, to);
+  return { session, browser: new Browser(client, browserSpec(session), { decisionOn }) };
 }
 
 /** Does something with a browser. Where its Chromium has ended meanwhile, the session has, and the model is told why. */

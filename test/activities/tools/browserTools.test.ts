@@ -89,6 +89,21 @@ function refOf({ page }: Shown, name: string): string {
   return ref;
 }
 
+test('an agent reads why a page has not come', async () => {
+  const url = 'https://169.254.169.254/';
+  const said =
+    'EGRESS_REFUSED: The address is refused on the way out of the computer: the address is internal or special';
+  const session = await browsersOf(computer).start(await browsersOf(computer).profile('Default'), { url });
+  expect((await one('browser_read')).page).toContain(said);
+  expect((await one('browser_tabs', { action: 'list' })).page).toContain(said);
+  const [output] = (await run([['browser_open', { url }]])).outputs;
+  expect(output).toMatch(/is refused on the way out of the computer: .*link-local/);
+  const failed = "UPDATE browser_sessions SET url_code = 'NAVIGATION_TIMEOUT', url_detail = 'Late.' WHERE id = ?";
+  await product.environment.database.pool.query(failed, [session.id]);
+  await browsersOf(computer).visit(session, 'about:blank');
+  expect(await one('browser_read')).toMatchObject({ urlError: { code: 'NAVIGATION_TIMEOUT', detail: 'Late.' } });
+});
+
 test('an agent opens a page, fills a form, and sees what comes of it', async () => {
   const opened = await one('browser_open', { url: `${site}/` });
   expect(opened.page).toContain(`"Order" at ${site}/`);

@@ -111,6 +111,23 @@ test.each([{}, { url: 'http://a.example/', action: 'back' }, { active: false }, 
   },
 );
 
+test.each(['http', 'https'])(
+  'a session whose first page, of %s, is refused on the way out runs, and says why',
+  async (scheme) => {
+    const url = `${scheme}://169.254.169.254/`;
+    const other = await browsers.temporary({ url });
+    const error = { code: 'EGRESS_REFUSED', detail: expect.stringContaining('link-local') };
+    expect(other).toMatchObject({ status: 'running', urlError: error });
+    expect(await browsers.get(other)).toMatchObject({ urlError: error });
+    expect(await browsers.tabs(other)).toMatchObject([{ url, error }]);
+    const problem = await browsers.expect<{ code: string }>(422, 'POST', `/sessions/${other.id}/tabs`, { url });
+    expect(problem.code).toBe('EGRESS_REFUSED');
+    expect(await browsers.visit(other, `${site}/`)).toMatchObject({ error: null });
+    await browsers.end(other);
+    expect(session.urlError).toBeNull();
+  },
+);
+
 test('the last tab leaves an empty one', async () => {
   const [tab] = await browsers.tabs(session);
   await browsers.expect(204, 'DELETE', `${path}/${tab?.id}`);

@@ -27,6 +27,20 @@ describe('a session', () => {
     expect(await browser.tabs()).toMatchObject([{ url: 'about:blank', isActive: true, faviconUrl: null }]);
   });
 
+  test.each([
+    ['http', '/icon.svg', /^http:\/\/localhost:8000\/icon\.svg$/],
+    ['data', 'data:image/png;base64,AAAA', /^data:image\/png;base64,AAAA$/],
+    ['too much data', `data:image/png;base64,${'A'.repeat(9_000)}`, undefined],
+    ['javascript', 'javascript:alert(1)', undefined],
+    ['nothing', '', undefined],
+  ])('tells the icon of a page where that is of %s', async (_what, href, expected) => {
+    const id = await firstTab();
+    const { faviconUrl } = await browser.navigate(id, { url: `${built.site}/icon?${encodeURIComponent(href)}` });
+    if (expected === undefined) expect(faviconUrl).toBeNull();
+    else expect(faviconUrl).toMatch(expected);
+    await browser.navigate(id, { url: 'about:blank' });
+  });
+
   test('has its profile for itself', async () => {
     const profile = { profileFolder: 'profiles/shared' };
     const [first, second] = [built.browser(profile), built.browser(profile)];

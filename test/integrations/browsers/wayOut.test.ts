@@ -5,6 +5,7 @@ import type { Browser } from '../../../integrations/browsers/browser.ts';
 import { createAuthority, HostCertificates } from '../../../integrations/egress/certificates.ts';
 import { ComputerEgress } from '../../../integrations/egress/computerEgress.ts';
 import { type EgressDecision, EgressGuard } from '../../../integrations/egress/guard.ts';
+import type { Destination } from '../../../integrations/egress/hostPattern.ts';
 import { SecretGateway } from '../../../integrations/egress/secretGateway.ts';
 import { buildBrowserComputer } from '../../builders/browsers.ts';
 
@@ -46,16 +47,21 @@ beforeAll(async () => {
     upstreamAuthorities: [upstream.certificate],
   });
   egress = new ComputerEgress({
-    guard: new EgressGuard({ allowInternal: [`127.0.0.1:${port}`], resolve: async () => ['127.0.0.1'] }),
+    guard: new EgressGuard({
+      allowInternal: [`127.0.0.1:${port}`, '127.0.0.1:59999'],
+      resolve: async (host) => (host === 'unknown.example' ? [] : ['127.0.0.1']),
+    }),
     ownerOf: async () => ({
       purpose: 'computer',
-      policy: { allow: ['*.example'], deny: [] },
+      policy: { allow: ['*.example', '169.254.169.254'], deny: [] },
       record: async (decision) => void decisions.push(decision),
     }),
     takeOver: (computerId, tunnel, owner) => gateway.takeOver(computerId, tunnel, owner),
   });
   built = await buildBrowserComputer({ egress, authorities: [own.certificate] });
-  browser = built.browser();
+  const decisionOn = async (to: Destination) =>
+    decisions.findLast(({ host, port }) => host === to.host && port === to.port);
+  browser = built.browser({}, { decisionOn });
   await browser.start(AbortSignal.timeout(60_000));
   id = (await browser.tabs())[0]?.id ?? '';
 }, 300_000);
@@ -82,11 +88,26 @@ test('no other authority is', async () => {
   });
 });
 
-test('a site that the space’s lists do not allow is not opened', async () => {
-  await expect(browser.navigate(id, { url: `https://elsewhere.test:${port}/` })).rejects.toMatchObject({
-    code: 'NAVIGATION_FAILED',
-    message: expect.stringContaining('net::ERR_TUNNEL_CONNECTION_FAILED'),
+describe.each(['http', 'https'])('a page of %s that does not come', (scheme) => {
+  test.each([
+    ['refused by the lists', 'elsewhere.test', { code: 'EGRESS_REFUSED', detail: /the space does not allow it/ }],
+    ['at an internal address', '169.254.169.254', { code: 'EGRESS_REFUSED', detail: /link-local/ }],
+    ['at a port of mail', 'mail.example:25', { code: 'NAVIGATION_FAILED', detail: /at this port/ }],
+    ['of an unknown name', 'unknown.example', { code: 'EGRESS_UNRESOLVED', detail: /not known/ }],
+    ['of a server that does not listen', 'closed.example:59999', { code: 'EGRESS_UNREACHABLE', detail: /not answer/ }],
+  ])('because it is %s says so, and so does its tab', async (_why, host, { code, detail }) => {
+    const url = `${scheme}://${host}/`;
+    await expect(browser.navigate(id, { url })).rejects.toMatchObject({ code, message: expect.stringMatching(detail) });
+    const [tab] = await browser.tabs();
+    expect(tab).toMatchObject({ url, failure: { code, detail: expect.stringMatching(detail) } });
+    await expect(browser.openTab(url)).rejects.toMatchObject({ code });
+    expect(await browser.tabs()).toHaveLength(1);
   });
+});
+
+test('a tab says why as long as it is there', async () => {
+  await browser.navigate(id, { url: `${built.site}/second` });
+  expect(await browser.tabs()).toMatchObject([{ title: 'Second', failure: null }]);
 });
 
 test('what runs on the computer itself is reached past the proxy', async () => {
@@ -95,6 +116,9 @@ test('what runs on the computer itself is reached past the proxy', async () => {
 
 test('nothing is asked of the proxy but what was opened', () => {
   expect(new Set(decisions.map(({ host }) => host))).toEqual(
-    new Set(['secret.example', 'other.example', 'elsewhere.test']),
+    new Set([
+      ...['secret.example', 'other.example', 'elsewhere.test'],
+      ...['169.254.169.254', 'unknown.example', 'closed.example'],
+    ]),
   );
 });
