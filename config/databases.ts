@@ -25,7 +25,7 @@ export function databasesConfig(env: z.infer<typeof databasesSettings>) {
     url: env.ATRIUM_TENANT_DATABASE_URL,
     /** The server's port for administrators, which lets Atrium in when tenants have taken every connection. */
     adminPort: env.ATRIUM_TENANT_DATABASE_ADMIN_PORT,
-    /** Where the server has its files, if that is on this machine: then its free disk is watched. */
+    /** Where the server has its files, if that is on this machine: then its disk is watched, and its CPU shared out. */
     folder: env.ATRIUM_TENANT_DATABASE_FOLDER,
     maxPerSpace: env.ATRIUM_DATABASES_PER_SPACE,
     /** Of one account at once. */

@@ -62,6 +62,9 @@ function filesOfNobody(folder: string): string[] {
 /** What one connection can take. `maximum-` holds whatever a session sets. */
 const sharesOfTenants = [
   '--max-connections=400',
+  // A thread that was set back for what its tenant takes of the CPU is nobody else's.
+  '--thread-handling=one-thread-per-connection',
+  '--thread-cache-size=0',
   '--max-allowed-packet=16M',
   // Each takes memory of its session, which is bounded: so nobody uses up those of all.
   '--max-prepared-stmt-count=1048576',

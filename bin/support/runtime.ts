@@ -20,6 +20,7 @@ import { createModelRunner } from '../../integrations/llm/modelRunner.ts';
 import { createMailer } from '../../integrations/mail/smtp.ts';
 import { createPushFetch } from '../../integrations/push/pushFetch.ts';
 import { createPushSender } from '../../integrations/push/pushSender.ts';
+import { spacesOf } from '../../models/databases/accounts.ts';
 import { namesOf } from '../../models/databases/names.ts';
 import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
 import type { Logger } from '../../telemetry/logger.ts';
@@ -211,10 +212,12 @@ async function startWorkers(
 
 /** Ends what takes too long on the server for the databases of spaces, where there is one. */
 function watchTenants(services: Services, workflows: Launcher): { stop(): Promise<void> } {
-  const { config, logger, tenantServer } = services;
+  const { config, database, logger, tenantServer } = services;
   const stopped = new AbortController();
+  const isHere = config.databases.folder !== undefined;
   const watched = tenantServer?.watch(namesOf(config.installation), {
     signal: stopped.signal,
+    tenantsOf: isHere ? (users) => spacesOf(database, users) : undefined,
     onFailure: (error) => logger.warn({ err: error }, 'The statements of spaces in their databases cannot be watched.'),
   });
   const measured = tenantServer && watchSizes({ ...services, workflows }, tenantServer, stopped.signal);

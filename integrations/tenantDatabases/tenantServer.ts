@@ -2,6 +2,7 @@ import { withAccountConnection } from './accountConnection.ts';
 import { alignDatabase, endConnections } from './align.ts';
 import { type Answer, type AskOptions, askDatabase } from './askDatabase.ts';
 import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
+import { CpuShares, type TenantsOf } from './cpuShares.ts';
 import { DefinitionSizes } from './definitions.ts';
 import { dumpDatabase } from './dump/dump.ts';
 import { linesOf } from './dump/entries.ts';
@@ -122,11 +123,20 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
         prepared.endOld(connection, { ageMs: limits.queryMs * patience, ...(most !== undefined && { most }) }),
       ),
 
-    /** Does both each second until it is called off. */
-    async watch(names: AccountNames, options: WatchOptions): Promise<void> {
+    /**
+     * Does both each second until it is called off, and where it is told `tenantsOf`, shares out the CPU of this machine,
+     * on which the server is then.
+     */
+    async watch(names: AccountNames, options: WatchOptions & { tenantsOf?: TenantsOf | undefined }): Promise<void> {
       const statements = (connection: TenantConnection) => endLongStatements(connection, watchedOf(names));
-      // Two connections: to roll back takes as long as what is rolled back.
-      await Promise.all([watchServer(address, statements, options), watchServer(address, endOldPrepared, options)]);
+      const { tenantsOf } = options;
+      const shares = tenantsOf && new CpuShares([names.user, names.keeper], tenantsOf);
+      // Connections of their own: to roll back takes as long as what is rolled back.
+      await Promise.all([
+        watchServer(address, statements, options),
+        watchServer(address, endOldPrepared, options),
+        shares && watchServer(address, (connection) => shares.look(connection), options),
+      ]);
     },
 
     /**

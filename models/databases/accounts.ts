@@ -106,6 +106,16 @@ export async function findAccountOf(
   return rows[0] && String(rows[0].id);
 }
 
+/** Whose accounts these are, by what the server calls them. */
+export async function spacesOf(
+  { pool }: Pick<Database, 'pool'>,
+  users: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const sql = 'SELECT server_user AS user, space_id AS spaceId FROM space_database_accounts WHERE server_user IN (?)';
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [users]);
+  return new Map(rows.map(({ user, spaceId }) => [String(user), String(spaceId)]));
+}
+
 /** The passwords that an account has, and had before, which nobody is to be shown. */
 export async function passwordsOf({ pool }: Pick<Database, 'pool'>, envelope: Envelope, id: string): Promise<string[]> {
   const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM space_database_accounts WHERE id = ?`, [id]);

@@ -1,0 +1,150 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { getPriority, setPriority } from 'node:os';
+import { resolve } from 'node:path';
+import type { TenantConnection } from './connection.ts';
+
+/** Whose each account is, by its name on the server. */
+export type TenantsOf = (users: readonly string[]) => Promise<ReadonlyMap<string, string>>;
+
+/** Each step of niceness leaves a thread so much less of the CPU, as sched(7) has it. */
+const stepOfNiceness = 1.25;
+const mostNiceness = 19;
+/** What is left after each look of what a tenant wanted before: nobody gets out of it by a moment's rest. */
+const remembered = 0.8;
+
+interface Thread {
+  tid: number;
+  tenant: string;
+  /** The server's, with which it began. */
+  own: number;
+  /** For how long it has run since it began, or waited to. */
+  wantedMs: number;
+}
+
+interface Row {
+  tid: number | string;
+  user: string;
+  pidFile: string;
+  folder: string;
+  handling: string;
+  cached: number;
+}
+
+/**
+ * Shares the CPU out by tenant and not by connection, on a MariaDB of this machine: the more cores a tenant wants, the
+ * less its threads weigh beside those of others, and what nobody else wants is theirs. A thread serves one connection
+ * and ends with it, which the server must be set to, so that no other tenant gets one that has been set back. Where this
+ * process may not raise a priority again, a connection keeps what it has.
+ */
+export class CpuShares {
+  #lastLook: number | undefined;
+  #wantedMs = new Map<number, number>();
+  #niceness = new Map<number, number>();
+  #cores = new Map<string, number>();
+  #tenants = new Map<string, string>();
+  readonly #prefixes: readonly string[];
+  readonly #tenantsOf: TenantsOf;
+
+  /** Of the accounts whose names begin so. */
+  constructor(prefixes: readonly string[], tenantsOf: TenantsOf) {
+    this.#prefixes = prefixes;
+    this.#tenantsOf = tenantsOf;
+  }
+
+  async look(connection: TenantConnection): Promise<void> {
+    if (!connection.isMariaDb) return;
+    const threads = await this.#threadsOn(connection);
+    const cores = this.#wantedCores(threads);
+    const before = this.#niceness;
+    this.#niceness = new Map();
+    for (const { tid, tenant, own } of threads) {
+      const had = before.get(tid) ?? own;
+      const niceness = Math.min(mostNiceness, own + stepsBack(cores.get(tenant) ?? 0));
+      this.#niceness.set(tid, niceness === had || setNiceness(tid, niceness) ? niceness : had);
+    }
+  }
+
+  async #threadsOn(connection: TenantConnection): Promise<Thread[]> {
+    const rows = await connection.rows<Row>(
+      `SELECT TID AS tid, USER AS user, @@pid_file AS pidFile, @@datadir AS folder, @@thread_handling AS handling,
+          @@thread_cache_size AS cached
+         FROM information_schema.PROCESSLIST WHERE ${this.#prefixes.map(() => 'USER LIKE ?').join(' OR ')}`,
+      this.#prefixes.map((prefix) => `${prefix}%`),
+    );
+    const [about] = rows;
+    if (about?.handling !== 'one-thread-per-connection' || Number(about.cached) > 0) return [];
+    const server = processIn(resolve(about.folder, about.pidFile));
+    if (server === undefined) return [];
+    await this.#learnTenants(rows.map(({ user }) => user));
+    return rows.flatMap(({ tid, user }) => {
+      const wantedMs = wantedMsOf(server.pid, Number(tid));
+      const tenant = this.#tenants.get(user) ?? user;
+      return wantedMs === undefined ? [] : [{ tid: Number(tid), tenant, wantedMs, own: server.niceness }];
+    });
+  }
+
+  /** An account is one tenant's for as long as it is there. */
+  async #learnTenants(users: readonly string[]): Promise<void> {
+    const present = new Set(users);
+    const unknown = [...present].filter((user) => !this.#tenants.has(user));
+    const learned = unknown.length === 0 ? [] : await this.#tenantsOf(unknown);
+    this.#tenants = new Map([...this.#tenants, ...learned].filter(([user]) => present.has(user)));
+  }
+
+  /** How many cores each tenant would have taken since the last look, had there been enough. */
+  #wantedCores(threads: readonly Thread[]): ReadonlyMap<string, number> {
+    const now = performance.now();
+    const elapsedMs = now - (this.#lastLook ?? now);
+    const cores = new Map<string, number>();
+    // Of the first look nobody knows in what time that was.
+    for (const { tid, tenant, wantedMs } of elapsedMs > 0 ? threads : []) {
+      const since = wantedMs - (this.#wantedMs.get(tid) ?? 0);
+      cores.set(tenant, (cores.get(tenant) ?? 0) + Math.min(1, since / elapsedMs));
+    }
+    for (const [tenant, before] of this.#cores) {
+      const left = before * remembered;
+      if (left > Math.max(1, cores.get(tenant) ?? 0)) cores.set(tenant, left);
+    }
+    this.#lastLook = now;
+    this.#wantedMs = new Map(threads.map(({ tid, wantedMs }) => [tid, wantedMs]));
+    this.#cores = cores;
+    return cores;
+  }
+}
+
+/** All threads of one that wants n cores weigh together as the nth part of one that wants a single core. */
+function stepsBack(cores: number): number {
+  return Math.ceil(Math.log(Math.max(1, cores) ** 2) / Math.log(stepOfNiceness));
+}
+
+/** False where it has ended, or this process may not. */
+function setNiceness(tid: number, niceness: number): boolean {
+  try {
+    setPriority(tid, niceness);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Undefined where the server is not on this machine. */
+function processIn(pidFile: string): { pid: number; niceness: number } | undefined {
+  const pid = Number(read(pidFile)?.trim());
+  // Not there any more, it has no threads either.
+  return pid > 0 && existsSync(`/proc/${pid}/task`) ? { pid, niceness: getPriority(pid) } : undefined;
+}
+
+/** Undefined where the thread has ended, or the system does not count. */
+function wantedMsOf(pid: number, tid: number): number | undefined {
+  const [ran, waited] = read(`/proc/${pid}/task/${tid}/schedstat`)?.split(' ') ?? [];
+  const wantedMs = (Number(ran) + Number(waited)) / 1e6;
+  return Number.isFinite(wantedMs) ? wantedMs : undefined;
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
