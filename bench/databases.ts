@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import mysql, { type Connection } from 'mysql2/promise';
 import { startAtrium } from './support/atrium.ts';
@@ -5,20 +6,32 @@ import { quantile } from './support/quantile.ts';
 
 /**
  * What a tenant at its limits costs its neighbour on the server of spaces' databases: `npx node bench/databases.ts`. The
- * neighbour reads one row again and again, alone, and then beside a tenant that has taken all of its connections, whose
- * statements compute, sort on the disk and write without end. `SECONDS_EACH` is how long each is measured.
+ * neighbour, in a space of its own, reads a row and changes one again and again: alone, and beside a tenant that has
+ * taken all of its connections, whose statements compute, sort on the disk and write without end. Both are measured by
+ * turns, so that whatever else the machine does is in both. `ROUNDS` is how often, `SECONDS_EACH` for how long.
  */
-const secondsEach = Number(process.env.SECONDS_EACH ?? 10);
-const tenantConnections = 20;
+const rounds = Number(process.env.ROUNDS ?? 5);
+const secondsEach = Number(process.env.SECONDS_EACH ?? 4);
+/** One of those that it may have ends the others. */
+const busyConnections = 19;
+/** Until the tenant's statements have begun, and the workers have seen it. */
+const settleMs = 4_000;
 
 const hogs = [
   "SELECT BENCHMARK(2000000000, SHA2('x', 512))",
   'SELECT COUNT(*) FROM (SELECT a.id, b.words FROM notes a JOIN notes b ORDER BY RAND()) AS sorted',
-  'INSERT INTO notes (words) SELECT words FROM notes LIMIT 2000',
+  'INSERT INTO more (words) SELECT words FROM notes LIMIT 2000',
 ];
 
+const work = {
+  reads: 'SELECT words FROM notes WHERE id = ?',
+  writes: 'UPDATE notes SET words = REVERSE(words) WHERE id = ?',
+} as const;
+type Kind = keyof typeof work;
+const kinds = Object.keys(work) as Kind[];
+
 const atrium = await startAtrium({ ATRIUM_LOG_LEVEL: 'warn', ATRIUM_RATE_LIMIT_PER_MINUTE: '0' });
-const open: Connection[] = [];
+const open = new Set<Connection>();
 try {
   const headers = { authorization: `Bearer ${atrium.token}`, 'content-type': 'application/json' };
   const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
@@ -26,20 +39,21 @@ try {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as T;
   };
-  const spaceId = (await call<{ data: { id: string }[] }>('GET', '/api/spaces')).data[0]?.id;
-  const databases = `/api/spaces/${spaceId}/databases`;
-  /** A database with a table of 4,096 rows, and the way in. */
+  /** A database of a space of its own, with a table of 4,096 rows, and the way in. */
   const make = async (name: string): Promise<() => Promise<Connection>> => {
+    const space = await call<{ id: string }>('POST', '/api/spaces', { name });
+    const databases = `/api/spaces/${space.id}/databases`;
     const { id } = await call<{ id: string }>('POST', databases, { name });
     const { url } = await call<{ url: string }>('GET', `${databases}/${id}/connection`);
     const enter = async () => {
       const connection = await mysql.createConnection({ uri: url });
-      connection.on('error', () => undefined); // ended by the watchdog
-      open.push(connection);
+      connection.on('error', () => undefined); // ended here, or by the watchdog
+      open.add(connection);
       return connection;
     };
     const connection = await enter();
     await connection.query('CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, words VARCHAR(200))');
+    await connection.query('CREATE TABLE more LIKE notes');
     await connection.query("INSERT INTO notes (words) VALUES (REPEAT('x', 200))");
     for (let times = 0; times < 12; times++)
       await connection.query('INSERT INTO notes (words) SELECT words FROM notes');
@@ -47,44 +61,68 @@ try {
     return enter;
   };
   const [tenant, neighbour] = [await make('tenant'), await make('neighbour')];
-  const reading = await neighbour();
-  const measure = async (): Promise<number[]> => {
-    const times: number[] = [];
-    for (const end = performance.now() + secondsEach * 1_000; performance.now() < end; await delay(2)) {
-      const begun = performance.now();
-      await reading.query('SELECT words FROM notes WHERE id = ?', [1 + (times.length % 1_000)]);
-      times.push(performance.now() - begun);
+  const [asking, ending] = [await neighbour(), await tenant()];
+
+  /** Milliseconds of each statement of the neighbour. */
+  const measure = async (into: Record<Kind, number[]>): Promise<void> => {
+    const end = performance.now() + secondsEach * 1_000;
+    for (let at = 1; performance.now() < end; at = (at % 1_000) + 1) {
+      for (const kind of kinds) {
+        const begun = performance.now();
+        await asking.query(work[kind], [at]);
+        into[kind].push(performance.now() - begun);
+        await delay(2);
+      }
     }
-    return times;
   };
-  await measure();
-  const alone = await measure();
-  let isOver = false;
-  const keepBusy = async (at: number) => {
-    while (!isOver) {
+
+  /** Sends a statement again and again until it is called off. */
+  const keepBusy = async (sql: string, signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
       const connection = await tenant().catch(() => undefined);
-      while (!isOver && connection !== undefined) {
-        const isRefused = await connection.query(String(hogs[at % hogs.length])).then(
+      for (let isRefused = false; !isRefused && !signal.aborted && connection !== undefined; ) {
+        isRefused = await connection.query(sql).then(
           () => false,
           () => true,
         );
-        if (isRefused) break;
       }
       connection?.destroy();
+      if (connection !== undefined) open.delete(connection);
       await delay(100);
     }
   };
-  for (let at = 0; at < tenantConnections; at++) void keepBusy(at);
-  await delay(2_000);
-  const beside = await measure();
-  isOver = true;
-  for (const connection of open) connection.destroy();
-  for (const share of [0.5, 0.95]) {
-    const [one, other] = [quantile(alone, share), quantile(beside, share)];
-    const ratio = (other / one).toFixed(1);
-    process.stdout.write(
-      `p${share * 100}: ${one.toFixed(2)} ms alone, ${other.toFixed(2)} ms beside a tenant at its limits, ${ratio} times\n`,
+
+  const others = async () => {
+    const [rows] = await ending.query('SHOW PROCESSLIST');
+    return (rows as { Id: number }[]).filter(({ Id }) => Id !== ending.threadId);
+  };
+  const [alone, beside]: Record<Kind, number[]>[] = [
+    { reads: [], writes: [] },
+    { reads: [], writes: [] },
+  ];
+  for (let round = 0; round < rounds && alone !== undefined && beside !== undefined; round++) {
+    await measure(alone);
+    const calledOff = new AbortController();
+    const busy = Array.from({ length: busyConnections }, (_, at) =>
+      keepBusy(String(hogs[at % hogs.length]), calledOff.signal),
     );
+    await delay(settleMs);
+    await measure(beside);
+    calledOff.abort();
+    while ((await others()).length > 0) {
+      for (const { Id } of await others()) await ending.query(`KILL ${Id}`).catch(() => undefined);
+      await delay(100);
+    }
+    await Promise.all(busy);
+    await ending.query('TRUNCATE TABLE more');
+  }
+  process.stdout.write(`${busyConnections} busy connections of one tenant on ${availableParallelism()} cores\n`);
+  for (const kind of kinds) {
+    for (const share of [0.5, 0.95]) {
+      const [one, other] = [quantile(alone?.[kind] ?? [], share), quantile(beside?.[kind] ?? [], share)];
+      const times = `${one.toFixed(2)} ms alone, ${other.toFixed(2)} ms beside it`;
+      process.stdout.write(`its neighbour ${kind}, p${share * 100}: ${times}, ${(other / one).toFixed(1)} times\n`);
+    }
   }
 } finally {
   for (const connection of open) connection.destroy();
