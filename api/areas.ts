@@ -13,6 +13,7 @@ import type { Access, OperationId } from './frame/auth/access.ts';
 import { git } from './git/index.ts';
 import { identity } from './identity/index.ts';
 import { mcp } from './mcp/index.ts';
+import { openai } from './openai/index.ts';
 import { operations } from './operations/index.ts';
 import { push } from './push/index.ts';
 import { secrets } from './secrets/index.ts';
@@ -24,6 +25,7 @@ export const areas = [
   identity,
   secrets,
   chat,
+  openai,
   automations,
   push,
   egress,

@@ -3,7 +3,7 @@ import type { CatalogueModel } from '../../integrations/llm/catalogue.ts';
 import type { Message, StoredPart } from '../../models/chat/message.ts';
 import type { ChatSettings } from '../../models/chat/settings.ts';
 import type { Turn } from '../../models/chat/turn.ts';
-import { contextOf, readTurnContexts } from '../../models/chat/turnContext.ts';
+import { type CompletionRequest, contextOf, readTurnContexts } from '../../models/chat/turnContext.ts';
 import type { Database } from '../../models/database.ts';
 import { DomainError } from '../../models/errors.ts';
 import { may } from '../../models/identity/authority.ts';
@@ -36,6 +36,7 @@ export interface PromptRequest {
   budget: number;
   /** What the step has said already, for the model to go on behind it. */
   kept?: string | undefined;
+  completion?: CompletionRequest | undefined;
 }
 
 /** The share of a prompt that the turn's own message and tools may take; the rest is for the thread before it. */
@@ -50,7 +51,7 @@ export async function buildPrompt(
   deps: PromptDeps,
   request: PromptRequest,
 ): Promise<LanguageModelV4Prompt | undefined> {
-  const { turn, step, settings, budget, kept } = request;
+  const { turn, step, settings, budget, kept, completion } = request;
   const [history, soFar] = await Promise.all([
     readHistory(deps.database, turn, budget),
     step > 0 ? deps.turnLog.folds.of(turn.id).then(({ fold }) => fold.parts()) : [],
@@ -70,7 +71,7 @@ export async function buildPrompt(
   const own = shortenResults([...thread.splice(-1), ...assistantMessages(done, pictures)], budget * ownShare);
   // Providers refuse an answer that ends with a space.
   if (kept !== undefined) own.push({ role: 'assistant', content: [{ type: 'text', text: kept.trimEnd() }] });
-  const opening: LanguageModelV4Prompt = [{ role: 'system', content: systemPrompt(turn, settings) }];
+  const opening: LanguageModelV4Prompt = [{ role: 'system', content: systemPrompt(turn, settings, completion) }];
   if (history.summary !== null) opening.push(summaryMessage(history.summary.summary));
   if (tokensOf(opening) + tokensOf(own) > budget) {
     throw new DomainError('unprocessable', 'CONTEXT_TOO_LONG', 'The message is too long for this model.');

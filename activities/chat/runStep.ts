@@ -8,12 +8,14 @@ import { chatModels } from '../../models/chat/models.ts';
 import { type ChatSettings, readChatSettings } from '../../models/chat/settings.ts';
 import type { ToolCall } from '../../models/chat/toolCall.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import { completionOf } from '../../models/chat/turnContext.ts';
 import { DomainError } from '../../models/errors.ts';
 import { SegmentTooLargeError } from '../../models/turnLog/entry.ts';
 import { cannotBeStored } from '../../models/unstorable.ts';
 import { limitReached } from '../tools/limits.ts';
 import { functionTools } from '../tools/registry.ts';
 import { isStopByWorkflow } from './cancellation.ts';
+import { settingsOf, toolsOf } from './completion.ts';
 import { promptBudget, tokensOfText } from './context/budget.ts';
 import type { ChatDeps } from './deps.ts';
 import { type FailedCall, failedCall } from './failedCall.ts';
@@ -97,17 +99,19 @@ export async function runStep(
     opened.catch(() => undefined);
     // One that was cut off too often is not paid for again, and one that goes on needs to know behind what.
     if (found.isRepeated) await opened;
-    const [settings, tools, redactor] = await Promise.all([
+    const [settings, all, redactor, completion] = await Promise.all([
       asMade?.settings ?? readChatSettings(deps.database, turn.spaceId),
       deps.tools.offered(turn),
       deps.secrets.redactors.forSpace(turn.spaceId),
+      completionOf(deps.database, turn),
     ]);
+    const tools = completion === undefined ? all : toolsOf(completion, all, step);
     if (step >= (settings.maxStepsPerTurn ?? Number.POSITIVE_INFINITY)) throw stepLimit();
     const model = modelOf(deps, modelId);
     const offered = functionTools(tools);
     const toolTokens = tokensOfText(JSON.stringify(offered));
     const budget = promptBudget(model, { maxContextTokens: settings.maxContextTokens, squeeze, toolTokens });
-    const prompt = await buildPrompt(deps, { turn, step, model, settings, budget, kept: attempt.kept });
+    const prompt = await buildPrompt(deps, { turn, step, model, settings, budget, kept: attempt.kept, completion });
     if (prompt === undefined) {
       await opened;
       await attempt.flush();
@@ -120,15 +124,16 @@ export async function runStep(
       {
         inputTokens: estimatePromptTokens(prompt) + toolTokens,
         baseTokens: systemTokens + toolTokens,
-        maxOutputTokens: settings.maxOutputTokens,
+        maxOutputTokens: smallest(settings.maxOutputTokens, completion?.maxOutputTokens) ?? null,
       },
     );
     attempt.redactWith(redactor);
     let isFirst = true;
     attempt.offer(tools);
     const { effort } = turn;
-    const maxOutputTokens = smallest(metered.maxOutputTokens, settings.maxOutputTokens);
-    const call = { modelId, prompt, tools: offered, effort, maxOutputTokens, abortSignal };
+    const maxOutputTokens = smallest(metered.maxOutputTokens, settings.maxOutputTokens, completion?.maxOutputTokens);
+    const asked = completion && settingsOf(completion, step);
+    const call = { modelId, prompt, tools: offered, effort, maxOutputTokens, ...asked, abortSignal };
     let isShown = false;
     const onShown = () => {
       if (isShown) return;

@@ -56,6 +56,8 @@ export interface ServerTool extends ToolBase {
 /** A tool that the client, or the person in front of it, answers with `toolResults`. */
 export interface ClientTool extends ToolBase {
   runs: 'client';
+  /** Declared by the client of the turn, and not by us. */
+  isDeclared?: true;
   /** How long the answer may take before the model is told of a timeout. */
   deadlineMs: number;
 }

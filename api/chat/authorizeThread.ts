@@ -60,13 +60,22 @@ export async function authorizeListedThread(
   name: string,
   spaceId: string | undefined,
 ): Promise<Thread> {
+  const thread = await findListedThread(deps, caller, name, spaceId);
+  if (thread === undefined) throw notFound('thread');
+  return thread;
+}
+
+/** The same, and undefined for a chat id that no message was sent with yet. */
+export async function findListedThread(
+  deps: NamingDeps,
+  caller: Caller,
+  name: string,
+  spaceId: string | undefined,
+): Promise<Thread | undefined> {
   const thread = await chatModels(deps.database).Thread.open(name);
   if (thread !== null) return authorizeOpen(deps, caller, thread);
-  const named = name.startsWith(`${idPrefixes.thread}_`)
-    ? undefined
-    : await threadOfClient(deps, caller, name, spaceId);
-  if (named === undefined) throw notFound('thread');
-  return named;
+  if (name.startsWith(`${idPrefixes.thread}_`)) throw notFound('thread');
+  return threadOfClient(deps, caller, name, spaceId);
 }
 
 /** The thread that a chat id of the caller's client stands for in a space, their default one if none is named. */

@@ -18,10 +18,13 @@ const reservedAreas = [
 ];
 
 /** Refuses a client's own tools whose names collide with ours, or with one another: 422. */
-export function checkClientTools({ clientTools = [] }: ChatStreamBody): void {
+export function checkClientTools(
+  { clientTools = [] }: Pick<ChatStreamBody, 'clientTools'>,
+  pointerOf = (index: number) => `/clientTools/${index}/name`,
+): void {
   const seen = new Set<string>();
   for (const [index, { name }] of clientTools.entries()) {
-    const pointer = `/clientTools/${index}/name`;
+    const pointer = pointerOf(index);
     if (reservedAreas.includes(name.split('_', 1)[0] ?? '')) {
       throw refused('TOOL_NAME_RESERVED', pointer, `Tools named ${name.split('_', 1)[0]}_… are the server’s own.`);
     }

@@ -21,7 +21,8 @@ export async function replayMessage(database: Database, res: Response, turn: Tur
   res.end(doneEvent);
 }
 
-function* partsAsChunks(turn: Turn, message: Message | null): Generator<UiChunk[]> {
+/** What the log of an ended turn said, of its stored message. */
+export function* partsAsChunks(turn: Turn, message: Message | null): Generator<UiChunk[]> {
   const metadata = message?.metadata ?? undefined;
   yield [{ type: 'start', messageId: turn.assistantMessageId, messageMetadata: metadata ?? {} }];
   for (const [index, part] of (message?.parts ?? []).entries()) {

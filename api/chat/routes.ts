@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { estimateTokens } from '../../integrations/llm/tokens.ts';
-import { acceptMessage, outboxItemReused, type SendIntent } from '../../models/chat/acceptMessage.ts';
+import type { SendIntent } from '../../models/chat/acceptMessage.ts';
 import { attachFiles, needsOf } from '../../models/chat/attachments.ts';
 import { requestStop } from '../../models/chat/endTurn.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
@@ -20,9 +20,9 @@ import { bodyOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { streamTurn } from '../frame/sse.ts';
 import { authorizeNamedThread, authorizeTurn, defaultSpaceOf } from './authorizeThread.ts';
+import { beginTurn } from './beginTurn.ts';
 import { type ChatStreamBody, hashMessage, readContext, readMessage } from './chatRequest.ts';
 import { checkClientTools } from './clientTools.ts';
-import { creditGate } from './creditGate.ts';
 import { presentModel } from './presentModel.ts';
 import { presentOneTurn } from './presentTurns.ts';
 import { replayMessage } from './replayMessage.ts';
@@ -46,21 +46,7 @@ export function chatRoutes(deps: RouteDeps) {
     const continued = await continueTurn(caller, body);
     if (continued !== undefined && isOnlyResults(body)) return stream(req, res, continued.turn, continued.after);
     const { intent, settings } = await readIntent(caller, body);
-    const { turn, created, differs, opening, interrupted } = await acceptMessage(
-      deps.database,
-      intent,
-      creditGate(deps, intent),
-    );
-    // An outbox item finds its turn wherever that is: even in a space that the sender has left, or in a deleted thread.
-    if (!created) await authorizeTurn(deps, caller, turn.id);
-    if (differs) throw outboxItemReused();
-    // The intent is stored: from here on a failed start is late but not lost, since the sweeper repeats it.
-    if (created) {
-      deps.meters.turnBegun(turn.modelId);
-      logger.info({ turnId: turn.id, threadId: turn.threadId, modelId: turn.modelId }, 'A turn has begun.');
-    }
-    if (created && turn.status === 'running') void launcher.startNewTurn(turn, settings);
-    if (interrupted !== undefined) void launcher.stopTurn(interrupted);
+    const { turn, created, opening } = await beginTurn(deps, caller, intent, settings);
     if (!created && turn.logPurgedAt !== null) return replayMessage(deps.database, res, turn);
     stream(req, res, turn, 0, opening);
   });

@@ -78,7 +78,7 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   app.use(() => {
     throw new DomainError('notFound', 'NOT_FOUND', 'There is nothing at this path; /docs shows what there is.');
   });
-  app.use(pageErrors(), errorHandler());
+  app.use(pageErrors(), errorHandler(areas));
   return app;
 }
 

@@ -3,6 +3,7 @@ import type { AccessTable, OperationId } from './auth/access.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionLimits } from './connectionLimits.ts';
 import type { ApiDeps, RouteDeps } from './deps.ts';
+import type { Failure } from './failures.ts';
 import type { OwnHosts } from './ownHosts.ts';
 
 /** An area's handling of a WebSocket that its caller may open. */
@@ -37,6 +38,11 @@ export interface Area {
   upgrades?: Readonly<Record<string, UpgradeHandler>>;
   /** Static files, which are not operations, by path. */
   files?: Readonly<Record<string, () => RequestHandler>>;
+  /**
+   * How failures are answered below a path, as JSON, where that is not problem+json: for an API that others have
+   * designed.
+   */
+  errors?: Readonly<Record<string, (failure: Failure) => object>>;
   /** Host names of its own, which the API does not answer for. */
   hosts?: readonly ((deps: ApiDeps) => OwnHosts)[];
 }

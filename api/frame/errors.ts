@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import { DomainError, type FieldError } from '../../models/errors.ts';
 import { loggable } from '../../telemetry/loggable.ts';
+import type { Area } from './area.ts';
 import { describeFailure, type Failure } from './failures.ts';
 
 /** RFC 9457, as design §6 completes it. */
@@ -33,8 +34,11 @@ export function presentFailure(failure: Failure, req: Pick<Request, 'path' | 'id
   };
 }
 
-/** The one place where an error becomes an answer. */
-export function errorHandler(): ErrorRequestHandler {
+/**
+ * The one place where an error becomes an answer: a problem, or what an area has in its place below a path of its own.
+ */
+export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): ErrorRequestHandler {
+  const others = areas.flatMap(({ errors = {} }) => Object.entries(errors));
   return (error: unknown, req, res, _next) => {
     const failure = describeFailure(error, req.operation?.bodyTypes);
     res.locals.failureCode = failure.code;
@@ -51,7 +55,9 @@ export function errorHandler(): ErrorRequestHandler {
     for (const [name, value] of Object.entries(failure.headers ?? {})) res.setHeader(name, value);
     if (failure.status === 401) res.setHeader('www-authenticate', challenge(req, failure));
     if (failure.retryAfterSeconds !== undefined) res.setHeader('retry-after', String(failure.retryAfterSeconds));
-    sendProblem(res, presentFailure(failure, req));
+    const [, present] = others.find(([path]) => req.path.startsWith(path)) ?? [];
+    if (present === undefined) sendProblem(res, presentFailure(failure, req));
+    else res.status(failure.status).json(present(failure));
   };
 }
 

@@ -5,7 +5,7 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import type { CatalogueModel, ProviderName } from './catalogue.ts';
-import type { ModelCall } from './modelCall.ts';
+import type { CallSettings, ModelCall } from './modelCall.ts';
 import { withPicturesBehind } from './toolPictures.ts';
 
 const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
@@ -43,9 +43,32 @@ export function callOptions(
     // Omitted unless asked for: servers refuse a prompt and a limit that together exceed their window.
     maxOutputTokens: call.maxOutputTokens && Math.min(call.maxOutputTokens, model.capabilities.maxOutputTokens),
     reasoning: efforts.find((known) => known === effort),
-    providerOptions: { [key]: { ...options, ...model.providerOptions } },
+    ...settingsOf(call.settings),
+    providerOptions: {
+      [key]: { ...options, ...toolCallsAtOnce(call, model), ...model.providerOptions },
+      ...asIs(call, model),
+    },
     abortSignal,
   };
+}
+
+function settingsOf({ json, parallelToolCalls: _, ...settings }: CallSettings = {}): Partial<CallOptions> {
+  return { ...settings, ...(json !== undefined && { responseFormat: { type: 'json', ...json } }) };
+}
+
+/** Every API has another name for it. */
+function toolCallsAtOnce({ settings, tools }: ModelCall, { adapter }: CatalogueModel): JSONObject {
+  const { parallelToolCalls } = settings ?? {};
+  if (parallelToolCalls === undefined || !tools?.length) return {};
+  if (adapter === 'anthropic') return { disableParallelToolUse: !parallelToolCalls };
+  return adapter === 'openai' ? { parallelToolCalls } : {};
+}
+
+/** What the SDK of compatible servers has no name for goes into the request as it is, under the name of the provider. */
+function asIs({ settings, tools }: ModelCall, { adapter }: CatalogueModel): SharedV4ProviderOptions {
+  const { parallelToolCalls } = settings ?? {};
+  if (adapter !== 'compatible' || parallelToolCalls === undefined || !tools?.length) return {};
+  return { compatible: { parallel_tool_calls: parallelToolCalls } };
 }
 
 function promptFor(adapter: ProviderName, prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {

@@ -1,4 +1,5 @@
 import type {
+  JSONSchema7,
   LanguageModelV4FunctionTool,
   LanguageModelV4Prompt,
   LanguageModelV4Source,
@@ -22,11 +23,26 @@ export interface ModelCall {
    */
   effort?: string | null;
   maxOutputTokens?: number;
+  settings?: CallSettings;
   /**
    * Aborting closes the provider's connection at once, before the first token too. `run` then throws the signal's
    * reason.
    */
   abortSignal: AbortSignal;
+}
+
+/** What a client may ask of a call; a provider that does not know one of these passes over it. */
+export interface CallSettings {
+  temperature?: number;
+  topP?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  seed?: number;
+  stopSequences?: string[];
+  /** JSON, of this schema if there is one. */
+  json?: { schema?: JSONSchema7; name?: string; description?: string };
+  /** False for one tool call at a time. */
+  parallelToolCalls?: boolean;
 }
 
 /** `inputTokens` includes the cached ones, `outputTokens` the reasoning ones. What a provider does not report is 0. */

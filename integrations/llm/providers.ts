@@ -46,6 +46,7 @@ export function createModels(config: Config['llm'], fetch: typeof globalThis.fet
           apiKey: compatible.apiKey,
           baseURL: compatible.baseUrl ?? '',
           includeUsage: true,
+          supportsStructuredOutputs: true,
           fetch,
         }).chatModel(providerModelId);
       }

@@ -7,6 +7,7 @@ import { requireLivingSpace } from '../livingSpace.ts';
 import { insert, insertInstance } from '../sql.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import { encodeChunks } from '../turnLog/entry.ts';
+import { type ImportedMessage, importHistory } from './importHistory.ts';
 import { type StoredPart, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
 import { findReplaced, replaceFrom } from './replaceMessages.ts';
@@ -26,6 +27,10 @@ export interface SendIntent {
   /** An existing thread of the user's; absent makes one, under `alias` when the client named it. */
   threadId?: string;
   alias?: string;
+  /** Of a thread that is made for the message. */
+  title?: string;
+  /** What was said before, for a thread that has no messages yet. */
+  history?: readonly ImportedMessage[];
   parts: StoredPart[];
   userMessageId?: string;
   outboxItemId?: string;
@@ -97,6 +102,7 @@ export async function acceptMessageIn(
   const busy = thread.activeTurnId !== null;
   if (busy) await refuseIfTooBusy(tx, thread, intent);
   const turnId = newId('turn');
+  if (thread.nextTurnOrdinal === 1) await importHistory(tx, thread, intent.history ?? [], now);
   const ordinal = thread.takeOrdinal();
   const beginsAtOnce = !busy && intent.beginsAtOnce === true;
   const placed = await placeUserMessage(tx, thread, intent, { turnId, ordinal, now });
@@ -162,12 +168,12 @@ export function outboxItemReused(): DomainError {
 
 async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Thread> {
   const { Thread, ThreadAlias } = chatModels(tx);
-  const { userId, spaceId, alias } = intent;
+  const { userId, spaceId, alias, title } = intent;
   if (intent.threadId !== undefined) return Thread.lock(intent.threadId, tx);
-  if (alias === undefined) return Thread.prepare({ userId, spaceId });
+  if (alias === undefined) return Thread.prepare({ userId, spaceId, title });
   const known = await ThreadAlias.findOne({ where: { userId, spaceId, alias }, transaction: tx });
   if (known !== null) return Thread.lock(known.threadId, tx);
-  const thread = Thread.prepare({ userId, spaceId });
+  const thread = Thread.prepare({ userId, spaceId, title });
   await ThreadAlias.create({ userId, spaceId, alias, threadId: thread.id }, { transaction: tx });
   return thread;
 }

@@ -103,9 +103,13 @@ export function defineModelCall(sequelize: Sequelize) {
       ]);
     }
 
-    /** What the turn has used, over the calls that ended. */
-    static async usageOf(turnId: string, tx?: Transaction): Promise<Usage> {
-      return sum(await ModelCall.findAll({ where: { turnId, ...ofTurns }, transaction: tx, raw: true }));
+    /** What the turn has used, over the calls that ended; `afterSeq` leaves out those that were made before it. */
+    static async usageOf(
+      turnId: string,
+      { tx, afterSeq = 0 }: { tx?: Transaction; afterSeq?: number } = {},
+    ): Promise<Usage> {
+      const where = { turnId, firstSeq: { [Op.gte]: afterSeq }, ...ofTurns };
+      return sum(await ModelCall.findAll({ where, transaction: tx, raw: true }));
     }
 
     /** The same for many turns, by one query. */

@@ -2,6 +2,19 @@ import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database.ts';
 import type { Turn } from './turn.ts';
 
+/** What a client of OpenAI's API has asked of its turn, beside the messages. */
+export interface CompletionRequest {
+  /** Its system and developer messages. */
+  instructions?: string;
+  /** The model is offered the client's own tools only. */
+  ownToolsOnly?: true;
+  /** Of the turn's first step, among the client's own tools: none of them, any, or the one of this name. */
+  toolChoice?: 'none' | 'required' | { name: string };
+  maxOutputTokens?: number;
+  /** How its model calls are made: the `CallSettings` of integrations/llm/modelCall.ts. */
+  settings?: Record<string, unknown>;
+}
+
 /** What clients have said of their devices with the messages of these turns, by turn. */
 export async function readTurnContexts(
   database: Pick<Database, 'pool'>,
@@ -24,4 +37,12 @@ export async function contextOf(
 ): Promise<Record<string, unknown> | undefined> {
   if (turn.context !== undefined) return turn.context ?? undefined;
   return (await readTurnContexts(database, [turn.id])).get(turn.id);
+}
+
+/** What the turn's client has asked of it by OpenAI's API; undefined for all other turns. */
+export async function completionOf(
+  database: Pick<Database, 'pool'>,
+  turn: Pick<Turn, 'id' | 'context'>,
+): Promise<CompletionRequest | undefined> {
+  return (await contextOf(database, turn))?.completion as CompletionRequest | undefined;
 }

@@ -25,6 +25,7 @@ export const layers: Record<string, Layer> = {
         computers: 'the log of a run is the output of a process, and a preview a link to a port',
       },
       automations: { chat: 'they run in threads, for their owners' },
+      openai: { chat: 'a completion is a turn of a thread' },
     },
   },
   workflows: { joins: ['index.ts'] },

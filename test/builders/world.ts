@@ -149,6 +149,7 @@ export const objects: Record<string, Builder> = {
     return url.split('/').at(-1) ?? '';
   },
   choice: () => 'cancel',
+  modelId: () => 'demo',
   'Secrets.name': async (world) => {
     const name = `SECRET_${randomUUID().replaceAll('-', '').toUpperCase()}`;
     await world.send('owner', 'PUT', `/api/spaces/${world.spaceId}/secrets/${name}`, { value: 'a value' });

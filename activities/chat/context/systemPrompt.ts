@@ -1,5 +1,6 @@
 import type { ChatSettings } from '../../../models/chat/settings.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
+import type { CompletionRequest } from '../../../models/chat/turnContext.ts';
 
 const ours =
   'You are the assistant of a workspace that people and agents share. Answer in the language of the last message. ' +
@@ -13,14 +14,16 @@ const modes = {
 
 /**
  * The beginning of every prompt. It stays the same from turn to turn except for the day and the mode, so that
- * providers' caches hit; anything specific to one message is put with that message.
+ * providers' caches hit; a client of OpenAI's API brings instructions of its own. Anything else that is specific to one message is put with that message.
  */
 export function systemPrompt(
   turn: Pick<Turn, 'mode' | 'createdAt'>,
   settings: Pick<ChatSettings, 'systemPrompt'>,
+  { instructions }: Pick<CompletionRequest, 'instructions'> = {},
 ): string {
   const day = turn.createdAt.toISOString().slice(0, 10);
   const parts = [ours, modes[turn.mode], `Today is ${day} (UTC).`];
   if (settings.systemPrompt !== null) parts.push(settings.systemPrompt);
+  if (instructions !== undefined) parts.push(instructions);
   return parts.join('\n\n');
 }

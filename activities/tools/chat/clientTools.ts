@@ -107,6 +107,7 @@ function declaredTool({
 }: NonNullable<ClientContext['clientTools']>[number]): ClientTool {
   return {
     runs: 'client',
+    isDeclared: true,
     name,
     description: description ?? '',
     inputSchema,

@@ -73,6 +73,11 @@ async function faultsOf(operation: Operation, call: OddCall, response: Response)
   const text = await response.text();
   const faults: string[] = [];
   if (status === 500 || !statusesOf(operation).includes(status)) faults.push(`${said}: ${text.slice(0, 200)}`);
+  if (operation.area === 'OpenAI' && headers.get('content-type')?.startsWith('application/json') === true) {
+    const { error } = JSON.parse(text) as { error?: { code?: string; message?: string } };
+    if (!error?.code || !error.message) faults.push(`${said} without a reason: ${text.slice(0, 200)}`);
+    return faults;
+  }
   if (headers.get('content-type')?.startsWith('application/problem+json') !== true) {
     // A page for people says it as a page.
     if (!operation.isPublic) faults.push(`${said} as ${headers.get('content-type')}`);

@@ -286,6 +286,8 @@ async function prepare(operation: Operation) {
   return { world, path: pathWith(operation, await objectsFor(operation, world)) };
 }
 
+type Problem = { code?: string; detail?: string };
+
 type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 async function call(caller: Caller, operation: Operation, { world, path }: Prepared) {
@@ -293,9 +295,12 @@ async function call(caller: Caller, operation: Operation, { world, path }: Prepa
   const who = caller === 'remote' ? 'nobody' : caller;
   const response = await world.fetch(who, operation.method, path, await anyBodyFor(operation, world), headers);
   const isProblem = response.headers.get('content-type')?.includes('problem+json') ?? false;
-  const { code = '', detail = '' } = isProblem ? ((await response.json()) as { code: string; detail: string }) : {};
-  // An answer that is not a problem may be a long stream.
-  if (!isProblem) await response.body?.cancel();
+  const isOpenAiError = operation.area === 'OpenAI' && response.status >= 400;
+  const isError = isProblem || isOpenAiError;
+  const { error, ...problem } = isError ? ((await response.json()) as Problem & { error?: Problem }) : {};
+  const { code = '', detail = '' } = error ?? problem;
+  // An answer that is not an error may be a long stream.
+  if (!isError) await response.body?.cancel();
   const answer = `${operation.method} ${operation.path} ${response.status} ${code} ${detail}`;
   if (response.status >= 500 && response.status !== 503) throw new Error(answer);
   return { outcome: classify(operation.id, response.status, code), answer };

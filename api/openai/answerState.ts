@@ -1,0 +1,95 @@
+import type { Turn } from '../../models/chat/turn.ts';
+import { contextOf } from '../../models/chat/turnContext.ts';
+import type { Database } from '../../models/database.ts';
+import type { FinishReason, UiChunk } from '../../models/turnLog/chunks.ts';
+
+type TextDelta = Extract<UiChunk, { delta: string }>;
+export type MadeCall = Extract<UiChunk, { type: 'tool-input-available' }>;
+
+export type CompletionFinish = 'stop' | 'length' | 'tool_calls' | 'content_filter';
+
+/** How an answer ended. */
+export type AnswerEnd = { finish: CompletionFinish } | { failure: { code: string; detail: string } };
+
+/** What is told of a turn's chunks, in the terms of a completion. */
+export interface Said {
+  text?: { part: string; delta: string };
+  reasoning?: string;
+  call?: MadeCall;
+  /** These parts were told and are void: they are said again. */
+  discarded?: string[];
+  end?: AnswerEnd;
+}
+
+const finishes: Partial<Record<FinishReason, CompletionFinish>> = {
+  length: 'length',
+  'content-filter': 'content_filter',
+};
+
+/** Between the texts of two steps. */
+const stepBreak = '\n\n';
+
+/**
+ * Reads a turn's log as the one message that a completion is: what the steps say, one after the other, and the calls of
+ * the client's own tools. What the turn does by tools of the space is not told.
+ */
+export class AnswerState {
+  readonly #own: ReadonlySet<string>;
+  readonly #pending = new Set<string>();
+  /** The step of each part of the text. */
+  readonly #texts = new Map<string, number>();
+  #step = 0;
+
+  constructor(ownTools: Iterable<string>) {
+    this.#own = new Set(ownTools);
+  }
+
+  read(chunk: UiChunk): Said {
+    switch (chunk.type) {
+      case 'start-step':
+        this.#step++;
+        return {};
+      case 'text-delta':
+        return { text: { part: chunk.id, delta: this.#separated(chunk) } };
+      case 'reasoning-delta':
+        return { reasoning: chunk.delta };
+      case 'tool-input-available':
+        if (!this.#own.has(chunk.toolName)) return {};
+        this.#pending.add(chunk.toolCallId);
+        return { call: chunk };
+      case 'tool-output-available':
+      case 'tool-output-error':
+        this.#pending.delete(chunk.toolCallId);
+        return {};
+      case 'data-attempt':
+        return { discarded: chunk.data.discard.filter((id) => this.#texts.delete(id)) };
+      case 'finish':
+        return this.#finish(chunk.finishReason);
+      case 'abort':
+        return { end: { finish: 'stop' } };
+      case 'error':
+        return { end: { failure: { code: chunk.code, detail: chunk.errorText } } };
+      default:
+        return {};
+    }
+  }
+
+  #separated({ id, delta }: TextDelta): string {
+    if (this.#texts.has(id)) return delta;
+    const steps = [...this.#texts.values()];
+    this.#texts.set(id, this.#step);
+    return steps.length > 0 && !steps.includes(this.#step) ? stepBreak + delta : delta;
+  }
+
+  /** A turn that waits for nothing of the client's waits for a person: it goes on. */
+  #finish(reason: FinishReason): Said {
+    if (reason !== 'tool-calls') return { end: { finish: finishes[reason] ?? 'stop' } };
+    return this.#pending.size > 0 ? { end: { finish: 'tool_calls' } } : {};
+  }
+}
+
+/** The names of the functions that the turn's client runs. */
+export async function ownToolsOf(database: Database, turn: Turn): Promise<string[]> {
+  const { clientTools = [] } = ((await contextOf(database, turn)) ?? {}) as { clientTools?: { name: string }[] };
+  return clientTools.map(({ name }) => name);
+}

@@ -1,0 +1,70 @@
+import type { CallSettings } from '../../integrations/llm/modelCall.ts';
+import type { CompletionRequest } from '../../models/chat/turnContext.ts';
+import type { BodyOf } from '../frame/request.ts';
+import type { CompletionBody } from './conversation.ts';
+import { refused } from './refusals.ts';
+
+type ClientTools = BodyOf<'streamChat'>['clientTools'];
+
+/** The functions that the client runs, as chat has them. */
+export function clientToolsOf({ tools }: CompletionBody): ClientTools {
+  if (!tools?.length) return undefined;
+  return tools.map((tool, index) => {
+    if (tool.type !== 'function' || tool.function === undefined) {
+      throw refused('TOOL_UNSUPPORTED', `/tools/${index}/type`, 'Only tools of the type function are supported here.');
+    }
+    const { name, description, parameters } = tool.function;
+    const inputSchema = { properties: {}, ...parameters, type: 'object' as const };
+    return { name, ...(description != null && { description }), inputSchema };
+  });
+}
+
+/** What is asked of the turn beside the messages and the tools. */
+export function completionRequestOf(
+  body: CompletionBody,
+  { instructions, ownToolsOnly }: { instructions: string | undefined; ownToolsOnly: boolean },
+): CompletionRequest {
+  const maxOutputTokens = body.max_completion_tokens ?? body.max_tokens ?? undefined;
+  const toolChoice = toolChoiceOf(body);
+  const settings = settingsOf(body);
+  return {
+    ...(instructions !== undefined && { instructions }),
+    ...(ownToolsOnly && { ownToolsOnly }),
+    ...(toolChoice !== undefined && { toolChoice }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(Object.keys(settings).length > 0 && { settings: { ...settings } }),
+  };
+}
+
+function toolChoiceOf({ tool_choice: choice, tools }: CompletionBody): CompletionRequest['toolChoice'] {
+  if (choice == null || choice === 'auto') return undefined;
+  if (choice === 'none') return choice;
+  const names = (tools ?? []).map((tool) => tool.function?.name);
+  if (names.length === 0) throw refused('TOOL_CHOICE_INVALID', '/tool_choice', 'There are no tools to choose from.');
+  if (choice === 'required') return choice;
+  const { name } = choice.function;
+  if (!names.includes(name)) {
+    throw refused('TOOL_CHOICE_INVALID', '/tool_choice/function/name', 'None of the tools has this name.');
+  }
+  return { name };
+}
+
+function settingsOf(body: CompletionBody): CallSettings {
+  const { temperature, top_p: topP, presence_penalty, frequency_penalty, seed, stop, response_format: format } = body;
+  const { name, description, schema } = format?.json_schema ?? {};
+  const json = {
+    ...(schema !== undefined && { schema }),
+    ...(name !== undefined && { name }),
+    ...(description !== undefined && { description }),
+  };
+  return {
+    ...(temperature != null && { temperature }),
+    ...(topP != null && { topP }),
+    ...(presence_penalty != null && { presencePenalty: presence_penalty }),
+    ...(frequency_penalty != null && { frequencyPenalty: frequency_penalty }),
+    ...(seed != null && { seed }),
+    ...(stop != null && stop.length > 0 && { stopSequences: typeof stop === 'string' ? [stop] : stop }),
+    ...(format != null && format.type !== 'text' && { json }),
+    ...(body.parallel_tool_calls != null && { parallelToolCalls: body.parallel_tool_calls }),
+  };
+}

@@ -1,0 +1,133 @@
+import { readDataUrl } from '../../models/chat/dataUrl.ts';
+import type { ImportedMessage } from '../../models/chat/importHistory.ts';
+import type { StoredPart } from '../../models/chat/message.ts';
+import type { BodyOf } from '../frame/request.ts';
+import { refused } from './refusals.ts';
+
+export type CompletionBody = BodyOf<'createChatCompletion'>;
+type CompletionMessage = CompletionBody['messages'][number];
+
+/** The messages of a request, in our terms. */
+export interface Conversation {
+  /** What its system and developer messages say. */
+  instructions: string | undefined;
+  /** What was said before the last assistant message, and that. User and assistant take turns. */
+  history: ImportedMessage[];
+  /** What users have said since. */
+  news: StoredPart[];
+  /** The results of the tools that the last assistant message has called, by the place of their message. */
+  results: { toolCallId: string; content: string; index: number }[];
+}
+
+/**
+ * Reads the messages of a request. Several of one role after another are one message. Throws 400 for what none can have:
+ * `CONTENT_UNSUPPORTED`, `FILE_URL_UNSUPPORTED`, `FILE_URL_INVALID`, `CONTENT_REQUIRED`.
+ */
+export function readConversation({ messages }: CompletionBody): Conversation {
+  const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant');
+  const instructions: string[] = [];
+  const history: ImportedMessage[] = [];
+  const news: StoredPart[] = [];
+  const results: Conversation['results'] = [];
+  for (const [index, message] of messages.entries()) {
+    const pointer = `/messages/${index}`;
+    if (message.role === 'system' || message.role === 'developer') {
+      const text = textOf(message, pointer);
+      if (text !== '') instructions.push(text);
+    } else if (message.role === 'tool') {
+      const result = { toolCallId: message.tool_call_id ?? '', content: textOf(message, pointer), index };
+      if (result.toolCallId === '') throw refused('CONTENT_REQUIRED', `${pointer}/tool_call_id`, 'It is missing.');
+      settle(history, result);
+      if (index > lastAnswer) results.push(result);
+    } else if (message.role === 'user') {
+      const parts = partsOf(message, pointer);
+      if (index > lastAnswer) news.push(...parts);
+      else add(history, 'user', parts);
+    } else {
+      add(history, 'assistant', answerOf(message, pointer));
+    }
+  }
+  return { instructions: instructions.join('\n\n') || undefined, history, news, results };
+}
+
+function add(history: ImportedMessage[], role: ImportedMessage['role'], parts: StoredPart[]): void {
+  if (parts.length === 0) return;
+  const last = history.at(-1);
+  if (last?.role === role) last.parts.push(...parts);
+  else history.push({ role, parts });
+}
+
+/** Puts a tool's result to its call. One that nobody has made is left out. */
+function settle(history: ImportedMessage[], { toolCallId, content }: { toolCallId: string; content: string }): void {
+  const last = history.at(-1)?.parts ?? [];
+  const call = last.find((part) => part.type === 'dynamic-tool' && part.toolCallId === toolCallId);
+  if (call?.type !== 'dynamic-tool') return;
+  Object.assign(call, { state: 'output-available', output: content, errorText: undefined });
+}
+
+/** A step of the assistant: what it said, and the calls that it made. */
+function answerOf(message: CompletionMessage, pointer: string): StoredPart[] {
+  const text = textOf(message, pointer);
+  const parts: StoredPart[] = text === '' ? [] : [{ type: 'text', text, state: 'done' }];
+  for (const { id, function: called } of message.tool_calls ?? []) {
+    parts.push({
+      type: 'dynamic-tool',
+      toolName: called.name,
+      toolCallId: id,
+      state: 'output-error',
+      input: inputOf(called.arguments),
+      errorText: 'There is no result.',
+    });
+  }
+  return parts.length === 0 ? [] : [{ type: 'step-start' }, ...parts];
+}
+
+/** A model may write JSON that does not parse, and it may be no object. */
+function inputOf(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Below.
+  }
+  return { arguments: text };
+}
+
+function textOf({ content }: CompletionMessage, pointer: string): string {
+  if (typeof content === 'string') return content;
+  return (content ?? [])
+    .map((part, index) => {
+      if (part.type === 'text' || part.type === 'refusal') return part.text ?? part.refusal ?? '';
+      throw unsupported(part.type, `${pointer}/content/${index}`, 'text');
+    })
+    .join('');
+}
+
+/** What a user says and shows. */
+function partsOf({ content }: CompletionMessage, pointer: string): StoredPart[] {
+  const given = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
+  return given.flatMap((part, index): StoredPart[] => {
+    const at = `${pointer}/content/${index}`;
+    if (part.type === 'text') return part.text ? [{ type: 'text', text: part.text, state: 'done' }] : [];
+    if (part.type === 'image_url') return [pictureOf(part.image_url?.url ?? '', `${at}/image_url/url`)];
+    throw unsupported(part.type, at, 'text and image_url');
+  });
+}
+
+function pictureOf(url: string, pointer: string): StoredPart {
+  if (!/^data:/i.test(url)) {
+    throw refused(
+      'FILE_URL_UNSUPPORTED',
+      pointer,
+      'Send the picture as a data: URL. Nothing is fetched from elsewhere.',
+    );
+  }
+  if (readDataUrl(url) === undefined) throw refused('FILE_URL_INVALID', pointer, 'This data: URL cannot be read.');
+  const mediaType = /^data:([^;,]*)/i.exec(url)?.[1] ?? '';
+  return { type: 'file', url, mediaType: mediaType === '' ? 'text/plain' : mediaType.toLowerCase() };
+}
+
+function unsupported(type: string, pointer: string, supported: string) {
+  const detail = `Parts of the type ${type.slice(0, 40)} are not supported here, only ${supported}.`;
+  return refused('CONTENT_UNSUPPORTED', pointer, detail);
+}

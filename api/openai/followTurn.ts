@@ -1,0 +1,122 @@
+import type { Request, Response } from 'express';
+import type { Message } from '../../models/chat/message.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import type { Turn } from '../../models/chat/turn.ts';
+import type { UiChunk } from '../../models/turnLog/chunks.ts';
+import { partsAsChunks } from '../chat/replayMessage.ts';
+import { isStillSignedIn } from '../frame/auth/authorizeSpace.ts';
+import { callerOf } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+
+/** How often a turn that waits for a person is looked at. */
+const waitingLookMs = 1_000;
+
+/** The part of a turn that one answer tells of. */
+export interface Telling {
+  turn: Turn;
+  /** The answer begins strictly after this chunk. */
+  after: number;
+  /** The log's first chunks, for a turn that this request has just begun. */
+  opening?: readonly UiChunk[] | undefined;
+}
+
+export interface Listener {
+  /** True for the chunk that ends the answer. */
+  onChunk(chunk: UiChunk): boolean;
+  /** Resolves when there is room for more of what is read from the log. */
+  ready?(): Promise<void>;
+  /** Everything is told, up to this chunk. */
+  onEnd(seq: number): void;
+  /** The log could not be read. */
+  onError(error: unknown): void;
+  /** Nothing is told any more, though the turn goes on: the server closes, or the caller may not read it any more. */
+  onLeave(): void;
+}
+
+/**
+ * Tells a listener of a turn until the answer ends or its client has gone, which does not stop the turn. A turn that
+ * waits for a person's approval is waited for.
+ */
+export function followTurn(
+  deps: RouteDeps,
+  req: Request,
+  res: Response,
+  { turn, after, opening = [] }: Telling,
+  listener: Listener,
+): void {
+  const caller = callerOf(req);
+  let position = after + opening.length;
+  let isOver = false;
+  let unsubscribe = () => {};
+  let look: NodeJS.Timeout | undefined;
+  const watch = setInterval(() => void leaveUnlessAllowed(), deps.config.chat.streams.authorizationMs);
+  deps.closing.addEventListener('abort', breakOff);
+  res.once('close', leave);
+  if (req.socket.destroyed) res.destroy();
+  if (!tell(opening)) subscribe(opening.length > 0);
+
+  function tell(chunks: Iterable<UiChunk>): boolean {
+    for (const chunk of chunks) {
+      if (isOver) return true;
+      if (!listener.onChunk(chunk)) continue;
+      leave();
+      listener.onEnd(position);
+      return true;
+    }
+    return false;
+  }
+
+  function subscribe(caughtUp: boolean): void {
+    if (isOver) return;
+    unsubscribe = deps.feed.subscribe(
+      turn.id,
+      position,
+      {
+        onChunks(firstSeq, lines) {
+          position = firstSeq + lines.length - 1;
+          tell(lines.map((line) => JSON.parse(line) as UiChunk));
+        },
+        ready: () => listener.ready?.() ?? Promise.resolve(),
+        onEnd() {
+          if (!isOver) look = setTimeout(subscribe, waitingLookMs, false);
+        },
+        onError(error) {
+          leave();
+          listener.onError(error);
+        },
+      },
+      { caughtUp },
+    );
+  }
+
+  function leave(): void {
+    isOver = true;
+    unsubscribe();
+    deps.closing.removeEventListener('abort', breakOff);
+    clearInterval(watch);
+    clearTimeout(look);
+  }
+
+  function breakOff(): void {
+    leave();
+    listener.onLeave();
+  }
+
+  async function leaveUnlessAllowed(): Promise<void> {
+    const isAllowed = async () =>
+      (await isStillSignedIn(deps, caller)) &&
+      (await deps.identity.members.access(turn.spaceId, caller.userId)) !== undefined;
+    // A database that is down for a moment ends nothing: the next check decides.
+    if (!isOver && !(await isAllowed().catch(() => true)) && !isOver) breakOff();
+  }
+}
+
+/** The same of an ended turn whose log has been purged, of its stored message. */
+export async function recallTurn(deps: RouteDeps, { turn }: Telling, listener: Listener): Promise<void> {
+  const { Message } = chatModels(deps.database);
+  const message: Message | null = await Message.find(turn.threadId, turn.assistantMessageId);
+  for (const chunks of partsAsChunks(turn, message)) {
+    for (const chunk of chunks) if (listener.onChunk(chunk)) return listener.onEnd(turn.nextSeq - 1);
+    await listener.ready?.();
+  }
+}

@@ -1,0 +1,12 @@
+import type { Area } from '../frame/area.ts';
+import { access } from './access.ts';
+import { completionRoutes } from './completionRoutes.ts';
+import { modelRoutes } from './modelRoutes.ts';
+import { presentError } from './presentError.ts';
+
+/** The part of OpenAI's API that its clients chat by. */
+export const openai = {
+  access,
+  routes: [modelRoutes, completionRoutes],
+  errors: { '/v1/': presentError },
+} as const satisfies Area;

@@ -1,0 +1,38 @@
+import type { AnswerOf } from '../frame/answer.ts';
+import type { Failure } from '../frame/failures.ts';
+
+export type OpenAiError = AnswerOf<'createChatCompletion', 400>;
+
+/** What programs look for by OpenAI's own name; all other codes are ours. */
+const openAiCodes: Record<string, string> = {
+  MODEL_UNKNOWN: 'model_not_found',
+  CONTEXT_TOO_LONG: 'context_length_exceeded',
+};
+
+const types: Record<number, string> = {
+  401: 'authentication_error',
+  402: 'insufficient_quota',
+  403: 'permission_error',
+  429: 'rate_limit_error',
+};
+
+/** A failure as OpenAI's clients read it. */
+export function presentError({ status, code, detail, errors }: Failure): OpenAiError {
+  return {
+    error: {
+      message: detail.slice(0, 2_000),
+      type: types[status] ?? (status < 500 ? 'invalid_request_error' : 'server_error'),
+      param: paramOf(errors?.[0]?.pointer),
+      code: openAiCodes[code] ?? code,
+    },
+  };
+}
+
+/** `/messages/0/content` is `messages[0].content`. */
+function paramOf(pointer: string | undefined): string | null {
+  if (pointer === undefined || pointer === '') return null;
+  return pointer
+    .replace(/^\//, '')
+    .replace(/\/(\d+)(?=\/|$)/g, '[$1]')
+    .replaceAll('/', '.');
+}

@@ -1,0 +1,35 @@
+import { DomainError } from '../../models/errors.ts';
+import type { CompletionBody } from './conversation.ts';
+
+/** 400 with the field that is wrong, as a JSON pointer. */
+export function refused(code: string, pointer: string, detail: string): DomainError {
+  return new DomainError('invalid', code, detail, { errors: [{ pointer, detail }] });
+}
+
+export function modelUnknown(): DomainError {
+  const detail = 'There is no such model. GET /v1/models lists those that there are.';
+  return new DomainError('notFound', 'MODEL_UNKNOWN', detail, { errors: [{ pointer: '/model', detail }] });
+}
+
+/** Fields whose meaning would be lost if they were passed over, and what they look like when they ask for nothing. */
+const notHere: Record<string, (value: unknown) => boolean> = {
+  n: (value) => value === 1,
+  logprobs: (value) => value === false,
+  top_logprobs: (value) => value === 0,
+  logit_bias: (value) => Object.keys(value as object).length === 0,
+  modalities: (value) => Array.isArray(value) && value.every((one) => one === 'text'),
+  audio: () => false,
+  functions: () => false,
+  function_call: () => false,
+  web_search_options: () => false,
+};
+
+/** Refuses what a turn cannot do: 400 `FIELD_UNSUPPORTED`. */
+export function refuseUnsupported(body: CompletionBody): void {
+  for (const [name, asksNothing] of Object.entries(notHere)) {
+    const value = (body as Record<string, unknown>)[name] ?? null;
+    if (value !== null && !asksNothing(value)) {
+      throw refused('FIELD_UNSUPPORTED', `/${name}`, `\`${name}\` is not supported here.`);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import type { Response } from 'express';
+import { DomainError } from '../../models/errors.ts';
+import type { Usage } from '../../models/turnLog/chunks.ts';
+import { answer } from '../frame/answer.ts';
+import { type AnswerEnd, AnswerState, type MadeCall } from './answerState.ts';
+import type { Listener, Telling } from './followTurn.ts';
+import { presentCompletion } from './presentCompletion.ts';
+import { turnFailure } from './turnFailure.ts';
+
+export interface Answering {
+  telling: Telling;
+  ownTools: readonly string[];
+  /** What the model calls of this answer have used. */
+  usage(): Promise<Usage>;
+  /** The client has got all of it. */
+  onRead(seq: number): void;
+  /** Answers with an error. */
+  fail(error: unknown): void;
+}
+
+/** Answers when the whole answer is there. */
+export function wholeCompletion(res: Response, { telling, ownTools, usage, onRead, fail }: Answering): Listener {
+  const state = new AnswerState(ownTools);
+  const texts = new Map<string, string>();
+  const calls: MadeCall[] = [];
+  let reasoning = '';
+  let end: AnswerEnd | undefined;
+
+  async function send(seq: number): Promise<void> {
+    if (end === undefined || 'failure' in end) {
+      // OpenAI's own clients would ask again, and what the turn has done may be done twice.
+      res.set('x-should-retry', 'false');
+      throw turnFailure(end?.failure);
+    }
+    const text = [...texts.values()].join('');
+    const body = presentCompletion(telling.turn, { text, reasoning, calls, finish: end.finish }, await usage());
+    res.once('finish', () => onRead(seq));
+    answer<'createChatCompletion'>(res, 200, body);
+  }
+
+  return {
+    onChunk(chunk) {
+      const said = state.read(chunk);
+      if (said.text) texts.set(said.text.part, (texts.get(said.text.part) ?? '') + said.text.delta);
+      reasoning += said.reasoning ?? '';
+      if (said.call) calls.push(said.call);
+      for (const part of said.discarded ?? []) texts.delete(part);
+      end = said.end;
+      return end !== undefined;
+    },
+    onEnd: (seq) => void send(seq).catch(fail),
+    onError: fail,
+    onLeave: () =>
+      fail(new DomainError('unavailable', 'SHUTTING_DOWN', 'The turn goes on. Ask again.', { retryAfterSeconds: 1 })),
+  };
+}

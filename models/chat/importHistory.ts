@@ -1,0 +1,37 @@
+import type { Transaction } from 'sequelize';
+import { newId } from '../ids.ts';
+import { assistantPosition, type StoredPart, userPosition } from './message.ts';
+import { chatModels } from './models.ts';
+import type { Thread } from './thread.ts';
+
+/** A message that was said elsewhere, before its thread began here. */
+export interface ImportedMessage {
+  role: 'user' | 'assistant';
+  parts: StoredPart[];
+}
+
+/**
+ * Puts messages at the beginning of a thread that has none. They belong to no turn of ours: nothing was asked or paid
+ * for. The caller saves the thread.
+ */
+export async function importHistory(
+  tx: Transaction,
+  thread: Thread,
+  messages: readonly ImportedMessage[],
+  now: Date,
+): Promise<void> {
+  if (messages.length === 0) return;
+  let ordinal = 0;
+  let turnId = '';
+  const rows = messages.map(({ role, parts }, index) => {
+    const answers = role === 'assistant' && messages[index - 1]?.role === 'user';
+    if (!answers) {
+      ordinal = thread.takeOrdinal();
+      turnId = newId('turn');
+    }
+    const position = role === 'user' ? userPosition : assistantPosition;
+    const id = newId('message');
+    return { threadId: thread.id, turnOrdinal: ordinal, position, id, turnId, role, parts, createdAt: now };
+  });
+  await chatModels(tx).Message.bulkCreate(rows, { transaction: tx });
+}

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import type { ChatUser } from '../builders/chat.ts';
+import { onePixelPng } from '../builders/files.ts';
+import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
+
+// The process is killed while OpenAI's own client reads an answer.
+
+const folder = mkdtempSync(join(tmpdir(), 'atrium-models-'));
+let product: TestProduct;
+let user: ChatUser;
+beforeAll(async () => {
+  const file = join(folder, 'models.yaml');
+  const model = { id: 'fake-1', provider: 'compatible', model: 'fake-1', capabilities: { images: true } };
+  writeFileSync(file, JSON.stringify({ models: [model] }));
+  product = await buildProduct({ ATRIUM_MODELS_FILE: file, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  user = await product.user();
+});
+afterAll(async () => {
+  await product.close();
+  rmSync(folder, { recursive: true });
+});
+
+const clientOf = () => new OpenAI({ apiKey: user.token, baseURL: `${product.url}/v1` });
+const model = 'fake-1';
+const slow = (text: string) => fake({ tokens: 300, intervalMs: 20 }, text);
+const wholeAnswer = Array.from({ length: 300 }, (_, index) => `w${index} `).join('');
+
+test('a stream breaks off, the turn does not, and its thread goes on', async () => {
+  const metadata = { thread_id: 'survivor' };
+  const messages = [{ role: 'user' as const, content: slow('Count, please.') }];
+  const stream = await clientOf().chat.completions.create({ model, messages, metadata, stream: true });
+  let turnId = '';
+  let text = '';
+  const reading = async () => {
+    for await (const { id, choices } of stream) {
+      turnId = id.replace('chatcmpl-', '');
+      text += choices[0]?.delta.content ?? '';
+      if (text.split(' ').length === 10) await product.process.kill('SIGKILL');
+    }
+  };
+  // Whether the client throws is its own affair: there was no finish_reason.
+  await reading().catch(() => undefined);
+  expect(text.length).toBeLessThan(wholeAnswer.length);
+  await product.restart();
+  const turn = await user.ended(turnId);
+  expect(turn.status).toBe('completed');
+  expect(await user.answerOf(turn)).toBe(wholeAnswer);
+
+  const next = [{ role: 'user' as const, content: 'And now?' }];
+  const answer = await clientOf().chat.completions.create({ model, messages: next, metadata });
+  expect(answer.choices[0]?.finish_reason).toBe('stop');
+  const [request] = requestsWith(product.provider, 'And now?');
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'user']);
+  expect(JSON.stringify(request?.body.messages)).toContain(wholeAnswer.trim());
+});
+
+test('a picture is shown to a model that sees', async () => {
+  const url = `data:image/png;base64,${onePixelPng.toString('base64')}`;
+  const content = [
+    { type: 'text' as const, text: 'What is in this picture?' },
+    { type: 'image_url' as const, image_url: { url } },
+  ];
+  const answer = await clientOf().chat.completions.create({ model, messages: [{ role: 'user', content }] });
+  expect(answer.choices[0]?.finish_reason).toBe('stop');
+  const [request] = requestsWith(product.provider, 'What is in this picture?');
+  expect(JSON.stringify(request?.body.messages)).toContain(url);
+});

@@ -1,0 +1,392 @@
+import OpenAI, { APIError, AuthenticationError, BadRequestError, NotFoundError } from 'openai';
+import type { ChatUser } from '../builders/chat.ts';
+import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+/** OpenAI's own client for JavaScript, as it is, against a running Atrium. */
+let product: TestProduct;
+let user: ChatUser;
+let client: OpenAI;
+beforeAll(async () => {
+  product = await buildProduct();
+  user = await product.user();
+  client = clientOf(user);
+});
+afterAll(() => product.close());
+
+const clientOf = ({ token }: ChatUser) => new OpenAI({ apiKey: token, baseURL: `${product.url}/v1` });
+const model = 'fake-1';
+const ask = (content: string) => ({ model, messages: [{ role: 'user' as const, content }] });
+const weather = {
+  type: 'function' as const,
+  function: {
+    name: 'get_weather',
+    description: 'The weather of a place.',
+    parameters: { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] },
+  },
+};
+const callOf = (place: string) => ({ id: 'call-1', name: 'get_weather', arguments: JSON.stringify({ place }) });
+
+/** What a stream says, put together as programs do. */
+async function read(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
+  const chunks: OpenAI.ChatCompletionChunk[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta));
+  return {
+    chunks,
+    text: deltas.map(({ content }) => content ?? '').join(''),
+    calls: deltas.flatMap(({ tool_calls = [] }) => tool_calls),
+    finish: chunks.flatMap(({ choices }) => choices.map(({ finish_reason }) => finish_reason ?? [])).flat(),
+    usage: chunks.at(-1)?.usage,
+  };
+}
+
+/** The names of the tools that the model was offered with this message. */
+function toolsIn(text: string): string[] {
+  const tools = requestsWith(product.provider, text)[0]?.body.tools as { function: { name: string } }[] | undefined;
+  return (tools ?? []).map((tool) => tool.function.name);
+}
+
+test('the models', async () => {
+  const listed: string[] = [];
+  for await (const { id } of client.models.list()) listed.push(id);
+  expect(listed).toEqual(['fake-1', 'demo']);
+  expect(await client.models.retrieve('demo')).toMatchObject({ id: 'demo', object: 'model', owned_by: 'demo' });
+  await expect(client.models.retrieve('gone')).rejects.toMatchObject({ status: 404, code: 'model_not_found' });
+});
+
+test('a whole answer, with its usage, which is kept as a turn of a thread', async () => {
+  const script = { usage: { inputTokens: 20, cachedInputTokens: 5, outputTokens: 7, reasoningTokens: 3 } };
+  const { data, response } = await client.chat.completions.create(ask(fake(script))).withResponse();
+  const [choice] = data.choices;
+  expect(choice).toMatchObject({ finish_reason: 'stop', message: { content: 'Hello from the fake provider.' } });
+  expect(data).toMatchObject({
+    object: 'chat.completion',
+    model,
+    usage: {
+      prompt_tokens: 20,
+      completion_tokens: 7,
+      total_tokens: 27,
+      prompt_tokens_details: { cached_tokens: 5 },
+      completion_tokens_details: { reasoning_tokens: 3 },
+    },
+  });
+  const turn = await user.turn(response.headers.get('x-turn-id') ?? '');
+  expect(turn).toMatchObject({ threadId: response.headers.get('x-thread-id'), status: 'completed', modelId: model });
+  expect(await user.answerOf(turn)).toBe(choice?.message.content);
+});
+
+test('a stream, with its usage in the last chunk', async () => {
+  const body = { ...ask(fake({ tokens: 30, intervalMs: 2 })), stream_options: { include_usage: true } };
+  const { chunks, text, finish, usage } = await read(await client.chat.completions.create({ ...body, stream: true }));
+  expect(text).toBe(Array.from({ length: 30 }, (_, index) => `w${index} `).join(''));
+  expect(chunks[0]?.choices[0]?.delta).toEqual({ role: 'assistant', content: '' });
+  expect(finish).toEqual(['stop']);
+  expect(usage).toMatchObject({ total_tokens: expect.any(Number) });
+  expect(chunks.slice(0, -1).every(({ usage: none }) => none === null)).toBe(true);
+  expect(chunks.at(-1)?.choices).toEqual([]);
+});
+
+test('an answer at its limit, and one that its provider filters', async () => {
+  const reasonOf = async (finishReason: 'length' | 'content-filter') =>
+    (await client.chat.completions.create(ask(fake({ finishReason })))).choices[0]?.finish_reason;
+  expect(await reasonOf('length')).toBe('length');
+  expect(await reasonOf('content-filter')).toBe('content_filter');
+});
+
+test('what is asked of the model reaches its provider', async () => {
+  await client.chat.completions.create({
+    ...ask('Settings, please'),
+    temperature: 0.3,
+    top_p: 0.9,
+    presence_penalty: 0.1,
+    frequency_penalty: 0.2,
+    seed: 7,
+    stop: ['END'],
+    max_completion_tokens: 50,
+    response_format: { type: 'json_schema', json_schema: { name: 'reply', schema: { type: 'object' }, strict: true } },
+    tools: [weather],
+    tool_choice: 'required',
+    parallel_tool_calls: false,
+  });
+  const [request] = requestsWith(product.provider, 'Settings, please');
+  expect(request?.body).toMatchObject({
+    temperature: 0.3,
+    top_p: 0.9,
+    presence_penalty: 0.1,
+    frequency_penalty: 0.2,
+    seed: 7,
+    stop: ['END'],
+    max_tokens: 50,
+    response_format: { type: 'json_schema', json_schema: { name: 'reply', schema: { type: 'object' } } },
+    tool_choice: 'required',
+    parallel_tool_calls: false,
+  });
+  expect(toolsIn('Settings, please')).toEqual(['get_weather']);
+});
+
+test('without a thread, the answer depends on exactly the messages that are sent', async () => {
+  const { response } = await client.chat.completions
+    .create({
+      model,
+      messages: [
+        { role: 'system', content: 'Talk like a pirate.' },
+        { role: 'user', content: 'My name is Ada.' },
+        { role: 'assistant', content: 'Ahoy, Ada!' },
+        { role: 'user', content: 'And yours,' },
+        { role: 'user', content: 'if I may ask?' },
+      ],
+    })
+    .withResponse();
+  const [request] = requestsWith(product.provider, 'if I may ask?');
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'user']);
+  expect(JSON.stringify(request?.body.messages)).toMatch(/Talk like a pirate.*My name is Ada.*Ahoy, Ada!.*And yours,/);
+  const messages = await user.messages(response.headers.get('x-thread-id') ?? '');
+  expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+  const thread = await user.get<{ title: string }>(`/api/threads/${response.headers.get('x-thread-id')}`);
+  expect(thread.title).toBe('And yours, if I may ask?');
+});
+
+test.each([
+  ['metadata', { metadata: { thread_id: 'chat-of-mine' } }, {}],
+  ['a header', {}, { headers: { 'x-thread-id': 'other-chat' } }],
+])('a thread that %s names goes on by what is new', async (_name, body, options) => {
+  const first = await client.chat.completions.create({ ...ask('The first message'), ...body }, options).withResponse();
+  const threadId = first.response.headers.get('x-thread-id');
+  const again = {
+    model,
+    ...body,
+    messages: [
+      { role: 'user' as const, content: 'something else altogether' },
+      { role: 'assistant' as const, content: 'that nobody said' },
+      { role: 'user' as const, content: `The second of ${threadId}` },
+    ],
+  };
+  const second = await client.chat.completions.create(again, options).withResponse();
+  expect(second.response.headers.get('x-thread-id')).toBe(threadId);
+  const [request] = requestsWith(product.provider, `The second of ${threadId}`);
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'user']);
+  expect(JSON.stringify(request?.body.messages)).toContain('The first message');
+  expect(JSON.stringify(request?.body.messages)).not.toContain('something else');
+  // By its own id as well.
+  const third = client.chat.completions.create({ ...ask('The third'), metadata: { thread_id: threadId ?? '' } });
+  expect((await third.withResponse()).response.headers.get('x-thread-id')).toBe(threadId);
+});
+
+describe('functions of the client', () => {
+  test('are called, and their results continue the same turn', async () => {
+    const script = { tokens: ['Let me look.'], toolCalls: [callOf('Oslo')] };
+    const question = { role: 'user' as const, content: fake(script, 'Weather in Oslo?') };
+    const body = { model, tools: [weather] };
+    const { data, response } = await client.chat.completions.create({ ...body, messages: [question] }).withResponse();
+    const [choice] = data.choices;
+    expect(choice).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: {
+        content: 'Let me look.',
+        tool_calls: [{ type: 'function', function: { name: 'get_weather', arguments: '{"place":"Oslo"}' } }],
+      },
+    });
+    const id = choice?.message.tool_calls?.[0]?.id ?? '';
+    const result = { role: 'tool' as const, tool_call_id: id, content: 'Snow, of course.' };
+    const messages = [question, choice?.message as OpenAI.ChatCompletionMessage, result];
+    const next = await client.chat.completions.create({ ...body, messages }).withResponse();
+    expect(next.data.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: expect.any(String) } });
+    expect(next.response.headers.get('x-turn-id')).toBe(response.headers.get('x-turn-id'));
+    expect(requestsWith(product.provider, 'Snow, of course.')).toHaveLength(1);
+    // Sent again, it is answered again, and the model is not asked again.
+    const again = await client.chat.completions.create({ ...body, messages });
+    expect(again.choices).toEqual(next.data.choices);
+    expect(requestsWith(product.provider, 'Snow, of course.')).toHaveLength(1);
+  });
+
+  test('the client’s own helper runs them from a stream', async () => {
+    const places: string[] = [];
+    const runner = client.chat.completions.runTools({
+      model,
+      stream: true,
+      messages: [{ role: 'user', content: fake({ toolCalls: [callOf('Rome')] }) }],
+      tools: [
+        {
+          type: 'function',
+          function: {
+            ...weather.function,
+            parse: JSON.parse as (input: string) => { place: string },
+            function: ({ place }: { place: string }) => {
+              places.push(place);
+              return `Sun in ${place}`;
+            },
+          },
+        },
+      ],
+    });
+    expect(await runner.finalContent()).toBe('Hello from the fake provider.');
+    expect(places).toEqual(['Rome']);
+  });
+
+  test('each call needs its result, and nobody else’s is taken', async () => {
+    const toolCalls = [callOf('Bonn'), { ...callOf('Bern'), id: 'call-2' }];
+    const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: fake({ toolCalls }) }];
+    const body = { model, tools: [weather], messages };
+    const [choice] = (await client.chat.completions.create(body)).choices;
+    const [one, other] = choice?.message.tool_calls ?? [];
+    const resultOf = (id = '') => ({ role: 'tool' as const, tool_call_id: id, content: 'Rain' });
+    messages.push(choice?.message as OpenAI.ChatCompletionMessage, resultOf(one?.id));
+    await expect(client.chat.completions.create(body)).rejects.toMatchObject({
+      status: 400,
+      code: 'TOOL_RESULT_MISSING',
+      message: expect.stringContaining(other?.id ?? '-'),
+    });
+    messages.push(resultOf(other?.id));
+    const stranger = clientOf(await product.user());
+    await expect(stranger.chat.completions.create(body)).rejects.toMatchObject({
+      code: 'TOOL_RESULT_UNKNOWN',
+      param: 'messages[2].tool_call_id',
+    });
+    expect((await client.chat.completions.create(body)).choices[0]?.finish_reason).toBe('stop');
+  });
+
+  test('a client that goes on without the results is answered at once', async () => {
+    const metadata = { thread_id: 'impatient' };
+    const body = { ...ask(fake({ toolCalls: [callOf('Kiel')] })), tools: [weather], metadata };
+    const waiting = await client.chat.completions.create(body).withResponse();
+    const next = await client.chat.completions.create({ ...ask('Never mind.'), metadata });
+    expect(next.choices[0]?.finish_reason).toBe('stop');
+    expect(await user.turn(waiting.response.headers.get('x-turn-id') ?? '')).toMatchObject({ status: 'stopped' });
+  });
+});
+
+test('tools of the space run inside the turn, and are not shown', async () => {
+  const drive = { id: 'call-1', name: 'drive_list', arguments: '{}' };
+  const content = fake({ tokens: ['Looking.'], toolCalls: [drive] }, 'What is there?');
+  const { data, response } = await client.chat.completions.create(ask(content)).withResponse();
+  expect(data.choices[0]).toMatchObject({
+    finish_reason: 'stop',
+    message: { content: 'Looking.\n\nHello from the fake provider.' },
+  });
+  expect(data.choices[0]?.message.tool_calls).toBeUndefined();
+  const timeline = await user.get<{ toolCalls: { toolName: string }[] }>(
+    `/chat/turns/${response.headers.get('x-turn-id')}/timeline`,
+  );
+  expect(timeline.toolCalls.map(({ toolName }) => toolName)).toEqual(['drive_list']);
+
+  expect(toolsIn('What is there?')).toContain('drive_read');
+  // Whoever does not know this tool cannot answer it.
+  expect(toolsIn('What is there?')).not.toContain('ask_user');
+  await client.chat.completions.create({ ...ask('Without any'), metadata: { server_tools: 'off' } });
+  expect(toolsIn('Without any')).toEqual([]);
+});
+
+describe('what goes wrong', () => {
+  const failing = async (body: object, options: object = {}) => {
+    const request = client.chat.completions.create({ ...ask('x'), ...body } as never, { maxRetries: 0, ...options });
+    const error = (await request.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    )) as APIError;
+    expect(error).toBeInstanceOf(APIError);
+    return error;
+  };
+
+  test.each<[string, object, { code: string; param: string | null }]>([
+    ['a model that is not there', { model: 'gone' }, { code: 'model_not_found', param: 'model' }],
+    ['more than one choice', { n: 2 }, { code: 'FIELD_UNSUPPORTED', param: 'n' }],
+    ['probabilities', { logprobs: true }, { code: 'FIELD_UNSUPPORTED', param: 'logprobs' }],
+    ['sound', { modalities: ['text', 'audio'] }, { code: 'FIELD_UNSUPPORTED', param: 'modalities' }],
+    ['no message', { messages: [] }, { code: 'INVALID_REQUEST', param: 'messages' }],
+    ['a wrong type', { temperature: 'hot' }, { code: 'INVALID_REQUEST', param: 'temperature' }],
+    [
+      'nothing to answer',
+      { messages: [{ role: 'assistant', content: 'Hi' }] },
+      { code: 'CONTENT_REQUIRED', param: 'messages' },
+    ],
+    [
+      'a picture elsewhere',
+      {
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }] }],
+      },
+      { code: 'FILE_URL_UNSUPPORTED', param: 'messages[0].content[0].image_url.url' },
+    ],
+    [
+      'a sound',
+      { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: '', format: 'wav' } }] }] },
+      { code: 'CONTENT_UNSUPPORTED', param: 'messages[0].content[0]' },
+    ],
+    [
+      'a tool of the server’s name',
+      { tools: [{ type: 'function', function: { name: 'drive_read' } }] },
+      { code: 'TOOL_NAME_RESERVED', param: 'tools[0].function.name' },
+    ],
+    ['a choice among no tools', { tool_choice: 'required' }, { code: 'TOOL_CHOICE_INVALID', param: 'tool_choice' }],
+  ])('%s', async (_name, body, { code, param }) => {
+    const error = await failing(body);
+    expect({ code: error.code, param: error.param }).toEqual({ code, param });
+    expect(error).toBeInstanceOf(
+      code === 'model_not_found' ? NotFoundError : error.status === 422 ? APIError : BadRequestError,
+    );
+  });
+
+  test('a wrong key', async () => {
+    const stranger = new OpenAI({ apiKey: 'atr_wrong', baseURL: `${product.url}/v1` });
+    await expect(stranger.chat.completions.create(ask('x'))).rejects.toBeInstanceOf(AuthenticationError);
+  });
+
+  test('fields that are new, and those that say nothing, are passed over', async () => {
+    const body = { n: 1, logprobs: false, stop: null, modalities: ['text'], brand_new: { a: 1 }, service_tier: 'auto' };
+    expect(await client.chat.completions.create({ ...ask('x'), ...body } as never)).toMatchObject({ choices: [{}] });
+  });
+
+  test('another tenant’s thread is not there', async () => {
+    const other = await product.user();
+    const { response } = await clientOf(other).chat.completions.create(ask('Mine')).withResponse();
+    const metadata = { thread_id: response.headers.get('x-thread-id') ?? '' };
+    expect(await failing({ metadata })).toMatchObject({ status: 404, code: 'NOT_FOUND' });
+    expect(await failing({ metadata: { space_id: other.spaceId } })).toMatchObject({ status: 404, code: 'NOT_FOUND' });
+  });
+
+  test('a turn that fails: an error, which is not asked again, or the last event of a stream', async () => {
+    const content = fake({ status: 400 });
+    const error = await failing({ ...ask(content) }, { maxRetries: 2 });
+    expect(error).toMatchObject({ code: 'PROVIDER_REFUSED' });
+    expect(error.headers?.get('x-should-retry')).toBe('false');
+    const streamed = client.chat.completions.create({ ...ask(content), stream: true }).then(read);
+    await expect(streamed).rejects.toMatchObject({ code: 'PROVIDER_REFUSED' });
+  });
+});
+
+test('an Idempotency-Key makes a repeat harmless', async () => {
+  const headers = { 'Idempotency-Key': 'once' };
+  const first = await client.chat.completions.create(ask('Only once, please'), { headers });
+  expect(await client.chat.completions.create(ask('Only once, please'), { headers })).toEqual(first);
+  expect(requestsWith(product.provider, 'Only once, please')).toHaveLength(1);
+  await expect(client.chat.completions.create(ask('Another'), { headers })).rejects.toMatchObject({ status: 422 });
+});
+
+test('a client that leaves does not stop the turn', async () => {
+  const stream = await client.chat.completions.create({ ...ask(fake({ tokens: 40, intervalMs: 20 })), stream: true });
+  for await (const { id } of stream) {
+    const turnId = id.replace('chatcmpl-', '');
+    stream.controller.abort();
+    expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  }
+});
+
+test('a turn that waits for a person is waited for', async () => {
+  const dangerous = { id: 'call-1', name: 'drive_delete', arguments: '{"path":"/none.txt"}' };
+  const metadata = { mode: 'work' };
+  const answering = client.chat.completions
+    .create({ ...ask(fake({ toolCalls: [dangerous] }, 'Delete it')), metadata })
+    .withResponse();
+  const turnId = await waitFor('the turn to wait', async () => {
+    const page = await user.get<{ data: { id: string; needsInput: boolean; activeTurnId: string }[] }>(
+      `/api/spaces/${user.spaceId}/threads?needsInput=true`,
+    );
+    return page.data[0]?.activeTurnId;
+  });
+  const [call] = (await user.turn(turnId)).pendingToolCalls;
+  await user.fetch(`/chat/turns/${turnId}/approvals/${call?.toolCallId}`, {
+    method: 'POST',
+    body: { approved: false },
+  });
+  expect((await answering).data.choices[0]).toMatchObject({ finish_reason: 'stop' });
+});
