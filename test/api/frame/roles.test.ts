@@ -38,6 +38,8 @@ const onlyOnceAllowed: Record<string, string> = {
   connectGithub: '422 GIT_HOSTING_NOT_CONFIGURED',
   finishGithubConnection: '422 GIT_HOSTING_NOT_CONFIGURED',
   chooseGithubInstallation: '422 GIT_HOSTING_NOT_CONFIGURED',
+  // The test names no space, and these callers have none of their own.
+  createChatCompletion: '422 SPACE_REQUIRED',
   // Of the object's state.
   decideToolCall: '409 APPROVAL_EXPIRED',
   cancelOperation: '409 NOT_CANCELLABLE',
