@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import { DomainError } from '../../models/errors.ts';
@@ -185,12 +186,13 @@ export class Browser {
   }
 
   /**
-   * A WebSocket to its DevTools endpoint, for somebody else’s client, which takes what it will send once it is open. The
-   * signal ends it.
+   * A WebSocket to its DevTools endpoint, for somebody else’s client, which takes what it will send once it is open, and
+   * the stream that it is on. The signal ends both.
    */
-  async attach(signal: AbortSignal): Promise<WebSocket> {
+  async attach(signal: AbortSignal): Promise<{ socket: WebSocket; stream: Duplex }> {
     const endpoint = await this.endpoint(signal);
-    return socketOn(await dialEndpoint(this.#client, endpoint, signal), endpoint);
+    const stream = await dialEndpoint(this.#client, endpoint, signal);
+    return { socket: socketOn(stream, endpoint), stream };
   }
 
   /** Which Chromium it is, as its DevTools endpoint says at `/json/version`. */

@@ -71,13 +71,15 @@ async function refusalOf(to: Pick<Link, 'url'>): Promise<[status: number, code: 
 }
 
 async function ask(socket: WebSocket, method: string, params: object = {}): Promise<Record<string, unknown>> {
-  socket.send(JSON.stringify({ id: 1, method, params }));
-  for (;;) {
-    const [data, isBinary] = (await once(socket, 'message')) as [Buffer, boolean];
+  const answered = Promise.withResolvers<Record<string, unknown>>();
+  const listen = (data: Buffer, isBinary: boolean) => {
     expect(isBinary).toBe(false);
     const message = JSON.parse(data.toString()) as { id?: number };
-    if (message.id === 1) return message;
-  }
+    if (message.id === 1) answered.resolve(message);
+  };
+  socket.on('message', listen);
+  socket.send(JSON.stringify({ id: 1, method, params }));
+  return answered.promise.finally(() => socket.off('message', listen));
 }
 
 test.each([
@@ -190,6 +192,37 @@ test('a script that does not read keeps nobody else waiting', async () => {
   slow.terminate();
   other.terminate();
 });
+
+test('scripts that read no large answers leave others theirs, and memory is given back', async () => {
+  const made = await link();
+  const tab = (await browsers.tabs(session))[0]?.id;
+  const open = async () => {
+    const socket = await attach(made);
+    const attached = await ask(socket, 'Target.attachToTarget', { targetId: tab, flatten: true });
+    return { socket, sessionId: (attached.result as { sessionId: string }).sessionId };
+  };
+  const evaluate = ({ socket, sessionId }: Awaited<ReturnType<typeof open>>, mebibytes: number) => {
+    const params = { expression: `'x'.repeat(${mebibytes} * 1048576)`, returnByValue: true };
+    socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params, sessionId }));
+  };
+  const slow = await Promise.all(Array.from({ length: 6 }, open));
+  for (const one of slow) {
+    one.socket.pause();
+    evaluate(one, 30);
+  }
+  const other = await open();
+  expect(await ask(other.socket, 'Browser.getVersion')).toHaveProperty('result');
+  const answer = ask(other.socket, 'Browser.getVersion');
+  for (const { socket } of slow) socket.terminate();
+  await answer;
+  evaluate(other, 40);
+  const lengths: number[] = [];
+  other.socket.on('message', (data: Buffer) => lengths.push(data.length));
+  await waitFor('the answer', async () => lengths.some((length) => length > 40 * 1_048_576));
+  const closed = closeOf(other.socket);
+  evaluate(other, 50);
+  expect(await closed).toEqual([4006, expect.stringContaining('48 MiB')]);
+}, 120_000);
 
 test('where downloads land, a script decides only while it is attached', async () => {
   const socket = await attach(await link());
