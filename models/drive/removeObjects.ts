@@ -1,3 +1,4 @@
+import { isHeldForBackup } from '../backupHold.ts';
 import type { Database } from '../database.ts';
 import { DomainError } from '../errors.ts';
 import type { DriveObject } from './driveObject.ts';
@@ -16,13 +17,15 @@ interface Deps {
 /**
  * Permanently removes objects: first from the store, then their rows. If killed in between, it is repeated. What the
  * store refuses to remove keeps its row, for the sweeper. So does for a while, without its bytes, what is not known to
- * have arrived: a request that was given up may reach the store after this one.
+ * have arrived: a request that was given up may reach the store after this one. While a backup is made, all is left to
+ * the sweeper.
  */
 export async function removeObjects(
   deps: Deps,
   objects: readonly DriveObject[],
   arrived: ReadonlySet<string> = new Set(),
 ): Promise<void> {
+  if (await isHeldForBackup(deps.database)) return;
   const { DriveObject } = driveModels(deps.database);
   const { gone } = await removeFromStore(deps, objects);
   const isOver = ({ isComplete, objectKey }: DriveObject) => isComplete || arrived.has(objectKey);
@@ -54,7 +57,7 @@ async function removeFromStore(
  * Removes what is doomed, of one space or of all; returns how many objects that were. One that the store refuses to
  * remove holds up no other: it is passed over until the next time. Of a space nothing may be left, so there it throws.
  * Whoever sent an object that never became complete may have been cut off from the store: for that one the sweep of all
- * spaces comes back.
+ * spaces comes back. It does so too for what a backup that is being made may still have to copy.
  */
 export async function removeDoomed(
   deps: Deps,
@@ -67,7 +70,7 @@ export async function removeDoomed(
   let removed = 0;
   while (refused.length < maxRefused) {
     const objects = await DriveObject.doomed(objectsAtOnce, { spaceId, except: refused });
-    if (objects.length === 0) break;
+    if (objects.length === 0 || (await isHeldForBackup(deps.database))) break;
     const batch = await removeFromStore(deps, objects);
     await DriveObject.forget(deps.database, batch.gone.filter(isLast));
     await DriveObject.lookAgain(
