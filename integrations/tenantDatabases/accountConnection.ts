@@ -27,7 +27,7 @@ export interface AccountConnection {
 
 /** Everything ends in its time, or when the signal is aborted, and no error has a statement in it. */
 export async function withAccountConnection<T>(
-  details: AccountDetails,
+  details: AccountDetails | { uri: string },
   signal: AbortSignal,
   work: (connection: AccountConnection) => Promise<T>,
 ): Promise<T> {
@@ -71,6 +71,7 @@ export async function withAccountConnection<T>(
             yield value;
           }
         } finally {
+          bound.end();
           rows.destroy();
         }
       },

@@ -13,19 +13,24 @@ interface Bound {
   onTooLarge(error: RowTooLarge): void;
 }
 
-/** Ends a connection that is being sent a larger row than this. Each row is to be told of, as it comes. */
-export function boundRows(connection: Connection, { maxBytes, onTooLarge }: Bound): { onRow(): void } {
+/** Ends a connection that is being sent a larger row than this. Each row is to be told of, as it comes, and the end. */
+export function boundRows(connection: Connection, { maxBytes, onTooLarge }: Bound): { onRow(): void; end(): void } {
   let bytes = 0;
   // Its types do not have it.
-  (connection as unknown as { stream: Socket }).stream.on('data', (chunk: Buffer) => {
+  const { stream: socket } = connection as unknown as { stream: Socket };
+  const count = (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes <= maxBytes) return;
     connection.destroy();
     onTooLarge(new RowTooLarge(maxBytes));
-  });
+  };
+  socket.on('data', count);
   return {
     onRow() {
       bytes = 0;
+    },
+    end() {
+      socket.off('data', count);
     },
   };
 }
