@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { addBackup, addRestore } from './commands/backup.ts';
 import { addBilling } from './commands/billing.ts';
 import { addBuildGvisor } from './commands/buildGvisor.ts';
 import { addCode } from './commands/code.ts';
@@ -49,6 +50,8 @@ const commands = [
   addBuildGvisor,
   addBilling,
   addGit,
+  addBackup,
+  addRestore,
 ];
 for (const add of commands) add(program);
 

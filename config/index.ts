@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { appSettings, appsConfig } from './apps.ts';
 import { automationSettings, automationsConfig } from './automations.ts';
+import { backupConfig, backupSettings } from './backup.ts';
 import { billingConfig, billingSettings } from './billing.ts';
 import { browserSettings, browsersConfig } from './browsers.ts';
 import { chatConfig, chatSettings } from './chat.ts';
@@ -64,6 +65,7 @@ const environmentSchema = z.object({
   ...portsSettings.shape,
   ...browserSettings.shape,
   ...redisSettings.shape,
+  ...backupSettings.shape,
 });
 
 /** Every variable there is; a name that is not among them is ignored, which `atrium doctor` points out. */
@@ -120,6 +122,7 @@ export function loadConfig(environment: Environment = process.env) {
     desktops: desktopsConfig(env),
     ports: portsConfig(env, http.publicUrl),
     redis: redisConfig(env),
+    backup: backupConfig(env),
   });
 }
 

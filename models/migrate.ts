@@ -52,6 +52,39 @@ export async function migrateInstallation({ database, migration }: Pick<Config, 
   }
 }
 
+/** Does something with the schema as it is: nobody migrates meanwhile. */
+export async function withSchemaHeld<T>(database: Database, work: () => Promise<T>): Promise<T> {
+  const patient = database.patient();
+  try {
+    const connection = await patient.pool.getConnection();
+    try {
+      await connection.query('SET SESSION wait_timeout = DEFAULT');
+      await takeLock(connection, lockTimeoutSeconds);
+      const done = await work();
+      await assertLocked(connection);
+      return done;
+    } finally {
+      connection.destroy();
+    }
+  } finally {
+    await patient.close();
+  }
+}
+
+/** The names of the steps that have run, and when this installation was made. */
+export async function schemaOf({ pool }: Pick<Database, 'pool'>): Promise<{ migrations: string[]; madeAt: string }> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    "SELECT name, DATE_FORMAT(applied_at, '%Y-%m-%dT%H:%i:%s.%f') AS at FROM schema_migrations ORDER BY name",
+  );
+  return { migrations: rows.map(({ name }) => name as string), madeAt: String(rows[0]?.at) };
+}
+
+/** Those of the steps that this version does not know. */
+export function unknownMigrations(names: readonly string[]): string[] {
+  const known = new Set(migrations.map(({ name }) => name));
+  return names.filter((name) => !known.has(name));
+}
+
 async function migrateLocked(database: Database, timeoutSeconds: number): Promise<string[]> {
   const connection = await database.pool.getConnection();
   try {

@@ -1,8 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { RestoreRefused, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
-import type { WantedDatabase } from '../../integrations/tenantDatabases/types.ts';
 import {
-  type AlignedAccount,
   type Alignment,
   failRestore,
   finishAlignment,
@@ -10,7 +8,6 @@ import {
   takesLong,
 } from '../../models/databases/alignment.ts';
 import { purgeDatabasesOf } from '../../models/databases/purge.ts';
-import type { DatabaseState } from '../../models/databases/spaceDatabase.ts';
 import { DomainError } from '../../models/errors.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder } from '../order.ts';
@@ -18,20 +15,12 @@ import { createBackupActivities } from './backups.ts';
 import type { DatabaseDeps } from './deps.ts';
 import { fillOf } from './fill.ts';
 import { createDatabaseSweeps } from './sweeps.ts';
+import { asWanted } from './wanted.ts';
 
 const restoreFailed = {
   code: 'DATABASE_RESTORE_FAILED',
   detail: 'The server refuses what is in this backup, or it is not whole. The log says why.',
 };
-
-const onServer = { living: 'open', deleted: 'locked', purged: 'gone' } as const satisfies Record<DatabaseState, string>;
-
-function asWanted({ serverName, state, compacts, accounts, ...full }: Alignment): WantedDatabase {
-  const asAccount = ({ serverUser: user, ...rest }: AlignedAccount) => ({ user, ...rest });
-  const { isFull, isFullOfDefinitions } = full;
-  const wanted = { name: serverName, state: onServer[state], isFull, isFullOfDefinitions };
-  return { ...wanted, compacts: compacts > 0, accounts: accounts.map(asAccount) };
-}
 
 /** It is tried again. Why is in the log, and not in the history. */
 function away(type: string, { nonRetryable = false } = {}): ApplicationFailure {

@@ -6,6 +6,7 @@ import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
 import { type Check, type CheckResult, off, ok, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
+import { checkBackups } from './checkBackups.ts';
 import { checkPayments, checkPrices } from './checkBilling.ts';
 import { checkModels, checkPush } from './checkChat.ts';
 import { checkBrowsers, checkComputers, checkDesktops, checkDrivers, checkHosts } from './checkComputers.ts';
@@ -116,6 +117,7 @@ function ofParts(launch: LaunchConfig, running: RunningAtrium | undefined): Look
     { name: 'payments', look: () => checkPayments(config) },
     { name: 'prices', look: () => checkPrices(config) },
     { name: 'kms', look: () => checkKms(config) },
+    { name: 'backups', look: () => checkBackups(config) },
     { name: 'single sign-on', look: () => checkSignIn(config) },
     { name: 'mail', look: () => checkMail(config) },
   ];

@@ -1,3 +1,4 @@
+import { BackupError } from '../../backup/errors.ts';
 import { ConfigError } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
 import { MigrationLockError } from '../../models/migrate.ts';
@@ -8,7 +9,7 @@ export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
 
-const expected = [CommandFailure, ConfigError, DomainError, MigrationLockError, StackError];
+const expected = [BackupError, CommandFailure, ConfigError, DomainError, MigrationLockError, StackError];
 
 /** One line for what a person can fix; a stack for our own bugs. */
 export function describeFailure(error: unknown): string {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { assertNoRestore } from '../../backup/restore/journal.ts';
 import { loadConfig } from '../../config/index.ts';
 import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { startStack } from '../../stack/index.ts';
@@ -48,6 +49,7 @@ export async function up(report: Report, show: (facts: ScreenFacts) => void): Pr
 async function start(launch: LaunchConfig, report: Report, signal: AbortSignal, started: AsyncDisposableStack) {
   const lock = await takeDataDir(launch.dataDir, report, signal);
   started.defer(() => lock.release());
+  assertNoRestore(launch.dataDir);
   await assertPortFree(launch);
   const presence = announceOurselves(launch.dataDir);
   started.defer(() => presence.withdraw());

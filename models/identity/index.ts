@@ -2,7 +2,7 @@ import type { Config } from '../../config/index.ts';
 import { createEnvelope, type Envelope } from '../../crypto/envelope.ts';
 import { rotateAllKeys } from '../../crypto/keyRotation.ts';
 import { type MasterKeyConfig, openMasterKeys } from '../../crypto/openMasterKeys.ts';
-import type { RotationReport } from '../../crypto/rotateKeys.ts';
+import { type RotationReport, rewrapDataKeys } from '../../crypto/rotateKeys.ts';
 import type { Database } from '../database.ts';
 import { createMails } from '../mail/mails.ts';
 import { createAcceptInvitation } from './acceptInvitation.ts';
@@ -69,4 +69,13 @@ export async function openEnvelope(database: Database, config: MasterKeyConfig):
 /** `atrium rotate-key`: new data keys and a new wrapping, while everything goes on. */
 export async function rotateKeys(database: Database, config: MasterKeyConfig): Promise<RotationReport> {
   return rotateAllKeys(createDataKeyStore(database), config);
+}
+
+/**
+ * Wraps every data key under the master key that is configured, which may be another than where the rows are from; what
+ * it was is still at hand. Returns how many that were.
+ */
+export async function rewrapKeys(database: Database, config: MasterKeyConfig): Promise<number> {
+  const masterKeys = await openMasterKeys(config);
+  return rewrapDataKeys(createDataKeyStore(database), masterKeys, await masterKeys.current());
 }

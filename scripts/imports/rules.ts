@@ -54,6 +54,12 @@ export const rules: Record<string, Rule> = {
     typesOf: ['config'],
     why: 'it runs the parts, and knows nothing of the product',
   },
+  backup: {
+    // What a database of a space should be on its server.
+    may: ['models', 'integrations', 'crypto', 'activities/databases/wanted.ts'],
+    typesOf: ['config'],
+    why: 'it copies what all parts hold, beside a running Atrium or without one',
+  },
   client: {
     may: [],
     typesOf: ['api/types.gen.ts'], // which its package carries with it
@@ -61,7 +67,18 @@ export const rules: Record<string, Rule> = {
     why: 'it is a package for other programs',
   },
   bin: {
-    may: ['api', 'activities', 'temporal', 'models', 'integrations', 'stack', 'config', 'crypto', 'telemetry'],
+    may: [
+      'api',
+      'activities',
+      'temporal',
+      'models',
+      'integrations',
+      'backup',
+      'stack',
+      'config',
+      'crypto',
+      'telemetry',
+    ],
     why: 'it joins the parts to a program',
   },
 };

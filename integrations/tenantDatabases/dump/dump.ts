@@ -21,12 +21,13 @@ interface Table {
 
 /**
  * All that is in a database, as it was at one moment. `connection` may only read there, and has no rights elsewhere: its
- * tenant can put anything in the place of a table.
+ * tenant can put anything in the place of a table. `most` is what a row may take, where its reader has the memory.
  */
 export async function* dumpDatabase(
   connection: AccountConnection,
   admin: TenantConnection,
   name: string,
+  most = largestRowBytes,
 ): AsyncGenerator<Entry> {
   // The store may take its time over what it is sent.
   await connection.run("SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, wait_timeout = 600");
@@ -41,7 +42,7 @@ export async function* dumpDatabase(
   const namesOf = (types: readonly string[]) =>
     tables.filter(({ type }) => types.includes(type)).map((one) => one.name);
   for (const sequence of namesOf(['SEQUENCE'])) yield* sequenceEntries(connection, sequence);
-  const maxRowBytes = await mostOfRow(connection);
+  const maxRowBytes = await mostOfRow(connection, most);
   for (const table of namesOf(tableTypes)) {
     // Its tenant may change it again as soon as it has been read.
     await connection.run('SAVEPOINT one');
@@ -75,9 +76,9 @@ async function databaseEntry(connection: AccountConnection, name: string): Promi
 }
 
 /** What the server takes of a row when it is put back. */
-async function mostOfRow(connection: AccountConnection): Promise<number> {
+async function mostOfRow(connection: AccountConnection, most: number): Promise<number> {
   const [row] = await connection.rows<{ packet: number }>('SELECT @@max_allowed_packet AS packet');
-  return Math.min(largestRowBytes, Number(row?.packet) - besidesValues);
+  return Math.min(most, Number(row?.packet) - besidesValues);
 }
 
 interface ReadOptions {

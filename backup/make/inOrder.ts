@@ -1,0 +1,16 @@
+/** What tasks give, in their order, while at most so many are under way. The first failure ends it. */
+export async function* inOrder<T>(tasks: AsyncIterable<() => Promise<T>>, atOnce: number): AsyncGenerator<T> {
+  const begun: Promise<T>[] = [];
+  try {
+    for await (const task of tasks) {
+      const promise = task();
+      promise.catch(() => undefined); // told when it is its turn
+      begun.push(promise);
+      const first = begun.length < atOnce ? undefined : begun.shift();
+      if (first !== undefined) yield await first;
+    }
+    for (let next = begun.shift(); next !== undefined; next = begun.shift()) yield await next;
+  } finally {
+    await Promise.allSettled(begun);
+  }
+}

@@ -1,0 +1,158 @@
+import type { Config } from '../../config/index.ts';
+import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { createTenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import { holdForBackup } from '../../models/backupHold.ts';
+import { hostsInUse } from '../../models/computers/removedHosts.ts';
+import { type Database, openDatabase } from '../../models/database.ts';
+import { createSpaceDatabases } from '../../models/databases/index.ts';
+import { openEnvelope } from '../../models/identity/index.ts';
+import { schemaOf, withSchemaHeld } from '../../models/migrate.ts';
+import { BackupError } from '../errors.ts';
+import { listBackups, type Manifest, type NamedManifest, readManifest, writeManifest } from '../vault/manifests.ts';
+import type { Vault } from '../vault/vault.ts';
+import { storeDatabase } from './databasePart.ts';
+import { storeHomes } from './homesPart.ts';
+import { readKeys } from './keysPart.ts';
+import { storeObjects } from './objectsPart.ts';
+import { Progress } from './progress.ts';
+import { prune } from './prune.ts';
+import { storeTenants } from './tenantsPart.ts';
+
+interface Options {
+  vault: Vault;
+  config: Config;
+  /** How many backups are kept, this one among them; all without it. */
+  keep?: number | undefined;
+  report: (line: string) => void;
+  signal: AbortSignal;
+}
+
+export interface MadeBackup {
+  manifest: NamedManifest;
+  removedBackups: string[];
+}
+
+/**
+ * Makes a backup of everything, while Atrium runs. The database comes first, at one moment; then what its rows name: from
+ * before that moment on nothing is removed from the bucket, so all of it is there. What is killed leaves no backup, and
+ * the next one goes on with what was copied. Throws 409 `BACKUP_UNDER_WAY` while another is made, {@link BackupError}, and
+ * what the parts throw that it reads.
+ */
+export async function makeBackup(options: Options): Promise<MadeBackup> {
+  const database = openDatabase(options.config);
+  try {
+    const hold = await holdForBackup(database);
+    try {
+      const signal = AbortSignal.any([options.signal, hold.signal]);
+      return await makeHeld({ ...options, signal }, database, hold.assertHeld);
+    } finally {
+      await hold.release();
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+async function makeHeld(
+  { vault, config, keep, report, signal }: Options,
+  database: Database,
+  assertHeld: () => Promise<void>,
+): Promise<MadeBackup> {
+  const { installation, migrations } = await describeSchema(database, config);
+  const before = await lastBackup(vault, report);
+  if (before !== undefined && before.installation !== installation) {
+    throw new BackupError(
+      `${vault.place.title} has the backups of another installation. Give this one a folder or a prefix of its own.`,
+    );
+  }
+  await vault.look();
+  const at = new Date().toISOString();
+  const { content, server } = await withSchemaHeld(database, () =>
+    storeDatabase(vault, config.migration.databaseUrl ?? config.database.url, signal),
+  );
+  report(`Database: ${describeBytes(content.bytes)}`);
+  const keys = await readKeys(config);
+  const { tenants, gaps } = await tenantsOf({ vault, config, database, signal });
+  if (config.databases.url !== undefined) report(`Databases of spaces: ${tenants.length}`);
+  const homes = await storeHomes({ vault, dir: config.computers.dir, signal });
+  gaps.push(...homes.gaps, ...(await otherHosts({ database, config }, homes.homes?.hostId)));
+  if (homes.homes !== null) report(`Homes of computers: ${homes.homes.computers.length}`);
+  const objects = await objectsOf({ vault, config, database, before, signal });
+  report(`Objects of the bucket: ${objects.count}, ${describeBytes(objects.bytes)}`);
+  if (objects.missing > 0) gaps.push(`${objects.missing} objects that rows name and the bucket does not have`);
+  // Had it been let go of, something may have been removed before it was copied.
+  await assertHeld();
+  const manifest = await writeManifest(vault, {
+    at,
+    finishedAt: new Date().toISOString(),
+    installation,
+    migrations,
+    server,
+    database: content,
+    objects: objects.content,
+    objectCount: objects.count,
+    objectBytes: objects.bytes,
+    tenants,
+    homes: homes.homes,
+    ...keys,
+    gaps,
+    newBytes: vault.counts.newBytes,
+  });
+  await Progress.forget(vault);
+  const removedBackups = keep === undefined ? [] : await prune(vault, keep, { signal });
+  return { manifest, removedBackups };
+}
+
+async function describeSchema(database: Database, config: Config) {
+  const { migrations, madeAt } = await schemaOf(database);
+  return { migrations, installation: `${config.installation} of ${madeAt}` };
+}
+
+async function lastBackup(vault: Vault, report: Options['report']): Promise<NamedManifest | undefined> {
+  if ((await listBackups(vault)).length === 0) return undefined;
+  try {
+    return await readManifest(vault);
+  } catch (error) {
+    if (!(error instanceof BackupError)) throw error;
+    report(`${error.message} Everything is read again.`);
+    return undefined;
+  }
+}
+
+async function tenantsOf(deps: {
+  vault: Vault;
+  config: Config;
+  database: Database;
+  signal: AbortSignal;
+}): Promise<Pick<Manifest, 'tenants' | 'gaps'>> {
+  const { config, database } = deps;
+  const { url, adminPort, ...limits } = config.databases;
+  if (url === undefined) return { tenants: [], gaps: [] };
+  const spaceDatabases = createSpaceDatabases(database, await openEnvelope(database, config), config);
+  return storeTenants({ ...deps, spaceDatabases, tenantServer: createTenantServer({ url, adminPort }, limits) });
+}
+
+async function objectsOf({
+  config,
+  ...deps
+}: Omit<Parameters<typeof storeObjects>[0], 'storage'> & { config: Config }) {
+  const storage = new ObjectStore(config.storage);
+  try {
+    return await storeObjects({ ...deps, storage });
+  } finally {
+    storage.close();
+  }
+}
+
+/** Homes are where their computers are, and a backup reads those of its own machine. */
+async function otherHosts(
+  deps: { database: Database; config: Config },
+  ownHostId: string | undefined,
+): Promise<string[]> {
+  const others = (await hostsInUse(deps)).filter(({ id, computers }) => id !== ownHostId && computers > 0);
+  return others.map(({ id, computers }) => `${computers} homes of computers on another machine (host ${id})`);
+}
+
+function describeBytes(bytes: number): string {
+  return `${(bytes / 1_048_576).toFixed(1)} MiB`;
+}

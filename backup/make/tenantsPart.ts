@@ -1,0 +1,57 @@
+import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import type { Database } from '../../models/database.ts';
+import { type DatabaseOnServer, databasesOnServer } from '../../models/databases/forBackup.ts';
+import type { SpaceDatabases } from '../../models/databases/index.ts';
+import type { Manifest } from '../vault/manifests.ts';
+import type { Stored, Vault } from '../vault/vault.ts';
+import { inOrder } from './inOrder.ts';
+
+const atOnce = 2;
+/** A space that changes tables while they are read breaks that off. */
+const attempts = 3;
+
+interface Deps {
+  vault: Vault;
+  database: Database;
+  spaceDatabases: SpaceDatabases;
+  tenantServer: TenantServer;
+  signal: AbortSignal;
+}
+
+/**
+ * The databases of spaces, each as it is at one moment. One that cannot be read is a gap and holds up no other: the bucket
+ * has its own backups.
+ */
+export async function storeTenants(deps: Deps): Promise<Pick<Manifest, 'tenants' | 'gaps'>> {
+  const tenants: Manifest['tenants'] = [];
+  const gaps: string[] = [];
+  // A server that is not there is no matter of one database.
+  await deps.tenantServer.settings();
+  async function* tasks() {
+    const all = await databasesOnServer(deps.database);
+    for (const one of all.filter(({ isLiving }) => isLiving)) yield () => storeOne(deps, one);
+  }
+  for await (const { id, content, failure } of inOrder(tasks(), atOnce)) {
+    if (content !== undefined) tenants.push({ databaseId: id, content });
+    else gaps.push(`the database ${id} as it is now (${failure}); its newest own backup is in the bucket`);
+  }
+  return { tenants, gaps };
+}
+
+async function storeOne(
+  { vault, spaceDatabases, tenantServer, signal }: Deps,
+  { id, serverName }: DatabaseOnServer,
+): Promise<{ id: string; content?: Stored; failure?: string }> {
+  for (let attempt = 1; ; attempt++) {
+    signal.throwIfAborted();
+    const keeper = await spaceDatabases.readerOf(id, 'keeper');
+    if (keeper === undefined) return { id, failure: 'the server has no account that reads it yet' };
+    try {
+      const account = { ...keeper, database: serverName };
+      return { id, content: await tenantServer.dump(account, signal, (bytes) => vault.store(bytes)) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (attempt === attempts) return { id, failure: (error as Error).message };
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import {
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import type { BackupConfig } from '../../config/backup.ts';
+import { BackupError } from '../errors.ts';
+import type { Place } from './place.ts';
+
+const connectTimeoutMs = 5_000;
+/** For a few MiB, either way. */
+const requestTimeoutMs = 5 * 60_000;
+const removedAtOnce = 1_000;
+
+/** A part of a bucket, which should be another than the product's, best at another provider. */
+export function s3Place(url: URL, s3: BackupConfig['s3']): Place {
+  const bucket = url.hostname;
+  const folder = url.pathname.replace(/^\/+|\/+$/g, '');
+  const root = folder === '' ? '' : `${folder}/`;
+  const { endpoint, region, accessKeyId, secretAccessKey } = s3;
+  const client = new S3Client({
+    region,
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
+    ...(accessKeyId !== undefined &&
+      secretAccessKey !== undefined && { credentials: { accessKeyId, secretAccessKey } }),
+    maxAttempts: 5,
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    expectContinueHeader: false,
+    requestHandler: {
+      connectionTimeout: connectTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      throwOnRequestTimeout: true,
+    },
+  });
+  const title = `s3://${bucket}/${root}`;
+  const told = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work;
+    } catch (error) {
+      const { name, message } = error as Error;
+      throw new BackupError(`The place for backups ${title} cannot be used: ${message || name}.`, { cause: error });
+    }
+  };
+  return {
+    title,
+    async *list(prefix) {
+      for (let token: string | undefined; ; ) {
+        const command = new ListObjectsV2Command({
+          Bucket: bucket,
+          Prefix: root + prefix,
+          ContinuationToken: token,
+        });
+        const { Contents = [], NextContinuationToken } = await told(client.send(command));
+        for (const { Key } of Contents) if (Key !== undefined) yield Key.slice(root.length);
+        token = NextContinuationToken;
+        if (token === undefined) return;
+      }
+    },
+    async read(name) {
+      const asked = client.send(new GetObjectCommand({ Bucket: bucket, Key: root + name }));
+      const found = await told(asked.catch(absent));
+      const bytes = found?.Body && (await told(found.Body.transformToByteArray()));
+      return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    },
+    async write(name, bytes) {
+      await told(client.send(new PutObjectCommand({ Bucket: bucket, Key: root + name, Body: bytes })));
+    },
+    async remove(names) {
+      for (let at = 0; at < names.length; at += removedAtOnce) {
+        const Objects = names.slice(at, at + removedAtOnce).map((name) => ({ Key: root + name }));
+        const command = new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } });
+        const { Errors = [] } = await told(client.send(command));
+        if (Errors[0] !== undefined) throw new BackupError(`${title} does not remove: ${Errors[0].Message}.`);
+      }
+    },
+    close: () => client.destroy(),
+  };
+}
+
+function absent(error: { name?: string }): undefined {
+  if (error.name !== 'NoSuchKey' && error.name !== 'NotFound') throw error;
+}

@@ -1,0 +1,51 @@
+import { type AccountConnection, withAccountConnection } from '../../integrations/tenantDatabases/accountConnection.ts';
+import { withTenantConnection } from '../../integrations/tenantDatabases/connection.ts';
+import { entriesOf } from '../../integrations/tenantDatabases/dump/entries.ts';
+import { restoreDatabase } from '../../integrations/tenantDatabases/dump/restore.ts';
+import { quote } from '../../integrations/tenantDatabases/dump/values.ts';
+import { TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
+import { BackupError } from '../errors.ts';
+import type { Manifest } from '../vault/manifests.ts';
+import type { Vault } from '../vault/vault.ts';
+
+/** Puts all of the product's database back, in place of what an attempt before has left. `url` is of its owner. */
+export async function loadDatabase(
+  vault: Vault,
+  { database, server }: Manifest,
+  url: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const name = new URL(url).pathname.slice(1);
+  try {
+    await withTenantConnection({ url, adminPort: undefined }, async ({ isMariaDb, version }) => {
+      if (isMariaDb !== server.includes('MariaDB')) {
+        throw new BackupError(`The backup is of ${server}, and this server is ${version}: use one of the same kind.`);
+      }
+      await withAccountConnection({ uri: url }, signal, async (connection) => {
+        await dropTables(connection);
+        await restoreDatabase(connection, entriesOf(vault.read(database)), { name, isMariaDb });
+      });
+    });
+  } catch (error) {
+    if (!(error instanceof TenantServerError)) throw error;
+    throw new BackupError(
+      `The database does not take what is in the backup: ${error.code ?? 'unknown'} (${error.errno}).`,
+    );
+  }
+}
+
+/** How many tables there are. */
+export function countTables(url: string): Promise<number> {
+  const signal = new AbortController().signal;
+  return withAccountConnection({ uri: url }, signal, async (connection) => (await tablesOf(connection)).length);
+}
+
+async function tablesOf(connection: AccountConnection): Promise<string[]> {
+  const sql = 'SELECT TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()';
+  return (await connection.rows<{ name: string }>(sql)).map(({ name }) => name);
+}
+
+async function dropTables(connection: AccountConnection): Promise<void> {
+  await connection.run('SET SESSION foreign_key_checks = 0');
+  for (const name of await tablesOf(connection)) await connection.run(`DROP TABLE ${quote(name)}`);
+}

@@ -1,0 +1,107 @@
+import { ListObjectsV2Command } from '@aws-sdk/client-s3';
+import type { Config } from '../../config/index.ts';
+import { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { createTenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import { type Database, openDatabase } from '../../models/database.ts';
+import { createSpaceDatabases } from '../../models/databases/index.ts';
+import { namesOf } from '../../models/databases/names.ts';
+import { openEnvelope, rewrapKeys } from '../../models/identity/index.ts';
+import { unknownMigrations, withSchemaHeld } from '../../models/migrate.ts';
+import { BackupError } from '../errors.ts';
+import type { NamedManifest } from '../vault/manifests.ts';
+import type { Vault } from '../vault/vault.ts';
+import { countTables, loadDatabase } from './databasePart.ts';
+import { loadHomes } from './homesPart.ts';
+import type { Journal } from './journal.ts';
+import { loadObjects } from './objectsPart.ts';
+import { settle } from './settle.ts';
+import { loadTenants } from './tenantsPart.ts';
+
+interface Options {
+  vault: Vault;
+  manifest: NamedManifest;
+  config: Config;
+  journal: Journal;
+  report: (line: string) => void;
+  signal: AbortSignal;
+}
+
+/** Throws {@link BackupError} where this version knows less than the one that made the backup. */
+export function assertKnown({ migrations, id }: NamedManifest): void {
+  const [unknown] = unknownMigrations(migrations);
+  if (unknown === undefined) return;
+  throw new BackupError(
+    `The backup ${id} was made by a newer Atrium: this one does not know ${unknown}. Restore it with that version.`,
+  );
+}
+
+/**
+ * Puts a backup into parts that run and hold nothing. The master keys are there already. The database's tables come
+ * first, then what its rows name. Where an attempt was killed, the next one goes on.
+ */
+export async function restoreBackup(options: Options): Promise<{ gaps: string[] }> {
+  const { vault, manifest, config, journal, report, signal } = options;
+  const ownerUrl = config.migration.databaseUrl ?? config.database.url;
+  const database = openDatabase({ database: { ...config.database, url: ownerUrl } });
+  const storage = new ObjectStore(config.storage);
+  try {
+    if (!journal.isResumed) await assertEmpty(config, ownerUrl, storage);
+    return await withSchemaHeld(database, async () => {
+      if (!journal.isDatabaseDone()) {
+        await loadDatabase(vault, manifest, ownerUrl, signal);
+        await rewrapKeys(database, config);
+        await settle(database, manifest);
+        journal.noteDatabase();
+      }
+      report('Database restored');
+      await loadObjects(manifest, { vault, storage, isResumed: journal.isResumed, signal });
+      report(`Objects of the bucket restored: ${manifest.objectCount}`);
+      const refused = await tenantsOf(options, database);
+      await loadHomes(manifest, { vault, config, signal });
+      if (manifest.homes !== null) report(`Homes of computers restored: ${manifest.homes.computers.length}`);
+      const made = refused.map((id) => `the database ${id}, which is made from its newest own backup at the start`);
+      return { gaps: [...manifest.gaps, ...made] };
+    });
+  } finally {
+    storage.close();
+    await database.close();
+  }
+}
+
+async function tenantsOf({ vault, manifest, config, report, signal }: Options, database: Database): Promise<string[]> {
+  const { url, adminPort, ...limits } = config.databases;
+  if (manifest.tenants.length === 0) return [];
+  if (url === undefined) {
+    throw new BackupError('The backup has databases of spaces: set ATRIUM_TENANT_DATABASE_URL to a server for them.');
+  }
+  const refused = await loadTenants(manifest, {
+    vault,
+    database,
+    spaceDatabases: createSpaceDatabases(database, await openEnvelope(database, config), config),
+    tenantServer: createTenantServer({ url, adminPort }, limits),
+    signal,
+  });
+  report(`Databases of spaces restored: ${manifest.tenants.length - refused.length}`);
+  return refused;
+}
+
+/** Nothing is ever written over: who means to, empties it first. */
+async function assertEmpty(config: Config, ownerUrl: string, storage: ObjectStore): Promise<void> {
+  const tables = await countTables(ownerUrl);
+  if (tables > 0) {
+    const { pathname, host } = new URL(ownerUrl);
+    throw notEmpty(`the database ${pathname.slice(1)} at ${host} has ${tables} tables`);
+  }
+  const list = new ListObjectsV2Command({ Bucket: storage.bucket, MaxKeys: 1 });
+  if ((await storage.client.send(list)).KeyCount !== 0) throw notEmpty(`the bucket ${storage.bucket} has objects`);
+  const { url, adminPort, ...limits } = config.databases;
+  if (url === undefined) return;
+  const found = await createTenantServer({ url, adminPort }, limits).find(namesOf(config.installation));
+  if (found.databases.length > 0) throw notEmpty('the server for databases of spaces has some of this installation');
+}
+
+function notEmpty(what: string): BackupError {
+  return new BackupError(
+    `A backup is restored into an empty installation, and ${what}. Nothing was changed. Give it other places, or empty these yourself.`,
+  );
+}

@@ -1,0 +1,24 @@
+import { passMissedTicks as passAppTicks } from '../../models/apps/passMissed.ts';
+import { passMissedTicks as passAutomationTicks } from '../../models/automations/passMissed.ts';
+import { endLinks } from '../../models/computers/endLinks.ts';
+import type { Database } from '../../models/database.ts';
+import { databasesOnServer, makeFromOwnBackup, noteLost } from '../../models/databases/forBackup.ts';
+import { endSignIns } from '../../models/identity/endSignIns.ts';
+import type { Manifest } from '../vault/manifests.ts';
+
+/**
+ * What an old state must not bring back: sessions and links that were ended since, and runs of schedules that were made
+ * since. What has to be made again on the server for databases is noted.
+ */
+export async function settle(database: Database, { tenants }: Manifest): Promise<void> {
+  await endSignIns(database);
+  await endLinks(database);
+  const now = new Date();
+  await passAutomationTicks(database, now);
+  await passAppTicks(database, now);
+  const backedUp = new Set(tenants.map(({ databaseId }) => databaseId));
+  for (const { id, isLiving } of await databasesOnServer(database)) {
+    if (isLiving && backedUp.has(id)) await noteLost(database, id);
+    else await makeFromOwnBackup(database, id);
+  }
+}

@@ -1,0 +1,74 @@
+import { asWanted } from '../../activities/databases/wanted.ts';
+import { RestoreRefused } from '../../integrations/tenantDatabases/errors.ts';
+import type { TenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
+import type { Fill } from '../../integrations/tenantDatabases/types.ts';
+import type { Database } from '../../models/database.ts';
+import { type Alignment, finishAlignment } from '../../models/databases/alignment.ts';
+import { isToBeFilled, makeFromOwnBackup } from '../../models/databases/forBackup.ts';
+import type { SpaceDatabases } from '../../models/databases/index.ts';
+import { inOrder } from '../make/inOrder.ts';
+import type { Manifest } from '../vault/manifests.ts';
+import type { Stored, Vault } from '../vault/vault.ts';
+
+const atOnce = 2;
+
+interface Deps {
+  vault: Vault;
+  database: Database;
+  spaceDatabases: SpaceDatabases;
+  tenantServer: TenantServer;
+  signal: AbortSignal;
+}
+
+/**
+ * Makes the databases of spaces again, with their accounts and passwords, as their tenants and with no more rights. One
+ * that the server refuses is made from its newest own backup at the start. Returns those.
+ */
+export async function loadTenants({ tenants }: Manifest, deps: Deps): Promise<string[]> {
+  const refused: string[] = [];
+  async function* tasks() {
+    for (const { databaseId, content } of tenants) {
+      if (await isToBeFilled(deps.database, databaseId)) yield () => loadOne(deps, databaseId, content, refused);
+    }
+  }
+  for await (const _done of inOrder(tasks(), atOnce)) deps.signal.throwIfAborted();
+  return refused;
+}
+
+async function loadOne(deps: Deps, id: string, content: Stored, refused: string[]): Promise<void> {
+  const { database, spaceDatabases, tenantServer } = deps;
+  let aligned: Alignment | undefined;
+  try {
+    await tenantServer.align(id, async () => {
+      aligned = await spaceDatabases.alignment(id);
+      // To one that is full nobody could write.
+      const open = { isFull: false, isFullOfDefinitions: false };
+      return aligned && { ...asWanted(aligned), ...open, fill: fillOf(deps, aligned, content) };
+    });
+  } catch (error) {
+    if (!(error instanceof RestoreRefused)) throw error;
+    refused.push(id);
+    await makeFromOwnBackup(database, id);
+    return;
+  }
+  if (aligned === undefined) return;
+  const { isFull, isFullOfDefinitions } = aligned;
+  if (isFull || isFullOfDefinitions) {
+    const wanted = asWanted(aligned);
+    await tenantServer.align(id, async () => wanted);
+  }
+  await finishAlignment(database, aligned);
+}
+
+/** It keeps its name on the server, which addresses of tenants have in them: nobody else is at it. */
+function fillOf({ vault, signal }: Deps, aligned: Alignment, content: Stored): Fill | undefined {
+  const own = aligned.accounts.find(({ isOwn }) => isOwn);
+  return (
+    own && {
+      user: own.serverUser,
+      signal,
+      begin: async () => aligned.serverName,
+      read: (take) => take(vault.read(content)),
+    }
+  );
+}

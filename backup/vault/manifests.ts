@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import { BackupError } from '../errors.ts';
+import type { Vault } from './vault.ts';
+
+const folder = 'backups/';
+const format = 1;
+
+const stored = z.object({ bytes: z.number(), pieces: z.array(z.string()) });
+
+const manifestSchema = z.object({
+  format: z.literal(format),
+  /** The moment of which the database is. */
+  at: z.iso.datetime(),
+  finishedAt: z.iso.datetime(),
+  /** Tells installations apart, also after a restore. */
+  installation: z.string(),
+  /** The schema of the database; a version that knows less of it cannot use it. */
+  migrations: z.array(z.string()),
+  server: z.string(),
+  database: stored,
+  /** Lines of {@link ObjectEntry}, by key. */
+  objects: stored,
+  objectCount: z.number(),
+  objectBytes: z.number(),
+  tenants: z.array(z.object({ databaseId: z.string(), content: stored })),
+  /** Of the computers of the host that is on the machine of the backup. */
+  homes: z
+    .object({
+      hostId: z.string(),
+      computers: z.array(
+        z.object({
+          computerId: z.string(),
+          spaceId: z.string(),
+          limits: z.record(z.string(), z.number()),
+          content: stored,
+        }),
+      ),
+    })
+    .nullable(),
+  /** The files of the data directory with master keys, by name; a key of the environment as if it were in one. */
+  keys: z.record(z.string(), z.string()),
+  kmsKeyId: z.string().nullable(),
+  /** What is not in it though it should be, in words. */
+  gaps: z.array(z.string()),
+  newBytes: z.number(),
+});
+
+/** A backup: it is one as soon as its manifest is there, which is written last. */
+export type Manifest = z.infer<typeof manifestSchema>;
+
+/** An object of the bucket. */
+export interface ObjectEntry {
+  key: string;
+  bytes: number;
+  pieces: string[];
+}
+
+export interface NamedManifest extends Manifest {
+  id: string;
+}
+
+/** Names sort by the time of the backup. */
+export async function writeManifest(vault: Vault, manifest: Omit<Manifest, 'format'>): Promise<NamedManifest> {
+  const id = `${manifest.at.replace(/[-:]|\.\d+/g, '')}-${randomBytes(3).toString('hex')}`;
+  await vault.writeSealed(folder + id, { format, ...manifest });
+  return { format, ...manifest, id };
+}
+
+/** The oldest first. */
+export async function listBackups(vault: Vault): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const name of vault.place.list(folder)) ids.push(name.slice(folder.length));
+  return ids.sort();
+}
+
+/** The newest without an id. Throws {@link BackupError}. */
+export async function readManifest(vault: Vault, id?: string): Promise<NamedManifest> {
+  const wanted = id ?? (await listBackups(vault)).at(-1);
+  if (wanted === undefined) throw new BackupError(`There is no finished backup in ${vault.place.title}.`);
+  const found = await vault.readSealed(folder + wanted);
+  if (found === undefined) throw new BackupError(`There is no backup ${wanted} in ${vault.place.title}.`);
+  const manifest = manifestSchema.safeParse(found);
+  if (manifest.success) return { ...manifest.data, id: wanted };
+  throw new BackupError(`The backup ${wanted} was made by another version of Atrium, which this one cannot read.`);
+}
+
+export async function removeManifest(vault: Vault, id: string): Promise<void> {
+  await vault.place.remove([folder + id]);
+}

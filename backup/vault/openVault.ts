@@ -1,0 +1,25 @@
+import type { BackupConfig } from '../../config/backup.ts';
+import { BackupError } from '../errors.ts';
+import { openPlace } from '../places/openPlace.ts';
+import { openHeader, openOrMakeHeader } from './header.ts';
+import { readRecoveryKey } from './recoveryKey.ts';
+import { Vault } from './vault.ts';
+
+/**
+ * The place of backups that is configured, opened with the recovery key. Throws {@link BackupError}, also where there are
+ * none and `makes` is not set. The caller closes its place.
+ */
+export async function openVault({ to, keyFile, s3 }: BackupConfig, { makes = false } = {}): Promise<Vault> {
+  if (to === undefined) throw new BackupError('Where backups are is not said: set ATRIUM_BACKUP_TO, or give --to.');
+  if (keyFile === undefined) {
+    throw new BackupError('No recovery key is named: set ATRIUM_BACKUP_KEY_FILE, or give --key-file.');
+  }
+  const secret = await readRecoveryKey(keyFile);
+  const place = openPlace(to, s3);
+  try {
+    return new Vault(place, await (makes ? openOrMakeHeader : openHeader)(place, secret));
+  } catch (error) {
+    place.close();
+    throw error;
+  }
+}

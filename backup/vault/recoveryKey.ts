@@ -1,0 +1,43 @@
+import { randomBytes, scrypt } from 'node:crypto';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { keyBytes } from '../../crypto/aead.ts';
+import { BackupError } from '../errors.ts';
+
+/** Shorter ones are guessed, whatever is done to them. */
+const leastCharacters = 20;
+/** 128 MiB and about half a second for each guess. */
+const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1_048_576 };
+
+const derive = promisify<string, Buffer, number, object, Buffer>(scrypt);
+
+/** Makes a file with a new key, readable by its owner only. Never writes over one. */
+export async function makeRecoveryKey(file: string): Promise<void> {
+  await mkdir(dirname(resolve(file)), { recursive: true });
+  const text = `${randomBytes(keyBytes).toString('base64')}\n`;
+  await writeFile(file, text, { mode: 0o600, flag: 'wx', flush: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+    throw new BackupError(`${file} is there already. Use it, or name another file.`);
+  });
+}
+
+/** What a key file holds: a key that was made here, or any passphrase of at least 20 characters. */
+export async function readRecoveryKey(file: string): Promise<string> {
+  const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
+    throw new BackupError(`The recovery key ${file} cannot be read (${error.code}).`);
+  });
+  if ((found.mode & 0o077) !== 0) {
+    throw new BackupError(`The recovery key ${file} can be read by others. Make it yours alone: chmod 600 ${file}`);
+  }
+  const text = (await readFile(file, 'utf8')).trim();
+  if (text.length >= leastCharacters) return text;
+  throw new BackupError(
+    `The recovery key ${file} is too short: a passphrase has at least ${leastCharacters} characters.`,
+  );
+}
+
+/** The key that it stands for in one place of backups. */
+export function deriveKey(secret: string, salt: Buffer): Promise<Buffer> {
+  return derive(secret, salt, keyBytes, cost);
+}

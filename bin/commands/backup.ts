@@ -1,0 +1,133 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { listBackups, type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
+import { openVault } from '../../backup/vault/openVault.ts';
+import { makeRecoveryKey } from '../../backup/vault/recoveryKey.ts';
+import type { Vault } from '../../backup/vault/vault.ts';
+import type { BackupConfig } from '../../config/backup.ts';
+import { loadBackupConfig } from '../../config/backupPlace.ts';
+import { columns, print, wantsJson } from '../support/answer.ts';
+import { commandLine } from '../support/commandLine.ts';
+import { loadCommandConfig } from '../support/installation.ts';
+import { stopOnSignals } from '../support/signals.ts';
+
+interface PlaceOptions {
+  to?: string;
+  keyFile?: string;
+}
+
+/** `atrium backup`, and what looks at backups that there are. */
+export function addBackup(program: Command): void {
+  const backup = withPlace(program.command('backup'), '--to')
+    .description('back up everything while Atrium runs: database, bucket, databases of spaces, homes, keys')
+    .option('--keep <count>', 'remove all older backups but so many', readCount)
+    .option('--json', 'answer in JSON')
+    .action(async ({ keep, ...place }: PlaceOptions & { keep?: number }, command: Command) => {
+      const { makeBackup } = await import('../../backup/make/makeBackup.ts');
+      const config = loadCommandConfig();
+      const signal = stopOnSignals();
+      const report = (line: string) => (wantsJson(command) ? undefined : console.log(line));
+      await withVault({ ...place, makes: true }, async (vault) => {
+        const made = await makeBackup({ vault, config, keep, report, signal });
+        const { id, gaps, newBytes } = made.manifest;
+        const text = [
+          `The backup ${id} is in ${vault.place.title}: ${mebibytes(newBytes)} of it new`,
+          ...gaps.map((gap) => `It lacks ${gap}.`),
+          ...made.removedBackups.map((old) => `Removed ${old}`),
+        ];
+        print(command, { json: { id, gaps, newBytes, removed: made.removedBackups }, text: text.join('\n') });
+      });
+    });
+  backup
+    .command('key')
+    .description('make a recovery key, which opens backups; keep a copy of it away from this machine')
+    .argument('<file>')
+    .action(async (file: string) => {
+      await makeRecoveryKey(file);
+      console.log(`${file} opens your backups. Keep a copy elsewhere: without it no backup can be restored.`);
+    });
+  withPlace(backup.command('list'))
+    .description('list the backups that there are, oldest first')
+    .option('--json', 'answer in JSON')
+    .action(async (_options: unknown, command: Command) => {
+      await withVault(command.optsWithGlobals<PlaceOptions>(), async (vault) => {
+        const found: NamedManifest[] = [];
+        for (const id of await listBackups(vault)) found.push(await readManifest(vault, id));
+        const json = found.map(({ id, at, finishedAt, objectCount, objectBytes, newBytes, gaps }) => {
+          return { id, at, finishedAt, objectCount, objectBytes, newBytes, gaps };
+        });
+        const row = ({ id, at, objectCount, newBytes, gaps }: NamedManifest) => [
+          id,
+          at,
+          `${objectCount} objects`,
+          `${mebibytes(newBytes)} new`,
+          gaps.length > 0 ? `${gaps.length} gaps` : '',
+        ];
+        print(command, { json, text: found.length === 0 ? 'There is none yet.' : columns(found.map(row)) });
+      });
+    });
+  withPlace(backup.command('verify'))
+    .description('read a backup from its beginning to its end, the newest without an id')
+    .argument('[id]')
+    .option('--json', 'answer in JSON')
+    .action(async (id: string | undefined, _options: unknown, command: Command) => {
+      const { verify } = await import('../../backup/verify.ts');
+      await withVault(command.optsWithGlobals<PlaceOptions>(), async (vault) => {
+        const verified = await verify(vault, id);
+        const text = `The backup ${verified.id} is whole: ${verified.pieces} pieces, ${mebibytes(verified.bytes)}.`;
+        print(command, { json: verified, text });
+      });
+    });
+}
+
+/** `atrium restore`. */
+export function addRestore(program: Command): void {
+  withPlace(program.command('restore'), '--from')
+    .description('restore a backup into an empty installation; run it again when it was broken off')
+    .option('--backup <id>', 'which one, if not the newest')
+    .option('--json', 'answer in JSON')
+    .action(async ({ backup: id, ...place }: PlaceOptions & { from?: string; backup?: string }, command: Command) => {
+      const { restore } = await import('../support/restore.ts');
+      const json = wantsJson(command);
+      const report = (line: string) => (json ? console.error(line) : console.log(line));
+      const restored = await restore(placeOf({ ...place, to: place.from }), id, report);
+      const text = [
+        ...restored.gaps.map((gap) => `It lacks ${gap}.`),
+        `Restored into ${restored.dataDir}. Start Atrium; everybody signs in anew (${commandLine} token).`,
+      ];
+      print(command, { json: restored, text: text.join('\n') });
+      process.exit(0);
+    });
+}
+
+function withPlace(command: Command, flag: '--to' | '--from' = '--to'): Command {
+  return command
+    .option(`${flag} <place>`, 'the folder, or s3://BUCKET/PREFIX (otherwise ATRIUM_BACKUP_TO)')
+    .option('--key-file <file>', 'the recovery key (otherwise ATRIUM_BACKUP_KEY_FILE)');
+}
+
+function placeOf({ to, keyFile }: PlaceOptions): BackupConfig {
+  const config = loadBackupConfig();
+  return { ...config, to: to ?? config.to, keyFile: keyFile ?? config.keyFile };
+}
+
+async function withVault(
+  { makes = false, ...place }: PlaceOptions & { makes?: boolean },
+  work: (vault: Vault) => Promise<void>,
+): Promise<void> {
+  const vault = await openVault(placeOf(place), { makes });
+  try {
+    await work(vault);
+  } finally {
+    vault.place.close();
+  }
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 1_048_576).toFixed(1)} MiB`;
+}
+
+function readCount(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= 1) return count;
+  throw new InvalidArgumentError('A whole number, at least 1.');
+}

@@ -1,0 +1,22 @@
+import { readManifest } from '../../backup/vault/manifests.ts';
+import { openVault } from '../../backup/vault/openVault.ts';
+import type { Config } from '../../config/index.ts';
+import { off, ok, wrong } from './check.ts';
+
+const oldestHours = 48;
+const hourMs = 3_600_000;
+
+/** When the last good backup was. It is not read: `backup verify` does that. */
+export async function checkBackups({ backup }: Pick<Config, 'backup'>) {
+  if (backup.to === undefined) return off('not set (ATRIUM_BACKUP_TO): nothing looks after backups');
+  const vault = await openVault(backup);
+  try {
+    const { at, gaps } = await readManifest(vault);
+    const hours = Math.floor((Date.now() - Date.parse(at)) / hourMs);
+    const lacks = gaps.length === 0 ? '' : `; it lacks ${gaps.join(', ')}`;
+    const said = `the last good one is of ${at}, in ${vault.place.title}${lacks}`;
+    return hours > oldestHours ? wrong(`${said}: ${hours} hours ago`) : ok(said);
+  } finally {
+    vault.place.close();
+  }
+}

@@ -1,0 +1,64 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { BackupError } from '../../backup/errors.ts';
+import { keyFileNames } from '../../backup/make/keysPart.ts';
+import { beginJournal, type Journal, openJournal } from '../../backup/restore/journal.ts';
+import { removeKeys, restoreKeys } from '../../backup/restore/keysPart.ts';
+import { assertKnown, restoreBackup } from '../../backup/restore/restoreBackup.ts';
+import { type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
+import { openVault } from '../../backup/vault/openVault.ts';
+import type { BackupConfig } from '../../config/backup.ts';
+import { loadConfig } from '../../config/index.ts';
+import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
+import { startStack } from '../../stack/index.ts';
+import type { Report } from '../../stack/report.ts';
+import { takeDataDir } from './running.ts';
+import { stopOnSignals } from './signals.ts';
+
+export interface Restored {
+  backup: string;
+  at: string;
+  dataDir: string;
+  /** What is not as it was, in words. */
+  gaps: string[];
+}
+
+/** Restores a backup, the newest without an id, with parts that run only for that where they are of this machine. */
+export async function restore(backups: BackupConfig, id: string | undefined, report: Report): Promise<Restored> {
+  const signal = stopOnSignals();
+  const launch = loadLaunchConfig();
+  const vault = await openVault(backups);
+  await using done = new AsyncDisposableStack();
+  done.defer(() => vault.place.close());
+  const manifest = await readManifest(vault, id);
+  assertKnown(manifest);
+  report(`The backup ${manifest.id}, of ${manifest.at}`);
+  const lock = await takeDataDir(launch.dataDir, report, signal);
+  done.defer(() => lock.release());
+  const journal = openJournal(launch.dataDir, manifest.id) ?? begin(launch, manifest);
+  await restoreKeys(manifest, launch.dataDir);
+  // Temporal begins afresh: the sweeper starts what was under way from the database.
+  const stack = await startStack({ ...launch, need: { ...launch.need, temporal: false }, report, signal });
+  done.defer(() => stack.stop());
+  const config = loadConfig({ ATRIUM_TEMPORAL_ADDRESS: noTemporal, ...launch.environment, ...stack.environment });
+  const { gaps } = await restoreBackup({ vault, manifest, config, journal, report, signal });
+  await removeKeys(config);
+  journal.finish();
+  return { backup: manifest.id, at: manifest.at, dataDir: launch.dataDir, gaps };
+}
+
+/** A configuration must have one, and nothing is asked of it. */
+const noTemporal = '127.0.0.1:1';
+
+function begin({ dataDir, computersDir }: LaunchConfig, { id }: NamedManifest): Journal {
+  const services = join(dataDir, 'services');
+  const found = [
+    ...keyFileNames.map((name) => join(dataDir, name)),
+    ...(existsSync(services) ? readdirSync(services).map((name) => join(services, name)) : []),
+    join(computersDir, '.host.json'),
+  ].find((path) => existsSync(path));
+  if (found === undefined) return beginJournal(dataDir, id);
+  throw new BackupError(
+    `A backup is restored into an empty installation, and there is ${found}. Nothing was changed. Set ATRIUM_DATA_DIR to an empty folder, or move ${dataDir} away first.`,
+  );
+}

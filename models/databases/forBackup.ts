@@ -1,0 +1,49 @@
+import type { RowDataPacket } from 'mysql2';
+import { type Database, transaction } from '../database.ts';
+import { execute, select } from '../sql.ts';
+import { lockDatabase } from './spaceDatabase.ts';
+
+export interface DatabaseOnServer {
+  id: string;
+  serverName: string;
+  /** A deleted one lets nobody in, not even Atrium. */
+  isLiving: boolean;
+}
+
+/** The databases that the server has, or had when the rows were written. */
+export async function databasesOnServer({ pool }: Pick<Database, 'pool'>): Promise<DatabaseOnServer[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT id, server_name AS serverName, state = 'living' AS isLiving FROM space_databases
+      WHERE state IN ('living', 'deleted') AND is_made = 1 ORDER BY state, id`,
+  );
+  return rows.map(({ id, serverName, isLiving }) => ({ id, serverName, isLiving: Boolean(isLiving) }));
+}
+
+/** Its server was lost, and somebody is about to make it again and fill it. */
+export async function noteLost(database: Database, id: string): Promise<void> {
+  await transaction(database, (tx) =>
+    execute(tx, 'UPDATE space_databases SET is_made = 0, restores = NULL WHERE id = ?', [id]),
+  );
+}
+
+/** Whether that has still to be done. */
+export async function isToBeFilled({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
+  const sql = "SELECT 1 FROM space_databases WHERE id = ? AND state = 'living' AND is_made = 0 AND restores IS NULL";
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
+  return rows.length > 0;
+}
+
+/**
+ * Its server was lost: has the product make it again, from its newest own backup, or empty where there is none. A deleted
+ * one is made when it is restored.
+ */
+export async function makeFromOwnBackup(database: Database, id: string): Promise<void> {
+  await transaction(database, async (tx) => {
+    await lockDatabase(tx, id);
+    const newest =
+      "SELECT id FROM space_database_backups WHERE database_id = ? AND state = 'kept' ORDER BY id DESC LIMIT 1";
+    const [backup] = await select<{ id: string }>(tx, newest, [id]);
+    const change = { restores: backup?.id ?? null, is_made: 0, due_at: new Date() };
+    await execute(tx, 'UPDATE space_databases SET ?, version = version + 1 WHERE id = ?', [change, id]);
+  });
+}

@@ -1,0 +1,26 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Database } from '../database.ts';
+
+const atOnce = 1_000;
+
+/** An object that rows may name. */
+export interface BackedUpObject {
+  key: string;
+  bytes: number;
+  /** Nothing names it any more, so the store may not have it. */
+  isDoomed: boolean;
+}
+
+/**
+ * All objects but those that are still arriving, by key. Read after the moment of a backup, while nothing is removed,
+ * they are all those that its rows name: what was given up since then has its row still.
+ */
+export async function* objectsForBackup({ pool }: Pick<Database, 'pool'>): AsyncGenerator<BackedUpObject> {
+  const sql = `SELECT object_key AS \`key\`, size AS bytes, state = 'doomed' AS isDoomed FROM drive_objects
+    WHERE object_key > ? AND state <> 'arriving' ORDER BY object_key LIMIT ${atOnce}`;
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const [rows]: [RowDataPacket[], unknown] = await pool.query<RowDataPacket[]>(sql, [after]);
+    for (const { key, bytes, isDoomed } of rows) yield { key, bytes: Number(bytes), isDoomed: Boolean(isDoomed) };
+    after = rows.length < atOnce ? undefined : (rows.at(-1)?.key as string);
+  }
+}

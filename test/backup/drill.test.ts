@@ -1,0 +1,251 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
+import { removeDataDir } from '../../stack/folders.ts';
+import { asUser, type ChatUser, textOf } from '../builders/chat.ts';
+import { computerOf, type TestComputer } from '../builders/computer.ts';
+import { databasesOf, enter } from '../builders/databases.ts';
+import { putFile } from '../builders/files.ts';
+import { type FakeProvider, startFakeProvider } from '../fakes/openaiServer.ts';
+import { runAtrium, startAtrium } from '../support/atrium.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { pidsWith, type TestProcess, until } from '../support/processes.ts';
+import { productSettings } from '../support/productSettings.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+// The machine is lost, with all that was on it. What was backed up while it worked is put onto another, and does
+// everything there that it did.
+
+let provider: FakeProvider;
+let key: string;
+let place: string;
+beforeAll(async () => {
+  provider = await startFakeProvider();
+  const folder = temporaryFolder();
+  [key, place] = [join(folder, 'recovery.key'), join(folder, 'backups')];
+});
+afterAll(() => provider.stop());
+// Before the folders are removed.
+afterEach(async () => {
+  for (const dataDir of machines.splice(0)) await lose(dataDir);
+});
+
+const machines: string[] = [];
+const newMachine = () => {
+  const dataDir = temporaryFolder();
+  machines.push(dataDir);
+  return dataDir;
+};
+
+const settings = (dataDir: string) => ({
+  ...productSettings(provider.url),
+  ATRIUM_DATA_DIR: dataDir,
+  ATRIUM_PORT: '0',
+  ATRIUM_COMPUTERS: 'auto',
+  ATRIUM_COMPUTERS_DRIVERS: 'bubblewrap',
+  ATRIUM_BACKUP_TO: place,
+  ATRIUM_BACKUP_KEY_FILE: key,
+});
+
+interface Machine {
+  dataDir: string;
+  process: TestProcess;
+  url: string;
+  user: ChatUser;
+  run(...args: string[]): ReturnType<typeof runAtrium>;
+}
+
+async function startMachine(dataDir: string): Promise<Machine> {
+  const process = startAtrium(['up', '--json'], settings(dataDir));
+  await process.printed(/"apiUrl"/);
+  const { apiUrl: url } = JSON.parse(process.stdout()) as { apiUrl: string };
+  const run = (...args: string[]) => runAtrium(args, settings(dataDir));
+  const token = (await run('token')).stdout.trim();
+  const nobody = asUser({ url }, { id: '', email: '', token, spaceId: '' });
+  const me = await nobody.get<{ id: string; email: string; spaces: { id: string }[] }>('/api/me');
+  const user = asUser({ url }, { id: me.id, email: me.email, token, spaceId: me.spaces[0]?.id ?? '' });
+  return { dataDir, process, url, user, run };
+}
+
+/** Files come and go for good until it is told to stop. Returns what each that is there holds. */
+function writeOn(machine: Machine) {
+  let stops = false;
+  const contents = new Map<string, string>();
+  const write = async () => {
+    for (let number = 0; !stops; number++) {
+      const [path, text] = [`written/${number}.txt`, randomBytes(20_000).toString('hex')];
+      contents.set(path, text);
+      await putFile(machine, machine.user, path, text);
+      if (number % 3 === 2) await removeForGood(machine, `written/${number - 2}.txt`);
+    }
+  };
+  const writing = write();
+  return {
+    contents,
+    async stop() {
+      stops = true;
+      await writing;
+    },
+  };
+}
+
+/** Ends all that runs there, computers too, and removes every byte. */
+async function lose(dataDir: string): Promise<void> {
+  for (let pids = pidsWith(dataDir); pids.length > 0; pids = pidsWith(dataDir)) {
+    for (const pid of pids) endProcess(pid);
+    await until(() => pids.every((pid) => !pidsWith(dataDir).includes(pid)));
+  }
+  const homes = join(dataDir, 'services', 'computers', '.homes');
+  if (isMounted(homes)) execFileSync('umount', ['--lazy', homes]);
+  // What is not called by the folder, such as what ran on a computer, may end a moment later.
+  await waitFor('the folder to be gone', async () => {
+    try {
+      removeDataDir(dataDir);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+const itemOf = async ({ user }: Machine, path: string) => {
+  const found = await user.get<{ data: { id: string; name: string }[] }>(
+    `/api/spaces/${user.spaceId}/drive/items?path=${encodeURIComponent(path.split('/').slice(0, -1).join('/'))}&limit=200`,
+  );
+  return found.data.find(({ name }) => name === path.split('/').at(-1));
+};
+
+async function removeForGood(machine: Machine, path: string): Promise<void> {
+  const { user } = machine;
+  const item = await itemOf(machine, path);
+  const response = await user.fetch(`/api/spaces/${user.spaceId}/drive/items/${item?.id}?permanent=true`, {
+    method: 'DELETE',
+  });
+  if (!response.ok) throw new Error(`The removal answered ${response.status}: ${await response.text()}`);
+}
+
+async function readAll({ user }: Machine, folder: string): Promise<Map<string, string>> {
+  const contents = new Map<string, string>();
+  const path = `/api/spaces/${user.spaceId}/drive/items?limit=200${folder === '' ? '' : `&path=${folder}`}`;
+  const { data } = await user.get<{ data: { id: string; name: string }[] }>(path);
+  for (const { id, name } of data) {
+    const response = await user.fetch(`/api/spaces/${user.spaceId}/drive/items/${id}/content`);
+    contents.set(`${folder}/${name}`, response.ok ? await response.text() : `${response.status}`);
+  }
+  return contents;
+}
+
+test('a lost machine comes back on another one, with all that it had', async () => {
+  const first = await startMachine(newMachine());
+  const { user } = first;
+  expect((await first.run('backup', 'key', key)).code).toBe(0);
+
+  // Filled.
+  const { threadId, turnId } = await user.ask({ spaceId: user.spaceId, content: 'Remember me' });
+  expect((await user.ended(turnId)).status).toBe('completed');
+  const large = randomBytes(3_000_000).toString('hex');
+  await putFile(first, user, 'large.txt', large);
+  const databases = databasesOf(user);
+  const { id: databaseId } = await databases.make('shop');
+  await waitFor('the database', async () => (await databases.get(databaseId)).status === 'ready');
+  const before = await databases.connection(databaseId);
+  {
+    await using client = await enter(before);
+    await client.query('CREATE TABLE goods (name VARCHAR(20))');
+    await client.query("INSERT INTO goods VALUES ('tea')");
+  }
+  const made = await user.fetch(`/api/spaces/${user.spaceId}/computers`, {
+    method: 'POST',
+    body: { name: 'Desk', env: { GREETING: 'hello' } },
+  });
+  const { id: computerId } = (await made.json()) as { id: string };
+  const computer = computerOf(user, computerId);
+  expect(await computer.exec('echo "at home" > note.txt && mkdir -p a && ln -s ../note.txt a/link')).toMatchObject({
+    exitCode: 0,
+  });
+
+  // Backed up while somebody writes, twice: the second has only what is new.
+  const writer = writeOn(first);
+  await until(() => writer.contents.size > 3);
+  const backUp = async () => {
+    const { code, stdout, output } = await first.run('backup', '--keep', '2', '--json');
+    if (code !== 0) throw new Error(output);
+    return JSON.parse(stdout) as { id: string; newBytes: number; gaps: string[] };
+  };
+  expect(await backUp()).toMatchObject({ gaps: [] });
+  const second = await backUp();
+  expect(second.newBytes).toBeLessThan(large.length / 4);
+  await writer.stop();
+  expect((await first.run('backup', 'verify')).stdout).toMatch(/ is whole: /);
+
+  await lose(first.dataDir);
+
+  // Put back, in two attempts. Nothing can be started in between.
+  const dataDir = newMachine();
+  const restoring = startAtrium(['restore'], settings(dataDir));
+  await restoring.printed(/Database restored/);
+  restoring.child.kill('SIGKILL');
+  await restoring.exited;
+  expect((await runAtrium(['up'], settings(dataDir))).output).toMatch(/^A restore of the backup .* has not finished/);
+  const restored = await runAtrium(['restore', '--json'], settings(dataDir));
+  expect({ code: restored.code, output: restored.output }).toMatchObject({ code: 0 });
+  expect(JSON.parse(restored.stdout)).toMatchObject({ backup: second.id, gaps: [] });
+  expect((await runAtrium(['restore'], settings(dataDir))).output).toMatch(/into an empty installation, and there is/);
+
+  const other = await startMachine(dataDir);
+  expect(other.user.spaceId).toBe(user.spaceId);
+  const old = await fetch(`${other.url}/api/me`, { headers: { authorization: `Bearer ${user.token}` } });
+  expect(old.status).toBe(401);
+  const messages = await other.user.messages(threadId);
+  expect(messages.map(({ parts }) => textOf(parts))).toEqual(['Remember me', 'Hello from the fake provider.']);
+  expect((await readAll(other, '')).get('/large.txt')).toBe(large);
+  // Whatever was written and removed meanwhile: each file that it knows has its bytes.
+  const files = await readAll(other, 'written');
+  expect(files.size).toBeGreaterThan(2);
+  for (const [path, text] of files) expect(text).toBe(writer.contents.get(path));
+  const after = await databasesOf(other.user).connection(databaseId);
+  expect(after).toMatchObject({ user: before.user, password: before.password, database: before.database });
+  await using client = await enter(after);
+  expect((await client.query('SELECT name FROM goods'))[0]).toEqual([{ name: 'tea' }]);
+  await expectHome(computerOf(other.user, computerId));
+  expect((await other.user.ask({ threadId, content: 'Still there?' })).threadId).toBe(threadId);
+  other.process.child.kill('SIGINT');
+  await other.process.exited;
+  await assertDamageIsFound(dataDir);
+}, 300_000);
+
+async function expectHome(computer: TestComputer): Promise<void> {
+  expect(await computer.exec('cat a/link; echo "$GREETING"; stat -c %U note.txt')).toMatchObject({
+    exitCode: 0,
+    stdout: 'at home\nhello\nuser\n',
+  });
+}
+
+async function assertDamageIsFound(dataDir: string): Promise<void> {
+  const run = (args: string[], more = {}) => runAtrium(args, { ...settings(dataDir), ...more });
+  const pieces = readdirSync(join(place, 'pieces'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.includes('/'))
+    .map((name) => join(place, 'pieces', name));
+  const wrong = join(temporaryFolder(), 'wrong.key');
+  writeFileSync(wrong, 'a passphrase of somebody else', { mode: 0o600 });
+  expect((await run(['backup', 'verify'], { ATRIUM_BACKUP_KEY_FILE: wrong })).output).toMatch(
+    /^The recovery key does not open the backups in .*: they were made with another\.\n$/,
+  );
+  for (const piece of pieces) truncateSync(piece, readFileSync(piece).length - 1);
+  expect(await run(['backup', 'verify'])).toMatchObject({ code: 1, output: expect.stringMatching(/is damaged/) });
+  const another = newMachine();
+  expect(await run(['restore'], { ATRIUM_DATA_DIR: another })).toMatchObject({
+    code: 1,
+    output: expect.stringMatching(/is damaged/),
+  });
+}

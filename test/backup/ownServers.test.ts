@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readManifest, writeManifest } from '../../backup/vault/manifests.ts';
+import { openVault } from '../../backup/vault/openVault.ts';
+import type { Environment } from '../../config/index.ts';
+import { schemaOf } from '../../models/migrate.ts';
+import { databasesOf, enter } from '../builders/databases.ts';
+import { buildBucket } from '../builders/drive.ts';
+import { putFile } from '../builders/files.ts';
+import { buildProduct, type TestProduct } from '../builders/product.ts';
+import { runAtrium, startAtrium } from '../support/atrium.ts';
+import { createEmptyDatabase, openTestEnvironment, runStatement } from '../support/environment.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { until } from '../support/processes.ts';
+import { tenantServer } from '../support/runServer.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+// Backups of an installation whose database and store are servers of the operator: MariaDB, or MySQL.
+
+const fileCount = 30;
+
+let product: TestProduct;
+let environment: Environment;
+let place: string;
+beforeAll(async () => {
+  const bucket = await buildBucket();
+  bucket.client.destroy();
+  const folder = temporaryFolder();
+  place = join(folder, 'backups');
+  const key = join(folder, 'key');
+  writeFileSync(key, 'correct horse battery staple', { mode: 0o600 });
+  product = await buildProduct({ ...(await tenantServer()), ATRIUM_S3_BUCKET: bucket.name });
+  environment = {
+    ...product.environment.environment,
+    ATRIUM_LOG_LEVEL: undefined,
+    ATRIUM_BACKUP_TO: place,
+    ATRIUM_BACKUP_KEY_FILE: key,
+  };
+}, 120_000);
+afterAll(() => product.close());
+
+const run = (args: string[], more: Environment = {}) => runAtrium(args, { ...environment, ...more });
+
+/** Servers with nothing on them. */
+async function elsewhere(): Promise<{ settings: Environment; url: string; ownerUrl: string }> {
+  const empty = await createEmptyDatabase();
+  const bucket = await buildBucket();
+  bucket.client.destroy();
+  const settings = {
+    ATRIUM_DATABASE_URL: empty.url,
+    ATRIUM_DATABASE_MIGRATION_URL: empty.ownerUrl,
+    ATRIUM_S3_BUCKET: bucket.name,
+    ATRIUM_DATA_DIR: temporaryFolder(),
+  };
+  return { settings, ...empty };
+}
+
+test('a backup that is killed is none, and the next goes on; a restore onto other servers has it all', async () => {
+  const user = await product.user();
+  const contents = new Map<string, string>();
+  for (let number = 0; number < fileCount; number++) {
+    const text = randomBytes(150_000).toString('hex');
+    contents.set(`${number}.txt`, text);
+    await putFile(product, user, `${number}.txt`, text);
+  }
+  const databases = databasesOf(user);
+  const { id } = await databases.make('shop');
+  await waitFor('the database', async () => (await databases.get(id)).status === 'ready');
+  {
+    await using client = await enter(await databases.connection(id));
+    await client.query("CREATE TABLE goods AS SELECT 'tea' AS name");
+  }
+
+  const killed = startAtrium(['backup'], environment);
+  await killed.printed(/Databases of spaces/);
+  const pieces = () =>
+    readdirSync(place, { recursive: true, encoding: 'utf8' }).filter((name) => /pieces.{4}/.test(name));
+  const begun = pieces().length;
+  await until(() => pieces().length > begun + 3);
+  killed.child.kill('SIGKILL');
+  await killed.exited;
+  expect(JSON.parse((await run(['backup', 'list', '--json'])).stdout)).toEqual([]);
+  expect((await run(['backup', 'verify'])).output).toMatch(/^There is no finished backup in /);
+
+  const made = await run(['backup', '--json']);
+  expect(made).toMatchObject({ code: 0 });
+  expect(JSON.parse(made.stdout)).toMatchObject({ gaps: [] });
+  const [listed] = JSON.parse((await run(['backup', 'list', '--json'])).stdout) as { objectCount: number }[];
+  expect(listed).toMatchObject({ objectCount: fileCount });
+
+  // Its own servers are not empty, and stay as they are.
+  expect((await run(['restore'], { ATRIUM_DATA_DIR: temporaryFolder() })).output).toMatch(
+    /into an empty installation, and the database .* has \d+ tables\. Nothing was changed\./,
+  );
+  // What spaces have is lost.
+  const { database: lost } = await databases.connection(id);
+  await product.process.kill('SIGKILL');
+  await runStatement(environment.ATRIUM_TENANT_DATABASE_URL, `DROP DATABASE ${lost}`);
+
+  const { settings, url } = await elsewhere();
+  // With another master key than it had: everything is sealed under that one by the end.
+  const ATRIUM_MASTER_KEY = randomBytes(32).toString('base64');
+  const restored = await run(['restore'], { ...settings, ATRIUM_MASTER_KEY });
+  expect(restored).toMatchObject({ code: 0, output: expect.stringMatching(/Databases of spaces restored: 1\n/) });
+  expect(readdirSync(settings.ATRIUM_DATA_DIR ?? '')).not.toContain('master.key');
+  const other = openTestEnvironment({ ...environment, ...settings, ATRIUM_MASTER_KEY });
+  const schema = await schemaOf(product.environment.database);
+  expect(await schemaOf(other.database)).toEqual(schema);
+  await other.close();
+  expect(url).not.toBe(environment.ATRIUM_DATABASE_URL);
+}, 300_000);
+
+test('a backup by a newer version is refused before anything is touched', async () => {
+  const { ATRIUM_BACKUP_KEY_FILE: keyFile, ATRIUM_BACKUP_TO: to } = environment;
+  const vault = await openVault({ to, keyFile, s3: product.environment.config.backup.s3 });
+  const { id: _id, ...manifest } = await readManifest(vault);
+  const { id } = await writeManifest(vault, { ...manifest, migrations: [...manifest.migrations, '9999-later'] });
+  const { settings } = await elsewhere();
+  const refused = await run(['restore', '--backup', id], settings);
+  expect(refused).toMatchObject({ code: 1, output: expect.stringMatching(/does not know 9999-later/) });
+});

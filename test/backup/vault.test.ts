@@ -1,0 +1,197 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { prune } from '../../backup/make/prune.ts';
+import { toLines } from '../../backup/vault/lines.ts';
+import { listBackups, type Manifest, readManifest, writeManifest } from '../../backup/vault/manifests.ts';
+import { openVault } from '../../backup/vault/openVault.ts';
+import { makeRecoveryKey } from '../../backup/vault/recoveryKey.ts';
+import type { Stored, Vault } from '../../backup/vault/vault.ts';
+import { verify } from '../../backup/verify.ts';
+import { stackEnvironment } from '../support/environment.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+const signal = new AbortController().signal;
+
+async function* inPieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+async function all(bytes: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of bytes) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+async function folderVault() {
+  const folder = temporaryFolder();
+  const config = { to: join(folder, 'backups'), keyFile: join(folder, 'key'), s3: { region: 'us-east-1' } } as const;
+  await makeRecoveryKey(config.keyFile);
+  const backup = {
+    ...config,
+    s3: { ...config.s3, endpoint: undefined, accessKeyId: undefined, secretAccessKey: undefined },
+  };
+  const vault = await openVault(backup, { makes: true });
+  await vault.look();
+  return { backup, vault };
+}
+
+const files = (folder: string) =>
+  readdirSync(join(folder, 'pieces'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.includes('/'))
+    .map((name) => join(folder, 'pieces', name));
+
+/** A backup of some contents, as objects of a bucket. */
+async function backUp(vault: Vault, at: string, contents: readonly Buffer[]) {
+  const objects: (Stored & { key: string })[] = [];
+  for (const [index, bytes] of contents.entries()) {
+    objects.push({ key: `key${index}`, ...(await vault.store(inPieces(bytes, 10_000))) });
+  }
+  async function* entries() {
+    yield* objects;
+  }
+  const nothing = await vault.store(inPieces(Buffer.from('dump'), 10));
+  const manifest: Omit<Manifest, 'format'> = {
+    at,
+    finishedAt: at,
+    installation: 'test',
+    migrations: [],
+    server: 'MariaDB',
+    database: nothing,
+    objects: await vault.store(toLines(entries())),
+    objectCount: objects.length,
+    objectBytes: 0,
+    tenants: [],
+    homes: null,
+    keys: {},
+    kmsKeyId: null,
+    gaps: [],
+    newBytes: 0,
+  };
+  return { objects, manifest: await writeManifest(vault, manifest) };
+}
+
+test('a stream comes back as it was, and what is the same in another is kept once, wherever it is', async () => {
+  const { vault } = await folderVault();
+  const bytes = randomBytes(9_000_000);
+  const first = await vault.store(inPieces(bytes, 65_536));
+  expect(first.pieces.length).toBeGreaterThan(2);
+  expect(await all(vault.read(first))).toEqual(bytes);
+
+  const before = vault.counts.newBytes;
+  const moved = Buffer.concat([randomBytes(1_234), bytes, Buffer.from('end')]);
+  const second = await vault.store(inPieces(moved, 7_777));
+  expect((await all(vault.read(second))).equals(moved)).toBe(true);
+  // The pieces at both ends alone are new; each is 4 MiB at most.
+  expect(vault.counts.newBytes - before).toBeLessThan(bytes.length);
+  expect(second.pieces.filter((piece) => first.pieces.includes(piece)).length).toBeGreaterThan(first.pieces.length - 3);
+});
+
+test('an empty stream, and one of a byte', async () => {
+  const { vault } = await folderVault();
+  const empty = await vault.store(inPieces(Buffer.alloc(0), 1));
+  expect(empty).toEqual({ bytes: 0, pieces: [] });
+  expect(await all(vault.read(empty))).toHaveLength(0);
+  expect(await all(vault.read(await vault.store(inPieces(Buffer.from('x'), 1))))).toEqual(Buffer.from('x'));
+});
+
+test('nothing that was stored can be read in the folder, nor the key', async () => {
+  const { vault, backup } = await folderVault();
+  await vault.store(inPieces(Buffer.from('the words of a person'), 100));
+  await vault.writeSealed('backups/one', { keys: { 'master.key': 'c2VjcmV0' } });
+  const texts = readdirSync(backup.to, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
+  expect(texts.length).toBe(3);
+  for (const text of texts) expect(text).not.toMatch(/words of a person|c2VjcmV0|master/);
+  expect(texts.join()).not.toContain(readFileSync(backup.keyFile, 'utf8').trim());
+});
+
+test('what is changed, cut off, moved or missing is found, by its name', async () => {
+  const { vault, backup } = await folderVault();
+  const { manifest } = await backUp(vault, '2026-01-01T00:00:00.000Z', [randomBytes(1_000), randomBytes(2_000)]);
+  expect(await verify(vault)).toMatchObject({ id: manifest.id, pieces: 4 });
+  for (const [damage, said] of [
+    [(file: string, bytes: Buffer) => writeFileSync(file, bytes.subarray(0, -1)), /is damaged/],
+    [(file: string, bytes: Buffer) => writeFileSync(file, Buffer.from(bytes).fill(0, 40, 41)), /is damaged/],
+    [(file: string) => rmSync(file), /is missing/],
+    [(file: string) => writeFileSync(file, ''), /is damaged/],
+  ] as const) {
+    for (const file of files(backup.to)) {
+      const bytes = readFileSync(file);
+      damage(file, bytes);
+      await expect(verify(vault)).rejects.toThrow(said);
+      writeFileSync(file, bytes);
+    }
+  }
+  const [one, other] = files(backup.to) as [string, string];
+  const kept = readFileSync(one);
+  writeFileSync(one, readFileSync(other));
+  await expect(verify(vault)).rejects.toThrow(/is damaged/);
+  writeFileSync(one, kept);
+  expect(await verify(vault)).toMatchObject({ id: manifest.id });
+});
+
+test('old backups go with what they alone need, and nothing that another needs', async () => {
+  const { vault, backup } = await folderVault();
+  const [first, second, third] = [randomBytes(1_000), randomBytes(1_000), randomBytes(1_000)];
+  await backUp(vault, '2026-01-01T00:00:00.000Z', [first, second]);
+  const middle = await backUp(vault, '2026-01-02T00:00:00.000Z', [second]);
+  const last = await backUp(vault, '2026-01-03T00:00:00.000Z', [second, third]);
+  await vault.store(inPieces(Buffer.from('of a backup that was killed'), 100));
+  expect(await prune(vault, 2, { signal })).toHaveLength(1);
+  expect(await listBackups(vault)).toEqual([middle.manifest.id, last.manifest.id]);
+  for (const { manifest } of [middle, last]) await verify(vault, manifest.id);
+  // The dump, second, third, and two lists of objects.
+  expect(files(backup.to)).toHaveLength(5);
+
+  // One that is kept and cannot be read keeps everything.
+  writeFileSync(join(backup.to, 'backups', last.manifest.id), 'damaged by something else');
+  await expect(prune(vault, 1, { signal })).rejects.toThrow(/is damaged/);
+  expect(files(backup.to)).toHaveLength(5);
+  expect(await listBackups(vault)).toHaveLength(2);
+});
+
+test('another key, no backups, something else in the place: each is said', async () => {
+  const { backup } = await folderVault();
+  const folder = temporaryFolder();
+  const keyFile = join(folder, 'other');
+  writeFileSync(keyFile, 'too short', { mode: 0o600 });
+  await expect(openVault({ ...backup, keyFile })).rejects.toThrow(/is too short/);
+  writeFileSync(keyFile, 'a passphrase that is long enough');
+  await expect(openVault({ ...backup, keyFile })).rejects.toThrow(/were made with another/);
+  await expect(openVault({ ...backup, keyFile: join(folder, 'none') })).rejects.toThrow(/cannot be read \(ENOENT\)/);
+  await expect(openVault({ ...backup, to: folder })).rejects.toThrow(/There are no backups in/);
+  await expect(openVault({ ...backup, to: folder }, { makes: true })).rejects.toThrow(/holds something else \(other\)/);
+  await expect(openVault({ ...backup, to: 'ftp://somewhere' })).rejects.toThrow(/is no place for backups/);
+  await expect(openVault({ ...backup, to: undefined })).rejects.toThrow(/ATRIUM_BACKUP_TO/);
+  await expect(readManifest(await openVault(backup))).rejects.toThrow(/There is no finished backup/);
+});
+
+test('a bucket is as good as a folder', async () => {
+  const {
+    ATRIUM_S3_ENDPOINT: endpoint,
+    ATRIUM_S3_ACCESS_KEY_ID: accessKeyId = '',
+    ATRIUM_S3_SECRET_ACCESS_KEY: secretAccessKey = '',
+  } = stackEnvironment();
+  const s3 = { endpoint, region: 'us-east-1', accessKeyId, secretAccessKey };
+  const bucket = `backups-${randomBytes(4).toString('hex')}`;
+  const client = new S3Client({ ...s3, endpoint: endpoint ?? '', credentials: s3, forcePathStyle: true });
+  await client.send(new CreateBucketCommand({ Bucket: bucket }));
+  client.destroy();
+  const { backup } = await folderVault();
+  const vault = await openVault({ ...backup, to: `s3://${bucket}/of/atrium`, s3 }, { makes: true });
+  await vault.look();
+  const contents = Array.from({ length: 5 }, () => randomBytes(2_000));
+  const old = await backUp(vault, '2026-01-01T00:00:00.000Z', contents);
+  const { manifest } = await backUp(vault, '2026-01-02T00:00:00.000Z', contents.slice(1));
+  expect(await prune(vault, 1, { signal })).toEqual([old.manifest.id]);
+  expect(await verify(vault)).toMatchObject({ id: manifest.id, pieces: 6 });
+  await vault.place.remove([`pieces/${old.objects[1]?.pieces[0]?.slice(0, 2)}/${old.objects[1]?.pieces[0]}`]);
+  await expect(verify(vault)).rejects.toThrow(/is missing/);
+  vault.place.close();
+  await expect(openVault({ ...backup, to: 's3://no-such-bucket-there-is/x', s3 }, { makes: true })).rejects.toThrow(
+    /^The place for backups s3:\/\/no-such-bucket-there-is\/x\/ cannot be used: /,
+  );
+});
