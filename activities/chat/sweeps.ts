@@ -1,4 +1,6 @@
+import { deleteThread } from '../../models/chat/deleteThread.ts';
 import { endTurn } from '../../models/chat/endTurn.ts';
+import { expiredThreads } from '../../models/chat/expiredThreads.ts';
 import { indexDueTexts } from '../../models/chat/indexTexts.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { purgeOldTurns } from '../../models/chat/oldTurns.ts';
@@ -14,6 +16,7 @@ import { describeTurnError } from './turnErrors.ts';
 
 /** The other sweeps wait for it: those of a large installation that is new to the index take many. */
 const textsPerSweep = 2_000;
+const threadsPerSweep = 500;
 
 /**
  * What the sweeper does for the chat. Each is idempotent and leaves rows younger than the grace period alone: their API
@@ -83,6 +86,21 @@ export function createChatSweeps(deps: ChatDeps) {
       }
     },
 
+    /** Threads that were to be kept for a while only. */
+    async deleteExpiredThreads(): Promise<number> {
+      using heartbeat = keepAlive();
+      const threadIds = await expiredThreads(database, threadsPerSweep);
+      for (const threadId of threadIds) {
+        heartbeat.cancelled.throwIfAborted();
+        try {
+          await workflows.startOperation(await deleteThread(database, threadId));
+        } catch (error) {
+          logger.warn({ err: error, threadId }, 'An expired thread was not deleted; the next sweep tries again.');
+        }
+      }
+      return threadIds.length;
+    },
+
     /** Words by which messages and titles are found: of new ones, and of those that have changed. */
     async indexThreadTexts(): Promise<number> {
       using heartbeat = keepAlive();
@@ -115,6 +133,7 @@ const lostTurn = { status: 'failed', code: 'WORKFLOW_LOST', detail: describeTurn
 export const chatSweeps = [
   'sweepTurns',
   'sweepToolAnswers',
+  'deleteExpiredThreads',
   'indexThreadTexts',
   'purgeOldTurnLogs',
   'purgeOldTurns',

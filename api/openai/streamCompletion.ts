@@ -48,12 +48,12 @@ export function streamCompletion(
     if (call) send({ tool_calls: [{ index: calls++, ...presentCall(call) }] });
   }
 
-  function fail(error: unknown): void {
+  function fail(error: unknown, seq: number): void {
     const failure = describeFailure(error);
     res.locals.failureCode = failure.code;
     if (failure.status === 500) deps.logger.error({ err: loggable(error), turnId: turn.id }, failure.code);
     write(presentError(failure));
-    res.end();
+    res.end(() => onRead(seq));
   }
 
   async function finish(seq: number): Promise<void> {
@@ -72,7 +72,7 @@ export function streamCompletion(
       return end !== undefined;
     },
     ready: () => drained(res),
-    onEnd: (seq) => void finish(seq).catch(fail),
+    onEnd: (seq) => void finish(seq).catch((error: unknown) => fail(error, seq)),
     onError(error) {
       deps.logger.warn({ err: error, turnId: turn.id }, 'A stream broke off.');
       res.destroy();

@@ -29,7 +29,7 @@ export function wholeCompletion(res: Response, { telling, ownTools, usage, onRea
   async function send(seq: number): Promise<void> {
     if (end === undefined || 'failure' in end) {
       // OpenAI's own clients would ask again, and what the turn has done may be done twice.
-      res.set('x-should-retry', 'false');
+      res.set('x-should-retry', 'false').once('finish', () => onRead(seq));
       throw turnFailure(end?.failure);
     }
     const text = [...texts.values()].join('');

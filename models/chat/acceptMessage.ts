@@ -7,6 +7,7 @@ import { requireLivingSpace } from '../livingSpace.ts';
 import { insert, insertInstance } from '../sql.ts';
 import type { UiChunk } from '../turnLog/chunks.ts';
 import { encodeChunks } from '../turnLog/entry.ts';
+import { type CompletionHashes, insertCompletion } from './completions.ts';
 import { type ImportedMessage, importHistory } from './importHistory.ts';
 import { type StoredPart, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
@@ -29,6 +30,11 @@ export interface SendIntent {
   alias?: string;
   /** Of a thread that is made for the message. */
   title?: string;
+  expiresAt?: Date | null;
+  /** The ordinal of the thread's last turn: where another has come since, the message makes a thread of its own. */
+  behindOrdinal?: number;
+  /** By what a request of OpenAI's API finds the turn again. */
+  completion?: CompletionHashes;
   /** What was said before, for a thread that has no messages yet. */
   history?: readonly ImportedMessage[];
   parts: StoredPart[];
@@ -144,6 +150,7 @@ export async function acceptMessageIn(
   await insertInstance(tx, turn);
   if (beginsAtOnce) await chatModels(tx).ModelCall.begin(tx, { turnId, step: 0, modelId: turn.modelId, firstSeq });
   await insertOpening(tx, turnId, opening, intent.context);
+  if (intent.completion !== undefined) await insertCompletion(tx, turn, intent.completion);
   thread.set({ activeTurnId: thread.activeTurnId ?? turnId, updatedAt: now });
   if (thread.isNewRecord) await insertInstance(tx, thread);
   // Saves everything that has changed, the taken ordinal too: `update` would save only what it is given.
@@ -168,12 +175,14 @@ export function outboxItemReused(): DomainError {
 
 async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Thread> {
   const { Thread, ThreadAlias } = chatModels(tx);
-  const { userId, spaceId, alias, title } = intent;
-  if (intent.threadId !== undefined) return Thread.lock(intent.threadId, tx);
-  if (alias === undefined) return Thread.prepare({ userId, spaceId, title });
+  const { userId, spaceId, alias, title, expiresAt, threadId, behindOrdinal } = intent;
+  const named = threadId === undefined ? undefined : await Thread.lock(threadId, tx);
+  const isLater = behindOrdinal !== undefined && named?.nextTurnOrdinal !== behindOrdinal + 1;
+  if (named !== undefined && !isLater) return named;
+  if (alias === undefined) return Thread.prepare({ userId, spaceId, title, expiresAt });
   const known = await ThreadAlias.findOne({ where: { userId, spaceId, alias }, transaction: tx });
   if (known !== null) return Thread.lock(known.threadId, tx);
-  const thread = Thread.prepare({ userId, spaceId, title });
+  const thread = Thread.prepare({ userId, spaceId, title, expiresAt });
   await ThreadAlias.create({ userId, spaceId, alias, threadId: thread.id }, { transaction: tx });
   return thread;
 }

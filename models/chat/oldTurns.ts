@@ -18,7 +18,7 @@ const positionName = 'model_calls';
 export async function purgeOldTurns(database: Database, before: Date, onBatch: () => void): Promise<number> {
   const bound = await endedBefore(database, idBound('turn', before));
   let removed = 0;
-  for (const table of ['tool_calls', 'turn_contexts', 'turn_receipts']) {
+  for (const table of ['tool_calls', 'turn_contexts', 'turn_receipts', 'completion_requests']) {
     removed += await deleteInBatches(database, `DELETE FROM ${table} WHERE turn_id < ? LIMIT ?`, [bound], onBatch);
   }
   return removed + (await foldModelCalls(database, bound, onBatch));

@@ -9,7 +9,7 @@ const turnsPerBatch = 50;
 const textsPerBatch = 20;
 
 export const chatPurge: AreaPurge = {
-  ofTurn: ['turn_segments', 'answer_pieces', 'turn_contexts', 'model_calls', 'tool_calls'],
+  ofTurn: ['turn_segments', 'answer_pieces', 'turn_contexts', 'model_calls', 'tool_calls', 'completion_requests'],
   ofThread: ['messages', 'thread_summaries', 'thread_aliases', 'thread_shares'],
   ofSpace: ['chat_settings'],
   own: ['threads', 'turns', 'thread_texts', 'thread_words'],

@@ -84,7 +84,8 @@ async function textsOf(
   const texts = await database.sequelize.query<TextRow>(
     `SELECT x.number, x.thread_id AS threadId, x.message_id AS messageId, t.title
        FROM thread_texts x JOIN threads t ON t.id = x.thread_id
-      WHERE x.number IN (?) AND t.space_id = ? AND t.user_id = ? AND t.deleted_at IS NULL`,
+      WHERE x.number IN (?) AND t.space_id = ? AND t.user_id = ? AND t.deleted_at IS NULL
+        AND t.expires_at IS NULL`,
     { replacements: [rows.map(({ thing }) => thing), spaceId, userId], type: QueryTypes.SELECT },
   );
   return new Map(texts.map((text) => [text.number, text]));

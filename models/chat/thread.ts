@@ -19,6 +19,8 @@ export function defineThread(sequelize: Sequelize) {
     declare createdAt: Date;
     declare updatedAt: Date;
     declare deletedAt: Date | null;
+    /** Until when it is kept, in nobody's list; null for ever. */
+    declare expiresAt: Date | null;
     /** The thread that it is a copy of. */
     declare forkedFrom: string | null;
     /** 1 until the index of words has its title as it is. */
@@ -61,7 +63,13 @@ export function defineThread(sequelize: Sequelize) {
     }
 
     /** A new thread, still to be stored. */
-    static prepare(fields: { spaceId: string; userId: string; title?: string | null; id?: string }): Thread {
+    static prepare(fields: {
+      spaceId: string;
+      userId: string;
+      title?: string | null;
+      id?: string;
+      expiresAt?: Date | null;
+    }): Thread {
       const now = new Date();
       return Thread.build({
         id: fields.id ?? newId('thread'),
@@ -73,6 +81,7 @@ export function defineThread(sequelize: Sequelize) {
         createdAt: now,
         updatedAt: now,
         deletedAt: null,
+        expiresAt: fields.expiresAt ?? null,
         wordsDue: fields.title == null ? 0 : 1,
         forkedFrom: null,
       });
@@ -102,6 +111,7 @@ export function defineThread(sequelize: Sequelize) {
           spaceId,
           userId,
           deletedAt: null,
+          expiresAt: null,
           ...after,
           ...(needsInput === false && { [Op.not]: { activeTurnId: { [Op.in]: waiting } } }),
         },
@@ -165,6 +175,7 @@ export function defineThread(sequelize: Sequelize) {
       createdAt: DataTypes.DATE(3),
       updatedAt: DataTypes.DATE(3),
       deletedAt: DataTypes.DATE(3),
+      expiresAt: DataTypes.DATE(3),
       wordsDue: DataTypes.INTEGER.UNSIGNED,
       forkedFrom: DataTypes.STRING(40),
     },

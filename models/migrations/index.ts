@@ -50,6 +50,7 @@ import { returnUrls } from './0045d-return-urls.ts';
 import { databaseGuards } from './0046-database-guards.ts';
 import { browserLinks } from './0047-browser-links.ts';
 import { browserFirstPage } from './0050-browser-first-page.ts';
+import { completions } from './0053-completions.ts';
 
 /** Every step of the schema, in order. A step that has been released is never changed: add another. */
 export const migrations: Migration[] = [
@@ -104,4 +105,5 @@ export const migrations: Migration[] = [
   databaseGuards,
   browserLinks,
   browserFirstPage,
+  completions,
 ];

@@ -36,10 +36,35 @@ export async function fillThread(product: TestProduct, user: ChatUser): Promise<
     },
     answer_pieces: { turn_id: turnId, piece: 1, parts: '[]' },
     turn_receipts: { turn_id: turnId, seq: 3 },
+    completion_requests: {
+      turn_id: turnId,
+      user_id: user.id,
+      space_id: user.spaceId,
+      request_hash: randomBytes(32),
+      conversation_hash: randomBytes(32),
+      created_at: new Date(),
+    },
   });
   await user.fetch(`/api/threads/${threadId}/shares`, { method: 'POST', body: {} });
   await indexTexts(product.environment.database);
   return threadId;
+}
+
+/** An answer by OpenAI's API, asked for again, and gone on with. */
+async function fillCompletions(user: ChatUser): Promise<void> {
+  const ask = async (messages: { role: string; content: string }[]) => {
+    const headers = { 'x-stainless-retry-count': '1' };
+    const response = await user.fetch('/v1/chat/completions', {
+      method: 'POST',
+      body: { model: 'demo', messages },
+      headers,
+    });
+    const { choices } = (await response.json()) as { choices: { message: { role: string; content: string } }[] };
+    return choices.map(({ message }) => message);
+  };
+  const question = { role: 'user', content: '/say One' };
+  const answers = await ask([question]);
+  await ask([question, ...answers, { role: 'user', content: '/say Two' }]);
 }
 
 /** Brings the index of words up to date, as the sweeper does it. */
@@ -58,6 +83,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
     if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
   };
   await fillThread(product, user);
+  await fillCompletions(user);
   const drive = driveOf(product, user);
   await drive.put('/a/file.txt', 'the first words');
   await drive.put('/a/file.txt', 'other words', 'replace');

@@ -5,20 +5,25 @@ import OpenAI from 'openai';
 import type { ChatUser } from '../builders/chat.ts';
 import { onePixelPng } from '../builders/files.ts';
 import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 // The process is killed while OpenAI's own client reads an answer.
 
 const folder = mkdtempSync(join(tmpdir(), 'atrium-models-'));
 let product: TestProduct;
+let proxy: TcpProxy;
 let user: ChatUser;
 beforeAll(async () => {
   const file = join(folder, 'models.yaml');
   const model = { id: 'fake-1', provider: 'compatible', model: 'fake-1', capabilities: { images: true } };
   writeFileSync(file, JSON.stringify({ models: [model] }));
   product = await buildProduct({ ATRIUM_MODELS_FILE: file, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  proxy = await startTcpProxy(() => product.url);
   user = await product.user();
 });
 afterAll(async () => {
+  await proxy.stop();
   await product.close();
   rmSync(folder, { recursive: true });
 });
@@ -58,6 +63,21 @@ test('a stream breaks off, the turn does not, and its thread goes on', async () 
   const [request] = requestsWith(product.provider, 'And now?');
   expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'user']);
   expect(JSON.stringify(request?.body.messages)).toContain(wholeAnswer.trim());
+});
+
+test('a client that waits for a whole answer gets it all the same, of the same turn', async () => {
+  const client = new OpenAI({ apiKey: user.token, baseURL: `${proxy.url}/v1`, maxRetries: 10 });
+  const content = fake({ tokens: 150, intervalMs: 20 }, 'Count once more.');
+  const answering = client.chat.completions.create({ model, messages: [{ role: 'user', content }] }).withResponse();
+  await waitFor('the first words', () => (requestsWith(product.provider, 'Count once more.')[0]?.deltasSent ?? 0) > 20);
+  await product.process.kill('SIGKILL');
+  await product.restart();
+  const { data, response } = await answering;
+  expect(data.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: wholeAnswer } });
+  const threadId = response.headers.get('x-thread-id') ?? '';
+  expect((await user.messages(threadId)).map(({ role }) => role)).toEqual(['user', 'assistant']);
+  const { data: threads } = await user.get<{ data: { title: string }[] }>(`/api/spaces/${user.spaceId}/threads`);
+  expect(threads.filter(({ title }) => title.startsWith('Count once more.'))).toHaveLength(1);
 });
 
 test('a picture is shown to a model that sees', async () => {

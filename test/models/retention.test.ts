@@ -42,11 +42,15 @@ async function insertTurn(days: number, { terminal = 1 } = {}): Promise<string> 
   ]);
   await pool.query("INSERT INTO turn_contexts (turn_id, context) VALUES (?, '{}')", [id]);
   await pool.query('INSERT INTO turn_receipts (turn_id, seq) VALUES (?, 1)', [id]);
+  await pool.query(
+    'INSERT INTO completion_requests (turn_id, user_id, space_id, request_hash, conversation_hash, created_at) VALUES (?)',
+    [[id, 'usr_1', 'spc_1', Buffer.alloc(32), Buffer.alloc(32), at]],
+  );
   return id;
 }
 
 async function countsOf(id: string): Promise<number[]> {
-  const tables = ['turns', 'model_calls', 'tool_calls', 'turn_contexts', 'turn_receipts'];
+  const tables = ['turns', 'model_calls', 'tool_calls', 'turn_contexts', 'turn_receipts', 'completion_requests'];
   const counts = tables.map(async (table) => {
     const column = table === 'turns' ? 'id' : 'turn_id';
     const [rows] = await environment.database.pool.query(`SELECT COUNT(*) AS n FROM ${table} WHERE ${column} = ?`, [
@@ -68,9 +72,9 @@ test('how old turns came about is removed, and what they used is still told', as
   const { ModelCall } = chatModels(environment.database);
   const usage = await ModelCall.usageOf(old);
   const { purgeOldTurns } = createChatSweeps(deps() as ChatDeps);
-  expect(await run(purgeOldTurns)).toBe(6);
-  expect(await countsOf(old)).toEqual([1, 1, 0, 0, 0]);
-  expect(await countsOf(recent)).toEqual([1, 4, 1, 1, 1]);
+  expect(await run(purgeOldTurns)).toBe(7);
+  expect(await countsOf(old)).toEqual([1, 1, 0, 0, 0, 0]);
+  expect(await countsOf(recent)).toEqual([1, 4, 1, 1, 1, 1]);
   expect(usage).toEqual({ inputTokens: 30, cachedInputTokens: 6, outputTokens: 15, reasoningTokens: 3 });
   expect(await ModelCall.usageOf(old)).toEqual(usage);
   expect(await run(purgeOldTurns)).toBe(0);
@@ -84,12 +88,12 @@ test('an old turn that has not ended is left as it is, with all that came after 
   ];
   const { purgeOldTurns } = createChatSweeps(deps() as ChatDeps);
   await run(purgeOldTurns);
-  expect(await countsOf(before)).toEqual([1, 1, 0, 0, 0]);
-  expect(await countsOf(waiting)).toEqual([1, 4, 1, 1, 1]);
-  expect(await countsOf(after)).toEqual([1, 4, 1, 1, 1]);
+  expect(await countsOf(before)).toEqual([1, 1, 0, 0, 0, 0]);
+  expect(await countsOf(waiting)).toEqual([1, 4, 1, 1, 1, 1]);
+  expect(await countsOf(after)).toEqual([1, 4, 1, 1, 1, 1]);
   await environment.database.pool.query('UPDATE turns SET terminal = 1 WHERE id = ?', [waiting]);
   await run(purgeOldTurns);
-  expect(await countsOf(after)).toEqual([1, 1, 0, 0, 0]);
+  expect(await countsOf(after)).toEqual([1, 1, 0, 0, 0, 0]);
 });
 
 test('operations and holds that have ended are removed, and others stay', async () => {

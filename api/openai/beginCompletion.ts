@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto';
+import type { Request } from 'express';
+import type { SendIntent } from '../../models/chat/acceptMessage.ts';
+import { findUndelivered } from '../../models/chat/completions.ts';
+import { chatModels } from '../../models/chat/models.ts';
+import { readChatSettings } from '../../models/chat/settings.ts';
+import { DomainError } from '../../models/errors.ts';
+import { firstOf } from '../../models/text.ts';
+import { authorizeTurn, defaultSpaceOf, findListedThread } from '../chat/authorizeThread.ts';
+import { beginTurn } from '../chat/beginTurn.ts';
+import { checkClientTools } from '../chat/clientTools.ts';
+import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
+import { authorityOf, type Caller } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { clientToolsOf, completionRequestOf } from './completionRequest.ts';
+import { continueTurn } from './continueTurn.ts';
+import { type CompletionBody, type Conversation, readConversation } from './conversation.ts';
+import type { Telling } from './followTurn.ts';
+import { type Place, readPlace } from './place.ts';
+import { modelUnknown, refused, refuseUnsupported } from './refusals.ts';
+import { findContinued, hashOfConversation } from './sameConversation.ts';
+
+const maxTitleLength = 80;
+/** How long after its request a turn is taken for the one that a client asks for again. */
+const retriedWithinMs = 60 * 60_000;
+/** What is not to be kept is there for so long, for its client to come back to. */
+const unkeptMs = 24 * 60 * 60_000;
+
+/** The turn that answers a request: a new one, the one that waits for what it brings, or the one that it began before. */
+export async function beginCompletion(
+  deps: RouteDeps,
+  req: Request,
+  caller: Caller,
+  body: CompletionBody,
+): Promise<Telling> {
+  refuseUnsupported(body);
+  if (deps.catalogue.find(body.model) === undefined) throw modelUnknown();
+  const conversation = readConversation(body);
+  const place = readPlace(req, body, conversation);
+  const request = hashOf([body, place]);
+  const retried = await findRetried(deps, req, caller, request);
+  if (retried !== undefined) return retried;
+  const thread =
+    place.thread === undefined ? undefined : await findListedThread(deps, caller, place.thread, place.spaceId);
+  if (thread !== undefined && place.spaceId !== undefined && thread.spaceId !== place.spaceId) {
+    throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread belongs to another space than the named one.');
+  }
+  const continued = await continueTurn(deps, caller, conversation, thread?.id);
+  if (conversation.news.length === 0) {
+    if (continued !== undefined) return continued;
+    throw refused('CONTENT_REQUIRED', '/messages', 'The last message must be a user’s, or the result of a tool.');
+  }
+  const spaceId = thread?.spaceId ?? continued?.turn.spaceId ?? place.spaceId ?? (await defaultSpaceOf(deps, caller));
+  await authorizeSpace(deps, caller, spaceId, place.mode === 'work' ? 'editor' : 'viewer');
+  const settings = await readChatSettings(deps.database, spaceId);
+  const { history, news } = conversation;
+  const intent: SendIntent = {
+    ...readIntent(deps, body, conversation, place),
+    userId: caller.userId,
+    spaceId,
+    authority: authorityOf(caller),
+    threadId: thread?.id ?? continued?.turn.threadId,
+    onBusy: await onBusy(deps, continued === undefined ? thread?.activeTurnId : undefined),
+    completion: { request, conversation: hashOfConversation([...history, { role: 'user', parts: news }]) },
+  };
+  const key = req.get('idempotency-key');
+  if (key !== undefined) Object.assign(intent, { outboxItemId: outboxItemOf(key), outboxHash: request });
+  if (intent.threadId === undefined && place.thread === undefined && place.isKept) {
+    const known = await findContinued(deps.database, { userId: caller.userId, spaceId, history });
+    if (known !== undefined) Object.assign(intent, { threadId: known.threadId, behindOrdinal: known.ordinal });
+  }
+  const { turn, opening } = await beginTurn(deps, caller, intent, settings);
+  return { turn, after: 0, opening };
+}
+
+/** What the body alone says of the turn. */
+function readIntent(
+  { catalogue, launcher }: RouteDeps,
+  body: CompletionBody,
+  { instructions, history, news: parts }: Conversation,
+  { thread, ownToolsOnly, mode, isKept }: Place,
+) {
+  const clientTools = clientToolsOf(body);
+  checkClientTools({ clientTools }, (index) => `/tools/${index}/function/name`);
+  const completion = completionRequestOf(body, { instructions, ownToolsOnly });
+  const { model, effort } = catalogue.resolve({ modelId: body.model, effort: body.reasoning_effort });
+  return {
+    // Of a thread that is there already, it is known by now.
+    alias: thread,
+    title: titleOf(parts),
+    expiresAt: isKept ? null : new Date(Date.now() + unkeptMs),
+    history,
+    parts,
+    mode,
+    modelId: model.id,
+    effort: effort ?? null,
+    notificationPriority: 'default' as const,
+    context: { completion, ...(clientTools && { clientTools }) },
+    beginsAtOnce: launcher.givesHeadStarts(),
+  };
+}
+
+/**
+ * OpenAI's clients say when they repeat a request whose answer has not come. The turn that it began goes on, and gives
+ * the answer.
+ */
+async function findRetried(
+  deps: RouteDeps,
+  req: Request,
+  caller: Caller,
+  request: Buffer,
+): Promise<Telling | undefined> {
+  const isRetry = Number(req.get('x-stainless-retry-count')) > 0;
+  // A key says it for certain.
+  if (!isRetry || req.get('idempotency-key') !== undefined) return undefined;
+  const since = new Date(Date.now() - retriedWithinMs);
+  const turnId = await findUndelivered(deps.database, { userId: caller.userId, request, since });
+  return turnId === undefined ? undefined : { turn: await authorizeTurn(deps, caller, turnId), after: 0 };
+}
+
+/** A client that goes on without the results that were asked of it does not bring them any more. */
+async function onBusy({ database }: RouteDeps, activeTurnId: string | null | undefined): Promise<SendIntent['onBusy']> {
+  const active = activeTurnId ? await chatModels(database).Turn.findByPk(activeTurnId) : null;
+  return active?.status === 'waiting' ? 'interrupt' : 'queue';
+}
+
+/** In a form of its own, for the same person's messages to `/chat/stream` have ids as well. */
+function outboxItemOf(idempotencyKey: string): string {
+  return `v1:${createHash('sha256').update(idempotencyKey).digest('hex')}`;
+}
+
+function hashOf(asked: unknown): Buffer {
+  return createHash('sha256').update(JSON.stringify(asked)).digest();
+}
+
+/** The first words; asking a model for a title would cost more than many such requests do. */
+function titleOf(parts: SendIntent['parts']): string {
+  const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
+  return firstOf(text.replace(/\s+/g, ' ').trim(), maxTitleLength).toWellFormed() || 'Untitled';
+}

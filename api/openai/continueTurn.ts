@@ -1,0 +1,48 @@
+import { chatModels } from '../../models/chat/models.ts';
+import { DomainError } from '../../models/errors.ts';
+import { takeToolResults } from '../chat/toolResults.ts';
+import type { Caller } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import type { Conversation } from './conversation.ts';
+import type { Telling } from './followTurn.ts';
+import { refused } from './refusals.ts';
+
+/**
+ * Passes the results of tools to the turn that waits for them; undefined when there are none. All calls of the turn must
+ * have one, as OpenAI wants it: 400 `TOOL_RESULT_MISSING`. Results that nobody waits for are 400 `TOOL_RESULT_UNKNOWN`,
+ * or a part of the history where a user has said something since.
+ */
+export async function continueTurn(
+  deps: RouteDeps,
+  caller: Caller,
+  { results, news }: Conversation,
+  threadId: string | undefined,
+): Promise<Telling | undefined> {
+  if (results.length === 0) return undefined;
+  await requireAllResults(deps, caller, results);
+  const toolResults = results.map(({ toolCallId, content }) => ({ toolUseId: toolCallId, content }));
+  try {
+    return await takeToolResults(deps, caller, { toolResults }, threadId);
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.code !== 'TOOL_RESULT_UNKNOWN') throw error;
+    if (news.length > 0) return undefined;
+    throw refused(error.code, `/messages/${results[0]?.index}/tool_call_id`, error.message);
+  }
+}
+
+async function requireAllResults(
+  { database }: RouteDeps,
+  caller: Caller,
+  results: Conversation['results'],
+): Promise<void> {
+  const { ToolCall, Turn } = chatModels(database);
+  const call = await ToolCall.findByPk(results[0]?.toolCallId ?? '');
+  const turn = call && (await Turn.findByPk(call.turnId));
+  if (turn?.userId !== caller.userId) return;
+  const given = new Set(results.map(({ toolCallId }) => toolCallId));
+  const open = await ToolCall.openOf([turn.id]);
+  const missing = open.filter(({ id, waitsFor }) => waitsFor === 'client' && !given.has(id));
+  if (missing.length === 0) return;
+  const detail = `Each tool call needs a result. There is none for ${missing.map(({ id }) => id).join(', ')}.`;
+  throw refused('TOOL_RESULT_MISSING', '/messages', detail);
+}

@@ -1,0 +1,81 @@
+import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
+import type { Database } from '../database.ts';
+import { insert } from '../sql.ts';
+import type { Turn } from './turn.ts';
+
+/** By what a request of OpenAI's API, or one that goes on behind its answer, finds its turn again. */
+export interface CompletionHashes {
+  /** Of all that it asks for. */
+  request: Buffer;
+  /** Of what has been said up to it, and in it. */
+  conversation: Buffer;
+}
+
+type On = Pick<Database, 'pool'>;
+
+/** How many answers to the same conversation are looked at for the one that a client goes on behind. */
+const mostCandidates = 10;
+
+export async function insertCompletion(
+  tx: Transaction,
+  { id, userId, spaceId, createdAt }: Turn,
+  { request, conversation }: CompletionHashes,
+): Promise<void> {
+  await insert(tx, 'completion_requests', {
+    turn_id: id,
+    user_id: userId,
+    space_id: spaceId,
+    request_hash: request,
+    conversation_hash: conversation,
+    created_at: createdAt,
+  });
+}
+
+/** Writes down that the client has got all of the turn's answer: the same request again means another one. */
+export async function noteDelivered({ pool }: On, turnId: string): Promise<void> {
+  await pool.query('UPDATE completion_requests SET delivered_at = ? WHERE turn_id = ? AND delivered_at IS NULL', [
+    new Date(),
+    turnId,
+  ]);
+}
+
+/** The newest turn that this request of the user's has begun since then, and whose answer has not reached its client. */
+export async function findUndelivered(
+  { pool }: On,
+  { userId, request, since }: { userId: string; request: Buffer; since: Date },
+): Promise<string | undefined> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT turn_id AS turnId FROM completion_requests
+      WHERE user_id = ? AND request_hash = ? AND delivered_at IS NULL AND created_at > ?
+      ORDER BY turn_id DESC LIMIT 1`,
+    [userId, request, since],
+  );
+  return rows[0]?.turnId as string | undefined;
+}
+
+/** A thread whose last turn has answered a conversation. */
+export interface AnsweredThread {
+  threadId: string;
+  ordinal: number;
+  assistantMessageId: string;
+}
+
+/** The user's kept threads that end with an answer to just this conversation, the newest first. */
+export async function findAnswered(
+  { pool }: On,
+  { userId, spaceId, conversation }: { userId: string; spaceId: string; conversation: Buffer },
+): Promise<AnsweredThread[]> {
+  const [rows] = await pool.query<RowDataPacket[]>(
+    `SELECT t.thread_id AS threadId, t.ordinal, t.assistant_message_id AS assistantMessageId
+       FROM completion_requests c
+       JOIN turns t ON t.id = c.turn_id
+       JOIN threads h ON h.id = t.thread_id
+      WHERE c.user_id = ? AND c.space_id = ? AND c.conversation_hash = ? AND t.terminal = 1
+        AND h.deleted_at IS NULL AND h.expires_at IS NULL AND h.active_turn_id IS NULL
+        AND h.next_turn_ordinal = t.ordinal + 1
+      ORDER BY c.turn_id DESC LIMIT ?`,
+    [userId, spaceId, conversation, mostCandidates],
+  );
+  return rows as AnsweredThread[];
+}
