@@ -24,17 +24,25 @@ export interface ServerPlace {
   setupFile: string;
 }
 
+interface Preparation {
+  name: string;
+  setup: string;
+  folders?: string[];
+  /** For what its data directory has from the beginning. */
+  initialArgs?: string[];
+}
+
 /** What is there before a server starts: its data directory, the statements that it runs first, and its folders. */
 export async function prepareServer(
   context: StackContext,
   { installer }: MariaDbPrograms,
-  { name, setup, folders = [] }: { name: string; setup: string; folders?: string[] },
+  { name, setup, folders = [], initialArgs = [] }: Preparation,
 ): Promise<ServerPlace> {
   const user = serviceUser(context, name);
   const folder = serviceFolder(context, name, user);
   const setupFile = join(folder, 'setup.sql');
   const place = { name, folder, user, setupFile };
-  if (!existsSync(join(folder, 'data'))) await initialise(context, installer, place);
+  if (!existsSync(join(folder, 'data'))) await initialise(context, installer, place, initialArgs);
   writeFileSync(setupFile, setup, { mode: 0o600 });
   giveTo(setupFile, user);
   for (const part of ['tmp', ...folders]) {
@@ -51,6 +59,7 @@ async function initialise(
   context: StackContext,
   installer: string,
   { folder, user, name }: Pick<ServerPlace, 'folder' | 'user' | 'name'>,
+  initialArgs: string[],
 ): Promise<void> {
   const unfinished = join(folder, 'data.new');
   rmSync(unfinished, { recursive: true, force: true });
@@ -61,6 +70,7 @@ async function initialise(
     `--datadir=${unfinished}`,
     '--auth-root-authentication-method=normal',
     '--skip-test-db',
+    ...initialArgs,
   ];
   try {
     await timed(context.report, { done: 'MariaDB initialised' }, () =>

@@ -30,7 +30,12 @@ export async function startTenantMariaDb(
 ): Promise<TenantMariaDb> {
   const accounts = readOrMakeTenantAccounts(context);
   const setup = tenantSetupStatements(accounts, 'mariadb');
-  const place = await prepareServer(context, programs, { name: 'tenants', setup, folders: ['files'] });
+  const place = await prepareServer(context, programs, {
+    name: 'tenants',
+    setup,
+    folders: ['files'],
+    initialArgs: undoFiles,
+  });
   const port = former?.port ?? (await choosePort(context.ports === 'usual' ? usualPort : undefined));
   const adminPort = former?.adminPort ?? (await choosePort());
   const { user, password } = accounts.admin;
@@ -42,6 +47,7 @@ export async function startTenantMariaDb(
       `--extra-port=${adminPort}`,
       '--extra-max-connections=20',
       ...filesOfNobody(place.folder),
+      ...undoFiles,
       ...sharesOfTenants,
     ],
     probe: urlAt(adminPort),
@@ -59,6 +65,9 @@ function filesOfNobody(folder: string): string[] {
   ];
 }
 
+/** What transactions put aside is in files of its own, which get smaller again. Older data gets them with a restart. */
+const undoFiles = ['--innodb-undo-tablespaces=3'];
+
 /** What one connection can take. `maximum-` holds whatever a session sets. */
 const sharesOfTenants = [
   '--max-connections=400',
@@ -70,6 +79,8 @@ const sharesOfTenants = [
   '--max-prepared-stmt-count=1048576',
   '--innodb-buffer-pool-size=64M',
   '--innodb-log-file-size=48M',
+  '--innodb-undo-log-truncate=ON',
+  '--innodb-max-undo-log-size=64M',
   '--innodb-temp-data-file-path=ibtmp1:12M:autoextend:max:2G',
   '--max-session-mem-used=64M',
   '--maximum-max-session-mem-used=64M',

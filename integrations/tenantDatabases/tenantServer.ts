@@ -12,6 +12,7 @@ import { PreparedTransactions } from './preparedTransactions.ts';
 import { addSizes, measureDatabases } from './sizes.ts';
 import { Turns } from './turns.ts';
 import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
+import { UndoWatch } from './undo.ts';
 import { endLongStatements, patience, type WatchOptions, watchServer } from './watchdog.ts';
 
 export interface TenantSettings {
@@ -114,8 +115,8 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       }),
 
     /** Ends what takes longer than it may, of the accounts whose names begin so. Returns how many there were. */
-    endLongStatements: (names: AccountNames): Promise<number> =>
-      withTenantConnection(address, (connection) => endLongStatements(connection, watchedOf(names))),
+    endLongStatements: (names: AccountNames, undo?: UndoWatch): Promise<number> =>
+      withTenantConnection(address, (connection) => endLongStatements(connection, watchedOf(names), undo)),
 
     /** Rolls back what was prepared and left, too long after it was first seen here, or with too many others. */
     endAbandoned: (most?: number): Promise<number> =>
@@ -128,7 +129,8 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
      * on which the server is then.
      */
     async watch(names: AccountNames, options: WatchOptions & { tenantsOf?: TenantsOf | undefined }): Promise<void> {
-      const statements = (connection: TenantConnection) => endLongStatements(connection, watchedOf(names));
+      const undo = new UndoWatch();
+      const statements = (connection: TenantConnection) => endLongStatements(connection, watchedOf(names), undo);
       const { tenantsOf } = options;
       const shares = tenantsOf && new CpuShares([names.user, names.keeper], tenantsOf);
       // Connections of their own: to roll back takes as long as what is rolled back.

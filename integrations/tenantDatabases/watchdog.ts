@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { endConnection } from './align.ts';
 import { type TenantAddress, type TenantConnection, withTenantConnection } from './connection.ts';
 import { processesOn } from './processes.ts';
+import { UndoWatch } from './undo.ts';
 
 /** How much longer than allowed a statement or a transaction may take before its connection is ended with it. */
 export const patience = 2;
@@ -20,10 +21,14 @@ export interface Watched {
 
 /**
  * Ends the statements that take longer than they may: a session can lift the server's own limit. One that goes on all
- * the same, since it catches its end in a loop, loses its connection, and so does a transaction that stays open.
- * Returns how many were ended.
+ * the same, since it catches its end in a loop, loses its connection, and so does a transaction that stays open, or
+ * that puts too much aside. Returns how many were ended.
  */
-export async function endLongStatements(connection: TenantConnection, watched: readonly Watched[]): Promise<number> {
+export async function endLongStatements(
+  connection: TenantConnection,
+  watched: readonly Watched[],
+  undo = new UndoWatch(),
+): Promise<number> {
   const limitOf = ({ user }: { user: string }) => {
     const found = watched.find(({ prefix }) => user.startsWith(prefix));
     return found === undefined ? Number.POSITIVE_INFINITY : found.queryMs / 1_000;
@@ -45,7 +50,7 @@ export async function endLongStatements(connection: TenantConnection, watched: r
     }),
   ].filter((id) => ours.has(id));
   for (const id of over) await endConnection(connection, id);
-  return long.length + over.length;
+  return long.length + over.length + (await undo.look(connection, (id) => ours.has(id)));
 }
 
 /** What a session may put aside on the disk. MariaDB bounds that by itself. */

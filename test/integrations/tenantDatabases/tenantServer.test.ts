@@ -3,6 +3,7 @@ import mysql, { type Connection } from 'mysql2/promise';
 import { withTenantConnection } from '../../../integrations/tenantDatabases/connection.ts';
 import { createTenantServer, type TenantServer } from '../../../integrations/tenantDatabases/tenantServer.ts';
 import type { WantedDatabase } from '../../../integrations/tenantDatabases/types.ts';
+import { UndoWatch } from '../../../integrations/tenantDatabases/undo.ts';
 import { tenantServer } from '../../support/runServer.ts';
 import { sizeOf } from '../../support/size.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
@@ -335,6 +336,29 @@ test('a transaction ends when it has been open for too long, whatever its sessio
       () => true,
     );
   });
+}, 60_000);
+
+test('a transaction that puts more and more aside ends, and what others have begun since goes on', async () => {
+  const large = await connect(await make());
+  await large.query('CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, words VARCHAR(1000))');
+  await large.query("INSERT INTO notes (words) VALUES (REPEAT('x', 1000))");
+  for (let times = 0; times < 11; times++) await large.query('INSERT INTO notes (words) SELECT words FROM notes');
+  const small = await connect(await make());
+  await small.query('CREATE TABLE notes (id INT)');
+  await large.query('START TRANSACTION');
+  await large.query('DELETE FROM notes WHERE id = 1');
+  await small.query('START TRANSACTION');
+  await small.query('INSERT INTO notes VALUES (1)');
+  const undo = new UndoWatch(1);
+  await waitFor('it to be ended', async () => {
+    await server.endLongStatements({ user: prefix, keeper: 'none' }, undo);
+    return large.query('UPDATE notes SET words = REPEAT(CHAR(65 + FLOOR(26 * RAND())), 1000)').then(
+      () => false,
+      () => true,
+    );
+  });
+  await small.query('COMMIT');
+  expect((await small.query('SELECT id FROM notes'))[0]).toEqual([{ id: 1 }]);
 }, 60_000);
 
 test('a prepared transaction that nobody comes back to is rolled back when its time is up', async () => {
