@@ -1,30 +1,51 @@
-import type { StackContext } from './context.ts';
+import { spawnSync } from 'node:child_process';
+import { findProgram, type StackContext } from './context.ts';
 import { describePackages, installOptional, missingPackages } from './install.ts';
 
 /** What browsers on computers need, by program: computers see the programs of this machine. */
-const packages = { chromium: 'chromium' } as const;
-/** What has no program: letters to read, of many scripts. */
-const further = ['fonts-dejavu-core', 'fonts-liberation', 'fonts-noto-color-emoji'];
+const packages = { chromium: 'chromium', 'fc-list': 'fontconfig' } as const;
 
-/** The packages that are not here. What has no program comes with the first that has one. */
-export function missingBrowserPackages(context: Pick<StackContext, 'environment'>): string[] {
-  const missing = missingPackages(packages, context);
-  return missing.length === 0 ? [] : [...missing, ...further];
+/** Letters that pages show, by what fontconfig knows them by: Western ones, those that sites name, emoji, and Asian ones. */
+const fonts = {
+  'DejaVu Sans': 'fonts-dejavu-core',
+  'Liberation Sans': 'fonts-liberation',
+  ':lang=und-zsye': 'fonts-noto-color-emoji',
+  ':charset=d55c': 'fonts-wqy-zenhei',
+} as const;
+
+const fontsMs = 10_000;
+
+type Context = Pick<StackContext, 'environment'>;
+
+/** The packages that are not here. */
+export function missingBrowserPackages(context: Context): string[] {
+  return [...missingPackages(packages, context), ...missingFonts(context)];
+}
+
+/** Those of fonts. A machine may have had Chromium before, without any. */
+function missingFonts({ environment }: Context): string[] {
+  const program = findProgram('fc-list', environment);
+  const isHere = (pattern: string) => {
+    if (program === undefined) return false;
+    const { stdout } = spawnSync(program, [pattern, 'family'], { env: environment, timeout: fontsMs });
+    return stdout?.length > 0;
+  };
+  return Object.entries(fonts).flatMap(([pattern, name]) => (isHere(pattern) ? [] : [name]));
 }
 
 /** Installs what browsers need, where root may do so. Without it everything else works: what fails here is reported. */
 export async function prepareBrowsers(context: StackContext): Promise<void> {
   if (process.platform !== 'linux') return;
+  const isHere = missingPackages(packages, context).length === 0;
   await installOptional(context, missingBrowserPackages(context), {
     purpose: 'browsers for computers',
-    without: 'Computers have no browsers.',
+    without: isHere ? 'Pages in browsers lack letters.' : 'Computers have no browsers.',
   });
 }
 
 /** For `atrium doctor`: what is missing here for browsers, and how it comes. */
-export function describeBrowserPrograms(context: Pick<StackContext, 'environment'>): {
-  missing: boolean;
-  detail: string;
-} {
-  return describePackages(context, missingBrowserPackages(context), 'Chromium');
+export function describeBrowserPrograms(context: Context): { missing: boolean; detail: string } {
+  const described = describePackages(context, missingBrowserPackages(context), 'Chromium, fonts with emoji');
+  if (!described.missing || missingPackages(packages, context).length > 0) return described;
+  return { missing: false, detail: `Chromium; without fonts for some letters, which are ${described.detail}` };
 }

@@ -77,8 +77,15 @@ async function list({ client, endpoint, signal }: Reach): Promise<Listed[]> {
   return pages.map(({ id, title, url, faviconUrl }, index) => ({
     id,
     url: saidUrl(url),
-    title: said(title, maxTitleLength),
+    title: said(unescaped(title), maxTitleLength),
     isActive: index === 0,
     faviconUrl: faviconUrl ? saidUrl(faviconUrl) : null,
   }));
+}
+
+const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
+
+/** This list has titles as HTML, as nothing else has that Chromium says. */
+function unescaped(title: string): string {
+  return title.replace(/&(amp|lt|gt|quot|#39);/g, (_all, name: string) => entities[name] ?? '');
 }

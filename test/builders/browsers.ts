@@ -6,7 +6,7 @@ import type { BrowserSpec } from '../../integrations/browsers/types.ts';
 import { agentFolder } from '../../integrations/computers/host/holderSpec.ts';
 import type { HostOptions } from '../../integrations/computers/host/host.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
-import { getChromium } from '../support/chromium.ts';
+import { getBrowserPrograms } from '../support/browserPrograms.ts';
 import { buildHost, hostDir, startComputer, usualLimits } from './host.ts';
 
 const sitePort = 8_000;
@@ -21,7 +21,7 @@ export async function buildBrowserComputer({
   env = {},
   ...options
 }: Partial<HostOptions> & { authorities?: string[]; env?: Record<string, string> } = {}) {
-  await getChromium();
+  await getBrowserPrograms();
   const dir = hostDir();
   const policies = await writeBrowserPolicies(join(dir, '.browsers'), authorities);
   const built = await buildHost({ ...options, dir, readOnly: () => policies });

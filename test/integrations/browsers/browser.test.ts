@@ -41,6 +41,32 @@ describe('a session', () => {
     await browser.navigate(id, { url: 'about:blank' });
   });
 
+  test('tells titles as they are', async () => {
+    const title = `Tom & "Jerry's" <b>&amp;</b>`;
+    const page = `<title>${title.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</title>`;
+    const url = `data:text/html,${encodeURIComponent(page)}`;
+    expect(await browser.navigate(await firstTab(), { url })).toMatchObject({ title });
+  });
+
+  test('shows letters of many scripts, and emoji in colour', async () => {
+    const page = `<canvas></canvas><script>
+      const context = document.querySelector('canvas').getContext('2d', { willReadFrequently: true });
+      context.font = '40px sans-serif';
+      const pixels = (text) => {
+        context.clearRect(0, 0, 100, 100);
+        context.fillText(text, 10, 60);
+        return [...context.getImageData(0, 0, 100, 100).data];
+      };
+      const isColoured = pixels(String.fromCodePoint(0x1f600)).some((value, at, all) => at % 4 === 0 && value !== all[at + 2]);
+      const drawn = [...'\u65e5\u672c\u8a9e\ud55c\uae00\u4f60'].map((letter) => pixels(letter).join());
+      document.title = JSON.stringify({ isColoured, different: new Set(drawn).size });
+    </script>`;
+    const url = `data:text/html;charset=utf-8,${encodeURIComponent(page)}`;
+    const { title } = await browser.navigate(await firstTab(), { url });
+    // Letters that no font has are all the same box.
+    expect(JSON.parse(title)).toEqual({ isColoured: true, different: 6 });
+  });
+
   test('has its profile for itself', async () => {
     const profile = { profileFolder: 'profiles/shared' };
     const [first, second] = [built.browser(profile), built.browser(profile)];
