@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmdirSync, unlinkSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** Node gives children sockets, which cannot be opened by `/dev/stdout`: programs that do so need real pipes. */
 export interface Pipe {
@@ -11,11 +12,13 @@ export interface Pipe {
 
 const kept = 6;
 const madeAtOnce = 12;
-const firstFolder = '/tmp/.pipes-first';
+export const firstFolder = '/tmp/.pipes-first';
+/** Where they are not made by then, `make` makes some. */
+const firstWaitMs = 1_000;
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 
 /** Makes the first of them while Node starts, which `exec` does. Nothing of a tenant runs yet. */
-export const makeFirstPipes = `((mkdir -m 700 ${firstFolder} && mkfifo -m 600 ${pathsIn(firstFolder).join(' ')}) &); exec "$0" "$@"`;
+export const makeFirstPipes = `((mkdir -m 700 ${firstFolder} && mkfifo -m 600 ${pathsIn(firstFolder).join(' ')}) 2>/dev/null &); exec "$0" "$@"`;
 
 /** Pipes are FIFOs without a name. They are made ahead, a few at a time, for it takes a program to make one. */
 export class Pipes {
@@ -23,9 +26,10 @@ export class Pipes {
   #making: Promise<void> | undefined;
   #taken: Promise<unknown> = Promise.resolve();
 
-  constructor() {
-    takeFrom(firstFolder, this.#free);
-    if (this.#free.length === 0) void this.#fill();
+  /** `first`: the folder of those that somebody else makes now, or has made. */
+  constructor(first?: string) {
+    if (first === undefined) void this.#fill();
+    else if (!takeFrom(first, this.#free)) void this.#fill(() => takeSoon(first, this.#free));
   }
 
   /**
@@ -48,8 +52,8 @@ export class Pipes {
     return pipes;
   }
 
-  #fill(): Promise<void> {
-    this.#making ??= make(this.#free).finally(() => {
+  #fill(fill = () => make(this.#free)): Promise<void> {
+    this.#making ??= fill().finally(() => {
       this.#making = undefined;
     });
     return this.#making;
@@ -79,8 +83,17 @@ function make(free: number[]): Promise<void> {
   });
 }
 
-/** Opens the FIFOs of a folder, and removes their names and it. */
-function takeFrom(folder: string, free: number[]): void {
+/** On a busy machine Node can be there before all of them are: nothing of them may be left for a tenant to see. */
+async function takeSoon(folder: string, free: number[]): Promise<void> {
+  const giveUpAt = Date.now() + firstWaitMs;
+  while (Date.now() < giveUpAt) {
+    await delay(5);
+    if (takeFrom(folder, free)) return;
+  }
+}
+
+/** Opens the FIFOs of a folder, and removes their names and it. Returns whether the folder is gone. */
+function takeFrom(folder: string, free: number[]): boolean {
   for (const path of pathsIn(folder)) {
     try {
       // Opened so, a FIFO does not wait for the other side.
@@ -94,8 +107,9 @@ function takeFrom(folder: string, free: number[]): void {
   }
   try {
     rmdirSync(folder);
+    return true;
   } catch {
-    // It is in memory, and empty.
+    return false; // It is not there yet, or is being filled.
   }
 }
 

@@ -3,7 +3,7 @@ import { closeSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { encodeMessage, messageKind } from '../channel/messages.ts';
-import { closePipes, type Pipe, Pipes } from './pipes.ts';
+import { closePipes, firstFolder, type Pipe, Pipes } from './pipes.ts';
 import { type LeaderExit, type ProcessRequest, Refusal } from './requests.ts';
 import { feed, feedTerminal, Outputs, outputSocket } from './runningProcess.ts';
 import { resizeTerminal, startInTerminal } from './terminal.ts';
@@ -17,7 +17,7 @@ interface Running {
 
 /** The processes that were started from outside. */
 export class Processes {
-  readonly #pipes = new Pipes();
+  readonly #pipes = new Pipes(firstFolder);
   readonly #running = new Map<string, Running>();
   readonly #shell = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
 
