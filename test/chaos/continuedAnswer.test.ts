@@ -5,12 +5,14 @@ import type { UiChunk } from '../../models/turnLog/chunks.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import type { FakeRequest, FakeScript } from '../fakes/script.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { sendAndRead } from './persistentReader.ts';
+import { newReading, sendAndRead } from './persistentReader.ts';
 
 // A worker is killed while the model speaks, and the model can go on behind words of its own.
 
 const words = Array.from({ length: 80 }, (_, number) => `w${number}`);
 const intervalMs = 25;
+/** The models that have been asked. */
+const asked = new Set<string>();
 const folder = mkdtempSync(join(tmpdir(), 'atrium-models-'));
 let product: TestProduct;
 
@@ -24,7 +26,16 @@ const messagesOf = (request: Pick<FakeRequest, 'body'> | undefined) => (request?
 /** From the beginning; or behind the words that the prompt ends with, and then the space before the next one is new. */
 function respond({ body }: FakeRequest): FakeScript {
   const last = messagesOf({ body }).at(-1);
-  if (last?.role !== 'assistant') return { tokens: words.map((word) => `${word} `), intervalMs };
+  if (last?.role !== 'assistant') {
+    // The first time it comes to no end, so that it is not over before the process is killed, however late that is.
+    const isFirst = !asked.has(body.model);
+    asked.add(body.model);
+    return {
+      tokens: words.map((word) => `${word} `),
+      intervalMs,
+      ...(isFirst && { fail: { how: 'stall', afterDeltas: 40 } }),
+    };
+  }
   const count = last.content.split(' ').length;
   const usage = { inputTokens: 1_000 + count, outputTokens: words.length - count };
   return { tokens: words.slice(count).map((word) => ` ${word}`), usage };
@@ -47,11 +58,9 @@ afterAll(async () => {
 async function answerOverKill(modelId: string) {
   const user = await product.user();
   const content = `message to ${modelId}`;
-  const reading = sendAndRead(user, { content, modelId, outboxItemId: modelId });
-  await waitFor('the first words', () => {
-    const request = product.provider.requests.find(({ body }) => body.model === modelId);
-    return request !== undefined && request.deltasSent >= 20;
-  });
+  const read = newReading();
+  const reading = sendAndRead(user, { content, modelId, outboxItemId: modelId }, read);
+  await waitFor('the first words', () => read.lines.size > 10); // What a client has been sent is kept.
   await product.process.kill('SIGKILL');
   await product.restart();
   const { lines, turnId } = await reading;
@@ -73,9 +82,9 @@ test('goes on behind the words that were said, in the same part, and pays for th
     ['data-attempt', 'start-step', 'text-start', 'text-end', 'finish-step'].map((type) => count(chunks, type as never)),
   ).toEqual([0, 1, 1, 1, 1]);
   expect(requests).toHaveLength(2);
-  const [asked, last] = messagesOf(requests[1]).slice(-2);
+  const [question, last] = messagesOf(requests[1]).slice(-2);
   const kept = last?.content.split(' ').length ?? 0;
-  expect([asked?.role, last]).toEqual(['user', { role: 'assistant', content: words.slice(0, kept).join(' ') }]);
+  expect([question?.role, last]).toEqual(['user', { role: 'assistant', content: words.slice(0, kept).join(' ') }]);
   expect(kept).toBeGreaterThan(5);
   expect(turn.usage).toMatchObject({ inputTokens: 1_000 + kept, outputTokens: words.length - kept });
 });

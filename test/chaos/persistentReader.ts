@@ -16,11 +16,15 @@ const giveUpAfterMs = 500_000;
 
 /**
  * Sends a message and reads its turn to the end, over as many connections as that takes: the same outbox item until it
- * is accepted, then from the last chunk that it has. Throws when a number comes twice with another content.
+ * is accepted, then from the last chunk that it has. Throws when a number comes twice with another content. `reading`
+ * is what it fills.
  */
-export async function sendAndRead(user: ChatUser, body: Record<string, unknown>): Promise<PersistentReading> {
+export async function sendAndRead(
+  user: ChatUser,
+  body: Record<string, unknown>,
+  reading = newReading(),
+): Promise<PersistentReading> {
   const deadline = performance.now() + giveUpAfterMs;
-  const reading: PersistentReading = { turnId: '', threadId: '', lines: new Map(), reconnects: 0 };
   while (performance.now() < deadline) {
     try {
       if (await readOnce(user, body, reading)) return reading;
@@ -31,6 +35,10 @@ export async function sendAndRead(user: ChatUser, body: Record<string, unknown>)
     await delay(retryMs);
   }
   throw new Error(`The turn ${reading.turnId} did not end; it has ${reading.lines.size} chunks.`);
+}
+
+export function newReading(): PersistentReading {
+  return { turnId: '', threadId: '', lines: new Map(), reconnects: 0 };
 }
 
 /** One connection. True when it came to the end. */
