@@ -16,7 +16,10 @@ test('those that somebody else makes are taken, and nothing of them is left, eve
   const folder = join(mkdtempSync(join(tmpdir(), 'atrium-pipes-')), 'first');
   const taken = new Pipes(folder).take('in', 'out');
   mkdirSync(folder);
-  execFileSync('mkfifo', Array.from({ length: 12 }, (_, at) => join(folder, String(at))));
+  execFileSync(
+    'mkfifo',
+    Array.from({ length: 12 }, (_, at) => join(folder, String(at))),
+  );
   closePipes(await taken);
   expect(existsSync(folder)).toBe(false);
 });
