@@ -25,19 +25,20 @@ const pagePolicy = [
 ].join('; ');
 
 /** The contract, as a document and as a page. */
-export function docsRoutes({ contract }: RouteDeps) {
+export function docsRoutes({ contract, config }: RouteDeps) {
   const router = createRouter();
+  const document = { ...contract.document, servers: [{ url: config.http.publicUrl }] };
   // Serialized lazily: few ask for it, and it takes a while.
   let yaml: string | undefined;
   let json: string | undefined;
 
   router.get('/openapi.yaml', (_req, res) => {
-    yaml ??= dump(contract.document, { noRefs: true, lineWidth: -1 });
+    yaml ??= dump(document, { noRefs: true, lineWidth: -1 });
     res.type('application/yaml').send(yaml);
   });
 
   router.get('/openapi.json', (_req, res) => {
-    json ??= JSON.stringify(contract.document);
+    json ??= JSON.stringify(document);
     res.type('application/json').send(json);
   });
 

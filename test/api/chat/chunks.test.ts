@@ -1,6 +1,8 @@
 import * as ai7 from 'ai';
 import * as ai5 from 'ai5';
 import * as ai6 from 'ai6';
+import Ajv2020 from 'ajv/dist/2020.js';
+import { loadContract } from '../../../api/frame/contract.ts';
 import type { UiChunk } from '../../../models/turnLog/chunks.ts';
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
@@ -9,90 +11,31 @@ import type { FakeScript } from '../../fakes/script.ts';
 import { collect } from '../../support/sseClient.ts';
 
 /**
- * What every chunk looks like, in every way a turn can go: ours to the letter, and what each client version accepts.
+ * What every chunk looks like, in every way a turn can go: the contract's to the letter, and what each client version
+ * accepts.
  */
-type Kind = 'string' | 'boolean' | 'object' | 'number' | 'any' | readonly string[];
-interface Shape {
-  required: Record<string, Kind>;
-  optional?: Record<string, Kind>;
+interface ChunkSchema {
+  additionalProperties?: boolean;
+  properties: Record<string, ChunkSchema & { const?: string; enum?: string[] }>;
 }
 
-const statuses = ['queued', 'running', 'waiting', 'completed', 'stopped', 'failed'] as const;
-const finishReasons = ['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other'] as const;
-const text: Shape = { required: { id: 'string' }, optional: { providerMetadata: 'object' } };
-const delta: Shape = { required: { id: 'string', delta: 'string' } };
-const toolCall = { toolCallId: 'string', toolName: 'string', input: 'any' } as const;
-
-const shapes: Record<UiChunk['type'], Shape> = {
-  // Without an id it goes on with the message that the client has.
-  start: { required: { messageMetadata: 'object' }, optional: { messageId: 'string' } },
-  'start-step': { required: {} },
-  'finish-step': { required: {} },
-  'text-start': text,
-  'text-delta': delta,
-  'text-end': text,
-  'reasoning-start': text,
-  'reasoning-delta': delta,
-  'reasoning-end': text,
-  'tool-input-start': { required: { toolCallId: 'string', toolName: 'string', dynamic: 'boolean' } },
-  'tool-input-delta': { required: { toolCallId: 'string', inputTextDelta: 'string' } },
-  'tool-input-available': { required: { ...toolCall, dynamic: 'boolean' }, optional: { providerMetadata: 'object' } },
-  'tool-input-error': { required: { ...toolCall, errorText: 'string', dynamic: 'boolean' } },
-  'tool-output-available': { required: { toolCallId: 'string', output: 'any', dynamic: 'boolean' } },
-  'tool-output-error': { required: { toolCallId: 'string', errorText: 'string', dynamic: 'boolean' } },
-  'source-url': { required: { sourceId: 'string', url: 'string' }, optional: { title: 'string' } },
-  'source-document': {
-    required: { sourceId: 'string', mediaType: 'string', title: 'string' },
-    optional: { filename: 'string' },
-  },
-  file: { required: { url: 'string', mediaType: 'string' } },
-  'data-turn': { required: { transient: 'boolean', data: 'object' } },
-  'data-attempt': { required: { transient: 'boolean', data: 'object' } },
-  'data-approval': { required: { transient: 'boolean', data: 'object' } },
-  'data-limit': { required: { transient: 'boolean', data: 'object' } },
-  'data-tool-output': { required: { transient: 'boolean', data: 'object' } },
-  finish: { required: { finishReason: finishReasons, messageMetadata: 'object' } },
-  abort: { required: { reason: ['stopped'] } },
-  error: { required: { errorText: 'string', code: 'string' } },
-};
-
-const dataShapes: Record<string, Shape> = {
-  'data-turn': { required: { turnId: 'string', threadId: 'string', userMessageId: 'string', status: statuses } },
-  'data-attempt': { required: { step: 'number', attempt: 'number', discard: 'object' } },
-  'data-approval': {
-    required: {
-      turnId: 'string',
-      toolCallId: 'string',
-      toolName: 'string',
-      state: ['asked', 'approved', 'denied', 'expired'],
-      expiresAt: 'string',
-    },
-  },
-  'data-tool-output': {
-    required: { toolCallId: 'string', stream: ['stdout', 'stderr', 'pty'], text: 'string', position: 'number' },
-    optional: { isCut: 'boolean' },
-  },
-  'data-limit': { required: { limit: ['steps', 'tool-calls', 'tool-loop'], code: 'string' } },
-};
-
-function fits(value: unknown, kind: Kind): boolean {
-  if (kind === 'any') return true;
-  if (typeof kind !== 'string') return kind.includes(value as string);
-  return kind === 'object' ? typeof value === 'object' && value !== null : typeof value === kind;
+const { schemas: contractSchemas = {} } = loadContract().document.components ?? {};
+const variants = structuredClone((contractSchemas.TurnChunk as unknown as { oneOf: ChunkSchema[] }).oneOf);
+// Clients are to expect more; what Atrium sends today is all described.
+for (const variant of variants) {
+  variant.additionalProperties = false;
+  if (variant.properties.data !== undefined) variant.properties.data.additionalProperties = false;
 }
-
-/** What is wrong with a value; nothing when it has all required fields, no others, each of its kind. */
-function faultsOf(value: object, shape: Shape | undefined): string[] {
-  if (shape === undefined) return ['an unknown type'];
-  const known: Record<string, Kind> = { ...shape.required, ...shape.optional };
-  const given = Object.entries(value).filter(([name]) => name !== 'type');
-  return [
-    ...Object.keys(shape.required).flatMap((name) => (name in value ? [] : [`${name} is missing`])),
-    ...given.flatMap(([name, field]) =>
-      name in known && fits(field, known[name] ?? 'any') ? [] : [`${name} is wrong`],
-    ),
-  ];
-}
+const types = variants.flatMap(({ properties: { type } }) => type?.const ?? type?.enum ?? []);
+const fitsContract = new Ajv2020.default({ strict: false, discriminator: true, allErrors: true })
+  .addFormat('date-time', true)
+  .compile({
+    type: 'object',
+    discriminator: { propertyName: 'type' },
+    required: ['type'],
+    oneOf: variants,
+    components: { schemas: contractSchemas },
+  });
 
 const schemas = Object.entries({ '5': ai5, '6': ai6, '7': ai7 }).map(([version, { uiMessageChunkSchema }]) => {
   // 5 has it as a function's result, 6 and 7 as a function.
@@ -129,12 +72,8 @@ afterAll(() => product.close());
 async function check(chunks: UiChunk[]): Promise<void> {
   for (const chunk of chunks) {
     seen.add(chunk.type);
-    const data = chunk.type.startsWith('data-') && 'data' in chunk ? chunk.data : undefined;
-    const faults = [
-      ...faultsOf(chunk, shapes[chunk.type]),
-      ...(data === undefined ? [] : faultsOf(data, dataShapes[chunk.type])),
-    ];
-    expect({ chunk, faults }).toEqual({ chunk, faults: [] });
+    fitsContract(chunk);
+    expect({ chunk, faults: fitsContract.errors }).toEqual({ chunk, faults: null });
     for (const { version, validate } of schemas) {
       const result = (await validate(chunk)) as { success: boolean };
       expect({ chunk, version, accepted: result.success }).toEqual({ chunk, version, accepted: true });
@@ -232,7 +171,7 @@ test('what a running call puts out', async () => {
 });
 
 test('all of this has shown every type but those that no tool or model makes yet', () => {
-  const missing = Object.keys(shapes).filter((type) => !seen.has(type));
+  const missing = types.filter((type) => !seen.has(type));
   expect(missing).toEqual(['source-url', 'source-document', 'file']);
 });
 

@@ -100,6 +100,7 @@ test('the contract is served as YAML and as JSON, and is the same', async () => 
   const json = await api.as().get('/openapi.json');
   expect(yaml.headers['content-type']).toMatch(/^application\/yaml/);
   expect(json.body.openapi).toBe('3.1.0');
+  expect(json.body.servers).toEqual([{ url: api.environment.config.http.publicUrl }]);
   expect(load(yaml.body)).toEqual(json.body);
 });
 
