@@ -63,7 +63,7 @@ export const rules: Record<string, Rule> = {
   client: {
     may: [],
     typesOf: ['api/types.gen.ts'], // which its package carries with it
-    packages: ['openapi-fetch', 'node:readline/promises'], // its example is a program in a terminal
+    packages: ['openapi-fetch', 'eventsource-parser/stream', 'node:readline/promises'], // its example is a program in a terminal
     why: 'it is a package for other programs',
   },
   bin: {
