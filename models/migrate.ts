@@ -17,6 +17,7 @@ export interface Migration {
  * again.
  */
 const lockTimeoutSeconds = 120;
+const lockSpeaksMs = 60_000;
 
 /**
  * A name of this database's own: named locks are the server's. A hash, because they may have 64 characters and a
@@ -60,9 +61,15 @@ export async function withSchemaHeld<T>(database: Database, work: () => Promise<
     try {
       await connection.query('SET SESSION wait_timeout = DEFAULT');
       await takeLock(connection, lockTimeoutSeconds);
-      const done = await work();
-      await assertLocked(connection);
-      return done;
+      // A connection that says nothing for hours is dropped, and the lock with it; whether it was, is asked at the end.
+      const speaking = setInterval(() => void connection.query('SELECT 1').catch(() => undefined), lockSpeaksMs);
+      try {
+        const done = await work();
+        await assertLocked(connection);
+        return done;
+      } finally {
+        clearInterval(speaking);
+      }
     } finally {
       connection.destroy();
     }

@@ -46,22 +46,22 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
   const storage = new ObjectStore(config.storage);
   try {
     if (!journal.isResumed) await assertEmpty(config, ownerUrl, storage);
-    return await withSchemaHeld(database, async () => {
-      if (!journal.isDatabaseDone()) {
+    if (!journal.isDatabaseDone()) {
+      await withSchemaHeld(database, async () => {
         await loadDatabase(vault, manifest, ownerUrl, signal);
         await rewrapKeys(database, config);
         await settle(database, manifest);
-        journal.noteDatabase();
-      }
-      report('Database restored');
-      await loadObjects(manifest, { vault, storage, isResumed: journal.isResumed, signal });
-      report(`Objects of the bucket restored: ${manifest.objectCount}`);
-      const refused = await tenantsOf(options, database);
-      await loadHomes(manifest, { vault, config, signal });
-      if (manifest.homes !== null) report(`Homes of computers restored: ${manifest.homes.computers.length}`);
-      const made = refused.map((id) => `the database ${id}, which is made from its newest own backup at the start`);
-      return { gaps: [...manifest.gaps, ...made] };
-    });
+      });
+      journal.noteDatabase();
+    }
+    report('Database restored');
+    await loadObjects(manifest, { vault, storage, isResumed: journal.isResumed, signal });
+    report(`Objects of the bucket restored: ${manifest.objectCount}`);
+    const refused = await tenantsOf(options, database);
+    await loadHomes(manifest, { vault, config, signal });
+    if (manifest.homes !== null) report(`Homes of computers restored: ${manifest.homes.computers.length}`);
+    const made = refused.map((id) => `the database ${id}, which is made from its newest own backup at the start`);
+    return { gaps: [...manifest.gaps, ...made] };
   } finally {
     storage.close();
     await database.close();

@@ -1,5 +1,6 @@
 import { passMissedTicks as passAppTicks } from '../../models/apps/passMissed.ts';
 import { passMissedTicks as passAutomationTicks } from '../../models/automations/passMissed.ts';
+import { stopAutoTopUps } from '../../models/billing/stopAutoTopUps.ts';
 import { endLinks } from '../../models/computers/endLinks.ts';
 import type { Database } from '../../models/database.ts';
 import { databasesOnServer, makeFromOwnBackup, noteLost } from '../../models/databases/forBackup.ts';
@@ -7,12 +8,13 @@ import { endSignIns } from '../../models/identity/endSignIns.ts';
 import type { Manifest } from '../vault/manifests.ts';
 
 /**
- * What an old state must not bring back: sessions and links that were ended since, and runs of schedules that were made
- * since. What has to be made again on the server for databases is noted.
+ * What an old state must not bring back, sessions and links that were ended since, and what must not be done twice, runs of
+ * schedules and automatic charges. What has to be made again on the server for databases is noted.
  */
 export async function settle(database: Database, { tenants }: Manifest): Promise<void> {
   await endSignIns(database);
   await endLinks(database);
+  await stopAutoTopUps(database);
   const now = new Date();
   await passAutomationTicks(database, now);
   await passAppTicks(database, now);

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
 import { removeDataDir } from '../../stack/folders.ts';
-import { asUser, type ChatUser, textOf } from '../builders/chat.ts';
+import { asUser, type ChatUser, idsOf, textOf } from '../builders/chat.ts';
 import { computerOf, type TestComputer } from '../builders/computer.ts';
 import { databasesOf, enter } from '../builders/databases.ts';
 import { putFile } from '../builders/files.ts';
@@ -12,7 +12,8 @@ import { type FakeProvider, startFakeProvider } from '../fakes/openaiServer.ts';
 import { runAtrium, startAtrium } from '../support/atrium.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { pidsWith, type TestProcess, until } from '../support/processes.ts';
-import { productSettings } from '../support/productSettings.ts';
+import { hurriedSweeper, productSettings } from '../support/productSettings.ts';
+import { abortStreams } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 // The machine is lost, with all that was on it. What was backed up while it worked is put onto another, and does
@@ -41,6 +42,7 @@ const newMachine = () => {
 
 const settings = (dataDir: string) => ({
   ...productSettings(provider.url),
+  ...hurriedSweeper,
   ATRIUM_DATA_DIR: dataDir,
   ATRIUM_PORT: '0',
   ATRIUM_COMPUTERS: 'auto',
@@ -174,6 +176,10 @@ test('a lost machine comes back on another one, with all that it had', async () 
     exitCode: 0,
   });
 
+  // A turn that is still at work when its machine is lost.
+  provider.enqueue({ tokens: 10_000, intervalMs: 100 });
+  const unended = idsOf(await user.send({ spaceId: user.spaceId, content: 'Take your time' }));
+
   // Backed up while somebody writes, twice: the second has only what is new.
   const writer = writeOn(first);
   await until(() => writer.contents.size > 3);
@@ -188,6 +194,7 @@ test('a lost machine comes back on another one, with all that it had', async () 
   await writer.stop();
   expect((await first.run('backup', 'verify')).stdout).toMatch(/ is whole: /);
 
+  abortStreams();
   await lose(first.dataDir);
 
   // Put back, in two attempts. Nothing can be started in between.
@@ -218,6 +225,7 @@ test('a lost machine comes back on another one, with all that it had', async () 
   await using client = await enter(after);
   expect((await client.query('SELECT name FROM goods'))[0]).toEqual([{ name: 'tea' }]);
   await expectHome(computerOf(other.user, computerId));
+  expect(['completed', 'failed']).toContain((await other.user.ended(unended.turnId)).status);
   expect((await other.user.ask({ threadId, content: 'Still there?' })).threadId).toBe(threadId);
   other.process.child.kill('SIGINT');
   await other.process.exited;

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { prune } from '../../backup/make/prune.ts';
 import { toLines } from '../../backup/vault/lines.ts';
-import { listBackups, type Manifest, readManifest, writeManifest } from '../../backup/vault/manifests.ts';
+import { listBackups, readManifest, writeManifest } from '../../backup/vault/manifests.ts';
 import { openVault } from '../../backup/vault/openVault.ts';
-import { makeRecoveryKey } from '../../backup/vault/recoveryKey.ts';
 import type { Stored, Vault } from '../../backup/vault/vault.ts';
 import { verify } from '../../backup/verify.ts';
+import { buildVault, manifestOf } from '../builders/backups.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
@@ -22,19 +22,6 @@ async function all(bytes: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of bytes) chunks.push(chunk);
   return Buffer.concat(chunks);
-}
-
-async function folderVault() {
-  const folder = temporaryFolder();
-  const config = { to: join(folder, 'backups'), keyFile: join(folder, 'key'), s3: { region: 'us-east-1' } } as const;
-  await makeRecoveryKey(config.keyFile);
-  const backup = {
-    ...config,
-    s3: { ...config.s3, endpoint: undefined, accessKeyId: undefined, secretAccessKey: undefined },
-  };
-  const vault = await openVault(backup, { makes: true });
-  await vault.look();
-  return { backup, vault };
 }
 
 const files = (folder: string) =>
@@ -51,29 +38,15 @@ async function backUp(vault: Vault, at: string, contents: readonly Buffer[]) {
   async function* entries() {
     yield* objects;
   }
-  const nothing = await vault.store(inPieces(Buffer.from('dump'), 10));
-  const manifest: Omit<Manifest, 'format'> = {
-    at,
-    finishedAt: at,
-    installation: 'test',
-    migrations: [],
-    server: 'MariaDB',
-    database: nothing,
+  const stored = {
+    database: await vault.store(inPieces(Buffer.from('dump'), 10)),
     objects: await vault.store(toLines(entries())),
-    objectCount: objects.length,
-    objectBytes: 0,
-    tenants: [],
-    homes: null,
-    keys: {},
-    kmsKeyId: null,
-    gaps: [],
-    newBytes: 0,
   };
-  return { objects, manifest: await writeManifest(vault, manifest) };
+  return { objects, manifest: await writeManifest(vault, manifestOf({ at, ...stored })) };
 }
 
 test('a stream comes back as it was, and what is the same in another is kept once, wherever it is', async () => {
-  const { vault } = await folderVault();
+  const { vault } = await buildVault();
   const bytes = randomBytes(9_000_000);
   const first = await vault.store(inPieces(bytes, 65_536));
   expect(first.pieces.length).toBeGreaterThan(2);
@@ -89,7 +62,7 @@ test('a stream comes back as it was, and what is the same in another is kept onc
 });
 
 test('an empty stream, and one of a byte', async () => {
-  const { vault } = await folderVault();
+  const { vault } = await buildVault();
   const empty = await vault.store(inPieces(Buffer.alloc(0), 1));
   expect(empty).toEqual({ bytes: 0, pieces: [] });
   expect(await all(vault.read(empty))).toHaveLength(0);
@@ -97,7 +70,7 @@ test('an empty stream, and one of a byte', async () => {
 });
 
 test('nothing that was stored can be read in the folder, nor the key', async () => {
-  const { vault, backup } = await folderVault();
+  const { vault, backup } = await buildVault();
   await vault.store(inPieces(Buffer.from('the words of a person'), 100));
   await vault.writeSealed('backups/one', { keys: { 'master.key': 'c2VjcmV0' } });
   const texts = readdirSync(backup.to, { recursive: true, withFileTypes: true })
@@ -109,7 +82,7 @@ test('nothing that was stored can be read in the folder, nor the key', async () 
 });
 
 test('what is changed, cut off, moved or missing is found, by its name', async () => {
-  const { vault, backup } = await folderVault();
+  const { vault, backup } = await buildVault();
   const { manifest } = await backUp(vault, '2026-01-01T00:00:00.000Z', [randomBytes(1_000), randomBytes(2_000)]);
   expect(await verify(vault)).toMatchObject({ id: manifest.id, pieces: 4 });
   for (const [damage, said] of [
@@ -134,7 +107,7 @@ test('what is changed, cut off, moved or missing is found, by its name', async (
 });
 
 test('old backups go with what they alone need, and nothing that another needs', async () => {
-  const { vault, backup } = await folderVault();
+  const { vault, backup } = await buildVault();
   const [first, second, third] = [randomBytes(1_000), randomBytes(1_000), randomBytes(1_000)];
   await backUp(vault, '2026-01-01T00:00:00.000Z', [first, second]);
   const middle = await backUp(vault, '2026-01-02T00:00:00.000Z', [second]);
@@ -154,7 +127,7 @@ test('old backups go with what they alone need, and nothing that another needs',
 });
 
 test('another key, no backups, something else in the place: each is said', async () => {
-  const { backup } = await folderVault();
+  const { backup } = await buildVault();
   const folder = temporaryFolder();
   const keyFile = join(folder, 'other');
   writeFileSync(keyFile, 'too short', { mode: 0o600 });
@@ -180,7 +153,7 @@ test('a bucket is as good as a folder', async () => {
   const client = new S3Client({ ...s3, endpoint: endpoint ?? '', credentials: s3, forcePathStyle: true });
   await client.send(new CreateBucketCommand({ Bucket: bucket }));
   client.destroy();
-  const { backup } = await folderVault();
+  const { backup } = await buildVault();
   const vault = await openVault({ ...backup, to: `s3://${bucket}/of/atrium`, s3 }, { makes: true });
   await vault.look();
   const contents = Array.from({ length: 5 }, () => randomBytes(2_000));
