@@ -16,6 +16,7 @@ import type { DatabaseDeps } from './deps.ts';
 import { fillOf } from './fill.ts';
 import { createDatabaseSweeps } from './sweeps.ts';
 import { asWanted } from './wanted.ts';
+import { whileLiving } from './whileLiving.ts';
 
 const restoreFailed = {
   code: 'DATABASE_RESTORE_FAILED',
@@ -35,18 +36,24 @@ function passed(error: unknown): never {
 export function createDatabaseActivities(deps: DatabaseDeps) {
   const { database, logger, spaceDatabases, tenantServer, workflows } = deps;
 
-  /** Undefined when there is no such row. */
-  async function apply(databaseId: string, signal: AbortSignal): Promise<Alignment | 'failed' | undefined> {
+  /** Undefined when there is no such row. `failed` and `ended` are to be looked at again. */
+  async function apply(
+    databaseId: string,
+    cancelled: AbortSignal,
+  ): Promise<Alignment | 'failed' | 'ended' | undefined> {
     if (tenantServer === undefined) throw away('NOT_CONFIGURED', { nonRetryable: true });
     let aligned: Alignment | undefined;
+    using living = whileLiving(database, databaseId);
+    const signal = AbortSignal.any([cancelled, living.signal]);
     try {
       await tenantServer.align(databaseId, async () => {
         aligned = await spaceDatabases.alignment(databaseId);
-        return aligned && { ...asWanted(aligned), fill: await fillOf(deps, aligned, signal) };
+        return aligned && { ...asWanted(aligned), fill: await fillOf(deps, aligned, signal), signal };
       });
       return aligned;
     } catch (error) {
-      signal.throwIfAborted();
+      cancelled.throwIfAborted();
+      if (living.signal.aborted && aligned?.state === 'living') return 'ended';
       if (error instanceof RestoreRefused && aligned !== undefined) {
         logger.warn({ err: error, databaseId }, 'A database could not be made from its backup.');
         if (!(await failRestore(database, aligned, restoreFailed))) throw away('TAKEN_OVER');
@@ -64,7 +71,7 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
       heartbeat.cancelled.throwIfAborted();
       if (leavesLong && (await takesLong(database, databaseId))) return 'takesLong';
       const done = await apply(databaseId, heartbeat.cancelled);
-      if (done === 'failed') continue;
+      if (done === 'failed' || done === 'ended') continue;
       if (done === undefined || (await finishAlignment(database, done).catch(passed))) return undefined;
     }
   }

@@ -24,7 +24,7 @@ export async function alignDatabase(
   for (const id of await connectionsOf(connection, usersOf(database.accounts.filter(({ isCut }) => isCut)))) {
     await endConnection(connection, id);
   }
-  if (database.compacts) await compactDatabase(connection, database.name);
+  if (database.compacts) await compactDatabase(connection, database.name, { signal: database.signal });
 }
 
 /** Where it is there, nothing is asked: MySQL would have even that wait for any transaction that its tenant has open. */

@@ -11,8 +11,11 @@ export interface TenantConnection {
   isMariaDb: boolean;
   version: string;
   run(sql: string, values?: unknown[]): Promise<void>;
-  /** A statement that may take long. False where its time was up: then the server was told to end it, and it has ended. */
-  runFor(sql: string, timeoutMs: number): Promise<boolean>;
+  /**
+   * A statement that may take long. False where its time was up, or the signal was aborted: then the server was told to
+   * end it, and it has ended.
+   */
+  runFor(sql: string, timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
 }
 
@@ -59,7 +62,7 @@ export async function withTenantConnection<T>(
       async run(sql, values) {
         await query(sql, values);
       },
-      async runFor(sql, timeoutMs) {
+      async runFor(sql, timeoutMs, signal) {
         let isLate = false;
         const end = () => {
           isLate = true;
@@ -67,12 +70,14 @@ export async function withTenantConnection<T>(
           void withTenantConnection({ url, adminPort }, (other) => other.run(kill)).catch(() => undefined);
         };
         const timer = setTimeout(end, timeoutMs);
+        signal?.addEventListener('abort', end, { once: true });
         try {
           await query(sql, [], timeoutMs + statementTimeoutMs);
         } catch (error) {
           if (!isLate || !(error instanceof TenantServerError) || (error.errno ?? 0) <= 0) throw error;
         } finally {
           clearTimeout(timer);
+          signal?.removeEventListener('abort', end);
         }
         return !isLate;
       },

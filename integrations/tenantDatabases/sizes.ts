@@ -50,11 +50,20 @@ export function addSizes(
   return sum;
 }
 
-/** Writes the tables of a database anew. One that is in use for long, or has gone, or takes long, is left as it is. */
+interface CompactOptions {
+  eachMs?: number;
+  allMs?: number;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Writes the tables of a database anew. One that is in use for long, or has gone, or takes long, is left as it is, and
+ * so are all that are left when the signal is aborted.
+ */
 export async function compactDatabase(
   connection: TenantConnection,
   name: string,
-  { eachMs = tableMs, allMs = allTablesMs } = {},
+  { eachMs = tableMs, allMs = allTablesMs, signal }: CompactOptions = {},
 ): Promise<void> {
   const deadline = performance.now() + allMs;
   const tables = await connection.rows<{ name: string }>(
@@ -63,9 +72,9 @@ export async function compactDatabase(
   );
   for (const { name: table } of tables) {
     const leftMs = deadline - performance.now();
-    if (leftMs <= 0) return;
+    if (leftMs <= 0 || signal?.aborted) return;
     const quoted = `${databaseName(name)}.\`${table.replaceAll('`', '``')}\``;
-    await connection.runFor(`OPTIMIZE TABLE ${quoted}`, Math.min(eachMs, leftMs)).catch((error: unknown) => {
+    await connection.runFor(`OPTIMIZE TABLE ${quoted}`, Math.min(eachMs, leftMs), signal).catch((error: unknown) => {
       if (!(error instanceof TenantServerError) || !leftAlone.has(error.errno)) throw error;
     });
   }

@@ -10,6 +10,8 @@ export interface WantedDatabase {
   /** Whether its tables are written anew, which gives back to the disk what was deleted in them. */
   compacts: boolean;
   accounts: WantedAccount[];
+  /** Ends what takes long, which is then left as it is. */
+  signal?: AbortSignal;
   /** What is in it from the beginning, until it is noted that the server has it so. */
   fill?: Fill | undefined;
 }

@@ -92,6 +92,13 @@ export async function findByName(
   return read(rows[0]);
 }
 
+/** Whether there is such a one that is not deleted. */
+export async function isLiving({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
+  const sql = "SELECT 1 FROM space_databases WHERE id = ? AND state = 'living'";
+  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
+  return rows.length > 0;
+}
+
 /** Locked, whatever its state; undefined when there is none. */
 export async function lockDatabase(tx: Transaction, id: string): Promise<SpaceDatabase | undefined> {
   const [row] = await select<object>(tx, `SELECT ${columns} FROM space_databases WHERE id = ? FOR UPDATE`, [id]);

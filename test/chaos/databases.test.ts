@@ -135,6 +135,22 @@ test.each(some(restoring))('restored, and killed at %s', async (words) => {
   expect((await connection.query('SELECT words FROM notes'))[0]).toEqual([{ words: 'kept' }]);
 });
 
+test('deleted while it is restored, it waits for no end of that, and is made when it is wanted again', async () => {
+  const id = await makeFilled('to be restored for ever');
+  const { id: backup } = await own.backUp(id);
+  const isHeld = proxy.holdAnswerTo('INSERT INTO `notes`');
+  const restoring = own.restoreFrom(id, backup, 'never wanted').catch(() => undefined);
+  await waitFor('its rows to be sent', isHeld);
+  const [made] = (await own.list()).filter(({ name }) => name === 'never wanted');
+  expect((await user.fetch(`${own.root}/${made?.id}`, { method: 'DELETE' })).status).toBe(204);
+  await restoring;
+  expect((await own.get(made?.id ?? '')).status).toBe('deleted');
+  await own.restore(made?.id ?? '');
+  await waitFor('it to be ready', async () => (await own.get(made?.id ?? '')).status === 'ready');
+  await using connection = await enter(await direct(made?.id ?? ''));
+  expect((await connection.query('SELECT words FROM notes'))[0]).toEqual([{ words: 'kept' }]);
+});
+
 test('the store has the backups of the rows, and nothing else', async () => {
   const query = async <T>(sql: string) => (await product.environment.database.pool.query(sql))[0] as T[];
   // Whoever sent them was killed.

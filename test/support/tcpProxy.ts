@@ -23,6 +23,8 @@ export interface TcpProxy {
    * answered: it has arrived and been done, and nobody hears of it. Says whether that has happened.
    */
   loseAnswerTo(...texts: string[]): () => boolean;
+  /** The same, but that connection is not broken off: nobody ever hears anything over it. */
+  holdAnswerTo(...texts: string[]): () => boolean;
   connections(): number;
   /** The bytes that have passed towards the target. */
   bytesIn(): number;
@@ -35,7 +37,7 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
   let cutAfter: number | undefined;
   let bytesIn = 0;
   let isOpen = true;
-  let losing: { texts: string[]; lost: boolean } | undefined;
+  let losing: { texts: string[]; lost: boolean; holds: boolean } | undefined;
   let isFrozen = false;
   const pairs = new Set<[Socket, Socket]>();
   const join = ([incoming, outgoing]: [Socket, Socket]) => {
@@ -73,7 +75,10 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
       if (losing === undefined || losing.lost) return;
       if (seen.of !== losing) Object.assign(seen, { of: losing, texts: 0 });
       while (seen.texts < losing.texts.length && bytes.includes(losing.texts[seen.texts] ?? '')) seen.texts++;
-      if (seen.texts === losing.texts.length) isLost = losing.lost = true;
+      if (seen.texts < losing.texts.length) return;
+      losing.lost = true;
+      if (losing.holds) outgoing.unpipe(incoming).pause();
+      else isLost = true;
     });
     let answered = 0;
     // Before the pipe, which would pass on what is over the limit.
@@ -89,6 +94,11 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
   await once(server, 'listening');
   const cut = () => {
     for (const socket of sockets) socket.destroy();
+  };
+  const lose = (texts: string[], holds: boolean) => {
+    const wanted = { texts, lost: false, holds };
+    losing = wanted;
+    return () => wanted.lost;
   };
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -111,11 +121,8 @@ export async function startTcpProxy(target: () => string): Promise<TcpProxy> {
     cutAfter(bytes) {
       cutAfter = bytes;
     },
-    loseAnswerTo(...texts) {
-      const wanted = { texts, lost: false };
-      losing = wanted;
-      return () => wanted.lost;
-    },
+    loseAnswerTo: (...texts) => lose(texts, false),
+    holdAnswerTo: (...texts) => lose(texts, true),
     connections: () => connections,
     bytesIn: () => bytesIn,
     async stop() {
