@@ -1,0 +1,28 @@
+/**
+ * Tests at full size, which `npm test` leaves out so that it stays short: floods, fuzzing, and the kills that others
+ * show on a small scale. `npm run test:long` runs them, and `npm test -- FILE` does when it names one.
+ */
+export const longTests = [
+  'test/activities/billing/shuffledEvents.test.ts',
+  'test/activities/tools/extremes.test.ts',
+  'test/api/frame/fuzz.test.ts',
+  'test/api/frame/oddRequests.test.ts',
+  'test/chaos/browserLostHost.test.ts',
+  'test/chaos/drive.test.ts',
+  'test/chaos/gitLostHost.test.ts',
+  'test/chaos/gitTree.test.ts',
+  'test/chaos/lostWorkers.test.ts',
+  'test/chaos/redis.test.ts',
+  'test/chaos/toolOutages.test.ts',
+  'test/integrations/git/attacks.test.ts',
+  'test/integrations/git/resume.test.ts',
+  'test/integrations/git/trees.test.ts',
+  'test/support/sharedProducts.test.ts',
+  'test/workflows/computers/realHost.test.ts',
+];
+
+/** Jest's patterns of what a run leaves out: nothing where it is told which files to run. */
+export function leftOut(argv) {
+  const areNamed = argv.some((argument) => argument.startsWith('test/'));
+  return areNamed ? [] : longTests.map((file) => `/${file.replaceAll('.', '\\.')}$`);
+}
