@@ -15,6 +15,7 @@ const exposedHeaders = [
   'retry-after',
   'x-output-position',
   'x-request-id',
+  'x-should-retry',
   'x-thread-id',
   'x-turn-id',
   'x-vercel-ai-ui-message-stream',

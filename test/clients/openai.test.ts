@@ -354,12 +354,54 @@ describe('what goes wrong', () => {
   });
 });
 
+describe('a model that breaks off and answers anew', () => {
+  const cut = { tokens: ['Half an ', 'answer'], fail: { how: 'cut' as const, afterDeltas: 2 } };
+
+  test('is told as an error where its words were sent already', async () => {
+    product.provider.enqueue(cut);
+    const streamed = client.chat.completions.create({ ...ask('Broken in a stream'), stream: true }).then(read);
+    const error = (await streamed.catch((thrown: unknown) => thrown)) as APIError;
+    expect(error).toMatchObject({ code: 'ANSWER_BEGUN_AGAIN' });
+  });
+
+  test('is not noticed in a whole answer', async () => {
+    product.provider.enqueue(cut);
+    const { choices } = await client.chat.completions.create(ask('Broken, and whole'));
+    expect(choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'Hello from the fake provider.' } });
+  });
+});
+
+test('what is not here is said in OpenAI’s form', async () => {
+  await expect(client.embeddings.create({ model, input: 'x' })).rejects.toMatchObject({
+    status: 404,
+    code: 'NOT_FOUND',
+  });
+  await expect(client.responses.create({ model, input: 'x' })).rejects.toBeInstanceOf(NotFoundError);
+});
+
+test('a key needs the scope', async () => {
+  const keyOf = async (scope: 'chat' | 'web') =>
+    (await product.identity.keys.create(user.id, { name: scope, scopes: [scope] })).key;
+  const withScope = clientOf({ ...user, token: await keyOf('chat') });
+  expect((await withScope.chat.completions.create(ask('By a key'))).choices).toHaveLength(1);
+  const without = clientOf({ ...user, token: await keyOf('web') });
+  const refusal = { status: 403, code: 'INSUFFICIENT_SCOPE', type: 'permission_error' };
+  await expect(without.chat.completions.create(ask('x'))).rejects.toMatchObject(refusal);
+  await expect(without.models.list()).rejects.toMatchObject(refusal);
+});
+
 test('an Idempotency-Key makes a repeat harmless', async () => {
   const headers = { 'Idempotency-Key': 'once' };
   const first = await client.chat.completions.create(ask('Only once, please'), { headers });
   expect(await client.chat.completions.create(ask('Only once, please'), { headers })).toEqual(first);
   expect(requestsWith(product.provider, 'Only once, please')).toHaveLength(1);
   await expect(client.chat.completions.create(ask('Another'), { headers })).rejects.toMatchObject({ status: 422 });
+  // When the log has gone, it is read from the stored message.
+  const { pool } = product.environment.database;
+  const turnId = first.id.replace('chatcmpl-', '');
+  await pool.query('UPDATE turns SET log_purged_at = NOW() WHERE id = ?', [turnId]);
+  await pool.query('DELETE FROM turn_segments WHERE turn_id = ?', [turnId]);
+  expect(await client.chat.completions.create(ask('Only once, please'), { headers })).toEqual(first);
 });
 
 test('a client that leaves does not stop the turn', async () => {

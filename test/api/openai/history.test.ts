@@ -1,0 +1,81 @@
+import type { ChatUser, ThreadBody } from '../../builders/chat.ts';
+import { buildProduct, requestsWith, rolesOf, type TestProduct } from '../../builders/product.ts';
+
+// What was said elsewhere becomes the beginning of a thread, which is like any other from there on.
+
+let product: TestProduct;
+let user: ChatUser;
+beforeAll(async () => {
+  product = await buildProduct();
+  user = await product.user();
+});
+afterAll(() => product.close());
+
+const model = 'fake-1';
+const call = (id: string, args: string) => ({ id, type: 'function', function: { name: 'look_up', arguments: args } });
+const conversation = [
+  { role: 'user', content: 'Who was Ada?' },
+  {
+    role: 'assistant',
+    content: 'One moment.',
+    tool_calls: [call('call_1', '{"name":"Ada"}'), call('call_2', 'no JSON')],
+  },
+  { role: 'tool', tool_call_id: 'call_1', content: 'A mathematician.' },
+  { role: 'assistant', content: 'She was a mathematician.' },
+  { role: 'user', content: 'Thank you' },
+];
+
+async function complete(messages: object[], more: object = {}): Promise<string> {
+  const body = { model, messages, ...more };
+  const response = await user.fetch('/v1/chat/completions', { method: 'POST', body });
+  expect({ status: response.status, body: await response.json() }).toMatchObject({ status: 200 });
+  return response.headers.get('x-thread-id') ?? '';
+}
+
+test('calls of tools, their results and those that are missing reach the model', async () => {
+  const threadId = await complete(conversation);
+  const [request] = requestsWith(product.provider, 'Thank you');
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'tool', 'tool', 'assistant', 'user']);
+  const told = JSON.stringify(request?.body.messages);
+  expect(told).toContain('A mathematician.');
+  expect(told).toContain('There is no result.');
+  const messages = await user.messages(threadId);
+  expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+  expect(messages[1]?.parts.map(({ type }) => type)).toEqual([
+    ...['step-start', 'text', 'dynamic-tool', 'dynamic-tool'],
+    ...['step-start', 'text'],
+  ]);
+});
+
+test('the thread is copied, exported, gone on with and deleted as others are', async () => {
+  const threadId = await complete(
+    conversation.map((message) => ({ ...message })),
+    { store: null },
+  );
+  const path = `/api/threads/${threadId}`;
+  const copied = await user.fetch(`${path}/fork`, { method: 'POST', body: {} });
+  expect(copied.status).toBe(201);
+  const copy = (await copied.json()) as ThreadBody;
+  const texts = async (id: string) => (await user.messages(id)).map(({ parts }) => parts);
+  expect(await texts(copy.id)).toEqual(await texts(threadId));
+  const exported = await user.fetch(`${path}/export`);
+  expect(await exported.text()).toContain('She was a mathematician.');
+  await user.ask({ threadId, content: 'By the app', modelId: model });
+  expect(rolesOf(requestsWith(product.provider, 'By the app')[0])).toHaveLength(9);
+  expect((await user.fetch(path, { method: 'DELETE' })).status).toBe(204);
+  expect((await user.fetch(path)).status).toBe(404);
+});
+
+test('system and developer messages are instructions of this answer, and of no other', async () => {
+  const metadata = { thread_id: 'with-instructions' };
+  const system = { role: 'system', content: 'Answer as a poet.' };
+  const developer = { role: 'developer', content: [{ type: 'text', text: 'In four lines.' }] };
+  await complete([system, developer, { role: 'user', content: 'Instructed' }], { metadata });
+  await complete([{ role: 'user', content: 'Not instructed' }], { metadata });
+  const systemOf = (text: string) => {
+    const messages = requestsWith(product.provider, text)[0]?.body.messages as { content: string }[] | undefined;
+    return messages?.[0]?.content;
+  };
+  expect(systemOf('"Instructed')).toMatch(/\n\nAnswer as a poet\.\n\nIn four lines\.$/);
+  expect(systemOf('Not instructed')).not.toContain('poet');
+});
