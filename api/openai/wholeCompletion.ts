@@ -50,7 +50,12 @@ export function wholeCompletion(res: Response, { telling, ownTools, usage, onRea
     },
     onEnd: (seq) => void send(seq).catch(fail),
     onError: fail,
-    onLeave: () =>
-      fail(new DomainError('unavailable', 'SHUTTING_DOWN', 'The turn goes on. Ask again.', { retryAfterSeconds: 1 })),
+    onLeave: () => fail(interrupted()),
   };
+}
+
+/** OpenAI's clients ask again by themselves, and get the answer of the same turn. */
+function interrupted(): DomainError {
+  const detail = 'The answer cannot be waited for here any more. The turn goes on: ask again.';
+  return new DomainError('unavailable', 'ANSWER_INTERRUPTED', detail, { retryAfterSeconds: 1 });
 }

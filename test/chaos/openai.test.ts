@@ -65,20 +65,24 @@ test('a stream breaks off, the turn does not, and its thread goes on', async () 
   expect(JSON.stringify(request?.body.messages)).toContain(wholeAnswer.trim());
 });
 
-test('a client that waits for a whole answer gets it all the same, of the same turn', async () => {
-  const client = new OpenAI({ apiKey: user.token, baseURL: `${proxy.url}/v1`, maxRetries: 10 });
-  const content = fake({ tokens: 150, intervalMs: 20 }, 'Count once more.');
-  const answering = client.chat.completions.create({ model, messages: [{ role: 'user', content }] }).withResponse();
-  await waitFor('the first words', () => (requestsWith(product.provider, 'Count once more.')[0]?.deltasSent ?? 0) > 20);
-  await product.process.kill('SIGKILL');
-  await product.restart();
-  const { data, response } = await answering;
-  expect(data.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: wholeAnswer } });
-  const threadId = response.headers.get('x-thread-id') ?? '';
-  expect((await user.messages(threadId)).map(({ role }) => role)).toEqual(['user', 'assistant']);
-  const { data: threads } = await user.get<{ data: { title: string }[] }>(`/api/spaces/${user.spaceId}/threads`);
-  expect(threads.filter(({ title }) => title.startsWith('Count once more.'))).toHaveLength(1);
-});
+test.each(['SIGKILL', 'SIGTERM'] as const)(
+  'a client that waits for a whole answer over a %s gets it all the same, of the same turn',
+  async (signal) => {
+    const client = new OpenAI({ apiKey: user.token, baseURL: `${proxy.url}/v1`, maxRetries: 10 });
+    const content = fake({ tokens: 150, intervalMs: 20 }, `Count over ${signal}.`);
+    const answering = client.chat.completions.create({ model, messages: [{ role: 'user', content }] }).withResponse();
+    const asked = () => requestsWith(product.provider, `Count over ${signal}.`);
+    await waitFor('the first words', () => (asked()[0]?.deltasSent ?? 0) > 20);
+    await product.process.kill(signal);
+    await product.restart();
+    const { data, response } = await answering;
+    expect(data.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: wholeAnswer } });
+    const threadId = response.headers.get('x-thread-id') ?? '';
+    expect((await user.messages(threadId)).map(({ role }) => role)).toEqual(['user', 'assistant']);
+    const { data: threads } = await user.get<{ data: { title: string }[] }>(`/api/spaces/${user.spaceId}/threads`);
+    expect(threads.filter(({ title }) => title.startsWith(`Count over ${signal}.`))).toHaveLength(1);
+  },
+);
 
 test('a picture is shown to a model that sees', async () => {
   const url = `data:image/png;base64,${onePixelPng.toString('base64')}`;

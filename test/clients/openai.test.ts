@@ -383,7 +383,9 @@ test('a key needs the scope', async () => {
   const keyOf = async (scope: 'chat' | 'web') =>
     (await product.identity.keys.create(user.id, { name: scope, scopes: [scope] })).key;
   const withScope = clientOf({ ...user, token: await keyOf('chat') });
-  expect((await withScope.chat.completions.create(ask('By a key'))).choices).toHaveLength(1);
+  const tool = { model: 'demo', messages: [{ role: 'user' as const, content: '/tool drive_list {}' }] };
+  const [choice] = (await withScope.chat.completions.create(tool)).choices;
+  expect(choice?.message.content).toContain('lacks the scope "drive:read"');
   const without = clientOf({ ...user, token: await keyOf('web') });
   const refusal = { status: 403, code: 'INSUFFICIENT_SCOPE', type: 'permission_error' };
   await expect(without.chat.completions.create(ask('x'))).rejects.toMatchObject(refusal);

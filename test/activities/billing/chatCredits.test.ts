@@ -113,6 +113,15 @@ test('of 50 messages for the last credit one is answered, and 49 hear 402 with t
 const answerOf = (tokens: number, text = '', intervalMs = 0) =>
   fake({ tokens, intervalMs, usage: { inputTokens: 20, outputTokens: tokens } }, text);
 
+test('a client of OpenAI’s API hears 402 in its own form', async () => {
+  const user = await buyer('openai', 0);
+  const body = { model: 'calls', messages: [{ role: 'user', content: 'For nothing' }] };
+  const response = await user.fetch('/v1/chat/completions', { method: 'POST', body });
+  expect(response.status).toBe(402);
+  expect(await response.json()).toMatchObject({ error: { type: 'insufficient_quota', code: 'CREDITS_EXHAUSTED' } });
+  expect(requestsWith(product.provider, 'For nothing')).toEqual([]);
+});
+
 test('of 40 answers at once about as many are given as there are credits for, the others hear 402, and nothing is owed', async () => {
   const user = await buyer('crowd', 30);
   const streams = await Promise.all(

@@ -76,13 +76,18 @@ function exampleOf({ path, method }: (typeof operations)[number]): object {
   return media?.example ?? Object.values(media?.examples ?? {})[0]?.value ?? {};
 }
 
+/** Of a problem, or of an error in OpenAI's form. */
+function codeOf(body: { code?: string; error?: { code: string } }): string | undefined {
+  return body.code ?? body.error?.code;
+}
+
 const guarded = operations.filter(({ isPublic }) => !isPublic);
 
 test.each(guarded.map((operation) => [operation.id, operation] as const))(
   '%s needs a credential',
   async (_id, operation) => {
     const response = await call(undefined, operation);
-    expect([response.status, response.body.code]).toEqual([401, 'NOT_AUTHENTICATED']);
+    expect([response.status, codeOf(response.body)]).toEqual([401, 'NOT_AUTHENTICATED']);
     expect(response.headers['www-authenticate']).toBe('Bearer realm="atrium"');
   },
 );
@@ -95,7 +100,7 @@ test.each(guarded.filter(({ scope }) => scope !== 'any').map((operation) => [ope
     const { key } = await api.identity.keys.create(user.id, { name: 'narrow', scopes: [other] });
     const response = await call(key, operation);
     expect(response.status).toBe(403);
-    expect(response.body.code).toBe(operation.takesApiKey ? 'INSUFFICIENT_SCOPE' : 'SESSION_REQUIRED');
+    expect(codeOf(response.body)).toBe(operation.takesApiKey ? 'INSUFFICIENT_SCOPE' : 'SESSION_REQUIRED');
   },
 );
 
