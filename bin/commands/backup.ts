@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { assertElsewhere } from '../../backup/places/assertElsewhere.ts';
 import { listBackups, type NamedManifest, readManifest } from '../../backup/vault/manifests.ts';
 import { openVault } from '../../backup/vault/openVault.ts';
 import { makeRecoveryKey } from '../../backup/vault/recoveryKey.ts';
@@ -24,6 +25,7 @@ export function addBackup(program: Command): void {
     .action(async ({ keep, ...place }: PlaceOptions & { keep?: number }, command: Command) => {
       const { makeBackup } = await import('../../backup/make/makeBackup.ts');
       const config = loadCommandConfig();
+      assertElsewhere(placeOf(place), config);
       const signal = stopOnSignals();
       const report = (line: string) => (wantsJson(command) ? undefined : console.log(line));
       await withVault({ ...place, makes: true }, async (vault) => {

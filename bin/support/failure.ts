@@ -3,13 +3,14 @@ import { ConfigError } from '../../config/index.ts';
 import { DomainError } from '../../models/errors.ts';
 import { MigrationLockError } from '../../models/migrate.ts';
 import { StackError } from '../../stack/errors.ts';
+import { StoppedError } from './signals.ts';
 
 /** What failed, and what to do about it, in one line. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
 
-const expected = [BackupError, CommandFailure, ConfigError, DomainError, MigrationLockError, StackError];
+const expected = [BackupError, CommandFailure, ConfigError, DomainError, MigrationLockError, StackError, StoppedError];
 
 /** One line for what a person can fix; a stack for our own bugs. */
 export function describeFailure(error: unknown): string {

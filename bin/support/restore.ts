@@ -40,7 +40,12 @@ export async function restore(backups: BackupConfig, id: string | undefined, rep
   // Temporal begins afresh: the sweeper starts what was under way from the database.
   const stack = await startStack({ ...launch, need: { ...launch.need, temporal: false }, report, signal });
   done.defer(() => stack.stop());
-  const config = loadConfig({ ATRIUM_TEMPORAL_ADDRESS: noTemporal, ...launch.environment, ...stack.environment });
+  const config = loadConfig({
+    ATRIUM_TEMPORAL_ADDRESS: noTemporal,
+    ...placeOfHomes(launch),
+    ...launch.environment,
+    ...stack.environment,
+  });
   const { gaps } = await restoreBackup({ vault, manifest, config, journal, report, signal });
   await removeKeys(config);
   journal.finish();
@@ -49,6 +54,11 @@ export async function restore(backups: BackupConfig, id: string | undefined, rep
 
 /** A configuration must have one, and nothing is asked of it. */
 const noTemporal = '127.0.0.1:1';
+
+/** Where `npm start` has them, also while computers are off. */
+function placeOfHomes({ dataDir, need }: LaunchConfig): Record<string, string> {
+  return need.database ? { ATRIUM_COMPUTERS_DIR: join(dataDir, 'services', 'computers') } : {};
+}
 
 function begin({ dataDir, computersDir }: LaunchConfig, { id }: NamedManifest): Journal {
   const services = join(dataDir, 'services');
