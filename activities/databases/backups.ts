@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { ApplicationFailure } from '@temporalio/activity';
+import { LeftOut } from '../../integrations/tenantDatabases/dump/leftOut.ts';
 import { RowTooLarge, TenantServerError } from '../../integrations/tenantDatabases/errors.ts';
 import { backupOrder, failBackup, keepBackup, noteFailure } from '../../models/databases/backups.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
@@ -34,15 +35,20 @@ export function createBackupActivities(deps: DatabaseDeps) {
         );
         const { objectKey, reserve } = arriving;
         const sent = { fileName: 'backup.gz', maxBytes: Number.MAX_SAFE_INTEGER, reserve };
-        const { size } = await tenantServer.dump({ ...keeper, database: serverName }, signal, (bytes) =>
-          pipeline(
-            Readable.from(bytes),
-            createGzip(),
-            (zipped: AsyncIterable<Buffer>) => storage.write(objectKey, zipped, sent),
-            { signal },
-          ),
+        const leftOut = new LeftOut();
+        const { size } = await tenantServer.dump(
+          { ...keeper, database: serverName },
+          signal,
+          (bytes) =>
+            pipeline(
+              Readable.from(bytes),
+              createGzip(),
+              (zipped: AsyncIterable<Buffer>) => storage.write(objectKey, zipped, sent),
+              { signal },
+            ),
+          leftOut,
         );
-        await keepBackup(database, { id: backupId, objectKey, sizeBytes: size, kept });
+        await keepBackup(database, { id: backupId, objectKey, sizeBytes: size, leftOut, kept });
       } catch (error) {
         signal.throwIfAborted();
         logger.warn({ err: error, backupId, databaseId }, 'A backup of a database could not be made.');

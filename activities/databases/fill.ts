@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
+import { LeftOut } from '../../integrations/tenantDatabases/dump/leftOut.ts';
 import { RestoreRefused } from '../../integrations/tenantDatabases/errors.ts';
 import type { Fill } from '../../integrations/tenantDatabases/types.ts';
 import { type Alignment, beginFill } from '../../models/databases/alignment.ts';
@@ -22,6 +23,7 @@ export async function fillOf(
   return {
     user: own.serverUser,
     signal,
+    leftOut: new LeftOut(),
     begin: () => beginFill(database, aligned, namesOf(config.installation).database),
     async read(take) {
       const zipped = await storage.read(objectKey).catch(absent);

@@ -46,11 +46,12 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
     using living = whileLiving(database, databaseId);
     const signal = AbortSignal.any([cancelled, living.signal]);
     try {
-      await tenantServer.align(databaseId, async () => {
+      const wanted = await tenantServer.align(databaseId, async () => {
         aligned = await spaceDatabases.alignment(databaseId);
         return aligned && { ...asWanted(aligned), fill: await fillOf(deps, aligned, signal), signal };
       });
-      return aligned;
+      const leftOut = wanted?.fill?.leftOut;
+      return aligned && { ...aligned, ...(leftOut && { leftOut }) };
     } catch (error) {
       cancelled.throwIfAborted();
       if (living.signal.aborted && aligned?.state === 'living') return 'ended';

@@ -11,12 +11,12 @@ export function presentDatabase(
   { maxBytes, maxTables }: { maxBytes: number; maxTables: number },
 ): AnswerOf<'getDatabase'> {
   const { id, spaceId, name, state, isMade, createdBy, createdAt, deletedAt, purgeAt } = database;
-  const { sizeBytes, tableCount, isFull } = database;
+  const { sizeBytes, tableCount, isFull, leftOut } = database;
   const ready = isMade ? 'ready' : 'creating';
   return {
     ...{ id, spaceId, name, status: state === 'living' ? ready : 'deleted', createdBy },
     ...{ createdAt: time(createdAt), deletedAt: optionalTime(deletedAt), purgeAt: optionalTime(purgeAt), appIds },
-    ...{ sizeBytes, maxSizeBytes: maxBytes, tableCount, maxTables, isFull },
+    ...{ sizeBytes, maxSizeBytes: maxBytes, tableCount, maxTables, isFull, leftOut },
   };
 }
 
@@ -30,7 +30,7 @@ export function presentConnection(
 }
 
 export function presentBackup(backup: DatabaseBackup): AnswerOf<'backUpDatabase'> {
-  const { id, databaseId, state: status, sizeBytes, errorCode, errorDetail, createdBy, createdAt, endedAt } = backup;
-  const times = { createdAt: time(createdAt), endedAt: optionalTime(endedAt) };
-  return { id, databaseId, status, sizeBytes, errorCode, errorDetail, createdBy, ...times };
+  const { id, databaseId, state: status, sizeBytes, leftOut, errorCode, errorDetail, createdBy } = backup;
+  const times = { createdAt: time(backup.createdAt), endedAt: optionalTime(backup.endedAt) };
+  return { id, databaseId, status, sizeBytes, leftOut, errorCode, errorDetail, createdBy, ...times };
 }

@@ -19,7 +19,7 @@ interface Server {
 export async function fillDatabase(
   { connection, place, limits }: Server,
   before: WantedDatabase,
-  { user, begin, read, signal }: Fill,
+  { user, begin, read, signal, leftOut }: Fill,
 ): Promise<void> {
   await remove(connection, before);
   const database = { ...before, name: await begin() };
@@ -30,7 +30,7 @@ export async function fillDatabase(
   const details = { ...place, user, password: account.password, database: database.name };
   await withAccountConnection(details, signal, (tenant) =>
     read((bytes) =>
-      restoreDatabase(tenant, entriesOf(bytes), { name: database.name, isMariaDb: connection.isMariaDb }),
+      restoreDatabase(tenant, entriesOf(bytes), { name: database.name, isMariaDb: connection.isMariaDb, leftOut }),
     ),
   ).catch((error: unknown) => {
     if (!(error instanceof TenantServerError) || mayPass(error)) throw error;

@@ -6,6 +6,7 @@ import { CpuShares, type TenantsOf } from './cpuShares.ts';
 import { DefinitionSizes } from './definitions.ts';
 import { dumpDatabase } from './dump/dump.ts';
 import { linesOf } from './dump/entries.ts';
+import type { LeftOut } from './dump/leftOut.ts';
 import { fenceName, takeFence } from './fence.ts';
 import { fillDatabase } from './fill.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
@@ -144,19 +145,20 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     /**
      * All that is in a database, for as long as `work` reads it. The account may only read there. Whoever reads by it
      * already is stopped: that was a worker who was taken for lost. Throws {@link TenantServerError}, and
-     * {@link RowTooLarge} with the table.
+     * {@link RowTooLarge} with the table. What is not in it is added to `leftOut` as the bytes are read.
      */
     dump: <T>(
       account: { user: string; password: string; database: string },
       signal: AbortSignal,
       work: (bytes: AsyncIterable<Buffer>) => Promise<T>,
+      leftOut?: LeftOut,
     ): Promise<T> =>
       withTenantConnection(address, async (admin) => {
         await takeFence(admin, fenceName(address.url, `${account.database}/reading`));
         await endConnections(admin, [account.user]);
         try {
           return await withAccountConnection({ ...place, ...account }, signal, (connection) =>
-            work(linesOf(dumpDatabase(connection, admin, account.database))),
+            work(linesOf(dumpDatabase(connection, admin, account.database, undefined, leftOut))),
           );
         } finally {
           // The server goes on with a statement whose client has gone. Where it does not answer, the watchdog ends it.

@@ -1,3 +1,5 @@
+import type { LeftOut } from './dump/leftOut.ts';
+
 /** A space's database as the server should have it. Names are made by us alone: letters and digits. */
 export interface WantedDatabase {
   name: string;
@@ -27,6 +29,8 @@ export interface Fill {
   /** Called with what takes the dump's bytes. */
   read(take: (bytes: AsyncIterable<Buffer>) => Promise<void>): Promise<void>;
   signal: AbortSignal;
+  /** Told of what the server refuses of it. */
+  leftOut?: LeftOut;
 }
 
 export interface WantedAccount {

@@ -7,6 +7,7 @@ import { type OperationEnd, operationModels } from '../operation.ts';
 import { execute, select } from '../sql.ts';
 import { accountsOf, type DatabaseAccount, openPassword } from './accounts.ts';
 import { dropBackupsOf, dropIfLeft } from './backupRows.ts';
+import { type LeftOut, writeLeftOut } from './leftOut.ts';
 import { newName } from './names.ts';
 import { type DatabaseState, lockDatabase } from './spaceDatabase.ts';
 
@@ -22,6 +23,8 @@ export interface Alignment {
   compacts: number;
   /** The backup from which it is to be made. */
   restores: string | null;
+  /** Of that, where the server has been filled from it. */
+  leftOut?: LeftOut;
   accounts: AlignedAccount[];
   /** When it is to be had otherwise, by the time alone. */
   nextAt: Date | null;
@@ -155,9 +158,10 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
 }
 
 /** All that it was made from is in it, or it has gone. */
-async function noteFilled(tx: Transaction, { id, restores, state }: Alignment): Promise<void> {
-  const isMade = state === 'purged' ? 0 : 1;
-  await execute(tx, 'UPDATE space_databases SET is_made = ?, restores = NULL WHERE id = ?', [isMade, id]);
+async function noteFilled(tx: Transaction, { id, restores, state, leftOut }: Alignment): Promise<void> {
+  const made = { is_made: state === 'purged' ? 0 : 1, restores: null };
+  const note = leftOut === undefined ? made : { ...made, left_out: writeLeftOut(leftOut) };
+  await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, id]);
   if (restores !== null) await dropIfLeft(tx, restores);
 }
 

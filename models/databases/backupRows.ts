@@ -5,6 +5,7 @@ import { driveModels } from '../drive/models.ts';
 import { notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { execute, select } from '../sql.ts';
+import { type LeftOut, readLeftOut } from './leftOut.ts';
 
 export type BackupState = 'making' | 'kept' | 'failed';
 
@@ -17,6 +18,7 @@ export interface DatabaseBackup {
   /** The object that it is in. */
   objectKey: string | null;
   sizeBytes: number | null;
+  leftOut: LeftOut;
   errorCode: string | null;
   /** In words, for whoever can do something about it. */
   errorDetail: string | null;
@@ -27,11 +29,12 @@ export interface DatabaseBackup {
 }
 
 const columns = `id, database_id AS databaseId, space_id AS spaceId, state, object_key AS objectKey,
-  size_bytes AS sizeBytes, error_code AS errorCode, error_detail AS errorDetail, created_by AS createdBy, created_at AS createdAt, ended_at AS endedAt`;
+  size_bytes AS sizeBytes, left_out AS leftOut, error_code AS errorCode, error_detail AS errorDetail, created_by AS createdBy, created_at AS createdAt, ended_at AS endedAt`;
 
 function read(row: object): DatabaseBackup {
-  const found = row as DatabaseBackup;
-  return { ...found, sizeBytes: found.sizeBytes === null ? null : Number(found.sizeBytes) };
+  const found = row as Omit<DatabaseBackup, 'leftOut'> & { leftOut: string | null };
+  const sizeBytes = found.sizeBytes === null ? null : Number(found.sizeBytes);
+  return { ...found, sizeBytes, leftOut: readLeftOut(found.leftOut) };
 }
 
 /** Newest first. */

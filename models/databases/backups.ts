@@ -7,6 +7,7 @@ import { newId } from '../ids.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../oldestFirst.ts';
 import { execute, insert, select } from '../sql.ts';
 import { type DatabaseBackup, dropBackups, dropOldBackups, lockBackup, unused } from './backupRows.ts';
+import { type LeftOut, writeLeftOut } from './leftOut.ts';
 import { lockDatabase, lockOf, requireLiving } from './spaceDatabase.ts';
 import type { DatabaseActor } from './wishes.ts';
 
@@ -86,17 +87,31 @@ export async function backupOrder(
   });
 }
 
+interface MadeBackup {
+  id: string;
+  objectKey: string;
+  sizeBytes: number;
+  leftOut: LeftOut;
+  kept: number;
+}
+
 /** Its object is complete in the store. The oldest beyond those that are kept go. */
 export async function keepBackup(
   database: Database,
-  { id, objectKey, sizeBytes, kept }: { id: string; objectKey: string; sizeBytes: number; kept: number },
+  { id, objectKey, sizeBytes, leftOut, kept }: MadeBackup,
 ): Promise<void> {
   await transaction(database, async (tx) => {
     const backup = await lockBackup(tx, id);
     // Another worker has done it, or the database has gone meanwhile: then the object is given up.
     if (backup?.state !== 'making') return;
     await driveModels(tx).DriveObject.keep(objectKey, tx);
-    const as = { state: 'kept', object_key: objectKey, size_bytes: sizeBytes, error_detail: null };
+    const as = {
+      state: 'kept',
+      object_key: objectKey,
+      size_bytes: sizeBytes,
+      left_out: writeLeftOut(leftOut),
+      error_detail: null,
+    };
     const end = { ...as, due_at: null, ended_at: new Date() };
     await execute(tx, 'UPDATE space_database_backups SET ? WHERE id = ?', [end, id]);
     await dropOldBackups(tx, backup.databaseId, kept);

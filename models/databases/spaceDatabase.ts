@@ -4,6 +4,7 @@ import type { Database } from '../database.ts';
 import { DomainError, notFound } from '../errors.ts';
 import { decodeCursor, type Page, type PageRequest, toPage } from '../pages.ts';
 import { select } from '../sql.ts';
+import { type LeftOut, readLeftOut } from './leftOut.ts';
 import { nameKey } from './names.ts';
 
 /** `living` and `deleted` ones are there on the server, deleted ones for nobody; `purged` is gone. */
@@ -39,19 +40,22 @@ export interface SpaceDatabase {
   compacts: number;
   /** The backup from which it is being made. */
   restores: string | null;
+  /** Of the backup from which it was made. */
+  leftOut: LeftOut;
 }
 
 const columns = `id, space_id AS spaceId, name, server_name AS serverName, state, is_made AS isMade, version,
   created_by AS createdBy, created_at AS createdAt, deleted_at AS deletedAt, purge_at AS purgeAt,
-  size_bytes AS sizeBytes, table_count AS tableCount, is_full AS isFull, compacts, restores`;
+  size_bytes AS sizeBytes, table_count AS tableCount, is_full AS isFull, compacts, restores, left_out AS leftOut`;
 
 type Flag = 'isMade' | 'isFull';
 
 function read(row: object): SpaceDatabase {
-  const found = row as Omit<SpaceDatabase, Flag | 'isFullOfDefinitions'> & Record<Flag, number>;
+  const found = row as Omit<SpaceDatabase, Flag | 'isFullOfDefinitions' | 'leftOut'> &
+    Record<Flag, number> & { leftOut: string | null };
   const full = { isFull: Number(found.isFull) > 0, isFullOfDefinitions: Number(found.isFull) > 1 };
   const flags = { isMade: Boolean(found.isMade), ...full };
-  return { ...found, sizeBytes: Number(found.sizeBytes), ...flags };
+  return { ...found, sizeBytes: Number(found.sizeBytes), ...flags, leftOut: readLeftOut(found.leftOut) };
 }
 
 /** In the order in which they were made, those too that can still be restored. */

@@ -49,6 +49,7 @@ import { threadForks } from './0045c-thread-forks.ts';
 import { returnUrls } from './0045d-return-urls.ts';
 import { databaseGuards } from './0046-database-guards.ts';
 import { browserLinks } from './0047-browser-links.ts';
+import { databaseLeftOut } from './0048-database-left-out.ts';
 import { browserFirstPage } from './0050-browser-first-page.ts';
 import { completions } from './0053-completions.ts';
 
@@ -104,6 +105,7 @@ export const migrations: Migration[] = [
   returnUrls,
   databaseGuards,
   browserLinks,
+  databaseLeftOut,
   browserFirstPage,
   completions,
 ];

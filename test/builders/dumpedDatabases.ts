@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import mysql, { type Connection } from 'mysql2/promise';
+import { LeftOut } from '../../integrations/tenantDatabases/dump/leftOut.ts';
 import { createTenantServer } from '../../integrations/tenantDatabases/tenantServer.ts';
 import type { Fill, WantedDatabase } from '../../integrations/tenantDatabases/types.ts';
 import { tenantServer } from '../support/runServer.ts';
@@ -76,12 +77,12 @@ export async function dumpedDatabases() {
     },
 
     /** Makes it from a dump. As often as that is begun, it has another name. */
-    fill(database: WantedDatabase, read: Fill['read']): Promise<unknown> {
+    fill(database: WantedDatabase, read: Fill['read'], leftOut = new LeftOut()): Promise<unknown> {
       const begin = async () => {
         database.name = newName();
         return database.name;
       };
-      return align({ ...database, fill: { user: userOf(database), begin, signal, read } });
+      return align({ ...database, fill: { user: userOf(database), begin, signal, read, leftOut } });
     },
 
     async restore(bytes: Buffer): Promise<WantedDatabase> {

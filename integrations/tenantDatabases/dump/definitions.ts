@@ -3,16 +3,20 @@ import type { TenantConnection } from '../connection.ts';
 import { TenantServerError } from '../errors.ts';
 import { databaseName } from '../names.ts';
 import type { Entry } from './entries.ts';
+import type { LeftOut } from './leftOut.ts';
 import { quote } from './values.ts';
 
 type Shown = Record<string, string | null>;
 
 /** What the server shows of something that was made with a definer; undefined where it has gone, or does not work. */
-function definitionOf(shown: Shown | undefined, last?: 'view' | 'trigger'): Entry | undefined {
+function definitionOf(
+  shown: Shown | undefined,
+  { name, last }: { name?: string; last?: 'view' | 'trigger' } = {},
+): Entry | undefined {
   const [, text] = Object.entries(shown ?? {}).find(([key]) => /^(create |sql original)/i.test(key)) ?? [];
   if (text === undefined || text === null) return undefined;
   const { sql_mode: mode, collation_connection: collation } = shown ?? {};
-  return { define: withoutDefiner(text), mode: mode ?? '', collation: collation ?? undefined, last };
+  return { define: withoutDefiner(text), mode: mode ?? '', collation: collation ?? undefined, last, name };
 }
 
 /** Whoever restores it is its definer. The name is one that Atrium has given, so nothing else looks like it. */
@@ -24,7 +28,7 @@ function withoutDefiner(text: string): string {
  * Functions, procedures and triggers. Only Atrium's own account sees what others have defined; it reads their texts, and
  * runs none of them.
  */
-export async function* routinesOf(admin: TenantConnection, name: string): AsyncGenerator<Entry> {
+export async function* routinesOf(admin: TenantConnection, name: string, leftOut: LeftOut): AsyncGenerator<Entry> {
   const place = databaseName(name);
   const routines = await admin.rows<{ name: string; type: string }>(
     `SELECT ROUTINE_NAME AS name, ROUTINE_TYPE AS type FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = ?
@@ -37,6 +41,7 @@ export async function* routinesOf(admin: TenantConnection, name: string): AsyncG
     );
     const entry = definitionOf(shown);
     if (entry !== undefined) yield entry;
+    else leftOut.add({ kind: /^function$/i.test(routine.type) ? 'function' : 'procedure', name: routine.name });
   }
   const triggers = await admin.rows<{ name: string }>(
     `SELECT TRIGGER_NAME AS name FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = ?
@@ -45,17 +50,23 @@ export async function* routinesOf(admin: TenantConnection, name: string): AsyncG
   );
   for (const trigger of triggers) {
     const [shown] = await shownBy(() => admin.rows<Shown>(`SHOW CREATE TRIGGER ${place}.${quote(trigger.name)}`));
-    const entry = definitionOf(shown, 'trigger');
+    const entry = definitionOf(shown, { name: trigger.name, last: 'trigger' });
     if (entry !== undefined) yield entry;
+    else leftOut.add({ kind: 'trigger', name: trigger.name });
   }
 }
 
 /** Asked within the database, so that their texts do not name it. */
-export async function* viewsOf(connection: AccountConnection, names: readonly string[]): AsyncGenerator<Entry> {
+export async function* viewsOf(
+  connection: AccountConnection,
+  names: readonly string[],
+  leftOut: LeftOut,
+): AsyncGenerator<Entry> {
   for (const name of names) {
     const [shown] = await shownBy(() => connection.rows<Shown>(`SHOW CREATE VIEW ${quote(name)}`));
-    const entry = definitionOf(shown, 'view');
+    const entry = definitionOf(shown, { name, last: 'view' });
     if (entry !== undefined) yield entry;
+    else leftOut.add({ kind: 'view', name });
   }
 }
 

@@ -4,6 +4,7 @@ import { RowTooLarge, TenantServerError } from '../errors.ts';
 import { largestRowBytes } from '../rowBound.ts';
 import { routinesOf, viewsOf } from './definitions.ts';
 import { type Entry, format } from './entries.ts';
+import { LeftOut } from './leftOut.ts';
 import { type Column, columnOf, literal, parameter, quote } from './values.ts';
 
 const statementBytes = 256 * 1024;
@@ -21,13 +22,15 @@ interface Table {
 
 /**
  * All that is in a database, as it was at one moment. `connection` may only read there, and has no rights elsewhere: its
- * tenant can put anything in the place of a table. `most` is what a row may take, where its reader has the memory.
+ * tenant can put anything in the place of a table. `most` is what a row may take, where its reader has the memory. What
+ * has gone, or does not work, is added to `leftOut`.
  */
 export async function* dumpDatabase(
   connection: AccountConnection,
   admin: TenantConnection,
   name: string,
   most = largestRowBytes,
+  leftOut = new LeftOut(),
 ): AsyncGenerator<Entry> {
   // The store may take its time over what it is sent.
   await connection.run("SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, wait_timeout = 600");
@@ -46,11 +49,11 @@ export async function* dumpDatabase(
   for (const table of namesOf(tableTypes)) {
     // Its tenant may change it again as soon as it has been read.
     await connection.run('SAVEPOINT one');
-    yield* tableEntries(connection, table, { isMariaDb: admin.isMariaDb, maxRowBytes });
+    yield* tableEntries(connection, table, { isMariaDb: admin.isMariaDb, maxRowBytes, leftOut });
     await connection.run('ROLLBACK TO SAVEPOINT one');
   }
-  yield* viewsOf(connection, namesOf(['VIEW']));
-  yield* routinesOf(admin, name);
+  yield* viewsOf(connection, namesOf(['VIEW']), leftOut);
+  yield* routinesOf(admin, name, leftOut);
   yield { end: true };
 }
 
@@ -84,14 +87,15 @@ async function mostOfRow(connection: AccountConnection, most: number): Promise<n
 interface ReadOptions {
   isMariaDb: boolean;
   maxRowBytes: number;
+  leftOut: LeftOut;
 }
 
 async function* tableEntries(
   connection: AccountConnection,
   table: string,
-  { isMariaDb, maxRowBytes }: ReadOptions,
+  { isMariaDb, maxRowBytes, leftOut }: ReadOptions,
 ): AsyncGenerator<Entry> {
-  if (!(await holdTable(connection, table))) return;
+  if (!(await holdTable(connection, table))) return leftOut.add({ kind: 'table', name: table });
   const [shown] = await connection.rows<{ 'Create Table': string }>(`SHOW CREATE TABLE ${quote(table)}`);
   yield { define: String(shown?.['Create Table']), mode: '' };
   const columns = await columnsOf(connection, table);

@@ -2,7 +2,14 @@
 export type Entry =
   | { begin: typeof format; name: string }
   /** Makes something. Its text may name the database as it was called; `last` is what comes after all data. */
-  | { define: string; mode: string; collation?: string | undefined; last?: 'view' | 'trigger' | undefined }
+  | {
+      define: string;
+      mode: string;
+      collation?: string | undefined;
+      last?: 'view' | 'trigger' | undefined;
+      /** Of what comes after all data. */
+      name?: string | undefined;
+    }
   /** Rows, as one statement. */
   | { rows: string }
   /** A large row: a statement, and its values in base64 where they are bytes. */

@@ -1,6 +1,7 @@
 import type { AccountConnection } from '../accountConnection.ts';
 import { mayPass, notWhole, TenantServerError } from '../errors.ts';
 import { type Entry, format } from './entries.ts';
+import type { LeftOut } from './leftOut.ts';
 
 type Definition = Extract<Entry, { define: string }>;
 
@@ -11,7 +12,7 @@ type Definition = Extract<Entry, { define: string }>;
 export async function restoreDatabase(
   connection: AccountConnection,
   entries: AsyncIterable<Entry>,
-  { name, isMariaDb }: { name: string; isMariaDb: boolean },
+  { name, isMariaDb, leftOut }: { name: string; isMariaDb: boolean; leftOut?: LeftOut | undefined },
 ): Promise<void> {
   await connection.run('SET SESSION foreign_key_checks = 0, unique_checks = 0');
   // What is there was let in while these were off.
@@ -32,7 +33,9 @@ export async function restoreDatabase(
   }
   if (!isWhole) throw new TenantServerError({ code: notWhole });
   await defineViews(later.filter(({ last }) => last === 'view'));
-  for (const trigger of later.filter(({ last }) => last === 'trigger')) await defines(trigger);
+  for (const trigger of later.filter(({ last }) => last === 'trigger')) {
+    if (!(await defines(trigger))) leaveOut(trigger);
+  }
 
   async function setMode(wanted: string, collation?: string): Promise<void> {
     const names = collation === undefined ? '' : `, collation_connection = '${collation.replace(/\W/g, '')}'`;
@@ -69,9 +72,14 @@ export async function restoreDatabase(
     for (let left = views; left.length > 0; ) {
       const failed: Definition[] = [];
       for (const view of left) if (!(await defines(view))) failed.push(view);
-      if (failed.length === left.length) return;
+      if (failed.length === left.length) return failed.forEach(leaveOut);
       left = failed;
     }
+  }
+
+  /** The first backups have no names of them. */
+  function leaveOut({ last, name: its = 'unknown' }: Definition): void {
+    if (last !== undefined) leftOut?.add({ kind: last, name: its });
   }
 }
 

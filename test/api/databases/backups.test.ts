@@ -74,6 +74,33 @@ test('a database is made from what another one was', async () => {
   expect(await wordsIn(id)).toEqual([{ words: 'as it is' }]);
 });
 
+test('what a backup leaves out, and what the server refuses of it, is named', async () => {
+  const id = await makeFilled('partly broken');
+  {
+    await using connection = await enter(await own.connection(id));
+    for (const sql of [
+      'CREATE TABLE gone (id INT)',
+      'CREATE VIEW of_nothing AS SELECT id FROM gone',
+      'ALTER TABLE notes ADD COLUMN more INT',
+      'CREATE TRIGGER stale BEFORE INSERT ON notes FOR EACH ROW SET NEW.more = 1',
+      'ALTER TABLE notes DROP COLUMN more',
+      'DROP TABLE gone',
+    ]) {
+      await connection.query(sql);
+    }
+  }
+  const backup = await own.backUp(id);
+  const { id: restoredId } = await own.restoreFrom(id, backup.id, 'partly restored');
+  const restored = await own.get(restoredId);
+  const named = [...backup.leftOut.items, ...restored.leftOut.items];
+  expect(named).toContainEqual({ kind: 'view', name: 'of_nothing' });
+  expect(named).toContainEqual({ kind: 'trigger', name: 'stale' });
+  expect(backup.leftOut.count + restored.leftOut.count).toBe(2);
+  expect((await own.get(id)).leftOut).toEqual({ count: 0, items: [] });
+  await own.compact(restoredId);
+  expect((await own.get(restoredId)).leftOut).toEqual(restored.leftOut);
+});
+
 test('a deleted database has its backups until it is gone', async () => {
   const id = await makeFilled('deleted');
   const { id: backupId } = await own.backUp(id);

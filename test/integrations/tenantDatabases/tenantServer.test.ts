@@ -479,14 +479,15 @@ test('on MySQL whoever puts a table among those of the server has too much, unti
   expect((await server.sizes(database.name)).get(database.name)).toBeUndefined();
 });
 
-test('a statement that takes long is ended when its time is up, and the connection goes on', async () => {
+test('a statement that takes long is ended when its time is up or it is called off, and the connection goes on', async () => {
   const { url, adminPort } = address;
   const found = await withTenantConnection({ url, adminPort }, async (connection) => [
     await connection.runFor('DO SLEEP(600)', 500),
+    await connection.runFor('DO SLEEP(600)', 600_000, AbortSignal.timeout(500)),
     await connection.runFor('DO SLEEP(0)', 60_000),
     await connection.rows('SELECT 1 AS one'),
   ]);
-  expect(found).toEqual([false, true, [{ one: 1 }]]);
+  expect(found).toEqual([false, false, true, [{ one: 1 }]]);
 }, 60_000);
 
 test('an account whose connections are ended once may come back at once', async () => {
