@@ -11,6 +11,7 @@ import { fenceName, takeFence } from './fence.ts';
 import { fillDatabase } from './fill.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
 import { addSizes, measureDatabases } from './sizes.ts';
+import { endLargeTemporary } from './temporaryFiles.ts';
 import { Turns } from './turns.ts';
 import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
 import { UndoWatch } from './undo.ts';
@@ -126,19 +127,24 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       ),
 
     /**
-     * Does both each second until it is called off, and where it is told `tenantsOf`, shares out the CPU of this machine,
-     * on which the server is then.
+     * Does both each second until it is called off. Where it is told `tenantsOf`, the server is on this machine: then the
+     * CPU is shared out, and whoever's temporary tables take too much of the disk is ended.
      */
     async watch(names: AccountNames, options: WatchOptions & { tenantsOf?: TenantsOf | undefined }): Promise<void> {
       const undo = new UndoWatch();
       const statements = (connection: TenantConnection) => endLongStatements(connection, watchedOf(names), undo);
       const { tenantsOf } = options;
-      const shares = tenantsOf && new CpuShares([names.user, names.keeper], tenantsOf);
+      const prefixes = [names.user, names.keeper];
+      const shares = tenantsOf && new CpuShares(prefixes, tenantsOf);
+      const onThisMachine = async (connection: TenantConnection) => {
+        await shares?.look(connection);
+        await endLargeTemporary(connection, prefixes);
+      };
       // Connections of their own: to roll back takes as long as what is rolled back.
       await Promise.all([
         watchServer(address, statements, options),
         watchServer(address, endOldPrepared, options),
-        shares && watchServer(address, (connection) => shares.look(connection), options),
+        shares && watchServer(address, onThisMachine, options),
       ]);
     },
 
