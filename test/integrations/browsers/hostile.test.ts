@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import type { Browser } from '../../../integrations/browsers/browser.ts';
 import { endpointFile } from '../../../integrations/browsers/chromium.ts';
 import { agentFolder } from '../../../integrations/computers/host/holderSpec.ts';
 import { buildBrowserComputer } from '../../builders/browsers.ts';
 import { runOn } from '../../builders/host.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 // Pages that want to harm whoever looks at them, and programs on the computer that answer in Chromium’s place.
 
@@ -87,6 +89,69 @@ describe('a page', () => {
     expect(await browser.navigate(id, { action: 'reload' })).toMatchObject({ title: 'Second', status: 'complete' });
     expect((await browser.screenshot(id)).length).toBeGreaterThan(0);
   }, 60_000);
+});
+
+describe('a script that pauses a page', () => {
+  /** One that is attached to the tab, whose orders are answered in their turn. */
+  async function attachScript() {
+    const gone = new AbortController();
+    const { socket } = await browser.attach(gone.signal);
+    await once(socket, 'open');
+    const waiting = new Map<string, (answer: Record<string, unknown>) => void>();
+    socket.on('message', (data: Buffer) => {
+      const { id, method, ...message } = JSON.parse(data.toString());
+      waiting.get(String(id ?? method))?.(message);
+    });
+    const heard = (key: number | string) =>
+      new Promise<Record<string, unknown>>((resolve) => waiting.set(String(key), resolve));
+    let count = 0;
+    const send = (method: string, params: object = {}, sessionId?: string) => {
+      const answer = heard(++count);
+      socket.send(JSON.stringify({ id: count, method, params, sessionId }));
+      return answer;
+    };
+    const attached = (await send('Target.attachToTarget', { targetId: id, flatten: true })).result;
+    const { sessionId } = attached as { sessionId: string };
+    return { heard, socket, send: (method: string, params?: object) => send(method, params, sessionId) };
+  }
+
+  test.each(['terminate', 'close'] as const)(
+    'keeps it no longer than it is attached (%s)',
+    async (leave) => {
+      await open('/second');
+      const { heard, send, socket } = await attachScript();
+      await send('Debugger.enable');
+      const paused = heard('Debugger.paused');
+      void send('Runtime.evaluate', { expression: 'setTimeout(() => { debugger; document.title = "On"; })' });
+      await paused;
+      // Who only looks is shown it as it stands.
+      expect((await browser.read(id)).tab.title).toBe('Second');
+      socket[leave]();
+      await waitFor('it to go on', async () => (await browser.read(id)).tab.title === 'On');
+    },
+    90_000,
+  );
+
+  test.each([
+    ['its requests', 'Fetch.enable', {}],
+    ['its frames', 'Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true }],
+    ['its time', 'Emulation.setVirtualTimePolicy', { policy: 'pause' }],
+  ])(
+    'and holds up %s keeps nobody waiting for ever, and nothing once it has gone',
+    async (_what, method, params) => {
+      await open('/second');
+      const { send, socket } = await attachScript();
+      expect(await send(method, params)).toHaveProperty('result');
+      const outcome = await open('/many-frames').then(
+        () => 'opened',
+        ({ code }: { code: string }) => code,
+      );
+      expect(['opened', 'NAVIGATION_TIMEOUT', 'BROWSER_NOT_ANSWERING']).toContain(outcome);
+      socket.terminate();
+      expect(await open('/')).toMatchObject({ title: 'Home', status: 'complete' });
+    },
+    120_000,
+  );
 });
 
 describe('what answers in the place of Chromium', () => {
