@@ -31,23 +31,25 @@ umask 077
 rm -rf -- "$1-save"
 mkdir -p -- "$1-save" || exit 1
 ulimit -f "$3"
-tar -C "$1" ${leftOut.map((pattern) => `--exclude='./${pattern}'`).join(' ')} -czf "$2" . && exit 0
+tar -C "$1" ${leftOut.map((pattern) => `--exclude='./${pattern}'`).join(' ')} -cSzf "$2" . && exit 0
 if [ "$(stat -c %s -- "$2" 2>/dev/null || echo 0)" -ge $(($3 * ${blockBytes})) ]; then exit ${tooLarge}; fi
 exit 1
 `;
 
-// `$1` is the folder, `$2` the archive, `$3` the number of the session that it is from. The folder is there in one step.
+// `$1` is the folder, `$2` the archive, `$3` the number of the session that it is from. The folder is there in one step:
+// what does not fit leaves nothing behind that takes the computer's room.
 const unpackScript = `
-set -e
 umask 077
 new="$1-new"
 rm -rf -- "$new"
-mkdir -p -- "$new"
-tar -C "$new" --no-same-owner -xzf "$2"
-printf %s "$3" > "$new/${numberFile}"
-rm -rf -- "$1"
+mkdir -p -- "$new" &&
+tar -C "$new" --no-same-owner -xzf "$2" &&
+printf %s "$3" > "$new/${numberFile}" &&
+rm -rf -- "$1" &&
 mv -- "$new" "$1"
-rm -rf -- "$1-open"
+code=$?
+rm -rf -- "$new" "$1-open"
+exit $code
 `;
 
 /** A profile as its files are in the home of a computer. `folder` is relative to that. */
