@@ -46,7 +46,10 @@ const words: [RegExp, string | ((...found: string[]) => string)][] = [
   [/^must match format "(.*)"$/, (format) => `must be a valid ${format}`],
   [
     /^must be equal to one of the allowed values(?:: (.*))?$/s,
-    (all) => (all ? `must be one of: ${all}` : 'is not one of the allowed values'),
+    (all) => {
+      if (!all) return 'is not one of the allowed values';
+      return all.includes(',') ? `must be one of: ${all}` : `must be ${all}`;
+    },
   ],
   [/^must be equal to constant$/, 'has another value than it must have'],
   [/^must match (?:exactly one schema in oneOf|a schema in anyOf)$/, 'has none of the forms that it may have'],

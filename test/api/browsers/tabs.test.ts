@@ -128,6 +128,12 @@ test.each(['http', 'https'])(
   },
 );
 
+test('a tab is put to the back by bringing another to the front, and says so', async () => {
+  const [tab] = await browsers.tabs(session);
+  const problem = await browsers.expect<object>(400, 'PATCH', `${path}/${tab?.id}`, { active: false });
+  expect(problem).toMatchObject({ errors: [{ pointer: '/active', detail: 'must be true' }] });
+});
+
 test('the last tab leaves an empty one', async () => {
   const [tab] = await browsers.tabs(session);
   await browsers.expect(204, 'DELETE', `${path}/${tab?.id}`);

@@ -134,7 +134,7 @@ describe('a recording of a desktop', () => {
     [{ framesPerSecond: 31 }, 400, 'INVALID_REQUEST'],
     [{ framesPerSecond: 1.5 }, 400, 'INVALID_REQUEST'],
     [{ maxSeconds: 0 }, 400, 'INVALID_REQUEST'],
-    [{ maxSeconds: 43_201 }, 400, 'INVALID_REQUEST'],
+    [{ maxSeconds: 43_201 }, 422, 'RECORDING_TOO_LONG'],
     [{ maxSeconds: 3_601 }, 422, 'RECORDING_TOO_LONG'],
     [{ name: '' }, 400, 'INVALID_REQUEST'],
     [{ name: 'a/b' }, 422, 'INVALID_NAME'],

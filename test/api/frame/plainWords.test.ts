@@ -52,6 +52,7 @@ test.each<[object, unknown, string]>([
 
 test('the validator of requests names the values that are allowed', () => {
   expect(plainWords('must be equal to one of the allowed values: a, b')).toBe('must be one of: a, b');
+  expect(plainWords('must be equal to one of the allowed values: true')).toBe('must be true');
   expect(plainWords('must match exactly one schema in oneOf')).toBe('has none of the forms that it may have');
 });
 
