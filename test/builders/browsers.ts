@@ -10,6 +10,7 @@ import { getBrowserPrograms } from '../support/browserPrograms.ts';
 import { buildHost, hostDir, startComputer, usualLimits } from './host.ts';
 
 const sitePort = 8_000;
+const maxTasks = 1_024;
 const site = new URL('../support/browserSite.mjs', import.meta.url);
 let count = 0;
 
@@ -25,12 +26,13 @@ export async function buildBrowserComputer({
   const dir = hostDir();
   const policies = await writeBrowserPolicies(join(dir, '.browsers'), authorities);
   const built = await buildHost({ ...options, dir, readOnly: () => policies });
-  const limits = { ...usualLimits, cpuMilli: 2_000, memoryMiB: 2_048, diskMiB: 1_024, maxTasks: 1_024 };
+  const limits = { ...usualLimits, cpuMilli: 2_000, memoryMiB: 2_048, diskMiB: 1_024, maxTasks };
   const { client } = await startComputer(built.host, { limits, env });
   await serveSite(client);
   return {
     ...built,
     client,
+    maxTasks,
     site: `http://localhost:${sitePort}`,
     browser: (...given: Given) => buildBrowser(client, ...given),
     [Symbol.asyncDispose]: () => built[Symbol.asyncDispose](),

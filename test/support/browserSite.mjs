@@ -143,6 +143,10 @@ const hostile = {
     for (let n = 0; n < tile.data.length; n++) tile.data[n] = Math.random() * 256;
     for (let x = 0; x < 4; x++) for (let y = 0; y < 4; y++) context.putImageData(tile, x * 1000, y * 1000);
   </script>`,
+  '/many-sites': Array.from(
+    { length: 300 },
+    (_, n) => `<iframe src="http://s${n}.localhost:8000/framed"></iframe>`,
+  ).join(''),
   '/many-frames': Array.from({ length: 100 }, (_, n) => `<iframe srcdoc="<button>Button ${n}</button>"></iframe>`).join(
     '',
   ),

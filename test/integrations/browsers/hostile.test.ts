@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import type { Browser } from '../../../integrations/browsers/browser.ts';
 import { endpointFile } from '../../../integrations/browsers/chromium.ts';
+import { agentTasks } from '../../../integrations/computers/host/cgroups/computerCgroup.ts';
 import { agentFolder } from '../../../integrations/computers/host/holderSpec.ts';
 import { buildBrowserComputer } from '../../builders/browsers.ts';
-import { runOn } from '../../builders/host.ts';
+import { runOn, usualLimits } from '../../builders/host.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 // Pages that want to harm whoever looks at them, and programs on the computer that answer in Chromium’s place.
@@ -90,6 +91,23 @@ describe('a page', () => {
     expect((await browser.screenshot(id)).length).toBeGreaterThan(0);
   }, 60_000);
 });
+
+test('a page that takes all processes that it can get has no more than its computer', async () => {
+  const tasks = async () => {
+    const { stdout } = await runOn(built.client, ['sh', '-c', 'cat /proc/[0-9]*/task/*/stat 2>/dev/null | wc -l']);
+    return Number(stdout);
+  };
+  const greedy = built.browser();
+  await greedy.start(AbortSignal.timeout(60_000));
+  const [tab] = await greedy.tabs();
+  const signal = AbortSignal.timeout(15_000);
+  await greedy.navigate(String(tab?.id), { url: `${built.site}/many-sites` }, { signal }).catch(() => undefined);
+  // Beside it, the computer does what it is told.
+  expect(await tasks()).toBeLessThanOrEqual(built.maxTasks + agentTasks(usualLimits));
+  await greedy.close(AbortSignal.timeout(60_000));
+  await waitFor('its tasks to end', async () => (await tasks()) < built.maxTasks / 2);
+  expect(await open('/second')).toMatchObject({ title: 'Second', status: 'complete' });
+}, 120_000);
 
 describe('a script that pauses a page', () => {
   /** One that is attached to the tab, whose orders are answered in their turn. */
