@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { browserTools } from '../../activities/tools/browsers/index.ts';
+import { desktopTools } from '../../activities/tools/desktops/index.ts';
+
+/** Any dependency of any tool: tools are only described here. */
+const nothing = {} as never;
+const docs = readFileSync(new URL('../../docs/tools.md', import.meta.url), 'utf8').split('\n');
+
+/** The row about this tool alone, in the tables of arguments. */
+function rowOf(name: string): string {
+  return docs.findLast((line) => line.startsWith(`| \`${name}\` |`)) ?? '';
+}
+
+test.each([
+  ['browsers', browserTools(nothing), ['sessionId']],
+  ['desktops', desktopTools(nothing), []],
+])('docs/tools.md has each argument of the tools for %s', (_area, tools, said) => {
+  for (const { name, inputSchema } of tools) {
+    const { properties = {} } = inputSchema as { properties?: object };
+    const told = [...rowOf(name).matchAll(/`(\w+)`/g)].map(([, word]) => word);
+    expect([name, ...told, ...said]).toEqual(expect.arrayContaining([name, ...Object.keys(properties)]));
+  }
+});
